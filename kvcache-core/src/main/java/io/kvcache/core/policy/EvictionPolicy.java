@@ -1,0 +1,53 @@
+package io.kvcache.core.policy;
+
+import java.util.function.IntPredicate;
+
+/// Chooses the next victim among the resident records of one slot class in one tier.
+///
+/// The life of a record, as the policy hears it: `admit` → any number of `touch` → `evict` returns it, or `forget`.
+/// Records form trees and only leaves may go: a victim has no resident child. When a victim's departure makes its
+/// parent a leaf, the store says so by `exposed(parent)`.
+///
+/// **Touch order.** A request touches its blocks from the deepest to the first, so that a tail is always older than its
+/// head. A policy for which touching the deepest block alone is enough (it lets the parent inherit on eviction)
+/// answers `false` to [#touchesAncestors()] and is spared the walk.
+///
+/// **Threads.** One writer, the holder of the store's lock. Nothing here blocks or allocates per call, apart from
+/// growing arrays.
+public interface EvictionPolicy {
+
+    /// No victim.
+    int NONE = -1;
+
+    /// The record has become resident. It is a leaf now; its parent, when resident, is one no longer.
+    void admit(int record);
+
+    /// The record was used by a request.
+    void touch(int record);
+
+    /// Whether a request must touch every block of its path, deepest first, or the deepest alone.
+    boolean touchesAncestors();
+
+    /// The record lost its last resident child and is a leaf again.
+    void exposed(int record);
+
+    /// The record left the tier for a reason other than [#evict].
+    void forget(int record);
+
+    /// The record is worth nothing any more: a next victim, if it is a leaf.
+    void demote(int record);
+
+    /// Chooses a victim, claims it and forgets it.
+    ///
+    /// @param claim tries to claim a record for eviction and answers whether it did; a pinned record refuses, and
+    ///     counts as used at this moment
+    /// @return the claimed record, or [#NONE] when none could be claimed within the policy's bound on inspection
+    int evict(IntPredicate claim);
+
+    /// Records that are resident under this policy.
+    int size();
+
+    /// The policy's clock reading of when its likeliest next victim was last used, or `Long.MAX_VALUE` when it holds
+    /// none. Lets the store compare slot classes; a policy without recency answers its insertion order.
+    long coldestUse();
+}

@@ -1,0 +1,30 @@
+package io.kvcache.core.policy;
+
+/// What a policy may know of a record, without knowing where records are kept.
+///
+/// The store answers from its record pool; the trace replay from plain arrays.
+///
+/// **Threads.** Called by the policy's single writer only.
+public interface RecordView {
+
+    /// No record: the parent of a first block.
+    int NONE = -1;
+
+    /// Number of records there can be; record numbers run from 0 to here, exclusive.
+    int capacity();
+
+    /// The record of the block before this one in its chain, or [#NONE].
+    int parent(int record);
+
+    /// Blocks before this one in its chain, counted from 0.
+    int depth(int record);
+
+    /// Children that are resident in the policy's tier. A record with none is a leaf, and only leaves may be evicted.
+    int residentChildren(int record);
+
+    /// Bytes that evicting this record frees.
+    long bytes(int record);
+
+    /// Stable 64-bit fingerprint of the record's key, the same after an eviction and a return.
+    long fingerprint(int record);
+}
