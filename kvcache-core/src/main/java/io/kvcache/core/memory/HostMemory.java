@@ -1,0 +1,23 @@
+package io.kvcache.core.memory;
+
+import java.lang.foreign.MemorySegment;
+
+/// One contiguous span of host memory, reserved for as long as it is open.
+///
+/// The span is zero-filled when opened and starts at a multiple of 4,096.
+///
+/// **Ownership.** Who opens it closes it. After [#close()] every access to the segment throws; nothing is unmapped
+/// while another thread is inside an access.
+///
+/// **Threads.** The segment may be used by any thread.
+public interface HostMemory extends AutoCloseable {
+
+    /// The whole span, bounded.
+    MemorySegment segment();
+
+    /// What the span is made of, for a log line: `anonymous, huge pages advised`, `memfd 12`, `file /dev/shm/…`.
+    String describe();
+
+    @Override
+    void close();
+}
