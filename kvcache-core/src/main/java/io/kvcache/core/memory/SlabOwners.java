@@ -1,0 +1,44 @@
+package io.kvcache.core.memory;
+
+import java.util.function.IntPredicate;
+import org.jspecify.annotations.Nullable;
+
+/// The records that hold slots of one slab, for whoever considers emptying it.
+public final class SlabOwners {
+
+    static final SlabOwners NOBODY = new SlabOwners(null);
+
+    private final @Nullable Slab slab;
+
+    SlabOwners(@Nullable Slab slab) {
+        this.slab = slab;
+    }
+
+    /// Slots that are held.
+    public int live() {
+        return slab == null ? 0 : slab.live();
+    }
+
+    /// The class whose slots these are, or -1 when the slab is nobody's.
+    public int classId() {
+        return slab == null ? -1 : slab.slotClass.id();
+    }
+
+    /// Calls `visitor` with each owner, one call a held slot, until it answers false.
+    ///
+    /// The visitor may release slots of this slab, its own included.
+    ///
+    /// @return whether the visitor answered true throughout
+    public boolean all(IntPredicate visitor) {
+        if (slab == null) {
+            return true;
+        }
+        for (int slot = 0; slot < slab.slots(); slot++) {
+            int owner = slab.owner(slot);
+            if (owner != Slab.FREE && !visitor.test(owner)) {
+                return false;
+            }
+        }
+        return true;
+    }
+}

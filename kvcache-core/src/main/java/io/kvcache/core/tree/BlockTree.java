@@ -1,0 +1,200 @@
+package io.kvcache.core.tree;
+
+import static io.kvcache.core.policy.RecordView.NONE;
+
+import java.lang.invoke.VarHandle;
+import java.util.function.IntConsumer;
+
+/// The index from keys to records, and the family links between records.
+///
+/// **Look-up without a lock.** Records of a bucket form a chain; a new one enters at the front. A reader walks it and
+/// for each record reads the control word, then key and link, then the control word again. Three things can go wrong,
+/// and each is noticed: the record is freed and taken again while it is read (the generation differs: start over); the
+/// reader stands on a record that has since entered another bucket (its key belongs elsewhere: start over); the chain
+/// is longer than any honest one (start over). A record that was freed and came back to the same bucket stands at the
+/// front now, and everything older is still behind it, so nothing is skipped. After [#RESTARTS] attempts the reader
+/// answers [Handle#UNSURE] and asks under the lock.
+///
+/// **Why this holds on ARM as on x86.** A writer fills a record while it is FREE, publishes it by a release store of
+/// the
+/// control word and then of the bucket's head; a reader's acquire loads of both see all that was written before. When a
+/// record is freed, the new generation is stored before any field is overwritten (a store-store fence in
+/// [RecordPool#take()] and [RecordPool#give]); the reader loads the fields before it loads the generation again (a
+/// load-load fence here). So a reader that sees any new field also sees the new generation.
+///
+/// **Threads.** [#find] by anyone; all else under the store's lock.
+public final class BlockTree {
+
+    /// Chains average at most one record; eight times the length that a million random keys reach.
+    private static final int CHAIN_BOUND = 64;
+
+    private static final int RESTARTS = 8;
+
+    private final RecordPool pool;
+
+    public BlockTree(RecordPool pool) {
+        this.pool = pool;
+    }
+
+    /// Finds the sealed record of a key.
+    ///
+    /// @return a [Handle], [Handle#MISS] or [Handle#UNSURE]
+    public long find(long hi, long lo) {
+        int bucket = pool.bucketOf(lo);
+        for (int attempt = 0; attempt < RESTARTS; attempt++) {
+            long found = walk(bucket, hi, lo);
+            if (found != Handle.UNSURE) {
+                return found;
+            }
+            Thread.onSpinWait();
+        }
+        return Handle.UNSURE;
+    }
+
+    private long walk(int bucket, long hi, long lo) {
+        int record = pool.head(bucket);
+        for (int steps = 0; record != NONE; steps++) {
+            long before = pool.control(record);
+            long recordLo = pool.keyLo(record);
+            long recordHi = pool.keyHi(record);
+            int next = pool.next(record);
+            VarHandle.loadLoadFence();
+            long after = pool.control(record);
+            if (Control.generation(before) != Control.generation(after) || steps > CHAIN_BOUND) {
+                return Handle.UNSURE;
+            }
+            if (recordLo == lo && recordHi == hi && Control.state(after) == Control.SEALED) {
+                return Handle.of(Control.generation(after), record);
+            }
+            if (pool.bucketOf(recordLo) != bucket) {
+                return Handle.UNSURE;
+            }
+            record = next;
+        }
+        return Handle.MISS;
+    }
+
+    /// Finds the record of a key in any state that is in the index; under the lock.
+    public int findAny(long hi, long lo) {
+        int record = pool.head(pool.bucketOf(lo));
+        while (record != NONE && (pool.keyLo(record) != lo || pool.keyHi(record) != hi)) {
+            record = pool.next(record);
+        }
+        return record;
+    }
+
+    /// Takes a record for a key and links it below its parent, state RESERVED with one pin, in the index but not to be
+    /// found by readers.
+    ///
+    /// @return the record, or -1 when all are taken
+    public int insert(NewRecord what) {
+        int record = pool.take();
+        if (record == NONE) {
+            return NONE;
+        }
+        pool.key(record, what.keyHi(), what.keyLo());
+        pool.parent(record, what.parent());
+        pool.depth(record, what.depth());
+        pool.identity(record, what.identity());
+        pool.bytes(record, what.bytes());
+        pool.engineHash(record, what.engineHash());
+        pool.hostPage(record, what.hostPage());
+        pool.checksum(record, 0);
+        pool.firstChild(record, NONE);
+        pool.residentChildren(record, 0);
+        pool.control(record, Control.word(Control.generation(pool.control(record)), Control.RESERVED, 1));
+        adopt(what.parent(), record);
+        int bucket = pool.bucketOf(what.keyLo());
+        pool.next(record, pool.head(bucket));
+        pool.head(bucket, record);
+        return record;
+    }
+
+    /// Takes a record out of the index; its family links stay.
+    public void unindex(int record) {
+        int bucket = pool.bucketOf(pool.keyLo(record));
+        int before = NONE;
+        int at = pool.head(bucket);
+        while (at != record) {
+            assert at != NONE : "record " + record + " is not in its bucket";
+            before = at;
+            at = pool.next(at);
+        }
+        if (before == NONE) {
+            pool.head(bucket, pool.next(record));
+        } else {
+            pool.next(before, pool.next(record));
+        }
+    }
+
+    /// Cuts a childless, unindexed record from its parent and frees it.
+    ///
+    /// @return the parent, or -1
+    public int remove(int record) {
+        assert pool.firstChild(record) == NONE : "record " + record + " has children";
+        int parent = pool.parent(record);
+        int left = pool.previousSibling(record);
+        int right = pool.nextSibling(record);
+        if (left != NONE) {
+            pool.nextSibling(left, right);
+        } else if (parent != NONE) {
+            pool.firstChild(parent, right);
+        }
+        if (right != NONE) {
+            pool.previousSibling(right, left);
+        }
+        if (parent != NONE) {
+            pool.residentChildren(parent, pool.residentChildren(parent) - 1);
+        }
+        pool.give(record);
+        return parent;
+    }
+
+    /// Visits a record and all below it, children before parents. The visitor may remove the record it is shown.
+    public void eachBelow(int root, IntConsumer visitor) {
+        int record = deepest(root);
+        while (true) {
+            int sibling = record == root ? NONE : pool.nextSibling(record);
+            int parent = pool.parent(record);
+            visitor.accept(record);
+            if (record == root) {
+                return;
+            }
+            record = sibling == NONE ? parent : deepest(sibling);
+        }
+    }
+
+    /// Calls `visitor` with each child.
+    public void eachChild(int record, IntConsumer visitor) {
+        int child = pool.firstChild(record);
+        while (child != NONE) {
+            int next = pool.nextSibling(child);
+            visitor.accept(child);
+            child = next;
+        }
+    }
+
+    private int deepest(int record) {
+        int at = record;
+        int child = pool.firstChild(at);
+        while (child != NONE) {
+            at = child;
+            child = pool.firstChild(at);
+        }
+        return at;
+    }
+
+    private void adopt(int parent, int record) {
+        int right = NONE;
+        if (parent != NONE) {
+            right = pool.firstChild(parent);
+            pool.firstChild(parent, record);
+            pool.residentChildren(parent, pool.residentChildren(parent) + 1);
+            if (right != NONE) {
+                pool.previousSibling(right, record);
+            }
+        }
+        pool.previousSibling(record, NONE);
+        pool.nextSibling(record, right);
+    }
+}

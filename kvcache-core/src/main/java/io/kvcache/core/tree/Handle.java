@@ -1,0 +1,30 @@
+package io.kvcache.core.tree;
+
+/// A record as it was when it was found: `generation << 32 | record`. Stale once the record's generation has moved on.
+public final class Handle {
+
+    /// Nothing found. No handle has this value, as no record has the number -1.
+    public static final long MISS = -1;
+
+    /// The look-up met records on the move too often to tell; ask again under the store's lock.
+    public static final long UNSURE = -2;
+
+    private Handle() {}
+
+    static long of(int generation, int record) {
+        return (long) generation << 32 | record;
+    }
+
+    public static int record(long handle) {
+        return (int) handle;
+    }
+
+    public static int generation(long handle) {
+        return (int) (handle >>> 32);
+    }
+
+    /// Whether a look-up found something.
+    public static boolean found(long handle) {
+        return (int) handle >= 0;
+    }
+}

@@ -1,0 +1,258 @@
+package io.kvcache.core.tree;
+
+import static io.kvcache.core.tree.RecordLayout.INT;
+import static io.kvcache.core.tree.RecordLayout.INT32;
+import static io.kvcache.core.tree.RecordLayout.INT64;
+import static io.kvcache.core.tree.RecordLayout.LONG;
+
+import io.kvcache.core.policy.RecordView;
+import java.lang.foreign.MemorySegment;
+import java.lang.invoke.VarHandle;
+
+/// A fixed number of records in off-heap memory; [RecordLayout] says where each field lies.
+///
+/// Records are numbered once and never move. A freed record keeps its chain link until it is taken again, so that a
+/// reader standing on it still finds its way.
+///
+/// **Threads.** Fields are written under the store's lock. [#control], [#casControl], the key, the bucket links and the
+/// host page may be read by anyone; what was read counts only if the generation is the same before and after.
+public final class RecordPool implements RecordView {
+
+    /// 128 GiB of records; the store's memory for blocks runs out long before.
+    public static final int MAX_RECORDS = 1 << 30;
+
+    private final MemorySegment memory;
+    private final int capacity;
+    private final long hotBase;
+    private final long coldBase;
+    private int fresh;
+    private int freeHead = NONE;
+    private int live;
+
+    /// @param memory zeroed, at least [RecordLayout#spanBytes] of `capacity`
+    public RecordPool(MemorySegment memory, int capacity) {
+        if (capacity < 1 || capacity > MAX_RECORDS) {
+            throw new IllegalArgumentException("records is " + capacity + "; a store takes 1 to " + MAX_RECORDS);
+        }
+        long needed = RecordLayout.spanBytes(capacity);
+        if (memory.byteSize() < needed) {
+            throw new IllegalArgumentException(
+                    "memory for " + capacity + " records is " + memory.byteSize() + " bytes; needs " + needed);
+        }
+        this.memory = memory;
+        this.capacity = capacity;
+        hotBase = RecordLayout.hotBase(capacity);
+        coldBase = RecordLayout.coldBase(capacity);
+        for (int bucket = 0; bucket < capacity; bucket++) {
+            memory.set(INT32, (long) bucket * RecordLayout.BUCKET_BYTES, NONE);
+        }
+    }
+
+    /// Takes a record, state still FREE, or answers [#NONE] when all are taken.
+    int take() {
+        int record = freeHead;
+        if (record != NONE) {
+            freeHead = parent(record);
+        } else if (fresh < capacity) {
+            record = fresh++;
+        } else {
+            return NONE;
+        }
+        live++;
+        VarHandle.storeStoreFence();
+        return record;
+    }
+
+    /// Gives a record back, with the next generation.
+    void give(int record) {
+        int generation = Control.generation(control(record));
+        control(record, Control.word(generation + 1, Control.FREE, 0));
+        VarHandle.storeStoreFence();
+        setInt(hot(record) + RecordLayout.PARENT, freeHead);
+        freeHead = record;
+        live--;
+    }
+
+    @Override
+    public int capacity() {
+        return capacity;
+    }
+
+    /// Records that are taken.
+    public int live() {
+        return live;
+    }
+
+    /// Records that were ever taken: all live ones have a lower number.
+    public int highWater() {
+        return fresh;
+    }
+
+    public long control(int record) {
+        return (long) LONG.getAcquire(memory, hot(record) + RecordLayout.CONTROL);
+    }
+
+    void control(int record, long word) {
+        LONG.setRelease(memory, hot(record) + RecordLayout.CONTROL, word);
+    }
+
+    /// Replaces the control word if it is still `expected`.
+    public boolean casControl(int record, long expected, long word) {
+        return LONG.compareAndSet(memory, hot(record) + RecordLayout.CONTROL, expected, word);
+    }
+
+    int bucketOf(long lo) {
+        return (int) Math.unsignedMultiplyHigh(lo, capacity);
+    }
+
+    int head(int bucket) {
+        return (int) INT.getAcquire(memory, (long) bucket * RecordLayout.BUCKET_BYTES);
+    }
+
+    void head(int bucket, int record) {
+        INT.setRelease(memory, (long) bucket * RecordLayout.BUCKET_BYTES, record);
+    }
+
+    int next(int record) {
+        return (int) INT.getAcquire(memory, hot(record) + RecordLayout.NEXT);
+    }
+
+    void next(int record, int after) {
+        INT.setRelease(memory, hot(record) + RecordLayout.NEXT, after);
+    }
+
+    public long keyHi(int record) {
+        return getLong(hot(record) + RecordLayout.KEY_HI);
+    }
+
+    public long keyLo(int record) {
+        return getLong(hot(record) + RecordLayout.KEY_LO);
+    }
+
+    void key(int record, long hi, long lo) {
+        setLong(hot(record) + RecordLayout.KEY_HI, hi);
+        setLong(hot(record) + RecordLayout.KEY_LO, lo);
+    }
+
+    @Override
+    public long fingerprint(int record) {
+        return keyLo(record);
+    }
+
+    public long engineHash(int record) {
+        return getLong(hot(record) + RecordLayout.ENGINE_HASH);
+    }
+
+    void engineHash(int record, long hash) {
+        setLong(hot(record) + RecordLayout.ENGINE_HASH, hash);
+    }
+
+    /// First page of the record's slot in host memory, or [#NONE].
+    public int hostPage(int record) {
+        return getInt(hot(record) + RecordLayout.HOST_PAGE);
+    }
+
+    public void hostPage(int record, int page) {
+        setInt(hot(record) + RecordLayout.HOST_PAGE, page);
+    }
+
+    @Override
+    public long bytes(int record) {
+        return getInt(hot(record) + RecordLayout.BYTES);
+    }
+
+    void bytes(int record, int bytes) {
+        setInt(hot(record) + RecordLayout.BYTES, bytes);
+    }
+
+    @Override
+    public int parent(int record) {
+        return getInt(hot(record) + RecordLayout.PARENT);
+    }
+
+    void parent(int record, int parent) {
+        setInt(hot(record) + RecordLayout.PARENT, parent);
+    }
+
+    @Override
+    public int depth(int record) {
+        return getInt(hot(record) + RecordLayout.DEPTH);
+    }
+
+    void depth(int record, int depth) {
+        setInt(hot(record) + RecordLayout.DEPTH, depth);
+    }
+
+    public int identity(int record) {
+        return getInt(hot(record) + RecordLayout.IDENTITY);
+    }
+
+    void identity(int record, int identity) {
+        setInt(hot(record) + RecordLayout.IDENTITY, identity);
+    }
+
+    public int checksum(int record) {
+        return getInt(hot(record) + RecordLayout.CHECKSUM);
+    }
+
+    public void checksum(int record, int crc) {
+        setInt(hot(record) + RecordLayout.CHECKSUM, crc);
+    }
+
+    int firstChild(int record) {
+        return getInt(cold(record) + RecordLayout.FIRST_CHILD);
+    }
+
+    void firstChild(int record, int child) {
+        setInt(cold(record) + RecordLayout.FIRST_CHILD, child);
+    }
+
+    int nextSibling(int record) {
+        return getInt(cold(record) + RecordLayout.NEXT_SIBLING);
+    }
+
+    void nextSibling(int record, int sibling) {
+        setInt(cold(record) + RecordLayout.NEXT_SIBLING, sibling);
+    }
+
+    int previousSibling(int record) {
+        return getInt(cold(record) + RecordLayout.PREVIOUS_SIBLING);
+    }
+
+    void previousSibling(int record, int sibling) {
+        setInt(cold(record) + RecordLayout.PREVIOUS_SIBLING, sibling);
+    }
+
+    @Override
+    public int residentChildren(int record) {
+        return getInt(cold(record) + RecordLayout.HOST_CHILDREN);
+    }
+
+    void residentChildren(int record, int count) {
+        setInt(cold(record) + RecordLayout.HOST_CHILDREN, count);
+    }
+
+    private long hot(int record) {
+        return hotBase + (long) record * RecordLayout.HOT_BYTES;
+    }
+
+    private long cold(int record) {
+        return coldBase + (long) record * RecordLayout.COLD_BYTES;
+    }
+
+    private long getLong(long offset) {
+        return memory.get(INT64, offset);
+    }
+
+    private void setLong(long offset, long value) {
+        memory.set(INT64, offset, value);
+    }
+
+    private int getInt(long offset) {
+        return memory.get(INT32, offset);
+    }
+
+    private void setInt(long offset, int value) {
+        memory.set(INT32, offset, value);
+    }
+}
