@@ -1,0 +1,38 @@
+package io.kvcache.core.identity;
+
+/// Equal pieces at equal distances inside a block: piece `i` is `[offset + i·strideBytes, … + pieceBytes)`.
+///
+/// One piece has its own length as its stride, so that equal ranges are equal records.
+public record StridedRange(long offset, long pieceBytes, long strideBytes, int pieces) {
+
+    private static final Limit PIECES = new Limit("pieces", 1, Integer.MAX_VALUE);
+
+    public StridedRange {
+        new ByteRange(offset, pieceBytes);
+        PIECES.check(pieces);
+        new Limit("strideBytes", pieceBytes, pieces == 1 ? pieceBytes : BlockShape.MAX_BYTES).check(strideBytes);
+    }
+
+    /// The range with pieces that touch joined into one.
+    static StridedRange coalesced(long offset, long pieceBytes, long strideBytes, int pieces) {
+        boolean contiguous = pieces == 1 || strideBytes == pieceBytes;
+        return contiguous
+                ? new StridedRange(offset, pieceBytes * pieces, pieceBytes * pieces, 1)
+                : new StridedRange(offset, pieceBytes, strideBytes, pieces);
+    }
+
+    /// Whether one copy moves it all.
+    public boolean contiguous() {
+        return pieces == 1;
+    }
+
+    /// Bytes in all pieces together, gaps not counted.
+    public long bytes() {
+        return pieceBytes * pieces;
+    }
+
+    /// The bytes of piece `index`, counted from 0.
+    public ByteRange piece(int index) {
+        return new ByteRange(offset + Limit.index("piece", index, pieces) * strideBytes, pieceBytes);
+    }
+}
