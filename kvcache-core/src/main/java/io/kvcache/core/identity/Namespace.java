@@ -1,0 +1,274 @@
+package io.kvcache.core.identity;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashSet;
+import java.util.HexFormat;
+import java.util.List;
+import java.util.Locale;
+import java.util.Set;
+
+/// Everything that must match for KV to be reusable: model, revision, dtype, layout, adapter, tenant, salt and
+/// the parts a block consists of.
+///
+/// Its digest is where every chain of keys starts, so blocks of two namespaces never meet. Two namespaces that
+/// differ in any field have different digests; moving a character from one field to the next is a difference.
+///
+/// **Parts.** A block's part number is its index in [#parts()], so their order counts. A namespace without
+/// parts holds opaque objects only.
+///
+/// **Salt.** Secret: it appears in no message and not in [#toString()].
+///
+/// Immutable. Equal when all fields are equal, which is the same as equal digests.
+public final class Namespace {
+
+    /// More than any parallel layout of today has: 8 layer groups on 128 ranks.
+    public static final int MAX_PARTS = 1024;
+
+    private static final TextField MODEL = TextField.required("model");
+    private static final TextField REVISION = TextField.optional("revision");
+    private static final TextField DTYPE = TextField.optional("dtype");
+    private static final TextField LAYOUT = TextField.optional("layout");
+    private static final TextField ADAPTER = TextField.optional("adapter");
+    private static final TextField TENANT = TextField.optional("tenant");
+    private static final TextField SALT = TextField.secret("salt");
+    private static final Limit PARTS = new Limit("number of parts", 0, MAX_PARTS);
+
+    private final String model;
+    private final String revision;
+    private final String dtype;
+    private final String layout;
+    private final String adapter;
+    private final String tenant;
+    private final String salt;
+    private final List<Part> parts;
+    private final byte[] digest;
+
+    private Namespace(Builder from) {
+        model = MODEL.check(from.model);
+        revision = REVISION.check(from.revision);
+        dtype = DTYPE.check(from.dtype);
+        layout = LAYOUT.check(from.layout);
+        adapter = ADAPTER.check(from.adapter);
+        tenant = TENANT.check(from.tenant);
+        salt = SALT.check(from.salt);
+        parts = checkedParts(from.parts);
+        digest = computeDigest();
+    }
+
+    /// Starts a namespace of which all but the model is empty.
+    public static Builder builder(String model) {
+        return new Builder(model);
+    }
+
+    /// The namespace of a model that is not split: one full-attention part, the dtype that of the shape.
+    public static Namespace of(String model, BlockShape shape) {
+        return builder(model)
+                .dtype(shape.dtype().name().toLowerCase(Locale.ROOT))
+                .part(Part.full(shape))
+                .build();
+    }
+
+    /// A namespace of opaque objects: it has no parts and no blocks.
+    public static Namespace objects(String name, String tenant) {
+        return builder(name).tenant(tenant).build();
+    }
+
+    /// A builder that starts with all fields of this namespace.
+    public Builder toBuilder() {
+        return builder(model)
+                .revision(revision)
+                .dtype(dtype)
+                .layout(layout)
+                .adapter(adapter)
+                .tenant(tenant)
+                .salt(salt)
+                .parts(parts);
+    }
+
+    /// Name of the model, or of the collection of objects; never blank.
+    public String model() {
+        return model;
+    }
+
+    /// Revision of the weights; may be empty.
+    public String revision() {
+        return revision;
+    }
+
+    /// Type or codec of the stored bytes, as the engine names it; may be empty.
+    public String dtype() {
+        return dtype;
+    }
+
+    /// Fingerprint of whatever else the engine's layout depends on; may be empty.
+    public String layout() {
+        return layout;
+    }
+
+    /// Adapter (LoRA) with its version; may be empty.
+    public String adapter() {
+        return adapter;
+    }
+
+    /// Tenant that owns the blocks; may be empty.
+    public String tenant() {
+        return tenant;
+    }
+
+    /// Secret that keeps users of one tenant apart; may be empty.
+    public String salt() {
+        return salt;
+    }
+
+    /// The parts of a block, by part number. Unmodifiable.
+    public List<Part> parts() {
+        return parts;
+    }
+
+    /// The 32 bytes that every chain of keys starts from. A copy.
+    public byte[] digest() {
+        return digest.clone();
+    }
+
+    /// Tokens in a block, the same for all parts.
+    ///
+    /// @throws IllegalStateException when the namespace has no parts, and so no blocks
+    public int blockTokens() {
+        if (parts.isEmpty()) {
+            throw new IllegalStateException(this + " has no parts: it holds objects, not blocks of tokens");
+        }
+        return parts.getFirst().shape().blockTokens();
+    }
+
+    @Override
+    public boolean equals(Object other) {
+        return other instanceof Namespace that && Arrays.equals(digest, that.digest);
+    }
+
+    @Override
+    public int hashCode() {
+        return (int) BlockKey.longAt(digest, 0);
+    }
+
+    /// Model, tenant and the first digits of the digest.
+    @Override
+    public String toString() {
+        String ofTenant = tenant.isEmpty() ? "" : ", tenant " + tenant;
+        return "namespace %s%s (%s)".formatted(model, ofTenant, HexFormat.of().formatHex(digest, 0, 4));
+    }
+
+    /// The digest itself, for readers inside the package that promise not to write.
+    byte[] rawDigest() {
+        return digest;
+    }
+
+    private byte[] computeDigest() {
+        NamespaceDigest feed = new NamespaceDigest()
+                .text(MODEL.utf8(model))
+                .text(REVISION.utf8(revision))
+                .text(DTYPE.utf8(dtype))
+                .text(LAYOUT.utf8(layout))
+                .text(ADAPTER.utf8(adapter))
+                .text(TENANT.utf8(tenant))
+                .text(SALT.utf8(salt))
+                .number(parts.size());
+        parts.forEach(feed::part);
+        return feed.finish();
+    }
+
+    private static List<Part> checkedParts(List<Part> given) {
+        PARTS.check(given.size());
+        List<Part> parts = List.copyOf(given);
+        record Place(int group, int rank) {}
+        Set<Place> seen = new HashSet<>();
+        for (Part part : parts) {
+            int expected = parts.getFirst().shape().blockTokens();
+            int blockTokens = part.shape().blockTokens();
+            if (blockTokens != expected) {
+                throw new IllegalArgumentException(
+                        "blockTokens = %d of part (group %d, rank %d) is out of range; allowed: %d, as in the first part"
+                                .formatted(blockTokens, part.group(), part.rank(), expected));
+            }
+            if (!seen.add(new Place(part.group(), part.rank()))) {
+                throw new IllegalArgumentException(
+                        "two parts have group = %d, rank = %d; allowed: one".formatted(part.group(), part.rank()));
+            }
+        }
+        return parts;
+    }
+
+    /// Collects the fields of a [Namespace]. Not for use by several threads.
+    public static final class Builder {
+
+        private final String model;
+        private final List<Part> parts = new ArrayList<>();
+        private String revision = "";
+        private String dtype = "";
+        private String layout = "";
+        private String adapter = "";
+        private String tenant = "";
+        private String salt = "";
+
+        private Builder(String model) {
+            this.model = model;
+        }
+
+        /// Sets [Namespace#revision()].
+        public Builder revision(String value) {
+            revision = value;
+            return this;
+        }
+
+        /// Sets [Namespace#dtype()].
+        public Builder dtype(String value) {
+            dtype = value;
+            return this;
+        }
+
+        /// Sets [Namespace#layout()].
+        public Builder layout(String value) {
+            layout = value;
+            return this;
+        }
+
+        /// Sets [Namespace#adapter()].
+        public Builder adapter(String value) {
+            adapter = value;
+            return this;
+        }
+
+        /// Sets [Namespace#tenant()].
+        public Builder tenant(String value) {
+            tenant = value;
+            return this;
+        }
+
+        /// Sets [Namespace#salt()].
+        public Builder salt(String value) {
+            salt = value;
+            return this;
+        }
+
+        /// Adds a part after those there are; its number is its place.
+        public Builder part(Part part) {
+            parts.add(part);
+            return this;
+        }
+
+        /// Replaces all parts.
+        public Builder parts(List<Part> all) {
+            parts.clear();
+            parts.addAll(all);
+            return this;
+        }
+
+        /// The namespace.
+        ///
+        /// @throws IllegalArgumentException when a text is blank, longer than 512 bytes of UTF-8 or malformed,
+        ///     or when parts disagree; names the field, its value and what is allowed
+        public Namespace build() {
+            return new Namespace(this);
+        }
+    }
+}

@@ -1,0 +1,44 @@
+package io.kvcache.core.identity;
+
+/// A block's share for one layer group and one tensor-parallel rank.
+///
+/// @param group layer group, 0 to 255; layers of one group have the same kind
+/// @param rank tensor-parallel rank, 0 to 1,023; 0 where all ranks hold the same (multi-head latent attention)
+/// @param kind what a match needs of this part
+/// @param window tokens a window covers, 1 to 16,777,216 for [PartKind#WINDOW], 0 for the others
+/// @param shape the array it is
+/// @param rotation how its K rows have been rotated
+public record Part(int group, int rank, PartKind kind, int window, BlockShape shape, KeyRotation rotation) {
+
+    private static final Limit GROUP = new Limit("group", 0, 255);
+    private static final Limit RANK = new Limit("rank", 0, 1023);
+    private static final Limit WINDOW = new Limit("window of a WINDOW part", 1, 1 << 24);
+
+    public Part {
+        GROUP.check(group);
+        RANK.check(rank);
+        switch (kind) {
+            case WINDOW -> WINDOW.check(window);
+            case FULL, STATE -> new Limit("window of a " + kind + " part", 0, 0).check(window);
+        }
+    }
+
+    /// The only part of a model that is not split: full attention, rotated from position 0.
+    public static Part full(BlockShape shape) {
+        return full(0, 0, shape);
+    }
+
+    /// Full attention, rotated from position 0.
+    public static Part full(int group, int rank, BlockShape shape) {
+        return new Part(group, rank, PartKind.FULL, 0, shape, KeyRotation.FROM_ZERO);
+    }
+
+    /// Bytes of this part in one block. A [PartKind#STATE] part keeps one token row however long the block is:
+    /// its shape's `blockTokens` says only how often a state is kept.
+    public long bytes() {
+        return switch (kind) {
+            case FULL, WINDOW -> shape.bytes();
+            case STATE -> shape.tokenBytes();
+        };
+    }
+}

@@ -1,0 +1,69 @@
+package io.kvcache.core.identity;
+
+import java.nio.ByteBuffer;
+import java.nio.CharBuffer;
+import java.nio.charset.CharacterCodingException;
+import java.nio.charset.StandardCharsets;
+
+/// A named text of a namespace: what it may be, and its bytes.
+///
+/// @param required whether it must not be empty
+/// @param secret whether its value is kept out of messages
+record TextField(String name, boolean required, boolean secret) {
+
+    /// Long enough for any path of a model; short enough to register and log.
+    static final int MAX_BYTES = 512;
+
+    /// How much of a refused value a message shows.
+    private static final int SHOWN_CHARS = 40;
+
+    static TextField required(String name) {
+        return new TextField(name, true, false);
+    }
+
+    static TextField optional(String name) {
+        return new TextField(name, false, false);
+    }
+
+    static TextField secret(String name) {
+        return new TextField(name, false, true);
+    }
+
+    String check(String value) {
+        utf8(value);
+        return value;
+    }
+
+    /// The value's UTF-8 bytes. Strict: half a surrogate pair has no bytes, and replacing it would let two
+    /// texts share their bytes.
+    byte[] utf8(String value) {
+        if (value.isBlank() && (required || !value.isEmpty())) {
+            throw refusal(value, "is blank");
+        }
+        ByteBuffer encoded;
+        try {
+            encoded = StandardCharsets.UTF_8.newEncoder().encode(CharBuffer.wrap(value));
+        } catch (CharacterCodingException e) {
+            throw refusal(value, "holds half a surrogate pair");
+        }
+        if (encoded.remaining() > MAX_BYTES) {
+            throw refusal(value, "takes " + encoded.remaining() + " bytes");
+        }
+        byte[] bytes = new byte[encoded.remaining()];
+        encoded.get(bytes);
+        return bytes;
+    }
+
+    private IllegalArgumentException refusal(String value, String what) {
+        String allowed = required ? "1 to " + MAX_BYTES : "none, or 1 to " + MAX_BYTES;
+        return new IllegalArgumentException(
+                "%s = %s %s; allowed: %s bytes of UTF-8, not blank".formatted(name, shown(value), what, allowed));
+    }
+
+    private String shown(String value) {
+        if (secret) {
+            return "(hidden)";
+        }
+        return value.length() <= SHOWN_CHARS ? "\"" + value + "\"" : "\"" + value.substring(0, SHOWN_CHARS) + "…\"";
+    }
+}
