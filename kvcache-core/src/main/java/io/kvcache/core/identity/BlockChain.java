@@ -1,0 +1,169 @@
+package io.kvcache.core.identity;
+
+import java.security.MessageDigest;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Objects;
+import org.jspecify.annotations.Nullable;
+
+/// The keys of a sequence's full blocks, in order.
+///
+/// `digest[i] = SHA-256(digest[i-1] ‖ tokens[i] as int32 little-endian)`, where `digest[-1]` is the namespace's
+/// digest. All 32 bytes are chained; the first 16 are the key. So a key names a block's tokens and everything
+/// before them. A partial last block has no key; its tokens are remembered for [#extend].
+///
+/// Keys that an engine already has enter by [#ofEngineKeys]: the key is then the first 16 bytes of
+/// `SHA-256(namespace digest ‖ engine key)`, a block's parent is the one before it in the list, and the
+/// engine's own hash is kept for events. An engine key must itself name everything before its block, as those
+/// of vLLM and SGLang do. A namespace should be fed by tokens or by engine keys, not both: the two name one
+/// block differently.
+///
+/// **Threads.** Immutable; any thread. A longer chain shares memory with the one it was grown from.
+public final class BlockChain {
+
+    private static final int[] NO_TOKENS = {};
+    private static final Limit TOKENS = new Limit("tokens of a chain", 0, Integer.MAX_VALUE);
+    private static final Limit ENGINE_KEY_BYTES = new Limit("engine key bytes", 1, 4096);
+
+    private final Namespace namespace;
+    private final DigestLog digests;
+    private final int length;
+    private final int[] tail;
+    private final byte @Nullable [][] engineKeys;
+
+    private BlockChain(Namespace namespace, DigestLog digests, int length, int[] tail, byte @Nullable [][] engineKeys) {
+        this.namespace = namespace;
+        this.digests = digests;
+        this.length = length;
+        this.tail = tail;
+        this.engineKeys = engineKeys;
+    }
+
+    /// The chain of a sequence.
+    ///
+    /// @param tokens any int32 is a token; not kept
+    /// @throws IllegalStateException when the namespace has no parts
+    public static BlockChain of(Namespace namespace, int[] tokens) {
+        namespace.blockTokens();
+        return new BlockChain(namespace, DigestLog.EMPTY, 0, NO_TOKENS, null).extend(tokens);
+    }
+
+    /// The chain of a sequence whose full blocks an engine has named already.
+    ///
+    /// @param keys 1 to 4,096 bytes each, from the first block on; copied
+    /// @throws IllegalStateException when the namespace has no parts
+    public static BlockChain ofEngineKeys(Namespace namespace, List<byte[]> keys) {
+        TOKENS.check((long) keys.size() * namespace.blockTokens());
+        byte[][] kept = new byte[keys.size()][];
+        DigestLog digests = DigestLog.EMPTY.reserve(0, kept.length);
+        MessageDigest sha = Sha256.newDigest();
+        for (int i = 0; i < kept.length; i++) {
+            kept[i] = keys.get(i).clone();
+            ENGINE_KEY_BYTES.check(kept[i].length);
+            sha.update(namespace.rawDigest());
+            sha.update(kept[i]);
+            Sha256.finish(sha, digests.bytes(), i * Sha256.BYTES);
+        }
+        return new BlockChain(namespace, digests, kept.length, NO_TOKENS, kept);
+    }
+
+    /// The chain of this sequence with tokens added at its end; equal to hashing all of it, without hashing
+    /// again what is in full blocks already.
+    ///
+    /// @throws IllegalStateException when this chain is one of engine keys
+    public BlockChain extend(int... appended) {
+        if (engineKeys != null) {
+            throw new IllegalStateException("a chain of engine keys cannot be extended by tokens");
+        }
+        TOKENS.check((long) tokens() + appended.length);
+        int blockTokens = blockTokens();
+        int more = (tail.length + appended.length) / blockTokens;
+        if (more == 0) {
+            return new BlockChain(namespace, digests, length, joined(tail, appended), null);
+        }
+        int rest = (tail.length + appended.length) % blockTokens;
+        DigestLog grown = digests.reserve(length, more);
+        byte[] parent = length == 0 ? namespace.rawDigest() : grown.bytes();
+        int parentOffset = Math.max(0, length - 1) * Sha256.BYTES;
+        ChainHasher hasher = new ChainHasher(blockTokens, parent, parentOffset, grown.bytes(), length * Sha256.BYTES);
+        hasher.append(tail, tail.length);
+        hasher.append(appended, appended.length - rest);
+        int[] newTail = Arrays.copyOfRange(appended, appended.length - rest, appended.length);
+        return new BlockChain(namespace, grown, length + more, newTail, null);
+    }
+
+    /// The first `blocks` blocks, 0 to [#length()], without a partial block after them.
+    public BlockChain prefix(int blocks) {
+        new Limit("blocks", 0, length).check(blocks);
+        return new BlockChain(namespace, digests, blocks, NO_TOKENS, engineKeys);
+    }
+
+    /// Full blocks.
+    public int length() {
+        return length;
+    }
+
+    /// Tokens given, those of the partial last block included. For engine keys: the tokens of their blocks.
+    public int tokens() {
+        return length * blockTokens() + tail.length;
+    }
+
+    /// Tokens in a block.
+    public int blockTokens() {
+        return namespace.blockTokens();
+    }
+
+    /// The namespace that the chain starts from.
+    public Namespace namespace() {
+        return namespace;
+    }
+
+    /// Bytes 0 to 7 of the key of block `index`, big-endian. Allocates nothing.
+    public long keyHi(int index) {
+        return digests.keyHi(Objects.checkIndex(index, length));
+    }
+
+    /// Bytes 8 to 15 of the key of block `index`, big-endian. Allocates nothing.
+    public long keyLo(int index) {
+        return digests.keyLo(Objects.checkIndex(index, length));
+    }
+
+    /// The key of block `index`.
+    public BlockKey key(int index) {
+        return new BlockKey(keyHi(index), keyLo(index));
+    }
+
+    /// The engine's own key of block `index`, or null in a chain of tokens. A copy.
+    public byte @Nullable [] engineHash(int index) {
+        Objects.checkIndex(index, length);
+        return engineKeys == null ? null : engineKeys[index].clone();
+    }
+
+    /// The last 8 bytes of the engine's key of block `index`, big-endian (of a shorter key all of it), as vLLM
+    /// puts into its events; 0 in a chain of tokens.
+    public long engineHash64(int index) {
+        Objects.checkIndex(index, length);
+        if (engineKeys == null) {
+            return 0;
+        }
+        byte[] key = engineKeys[index];
+        long low = 0;
+        for (int i = Math.max(0, key.length - Long.BYTES); i < key.length; i++) {
+            low = (low << Byte.SIZE) | (key[i] & 0xFF);
+        }
+        return low;
+    }
+
+    /// Blocks, tokens and the last key.
+    @Override
+    public String toString() {
+        String last = length == 0 ? "" : ", last key " + key(length - 1);
+        return "chain of %d blocks, %d tokens%s, %s".formatted(length, tokens(), last, namespace);
+    }
+
+    private static int[] joined(int[] first, int[] second) {
+        int[] all = Arrays.copyOf(first, first.length + second.length);
+        System.arraycopy(second, 0, all, first.length, second.length);
+        return all;
+    }
+}
