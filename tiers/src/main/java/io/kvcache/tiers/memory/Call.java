@@ -1,0 +1,53 @@
+package io.kvcache.tiers.memory;
+
+import static java.lang.foreign.ValueLayout.ADDRESS;
+import static java.lang.foreign.ValueLayout.JAVA_INT;
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+
+import java.lang.foreign.FunctionDescriptor;
+import java.lang.foreign.Linker;
+import java.lang.foreign.MemoryLayout;
+import java.util.List;
+
+/// The C functions that this package calls, with their signatures on 64-bit Linux.
+///
+/// `mmap` is declared to return a number, not a pointer: MAP_FAILED is −1 then, as every other failure is.
+@SuppressWarnings("ImmutableEnumChecker") // Function descriptors are immutable, though not annotated so.
+enum Call {
+    MMAP("mmap", 6, JAVA_LONG, ADDRESS, JAVA_LONG, JAVA_INT, JAVA_INT, JAVA_INT, JAVA_LONG),
+    MUNMAP("munmap", 2, JAVA_INT, ADDRESS, JAVA_LONG),
+    MADVISE("madvise", 3, JAVA_INT, ADDRESS, JAVA_LONG, JAVA_INT),
+    MEMFD_CREATE("memfd_create", 2, JAVA_INT, ADDRESS, JAVA_INT),
+    FTRUNCATE("ftruncate", 2, JAVA_INT, JAVA_INT, JAVA_LONG),
+    FCNTL("fcntl", 2, JAVA_INT, JAVA_INT, JAVA_INT, JAVA_INT),
+    OPEN("open", 2, JAVA_INT, ADDRESS, JAVA_INT, JAVA_INT),
+    FALLOCATE("fallocate", 4, JAVA_INT, JAVA_INT, JAVA_INT, JAVA_LONG, JAVA_LONG),
+    GETEUID("geteuid", 0, JAVA_INT),
+    CLOSE("close", 1, JAVA_INT, JAVA_INT);
+
+    private final String symbol;
+    private final int fixedArguments;
+    private final FunctionDescriptor descriptor;
+
+    /// @param fixedArguments how many arguments come before C's `...`; all of them where there is none
+    Call(String symbol, int fixedArguments, MemoryLayout result, MemoryLayout... arguments) {
+        this.symbol = symbol;
+        this.fixedArguments = fixedArguments;
+        this.descriptor = FunctionDescriptor.of(result, arguments);
+    }
+
+    String symbol() {
+        return symbol;
+    }
+
+    FunctionDescriptor descriptor() {
+        return descriptor;
+    }
+
+    Linker.Option[] options() {
+        Linker.Option errno = Linker.Option.captureCallState("errno");
+        boolean variadic = fixedArguments < descriptor.argumentLayouts().size();
+        return (variadic ? List.of(errno, Linker.Option.firstVariadicArg(fixedArguments)) : List.of(errno))
+                .toArray(Linker.Option[]::new);
+    }
+}

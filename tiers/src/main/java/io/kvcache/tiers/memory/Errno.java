@@ -1,0 +1,46 @@
+package io.kvcache.tiers.memory;
+
+/// Error numbers of Linux that mapping memory can meet, with what an operator can do about each.
+enum Errno {
+    EPERM(1, "a container profile (seccomp) or a seal forbids it"),
+    EINTR(4, "a signal interrupted it"),
+    EAGAIN(11, "too much memory is locked, or the kernel is short of it; try again or raise ulimit -l"),
+    ENOMEM(12, "ask for less, or raise the memory limit (free memory, vm.overcommit_memory, ulimit -v)"),
+    EACCES(13, "check the owner and the mode of the folder, and vm.memfd_noexec"),
+    EEXIST(17, "remove the files that stayed behind"),
+    EINVAL(22, "this kernel was built without it"),
+    ENFILE(23, "the machine has too many open files; raise fs.file-max"),
+    EMFILE(24, "this process has too many open files; raise ulimit -n"),
+    EFBIG(27, "the file is larger than allowed; raise ulimit -f"),
+    ENOSPC(28, "free space there, or enlarge it (mount -o remount,size=…; docker run --shm-size=…)"),
+    EROFS(30, "choose a folder that can be written to"),
+    ENOSYS(38, "this platform lacks the call; anonymous memory works everywhere"),
+    EOPNOTSUPP(95, "the file system of that folder cannot reserve space; choose one under /dev/shm");
+
+    private final int number;
+    private final String advice;
+
+    Errno(int number, String advice) {
+        this.number = number;
+        this.advice = advice;
+    }
+
+    int number() {
+        return number;
+    }
+
+    /// Whether a call returned this error, in the convention of [Libc#call].
+    boolean is(long result) {
+        return result == -number;
+    }
+
+    /// `ENOMEM (12): ask for less, …` for the result of a failed call.
+    static String explain(long result) {
+        for (Errno errno : values()) {
+            if (errno.is(result)) {
+                return "%s (%d): %s".formatted(errno.name(), errno.number, errno.advice);
+            }
+        }
+        return "errno " + -result;
+    }
+}

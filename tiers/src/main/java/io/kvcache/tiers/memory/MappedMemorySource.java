@@ -1,0 +1,122 @@
+package io.kvcache.tiers.memory;
+
+import io.kvcache.core.memory.HostMemorySource;
+import io.kvcache.tiers.memory.MemoryOptions.Backing;
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import org.jspecify.annotations.Nullable;
+
+/// Reserves host memory from the operating system.
+///
+/// Mapping takes microseconds, for files under `/dev/shm` some 0.3 s a GiB; the pages of the other two are backed
+/// when first touched, see [PageToucher]. Where the platform has no `mmap` that we know (everything but Linux),
+/// anonymous
+/// memory comes from the JVM instead, zeroed at once, and a log line says so.
+///
+/// **Ownership.** The caller closes each memory. The source itself holds nothing.
+///
+/// **Threads.** Any thread may reserve.
+public final class MappedMemorySource implements HostMemorySource {
+
+    private static final Logger LOG = System.getLogger(MappedMemorySource.class.getName());
+
+    private static final int PROT_READ_WRITE = 3;
+    private static final int MAP_SHARED = 1;
+
+    /// MAP_PRIVATE | MAP_ANONYMOUS, without MAP_NORESERVE: every page will be used, so what cannot be had is better
+    /// refused now than answered by the out-of-memory killer later.
+    private static final int MAP_PRIVATE_ANONYMOUS = 0x22;
+
+    private static final int PAGE_BYTES = 4096;
+
+    private final MemoryOptions options;
+    private final Libc libc;
+    private final HugePageAdvice advice;
+
+    /// @throws IllegalStateException when the JVM runs with `--illegal-native-access=deny` and without
+    ///     `--enable-native-access=ALL-UNNAMED`; the message names the flag
+    public MappedMemorySource(MemoryOptions options) {
+        this(options, Libc.ofThisMachine());
+    }
+
+    MappedMemorySource(MemoryOptions options, Libc libc) {
+        this(options, libc, new HugePageAdvice(libc, HugePageAdvice.KERNEL_SETTINGS));
+    }
+
+    MappedMemorySource(MemoryOptions options, Libc libc, HugePageAdvice advice) {
+        this.options = options;
+        this.libc = libc;
+        this.advice = advice;
+        if (takesFromJvm()) {
+            LOG.log(Level.INFO, "No mmap on this platform: host memory comes from the JVM, without huge pages");
+        }
+    }
+
+    @Override
+    public MappedMemory reserve(String purpose, long bytes) {
+        Reservation wanted = new Reservation(purpose, bytes);
+        return switch (options.backing()) {
+            case ANONYMOUS -> takesFromJvm() ? fromJvm(wanted) : map(wanted, null);
+            case MEMFD -> mapFile(wanted, new Memfd(libc).create(wanted));
+            case SHM_FILE -> mapFile(wanted, new ShmFile(libc, options.shmDirectory()).create(wanted));
+        };
+    }
+
+    private boolean takesFromJvm() {
+        return options.backing() == Backing.ANONYMOUS && !libc.has(Call.MMAP);
+    }
+
+    private static MappedMemory fromJvm(Reservation wanted) {
+        Arena arena = Arena.ofShared();
+        try {
+            MemorySegment segment = arena.allocate(wanted.bytes(), PAGE_BYTES);
+            return new MappedMemory(arena, segment, "allocated by the JVM", null);
+        } catch (OutOfMemoryError refused) {
+            arena.close();
+            throw wanted.failed(refused + "; raise -XX:MaxDirectMemorySize");
+        }
+    }
+
+    private MappedMemory mapFile(Reservation wanted, SharedFile file) {
+        try {
+            return map(wanted, file);
+        } catch (RuntimeException failure) {
+            file.release().run();
+            throw failure;
+        }
+    }
+
+    private MappedMemory map(Reservation wanted, @Nullable SharedFile file) {
+        int flags = file == null ? MAP_PRIVATE_ANONYMOUS : MAP_SHARED;
+        int descriptor = file == null ? -1 : file.descriptor();
+        long address = libc.call(Call.MMAP, MemorySegment.NULL, wanted.bytes(), PROT_READ_WRITE, flags, descriptor, 0L);
+        if (address < 0) {
+            throw wanted.refused("mmap", address);
+        }
+        Arena arena = Arena.ofShared();
+        try {
+            MemorySegment segment = bound(address, wanted.bytes(), arena);
+            String pages = advice.advise(wanted, segment, options);
+            String name = file == null ? "anonymous" : file.description();
+            return new MappedMemory(arena, segment, name + ", " + pages, file);
+        } catch (RuntimeException failure) {
+            arena.close();
+            throw failure;
+        }
+    }
+
+    /// The length is the one that mmap has just mapped at this address.
+    @SuppressWarnings("restricted") // Giving a mapping its length and its end of life; nothing else here can.
+    private MemorySegment bound(long address, long bytes, Arena arena) {
+        return MemorySegment.ofAddress(address).reinterpret(bytes, arena, this::unmap);
+    }
+
+    private void unmap(MemorySegment mapping) {
+        long result = libc.call(Call.MUNMAP, mapping, mapping.byteSize());
+        if (result < 0) {
+            LOG.log(Level.WARNING, "munmap of {0} gave {1}", mapping, Errno.explain(result));
+        }
+    }
+}

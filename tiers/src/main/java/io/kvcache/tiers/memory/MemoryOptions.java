@@ -1,0 +1,59 @@
+package io.kvcache.tiers.memory;
+
+import java.nio.file.Path;
+
+/// What host memory is made of.
+///
+/// @param backing where the pages come from, and so who else can map them
+/// @param hugePages whether to ask for 2 MiB pages
+/// @param shmDirectory folder of the files of [Backing#SHM_FILE], absolute; created with mode 0700 when missing,
+///     refused when it belongs to somebody else or is open to them
+public record MemoryOptions(Backing backing, HugePages hugePages, Path shmDirectory) {
+
+    /// Where the pages come from.
+    public enum Backing {
+        /// Private to this process. The only one that works on every platform.
+        ANONYMOUS,
+        /// An unnamed file in memory, sealed against resizing, that processes of the same user and PID namespace map
+        /// through `/proc/PID/fd/N`. The kernel frees it with its last user, even after a crash.
+        MEMFD,
+        /// A file under `/dev/shm`, which containers can share as a volume. Its space is taken at once, it is removed
+        /// at close, and it stays behind after a crash.
+        SHM_FILE
+    }
+
+    /// Whether to ask for transparent huge pages.
+    public enum HugePages {
+        /// Asks, and does without where the kernel refuses.
+        AUTO,
+        /// Asks, and fails where the kernel refuses.
+        ON,
+        /// Asks for small pages, also where huge ones are the kernel's default.
+        OFF
+    }
+
+    public MemoryOptions {
+        if (!shmDirectory.isAbsolute()) {
+            throw new IllegalArgumentException(
+                    "shmDirectory must be an absolute path, is '%s'".formatted(shmDirectory));
+        }
+    }
+
+    /// Anonymous memory, huge pages where the kernel grants them, files (if asked for) in a folder of this user.
+    public static MemoryOptions defaults() {
+        Path directory = Path.of("/dev/shm", "kvcache-" + System.getProperty("user.name"));
+        return new MemoryOptions(Backing.ANONYMOUS, HugePages.AUTO, directory);
+    }
+
+    public MemoryOptions withBacking(Backing newBacking) {
+        return new MemoryOptions(newBacking, hugePages, shmDirectory);
+    }
+
+    public MemoryOptions withHugePages(HugePages newHugePages) {
+        return new MemoryOptions(backing, newHugePages, shmDirectory);
+    }
+
+    public MemoryOptions withShmDirectory(Path newDirectory) {
+        return new MemoryOptions(backing, hugePages, newDirectory);
+    }
+}

@@ -1,0 +1,40 @@
+package io.kvcache.tiers.memory;
+
+import java.util.Locale;
+import java.util.regex.Pattern;
+
+/// What somebody asked for: the purpose and the size, for the mapping and for the words when it fails.
+record Reservation(String purpose, long bytes) {
+
+    private static final Pattern ONE_WORD = Pattern.compile("[A-Za-z0-9][A-Za-z0-9_.-]{0,63}");
+
+    Reservation {
+        if (!ONE_WORD.matcher(purpose).matches()) {
+            throw new IllegalArgumentException(
+                    "purpose must be one word of letters, digits, '_', '.', '-', is '%s'".formatted(purpose));
+        }
+        if (bytes < 1) {
+            throw new IllegalArgumentException("bytes for '%s' must be at least 1, is %d".formatted(purpose, bytes));
+        }
+    }
+
+    /// The failure of a call that returned `result`.
+    IllegalStateException refused(String call, long result) {
+        return failed("%s gave %s".formatted(call, Errno.explain(result)));
+    }
+
+    IllegalStateException failed(String cause) {
+        return new IllegalStateException(
+                "Cannot reserve %s of host memory for '%s': %s".formatted(readable(bytes), purpose, cause));
+    }
+
+    /// `3.0 GiB (3221225472 bytes)`.
+    static String readable(long bytes) {
+        if (bytes < 1 << 10) {
+            return bytes + " bytes";
+        }
+        int unit = (63 - Long.numberOfLeadingZeros(bytes)) / 10;
+        double scaled = bytes / (double) (1L << (10 * unit));
+        return String.format(Locale.ROOT, "%.1f %ciB (%d bytes)", scaled, "KMGTPE".charAt(unit - 1), bytes);
+    }
+}

@@ -1,0 +1,116 @@
+package io.kvcache.tiers.memory;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.LinkOption;
+import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermission;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.util.Set;
+
+/// Creates files of a fixed size in a private folder of a file system in memory.
+///
+/// The space is taken before the file is mapped: on a full `/dev/shm` the first touch of a page would kill the
+/// process by SIGBUS, at some time under load. Others of the same user open the file; the folder keeps everybody else
+/// from
+/// putting another file in its place.
+record ShmFile(Libc libc, Path directory) {
+
+    private static final int O_RDWR = 2;
+    private static final int O_CREAT = 0x40;
+    private static final int O_EXCL = 0x80;
+    private static final int O_CLOEXEC = 0x80000;
+    private static final int OWNER_ONLY = 0600;
+    private static final Set<PosixFilePermission> PRIVATE = PosixFilePermissions.fromString("rwx------");
+
+    /// Names tried: more than the files that one process has, its own and those a dead one of its number left.
+    private static final int MAX_NAMES = 1024;
+
+    /// A signal makes fallocate give all back, so it goes in steps (of some 20 ms) that each get done.
+    private static final long STEP_BYTES = 64L << 20;
+
+    private static final int MAX_INTERRUPTIONS = 100;
+
+    SharedFile create(Reservation wanted) {
+        if (!libc.has(Call.FALLOCATE)) {
+            throw wanted.refused("fallocate", -Errno.ENOSYS.number());
+        }
+        try {
+            makePrivateDirectory(wanted);
+            requireSpace(wanted, 0);
+            SharedFile file = open(wanted);
+            try {
+                reserveSpace(wanted, file);
+            } catch (IOException | RuntimeException failure) {
+                file.release().run();
+                throw failure;
+            }
+            return file;
+        } catch (IOException failure) {
+            throw wanted.failed(failure.toString());
+        }
+    }
+
+    private void makePrivateDirectory(Reservation wanted) throws IOException {
+        if (!Files.exists(directory, LinkOption.NOFOLLOW_LINKS)) {
+            Files.createDirectories(directory, PosixFilePermissions.asFileAttribute(PRIVATE));
+        }
+        Object owner = Files.getAttribute(directory, "unix:uid", LinkOption.NOFOLLOW_LINKS);
+        long self = libc.call(Call.GETEUID);
+        boolean isPrivate = Files.isDirectory(directory, LinkOption.NOFOLLOW_LINKS)
+                && Files.getPosixFilePermissions(directory).equals(PRIVATE)
+                && ((Number) owner).longValue() == self;
+        if (!isPrivate) {
+            throw wanted.failed("%s must be a directory of mode 0700 that belongs to user %d; remove it or name another"
+                    .formatted(directory, self));
+        }
+    }
+
+    private SharedFile open(Reservation wanted) {
+        long pid = ProcessHandle.current().pid();
+        for (int attempt = 0; attempt < MAX_NAMES; attempt++) {
+            Path path = directory.resolve("%s-%d-%d".formatted(wanted.purpose(), pid, attempt));
+            long descriptor =
+                    libc.callWithText(Call.OPEN, path.toString(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, OWNER_ONLY);
+            if (descriptor >= 0) {
+                return new SharedFile((int) descriptor, path, "file " + path, () -> remove((int) descriptor, path));
+            }
+            if (!Errno.EEXIST.is(descriptor)) {
+                throw wanted.refused("creating " + path, descriptor);
+            }
+        }
+        throw wanted.failed(
+                "%d files of that name are in %s; remove those that stayed behind".formatted(MAX_NAMES, directory));
+    }
+
+    private void remove(int descriptor, Path path) {
+        libc.call(Call.CLOSE, descriptor);
+        path.toFile().delete();
+    }
+
+    private void reserveSpace(Reservation wanted, SharedFile file) throws IOException {
+        int interruptions = 0;
+        long reserved = 0;
+        while (reserved < wanted.bytes()) {
+            long step = Math.min(STEP_BYTES, wanted.bytes() - reserved);
+            long result = libc.call(Call.FALLOCATE, file.descriptor(), 0, reserved, step);
+            if (Errno.ENOSPC.is(result)) {
+                requireSpace(wanted, reserved);
+            }
+            if (result == 0) {
+                reserved += step;
+            } else if (!Errno.EINTR.is(result) || ++interruptions > MAX_INTERRUPTIONS) {
+                throw wanted.refused("reserving space in " + directory, result);
+            }
+        }
+    }
+
+    private void requireSpace(Reservation wanted, long reservedBytes) throws IOException {
+        long usable = Files.getFileStore(directory).getUsableSpace() + reservedBytes;
+        if (usable < wanted.bytes()) {
+            throw wanted.refused(
+                    "%s has only %s left, which".formatted(directory, Reservation.readable(usable)),
+                    -Errno.ENOSPC.number());
+        }
+    }
+}

@@ -1,0 +1,4 @@
+@NullMarked
+package io.kvcache.tiers.memory;
+
+import org.jspecify.annotations.NullMarked;
