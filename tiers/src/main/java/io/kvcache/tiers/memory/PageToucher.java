@@ -1,0 +1,81 @@
+package io.kvcache.tiers.memory;
+
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+
+import java.lang.foreign.MemorySegment;
+import java.lang.invoke.VarHandle;
+
+/// Has the kernel back a span of memory with pages, a bounded step at a time.
+///
+/// The first touch of a page costs a fault, and in a virtual machine whose host has not backed it either a GiB has
+/// taken up to 14 seconds; better before the first request than during it.
+///
+/// Whoever drives it decides on the pace, see [BackgroundToucher]. The contents are never changed, so others may
+/// write to the span all the while.
+///
+/// **Ownership.** The segment stays its owner's; closing that in between makes the next step throw.
+///
+/// **Threads.** One thread steps, any thread may ask how far it is.
+public final class PageToucher {
+
+    // madvise(MADV_POPULATE_WRITE), Linux 5.14, is one call a step and by contract leaves the contents alone. Where
+    // it is refused, an atomic addition of zero on the first long of each page is a write to the kernel and none to
+    // anybody else. Reading would not do: it maps the one page of zeroes that all untouched anonymous memory shares.
+
+    private static final int MADV_POPULATE_WRITE = 23;
+
+    /// Pages of this size or any multiple are touched; a page of 64 KiB (ARM) just gets it 16 times.
+    private static final int PAGE_BYTES = 4096;
+
+    /// Steps are multiples of it, so that each begins at a page boundary whatever the page size is.
+    private static final int STEP_UNIT_BYTES = 64 << 10;
+
+    private static final VarHandle LONG = JAVA_LONG.varHandle();
+
+    private final MemorySegment segment;
+    private final Libc libc;
+    private volatile long touchedBytes;
+
+    /// @param segment starts at a page boundary, as the segments of [io.kvcache.core.memory.HostMemory] do
+    public PageToucher(MemorySegment segment) {
+        this(segment, Libc.ofThisMachine());
+    }
+
+    PageToucher(MemorySegment segment, Libc libc) {
+        this.segment = segment;
+        this.libc = libc;
+    }
+
+    /// Touches the next bytes: `maxBytes` rounded down to a multiple of 64 KiB, and at least that.
+    ///
+    /// @return how many bytes were touched, 0 when all are
+    public long step(long maxBytes) {
+        long from = touchedBytes;
+        long bytes = Math.max(STEP_UNIT_BYTES, maxBytes - maxBytes % STEP_UNIT_BYTES);
+        MemorySegment span = segment.asSlice(from, Math.min(bytes, segment.byteSize() - from));
+        if (span.byteSize() > 0) {
+            touch(span);
+        }
+        touchedBytes = from + span.byteSize();
+        return span.byteSize();
+    }
+
+    /// The part that has been touched, from 0.0 to 1.0.
+    public double progress() {
+        return segment.byteSize() == 0 ? 1.0 : touchedBytes / (double) segment.byteSize();
+    }
+
+    private void touch(MemorySegment span) {
+        if (libc.call(Call.MADVISE, span, span.byteSize(), MADV_POPULATE_WRITE) != 0) {
+            touchEachPage(span);
+        }
+    }
+
+    /// Leaves out a last page of which fewer than eight bytes belong to the span.
+    private static void touchEachPage(MemorySegment span) {
+        long end = span.byteSize() - Long.BYTES;
+        for (long offset = 0; offset <= end; offset += PAGE_BYTES) {
+            long _ = (long) LONG.getAndAdd(span, offset, 0L);
+        }
+    }
+}
