@@ -1,0 +1,147 @@
+package io.kvcache.core.policy;
+
+import org.jspecify.annotations.Nullable;
+
+/// The per-record arrays that every policy of one store keeps its notes in, and the clock they share.
+///
+/// A store runs one policy instance a slot class, and a record belongs to exactly one class at a time, so all
+/// instances write into the same arrays and none pays for records that are not its own. Arrays appear when the
+/// first policy asks for them: LRU costs 8 bytes a record here, and its heap at most 11.5 bytes a resident leaf.
+///
+/// All instances over one state must be of one [PolicyKind].
+///
+/// **Threads.** One writer, the holder of the store's lock.
+public final class PolicyState {
+
+    /// Owners are eight bits of a record's word, and 0 means nobody.
+    private static final int MOST_OWNERS = 255;
+
+    private final int capacity;
+    private long @Nullable [] words;
+    private long @Nullable [] stamps;
+    private int @Nullable [] uses;
+    private int @Nullable [] newer;
+    private int @Nullable [] older;
+    private byte @Nullable [] flags;
+    private @Nullable GhostTable ghosts;
+    private long clock;
+    private int owners;
+
+    /// @param capacity number of records, the same as [RecordView#capacity()]
+    public PolicyState(int capacity) {
+        if (capacity < 1) {
+            throw new IllegalArgumentException("capacity is " + capacity + ", must be at least 1");
+        }
+        this.capacity = capacity;
+    }
+
+    /// Number of records.
+    public int capacity() {
+        return capacity;
+    }
+
+    /// Bytes of the arrays allocated so far, without ghosts and without the instances' heaps.
+    public long arrayBytes() {
+        int bytesPerRecord = (words == null ? 0 : Long.BYTES)
+                + (stamps == null ? 0 : Long.BYTES)
+                + (uses == null ? 0 : Integer.BYTES)
+                + (newer == null ? 0 : Integer.BYTES)
+                + (older == null ? 0 : Integer.BYTES)
+                + (flags == null ? 0 : Byte.BYTES);
+        return (long) capacity * bytesPerRecord;
+    }
+
+    /// Bytes that the memory of evicted keys takes, counted apart from the records.
+    public long ghostBytes() {
+        return ghosts == null ? 0 : ghosts.bytes();
+    }
+
+    /// Next reading of the clock that orders uses in all instances; the first is 1.
+    long tick() {
+        return ++clock;
+    }
+
+    /// A number from 1 to 255 that marks the records of one queue.
+    int newOwner() {
+        if (owners == MOST_OWNERS) {
+            throw new IllegalStateException("more than " + MOST_OWNERS + " queues share one policy state");
+        }
+        return ++owners;
+    }
+
+    /// Score, owner and queued bit of each record, as [LeafQueue] packs them.
+    long[] words() {
+        long[] present = words;
+        if (present == null) {
+            present = new long[capacity];
+            words = present;
+        }
+        return present;
+    }
+
+    /// Clock reading of each record's last use, or of its admission.
+    long[] stamps() {
+        long[] present = stamps;
+        if (present == null) {
+            present = new long[capacity];
+            stamps = present;
+        }
+        return present;
+    }
+
+    /// Uses counted for each record.
+    int[] uses() {
+        int[] present = uses;
+        if (present == null) {
+            present = new int[capacity];
+            uses = present;
+        }
+        return present;
+    }
+
+    /// The next newer record in the list that a record is linked into.
+    int[] newer() {
+        int[] present = newer;
+        if (present == null) {
+            present = new int[capacity];
+            newer = present;
+        }
+        return present;
+    }
+
+    /// The next older record in the list that a record is linked into.
+    int[] older() {
+        int[] present = older;
+        if (present == null) {
+            present = new int[capacity];
+            older = present;
+        }
+        return present;
+    }
+
+    /// A few bits for each record, meant as the policy says.
+    byte[] flags() {
+        byte[] present = flags;
+        if (present == null) {
+            present = new byte[capacity];
+            flags = present;
+        }
+        return present;
+    }
+
+    /// Evicted keys to remember where nobody says otherwise: two for each record, as far as a table can be that
+    /// large.
+    int usualGhosts() {
+        return (int) Math.min(2L * capacity, GhostTable.MOST_KEYS);
+    }
+
+    /// What is remembered of evicted keys; the first caller decides how many.
+    GhostTable ghosts(int ghostCapacity) {
+        GhostTable present = ghosts;
+        if (present == null) {
+            present = new GhostTable(ghostCapacity);
+            ghosts = present;
+        }
+        return present;
+    }
+}
