@@ -1,0 +1,111 @@
+package io.kvcache.core.policy;
+
+import java.util.function.IntPredicate;
+import java.util.function.IntToLongFunction;
+
+/// Frequency with dynamic ageing: priority = age + uses × weight, set when a record is used.
+///
+/// The age is the highest priority of any victim so far, so a record that was popular long ago is overtaken without
+/// any counter being halved. Among equal priorities the deepest goes first, then the lowest record number. Use
+/// counts outlive an eviction in the ghost table, by fingerprint.
+final class AgedFrequency implements EvictionPolicy {
+
+    /// Low bits of a score, which put the deeper of two equals first.
+    private static final int DEPTH_BITS = 12;
+
+    private static final int MOST_DEPTH = (1 << DEPTH_BITS) - 1;
+
+    /// Refusals in one call that leave a record's count as it is. A pinned block that was just admitted often has
+    /// the lowest priority of all; counting each look at it as a use would make it popular for being busy. Beyond
+    /// these few it does count, so that a crowd of pinned records moves out of the way.
+    private static final int FREE_REFUSALS = 8;
+
+    private final RecordView records;
+    private final PolicyState state;
+    private final IntToLongFunction weight;
+    private final LeafQueue queue;
+    private final int[] uses;
+    private final long[] lastUse;
+    private final GhostTable ghosts;
+    private long age;
+    private int refusals;
+
+    /// @param weight what one use of a record is worth, at least 1; the same whenever asked
+    AgedFrequency(RecordView records, PolicyState state, GhostTable ghosts, IntToLongFunction weight) {
+        this.records = records;
+        this.state = state;
+        this.weight = weight;
+        this.ghosts = ghosts;
+        queue = new LeafQueue(records, state);
+        uses = state.uses();
+        lastUse = state.stamps();
+    }
+
+    @Override
+    public void admit(int record) {
+        uses[record] = ghosts.take(records.fingerprint(record)) + 1;
+        lastUse[record] = state.tick();
+        queue.admit(record, score(record));
+    }
+
+    @Override
+    public void touch(int record) {
+        uses[record]++;
+        lastUse[record] = state.tick();
+        queue.raise(record, score(record));
+    }
+
+    @Override
+    public boolean touchesAncestors() {
+        return true;
+    }
+
+    @Override
+    public void exposed(int record) {
+        queue.exposed(record);
+    }
+
+    @Override
+    public void forget(int record) {
+        ghosts.put(records.fingerprint(record), uses[record]);
+        queue.forget(record);
+    }
+
+    @Override
+    public void demote(int record) {
+        queue.demote(record);
+    }
+
+    @Override
+    public int evict(IntPredicate claim) {
+        refusals = 0;
+        int victim = queue.evict(claim, this::refused);
+        if (victim != NONE) {
+            age = Math.max(age, queue.score(victim) >>> DEPTH_BITS);
+            forget(victim);
+        }
+        return victim;
+    }
+
+    @Override
+    public int size() {
+        return queue.size();
+    }
+
+    @Override
+    public long coldestUse() {
+        int coldest = queue.coldestRecord();
+        return coldest == NONE ? Long.MAX_VALUE : lastUse[coldest];
+    }
+
+    private void refused(int record) {
+        if (++refusals > FREE_REFUSALS) {
+            touch(record);
+        }
+    }
+
+    private long score(int record) {
+        long priority = age + uses[record] * weight.applyAsLong(record);
+        return priority << DEPTH_BITS | MOST_DEPTH - Math.min(records.depth(record), MOST_DEPTH);
+    }
+}

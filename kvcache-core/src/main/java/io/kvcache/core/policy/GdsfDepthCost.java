@@ -1,0 +1,105 @@
+package io.kvcache.core.policy;
+
+import java.util.function.IntPredicate;
+
+/// Greedy dual size frequency (GDSF) with the prefill work of a block as its cost, leaves only.
+///
+/// Priority = L + uses × cost / bytes, set when a block is used. To compute the block at depth d again takes
+/// `2·P·B + A·B·(d + ½)·B` floating-point operations: the weights once a token, and attention over everything
+/// before it, so the cost is linear in the depth:
+///
+/// ```
+/// cost(d) ∝ 1 + (d + ½) / crossoverBlocks,   crossoverBlocks = (2·P / A) / B
+/// ```
+///
+/// with P active parameters, A = 4 · heads · headDim · layers and B tokens a block. The crossover is the context at
+/// which attention costs as much as the weights: 30,600 tokens for Llama-3-8B, 60 blocks of 512 tokens.
+///
+/// Source: Cherkasova: "Improving WWW proxies performance with greedy-dual-size-frequency caching policy", HP Labs
+/// 1998; cost in the manner of RAGCache (Jin et al., 2024). Deviation: leaf only, counts outlive an eviction, and
+/// the cost is a formula, not a profile.
+public final class GdsfDepthCost implements EvictionPolicy {
+
+    /// The crossover of Llama-3-8B in blocks of 512 tokens.
+    public static final double DEFAULT_CROSSOVER_BLOCKS = 60;
+
+    /// Fixed-point scale of the weight: depth counts in steps of a 64th of the first block's cost.
+    private static final int WEIGHT_SCALE = 64;
+
+    private final RecordView records;
+    private final double crossoverBlocks;
+    private final AgedFrequency frequency;
+    /// Bytes of the first record admitted. Sizes count relative to it, so that the fixed-point weight needs no
+    /// unit.
+    private long usualBytes;
+
+    /// With the default crossover, and a memory of twice as many evicted blocks as there are records.
+    ///
+    /// @param state shared with the store's other instances
+    public GdsfDepthCost(RecordView records, PolicyState state) {
+        this(records, state, DEFAULT_CROSSOVER_BLOCKS);
+    }
+
+    /// @param state shared with the store's other instances
+    /// @param crossoverBlocks depth, in blocks, at which attention costs as much as the weights; positive
+    public GdsfDepthCost(RecordView records, PolicyState state, double crossoverBlocks) {
+        if (!(crossoverBlocks > 0)) {
+            throw new IllegalArgumentException("crossoverBlocks is " + crossoverBlocks + ", must be positive");
+        }
+        this.records = records;
+        this.crossoverBlocks = crossoverBlocks;
+        frequency = new AgedFrequency(records, state, state.ghosts(state.usualGhosts()), this::weight);
+    }
+
+    @Override
+    public void admit(int record) {
+        usualBytes = usualBytes == 0 ? Math.max(1, records.bytes(record)) : usualBytes;
+        frequency.admit(record);
+    }
+
+    @Override
+    public void touch(int record) {
+        frequency.touch(record);
+    }
+
+    @Override
+    public boolean touchesAncestors() {
+        return true;
+    }
+
+    @Override
+    public void exposed(int record) {
+        frequency.exposed(record);
+    }
+
+    @Override
+    public void forget(int record) {
+        frequency.forget(record);
+    }
+
+    @Override
+    public void demote(int record) {
+        frequency.demote(record);
+    }
+
+    @Override
+    public int evict(IntPredicate claim) {
+        return frequency.evict(claim);
+    }
+
+    @Override
+    public int size() {
+        return frequency.size();
+    }
+
+    @Override
+    public long coldestUse() {
+        return frequency.coldestUse();
+    }
+
+    private long weight(int record) {
+        double cost = 1 + (records.depth(record) + 0.5) / crossoverBlocks;
+        double size = (double) Math.max(1, records.bytes(record)) / usualBytes;
+        return Math.max(1, Math.round(WEIGHT_SCALE * cost / size));
+    }
+}

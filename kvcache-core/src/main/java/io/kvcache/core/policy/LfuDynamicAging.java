@@ -1,0 +1,76 @@
+package io.kvcache.core.policy;
+
+import java.util.function.IntPredicate;
+
+/// Least frequently used with dynamic ageing (LFU-DA), leaves only.
+///
+/// Priority = L + uses, set when a block is used, where L is the highest priority of any victim so far. Uses are
+/// counted
+/// for every block of a request's path and survive an eviction in a bounded memory of evicted keys.
+///
+/// Source: Arlitt, Cherkasova, Dilley, Friedrich, Jin: "Evaluating content management techniques for Web proxy
+/// caches",
+/// 2000. Deviation: only leaves are evicted, the deepest first among equals, and counts outlive an eviction.
+public final class LfuDynamicAging implements EvictionPolicy {
+
+    private final AgedFrequency frequency;
+
+    /// Remembers the use counts of twice as many evicted blocks as there are records.
+    ///
+    /// @param state shared with the store's other instances
+    public LfuDynamicAging(RecordView records, PolicyState state) {
+        this(records, state, state.usualGhosts());
+    }
+
+    /// @param state shared with the store's other instances
+    /// @param ghostCapacity evicted blocks whose use count is remembered, for all instances together; the first
+    ///     instance over a state decides
+    public LfuDynamicAging(RecordView records, PolicyState state, int ghostCapacity) {
+        frequency = new AgedFrequency(records, state, state.ghosts(ghostCapacity), record -> 1);
+    }
+
+    @Override
+    public void admit(int record) {
+        frequency.admit(record);
+    }
+
+    @Override
+    public void touch(int record) {
+        frequency.touch(record);
+    }
+
+    @Override
+    public boolean touchesAncestors() {
+        return true;
+    }
+
+    @Override
+    public void exposed(int record) {
+        frequency.exposed(record);
+    }
+
+    @Override
+    public void forget(int record) {
+        frequency.forget(record);
+    }
+
+    @Override
+    public void demote(int record) {
+        frequency.demote(record);
+    }
+
+    @Override
+    public int evict(IntPredicate claim) {
+        return frequency.evict(claim);
+    }
+
+    @Override
+    public int size() {
+        return frequency.size();
+    }
+
+    @Override
+    public long coldestUse() {
+        return frequency.coldestUse();
+    }
+}
