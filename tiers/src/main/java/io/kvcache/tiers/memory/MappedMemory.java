@@ -26,7 +26,8 @@ public final class MappedMemory implements HostMemory {
 
     private static final Logger LOG = System.getLogger(MappedMemory.class.getName());
 
-    /// 5,000 pauses of a millisecond. The longest native call here touches 8 MiB: 110 ms at 14 s a GiB, the worst seen.
+    /// 5,000 pauses of a millisecond. The longest native call here touches 8 MiB: 110 ms at the worst rate seen, 14 s
+    /// a GiB.
     private static final int MAX_CLOSE_ATTEMPTS = 5_000;
 
     private static final long CLOSE_PAUSE_NANOS = 1_000_000;
