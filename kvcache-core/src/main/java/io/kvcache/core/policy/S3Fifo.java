@@ -1,0 +1,185 @@
+package io.kvcache.core.policy;
+
+import java.util.function.IntPredicate;
+
+/// S3-FIFO, leaves only: a small queue for newcomers, a main queue, and a memory of what the small one gave up.
+///
+/// A newcomer enters the small queue, or the main one when it was evicted from the small one not long ago. At the
+/// end of the small queue, records used more than once move to the main queue and the others go; at the end of the
+/// main queue, records with uses left go round again for one use less. The small queue is emptied first while it
+/// holds more than a tenth of the resident records.
+///
+/// Source: Yang, Zhang, Qiu, Yue, Rashmi: "FIFO queues are all you need for cache eviction", SOSP 2023. Deviation:
+/// leaf only. A record that is found to have children leaves its queue but counts as a member; when it is a leaf
+/// again it returns to the eviction end, where an older record that was passed over would stand. The ghost memory
+/// holds as many keys as there are records.
+public final class S3Fifo implements EvictionPolicy {
+
+    private static final byte MOST_USES = 3;
+    private static final byte USES = 3;
+    private static final byte MAIN = 4;
+    private static final byte LINKED = 8;
+
+    /// The small queue's share of the resident records is one in this many.
+    private static final int SMALL_SHARE = 10;
+
+    /// Claims that one call lets be refused before it gives up.
+    private static final int MOST_REFUSALS = 1024;
+
+    private final RecordView records;
+    private final PolicyState state;
+    private final byte[] flags;
+    private final long[] admitted;
+    private final LeafList small;
+    private final LeafList main;
+    private final GhostTable ghosts;
+    private int size;
+    private int smallSize;
+
+    /// @param state shared with the store's other instances
+    public S3Fifo(RecordView records, PolicyState state) {
+        this.records = records;
+        this.state = state;
+        flags = state.flags();
+        admitted = state.stamps();
+        small = new LeafList(state);
+        main = new LeafList(state);
+        ghosts = state.ghosts(records.capacity());
+    }
+
+    @Override
+    public void admit(int record) {
+        admitted[record] = state.tick();
+        boolean returning = ghosts.take(records.fingerprint(record)) != 0;
+        flags[record] = returning ? MAIN | LINKED : LINKED;
+        queueOf(record).addNewest(record);
+        size++;
+        smallSize += returning ? 0 : 1;
+    }
+
+    @Override
+    public void touch(int record) {
+        if ((flags[record] & USES) < MOST_USES) {
+            flags[record]++;
+        }
+    }
+
+    @Override
+    public boolean touchesAncestors() {
+        return true;
+    }
+
+    @Override
+    public void exposed(int record) {
+        if ((flags[record] & LINKED) == 0) {
+            flags[record] |= LINKED;
+            queueOf(record).addOldest(record);
+        }
+    }
+
+    @Override
+    public void forget(int record) {
+        unlink(record);
+        size--;
+        smallSize -= isMain(record) ? 0 : 1;
+        flags[record] = 0;
+    }
+
+    @Override
+    public void demote(int record) {
+        unlink(record);
+        smallSize += isMain(record) ? 1 : 0;
+        flags[record] = 0;
+        exposed(record);
+    }
+
+    @Override
+    public int evict(IntPredicate claim) {
+        int refusals = 0;
+        while (refusals <= Math.min(small.size() + main.size(), MOST_REFUSALS)) {
+            LeafList queue = nextQueue();
+            int record = queue.oldest();
+            if (record == NONE) {
+                break;
+            } else if (records.residentChildren(record) != 0) {
+                unlink(record);
+            } else if (passes(record)) {
+                goRound(record);
+            } else if (claim.test(record)) {
+                remember(record);
+                forget(record);
+                return record;
+            } else {
+                refusals++;
+                unlink(record);
+                relink(record);
+                touch(record);
+            }
+        }
+        return NONE;
+    }
+
+    @Override
+    public int size() {
+        return size;
+    }
+
+    @Override
+    public long coldestUse() {
+        int record = nextQueue().oldest();
+        while (record != NONE && records.residentChildren(record) != 0) {
+            unlink(record);
+            record = nextQueue().oldest();
+        }
+        return record == NONE ? Long.MAX_VALUE : admitted[record];
+    }
+
+    private LeafList nextQueue() {
+        boolean smallIsLarge = (long) smallSize * SMALL_SHARE >= size;
+        return small.size() > 0 && (smallIsLarge || main.size() == 0) ? small : main.size() > 0 ? main : small;
+    }
+
+    /// Whether the record at the eviction end is spared this time.
+    private boolean passes(int record) {
+        int uses = flags[record] & USES;
+        return isMain(record) ? uses > 0 : uses > 1;
+    }
+
+    /// To the newest end of the main queue: with one use less, or with none when it comes from the small queue.
+    private void goRound(int record) {
+        unlink(record);
+        if (isMain(record)) {
+            flags[record]--;
+        } else {
+            flags[record] = MAIN;
+            smallSize--;
+        }
+        relink(record);
+    }
+
+    private void remember(int record) {
+        if (!isMain(record)) {
+            ghosts.put(records.fingerprint(record), 1);
+        }
+    }
+
+    private void relink(int record) {
+        flags[record] |= LINKED;
+        queueOf(record).addNewest(record);
+    }
+
+    private void unlink(int record) {
+        if ((flags[record] & LINKED) != 0) {
+            flags[record] &= ~LINKED;
+            queueOf(record).remove(record);
+        }
+    }
+
+    private boolean isMain(int record) {
+        return (flags[record] & MAIN) != 0;
+    }
+
+    private LeafList queueOf(int record) {
+        return isMain(record) ? main : small;
+    }
+}

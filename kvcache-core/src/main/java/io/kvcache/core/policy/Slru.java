@@ -1,0 +1,105 @@
+package io.kvcache.core.policy;
+
+import java.util.function.IntPredicate;
+
+/// Segmented LRU, leaves only: blocks seen once are on probation and go first, blocks used again are protected.
+///
+/// At most four fifths of the resident blocks are protected. Above that, the protected leaf that was used longest
+/// ago returns to probation as its newest.
+///
+/// Source: Karedla, Love, Wherry: "Caching strategies to improve disk system performance", IEEE Computer 1994.
+/// Deviation:
+/// leaf only, so what leaves the protected segment is its oldest leaf, and nothing when it has no leaf.
+public final class Slru implements EvictionPolicy {
+
+    private final PolicyState state;
+    private final LeafQueue probation;
+    private final LeafQueue protectedOnes;
+
+    /// @param state shared with the store's other instances
+    public Slru(RecordView records, PolicyState state) {
+        this.state = state;
+        probation = new LeafQueue(records, state);
+        protectedOnes = new LeafQueue(records, state);
+    }
+
+    @Override
+    public void admit(int record) {
+        probation.admit(record, state.tick());
+    }
+
+    @Override
+    public void touch(int record) {
+        if (protectedOnes.holds(record)) {
+            protectedOnes.raise(record, state.tick());
+        } else {
+            probation.forget(record);
+            protectedOnes.admit(record, state.tick());
+            limitProtected();
+        }
+    }
+
+    @Override
+    public boolean touchesAncestors() {
+        return true;
+    }
+
+    @Override
+    public void exposed(int record) {
+        segmentOf(record).exposed(record);
+    }
+
+    @Override
+    public void forget(int record) {
+        segmentOf(record).forget(record);
+    }
+
+    @Override
+    public void demote(int record) {
+        if (protectedOnes.holds(record)) {
+            protectedOnes.forget(record);
+            probation.admit(record, 0);
+        } else {
+            probation.demote(record);
+        }
+    }
+
+    @Override
+    public int evict(IntPredicate claim) {
+        int victim = evictFrom(probation, claim);
+        return victim != NONE ? victim : evictFrom(protectedOnes, claim);
+    }
+
+    @Override
+    public int size() {
+        return probation.size() + protectedOnes.size();
+    }
+
+    @Override
+    public long coldestUse() {
+        long coldest = probation.coldest();
+        return coldest != Long.MAX_VALUE ? coldest : protectedOnes.coldest();
+    }
+
+    private LeafQueue segmentOf(int record) {
+        return protectedOnes.holds(record) ? protectedOnes : probation;
+    }
+
+    private int evictFrom(LeafQueue segment, IntPredicate claim) {
+        int victim = segment.evict(claim, refused -> segment.raise(refused, state.tick()));
+        if (victim != NONE) {
+            segment.forget(victim);
+        }
+        return victim;
+    }
+
+    private void limitProtected() {
+        if (protectedOnes.size() > size() - size() / 5) {
+            int oldest = protectedOnes.coldestRecord();
+            if (oldest != NONE) {
+                protectedOnes.forget(oldest);
+                probation.admit(oldest, state.tick());
+            }
+        }
+    }
+}
