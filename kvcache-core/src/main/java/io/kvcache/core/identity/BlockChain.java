@@ -139,8 +139,9 @@ public final class BlockChain {
         return engineKeys == null ? null : engineKeys[index].clone();
     }
 
-    /// The last 8 bytes of the engine's key of block `index`, big-endian (of a shorter key all of it), as vLLM
-    /// puts into its events; 0 in a chain of tokens.
+    /// The last 8 bytes of the engine's key of block `index`, big-endian (of a shorter key all of it); 0 in a
+    /// chain of tokens. It is the unsigned integer of vLLM's events where the keys are vLLM's digests without a
+    /// group index.
     public long engineHash64(int index) {
         Objects.checkIndex(index, length);
         if (engineKeys == null) {

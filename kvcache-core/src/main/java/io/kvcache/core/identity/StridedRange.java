@@ -2,7 +2,7 @@ package io.kvcache.core.identity;
 
 /// Equal pieces at equal distances inside a block: piece `i` is `[offset + i·strideBytes, … + pieceBytes)`.
 ///
-/// One piece has its own length as its stride, so that equal ranges are equal records.
+/// Pieces do not touch, and one piece has its own length as its stride, so that equal ranges are equal records.
 public record StridedRange(long offset, long pieceBytes, long strideBytes, int pieces) {
 
     private static final Limit PIECES = new Limit("pieces", 1, Integer.MAX_VALUE);
@@ -10,7 +10,10 @@ public record StridedRange(long offset, long pieceBytes, long strideBytes, int p
     public StridedRange {
         new ByteRange(offset, pieceBytes);
         PIECES.check(pieces);
-        new Limit("strideBytes", pieceBytes, pieces == 1 ? pieceBytes : BlockShape.MAX_BYTES).check(strideBytes);
+        Limit stride = pieces == 1
+                ? new Limit("strideBytes of one piece", pieceBytes, pieceBytes)
+                : new Limit("strideBytes", pieceBytes + 1, BlockShape.MAX_BYTES);
+        stride.check(strideBytes);
     }
 
     /// The range with pieces that touch joined into one.

@@ -1,10 +1,5 @@
 package io.kvcache.core.identity;
 
-import java.nio.ByteBuffer;
-import java.nio.CharBuffer;
-import java.nio.charset.CharacterCodingException;
-import java.nio.charset.StandardCharsets;
-
 /// A named text of a namespace: what it may be, and its bytes.
 ///
 /// @param required whether it must not be empty
@@ -34,23 +29,15 @@ record TextField(String name, boolean required, boolean secret) {
         return value;
     }
 
-    /// The value's UTF-8 bytes. Strict: half a surrogate pair has no bytes, and replacing it would let two
-    /// texts share their bytes.
+    /// The value's UTF-8 bytes.
     byte[] utf8(String value) {
         if (value.isBlank() && (required || !value.isEmpty())) {
             throw refusal(value, "is blank");
         }
-        ByteBuffer encoded;
-        try {
-            encoded = StandardCharsets.UTF_8.newEncoder().encode(CharBuffer.wrap(value));
-        } catch (CharacterCodingException e) {
-            throw refusal(value, "holds half a surrogate pair");
+        byte[] bytes = Utf8.encode(name, value);
+        if (bytes.length > MAX_BYTES) {
+            throw refusal(value, "takes " + bytes.length + " bytes");
         }
-        if (encoded.remaining() > MAX_BYTES) {
-            throw refusal(value, "takes " + encoded.remaining() + " bytes");
-        }
-        byte[] bytes = new byte[encoded.remaining()];
-        encoded.get(bytes);
         return bytes;
     }
 
