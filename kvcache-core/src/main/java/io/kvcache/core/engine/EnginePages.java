@@ -1,0 +1,15 @@
+package io.kvcache.core.engine;
+
+/// How engines cut a sequence: full pages only.
+final class EnginePages {
+
+    private EnginePages() {}
+
+    static int full(int tokens, int pageTokens) {
+        if (pageTokens < 1) {
+            throw new IllegalArgumentException(
+                    "tokens of a page = %d is out of range; allowed: 1 and more".formatted(pageTokens));
+        }
+        return tokens / pageTokens;
+    }
+}
