@@ -2,7 +2,8 @@ package io.kvcache.core.memory;
 
 import java.util.BitSet;
 
-/// The slabs that no class holds. Taken lowest first, which keeps runs of adjacent slabs whole for as long as possible.
+/// The slabs that no class holds. Taken lowest first, which keeps runs of adjacent slabs whole for as long as
+/// possible.
 final class FreeSlabs {
 
     private final BitSet bits;

@@ -4,8 +4,8 @@ import java.util.Arrays;
 
 /// The slots of one slab (or of one run of slabs) while it is assigned to a class.
 ///
-/// `owner[slot]` is the record that holds the slot, or [#FREE]. `link[slot]` chains the free slots of the slab, and for
-/// an object's slots leads to the page of the next one.
+/// `owner[slot]` is the record that holds the slot, or [#FREE]. `link[slot]` chains the free slots of the slab, and
+/// for an object's slots leads to the page of the next one.
 final class Slab {
 
     static final int FREE = -1;

@@ -7,8 +7,8 @@ import org.jspecify.annotations.Nullable;
 
 /// Host memory cut into slabs of 32 MiB, each assigned to one slot class.
 ///
-/// A slab that has emptied stays with its class until another class needs it. Who runs out of slots first takes a free
-/// slab, then an empty one of another class; beyond that the store has to evict, which is not decided here.
+/// A slab that has emptied stays with its class until another class needs it. Who runs out of slots first takes a
+/// free slab, then an empty one of another class; beyond that the store has to evict, which is not decided here.
 ///
 /// **Ownership.** [#acquire] hands a slot to a record; [#release] takes it back and throws when it was free already.
 /// The memory itself belongs to who opened it.
@@ -115,6 +115,11 @@ public final class SlabPool {
         slab.link(slab.slotOf(page), nextPage);
     }
 
+    /// The number of the class that the slot at a page belongs to.
+    public int classId(int page) {
+        return slabOf(page).slotClass.id();
+    }
+
     /// Bytes of the slot that begins at a page.
     public long slotBytes(int page) {
         return slabOf(page).slotClass.slotBytes();
@@ -178,8 +183,8 @@ public final class SlabPool {
         return slab.owner(slab.slotOf(page));
     }
 
-    /// First slab of the `slabs`-long run that is cheapest to empty by the caller's price for a single slab, or -1 when
-    /// every run has a slab whose price is negative. A free slab costs nothing.
+    /// First slab of the `slabs`-long run that is cheapest to empty by the caller's price for a single slab, or -1
+    /// when every run has a slab whose price is negative. A free slab costs nothing.
     public int cheapestRun(int length, SlabPrice price) {
         long best = Long.MAX_VALUE;
         int bestStart = -1;

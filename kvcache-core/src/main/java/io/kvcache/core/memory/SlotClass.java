@@ -2,8 +2,8 @@ package io.kvcache.core.memory;
 
 /// One size of slot: exactly one block of some shape, or one of the three object sizes.
 ///
-/// A slot of at most half a slab shares its slab with others; a larger one takes a run of whole adjacent slabs, so that
-/// a block is always contiguous.
+/// A slot of at most half a slab shares its slab with others; a larger one takes a run of whole adjacent slabs, so
+/// that a block is always contiguous.
 ///
 /// @param id position in the pool's table of classes
 /// @param slotBytes bytes of one slot, a multiple of 4,096

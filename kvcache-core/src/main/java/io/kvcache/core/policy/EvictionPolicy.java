@@ -8,8 +8,8 @@ import java.util.function.IntPredicate;
 /// Records form trees and only leaves may go: a victim has no resident child. When a victim's departure makes its
 /// parent a leaf, the store says so by `exposed(parent)`.
 ///
-/// **Touch order.** A request touches its blocks from the deepest to the first, so that a tail is always older than its
-/// head. A policy for which touching the deepest block alone is enough (it lets the parent inherit on eviction)
+/// **Touch order.** A request touches its blocks from the deepest to the first, so that a tail is always older than
+/// its head. A policy for which touching the deepest block alone is enough (it lets the parent inherit on eviction)
 /// answers `false` to [#touchesAncestors()] and is spared the walk.
 ///
 /// **Threads.** One writer, the holder of the store's lock. Nothing here blocks or allocates per call, apart from
@@ -50,4 +50,9 @@ public interface EvictionPolicy {
     /// The policy's clock reading of when its likeliest next victim was last used, or `Long.MAX_VALUE` when it holds
     /// none. Lets the store compare slot classes; a policy without recency answers its insertion order.
     long coldestUse();
+
+    /// Bytes that this instance keeps beside the arrays it shares with the others.
+    default long heapBytes() {
+        return 0;
+    }
 }

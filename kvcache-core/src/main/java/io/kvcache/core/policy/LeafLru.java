@@ -85,6 +85,7 @@ public final class LeafLru implements EvictionPolicy {
     }
 
     /// Bytes of this instance's heap, beside the shared state.
+    @Override
     public long heapBytes() {
         return queue.heapBytes();
     }

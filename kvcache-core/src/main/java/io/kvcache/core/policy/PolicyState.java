@@ -56,6 +56,11 @@ public final class PolicyState {
         return ghosts == null ? 0 : ghosts.bytes();
     }
 
+    /// The clock: the reading that the latest use got.
+    public long now() {
+        return clock;
+    }
+
     /// Next reading of the clock that orders uses in all instances; the first is 1.
     long tick() {
         return ++clock;

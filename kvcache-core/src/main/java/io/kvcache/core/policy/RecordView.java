@@ -19,7 +19,8 @@ public interface RecordView {
     /// Blocks before this one in its chain, counted from 0.
     int depth(int record);
 
-    /// Children that are resident in the policy's tier. A record with none is a leaf, and only leaves may be evicted.
+    /// Children that are resident in the policy's tier. A record with none is a leaf, and only leaves may be
+    /// evicted.
     int residentChildren(int record);
 
     /// Bytes that evicting this record frees.

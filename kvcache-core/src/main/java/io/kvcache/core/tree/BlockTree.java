@@ -7,18 +7,18 @@ import java.util.function.IntConsumer;
 
 /// The index from keys to records, and the family links between records.
 ///
-/// **Look-up without a lock.** Records of a bucket form a chain; a new one enters at the front. A reader walks it and
-/// for each record reads the control word, then key and link, then the control word again. Three things can go wrong,
-/// and each is noticed: the record is freed and taken again while it is read (the generation differs: start over); the
-/// reader stands on a record that has since entered another bucket (its key belongs elsewhere: start over); the chain
-/// is longer than any honest one (start over). A record that was freed and came back to the same bucket stands at the
-/// front now, and everything older is still behind it, so nothing is skipped. After [#RESTARTS] attempts the reader
-/// answers [Handle#UNSURE] and asks under the lock.
+/// **Look-up without a lock.** Records of a bucket form a chain; a new one enters at the front. A reader walks it
+/// and for each record reads the control word, then key and link, then the control word again. Three things can go
+/// wrong, and each is noticed: the record is freed and taken again while it is read (the generation differs: start
+/// over); the reader stands on a record that has since entered another bucket (its key belongs elsewhere: start
+/// over); the chain is longer than any honest one (start over). A record that was freed and came back to the same
+/// bucket stands at the front now, and everything older is still behind it, so nothing is skipped. After
+/// [#RESTARTS] attempts the reader answers [Handle#UNSURE] and asks under the lock.
 ///
 /// **Why this holds on ARM as on x86.** A writer fills a record while it is FREE, publishes it by a release store of
 /// the
-/// control word and then of the bucket's head; a reader's acquire loads of both see all that was written before. When a
-/// record is freed, the new generation is stored before any field is overwritten (a store-store fence in
+/// control word and then of the bucket's head; a reader's acquire loads of both see all that was written before.
+/// When a record is freed, the new generation is stored before any field is overwritten (a store-store fence in
 /// [RecordPool#take()] and [RecordPool#give]); the reader loads the fields before it loads the generation again (a
 /// load-load fence here). So a reader that sees any new field also sees the new generation.
 ///
@@ -83,8 +83,8 @@ public final class BlockTree {
         return record;
     }
 
-    /// Takes a record for a key and links it below its parent, state RESERVED with one pin, in the index but not to be
-    /// found by readers.
+    /// Takes a record for a key and links it below its parent, state RESERVED with one pin, in the index but not to
+    /// be found by readers.
     ///
     /// @return the record, or -1 when all are taken
     public int insert(NewRecord what) {

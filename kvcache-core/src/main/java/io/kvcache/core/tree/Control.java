@@ -9,9 +9,9 @@ package io.kvcache.core.tree;
 ///                          └─▶ FILLED ─▶ SEALED     SEALED ─▶ DOOMED ─ last unpin ─▶ FREE, generation + 1
 /// ```
 ///
-/// Only a SEALED record can be found and pinned by readers. State changes happen under the store's lock; pins are added
-/// and taken away by anyone, by compare-and-set on the whole word, so that a pin and a change of state cannot both win.
-/// The generation is raised before a slot is reused: who copied without a pin reads it again afterwards.
+/// Only a SEALED record can be found and pinned by readers. State changes happen under the store's lock; pins are
+/// added and taken away by anyone, by compare-and-set on the whole word, so that a pin and a change of state cannot
+/// both win. The generation is raised before a slot is reused: who copied without a pin reads it again afterwards.
 public final class Control {
 
     public static final int FREE = 0;

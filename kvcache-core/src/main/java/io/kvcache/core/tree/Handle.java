@@ -1,6 +1,7 @@
 package io.kvcache.core.tree;
 
-/// A record as it was when it was found: `generation << 32 | record`. Stale once the record's generation has moved on.
+/// A record as it was when it was found: `generation << 32 | record`. Stale once the record's generation has moved
+/// on.
 public final class Handle {
 
     /// Nothing found. No handle has this value, as no record has the number -1.

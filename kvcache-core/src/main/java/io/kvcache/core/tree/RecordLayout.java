@@ -34,8 +34,8 @@ import java.nio.ByteOrder;
 /// ```
 ///
 /// A cold line: device offset (int64), disk offset (int64), first child, next sibling, previous sibling, children in
-/// host memory, on the device, on disk (int32 each). Sum: 64 + 40 + 4 for the bucket = 108 bytes a record, which leaves
-/// a policy 20 bytes of its own within the budget of 128.
+/// host memory, on the device, on disk (int32 each). Sum: 64 + 40 + 4 for the bucket = 108 bytes a record, which
+/// leaves a policy 20 bytes of its own within the budget of 128.
 public final class RecordLayout {
 
     public static final int HOT_BYTES = 64;

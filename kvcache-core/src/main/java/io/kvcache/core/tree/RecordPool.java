@@ -14,8 +14,8 @@ import java.lang.invoke.VarHandle;
 /// Records are numbered once and never move. A freed record keeps its chain link until it is taken again, so that a
 /// reader standing on it still finds its way.
 ///
-/// **Threads.** Fields are written under the store's lock. [#control], [#casControl], the key, the bucket links and the
-/// host page may be read by anyone; what was read counts only if the generation is the same before and after.
+/// **Threads.** Fields are written under the store's lock. [#control], [#casControl], the key, the bucket links and
+/// the host page may be read by anyone; what was read counts only if the generation is the same before and after.
 public final class RecordPool implements RecordView {
 
     /// 128 GiB of records; the store's memory for blocks runs out long before.
@@ -101,8 +101,23 @@ public final class RecordPool implements RecordView {
         return LONG.compareAndSet(memory, hot(record) + RecordLayout.CONTROL, expected, word);
     }
 
+    /// Sets state and pins of a record that nobody else can pin: one that is RESERVED or FILLED.
+    public void state(int record, int state, int pins) {
+        control(record, Control.word(Control.generation(control(record)), state, pins));
+    }
+
     int bucketOf(long lo) {
         return (int) Math.unsignedMultiplyHigh(lo, capacity);
+    }
+
+    /// First record of the bucket that a key with this low word belongs to; for checks under the lock.
+    public int bucketHead(long lo) {
+        return head(bucketOf(lo));
+    }
+
+    /// The record after this one in its bucket; for checks under the lock.
+    public int bucketNext(int record) {
+        return next(record);
     }
 
     int head(int bucket) {

@@ -1,0 +1,57 @@
+package io.kvcache.core;
+
+import java.lang.foreign.MemorySegment;
+import java.util.concurrent.CompletionStage;
+import java.util.concurrent.Executor;
+
+/// The pinned blocks of one sequence, in chain order: blocks `[firstBlock, endBlock)`.
+///
+/// While the table is open its blocks stay where they are and as they are. Closing it gives them all free; a segment
+/// must not be used afterwards (a checked store makes it throw).
+///
+/// **Ownership.** Who acquired the table closes it, once; a second close throws `IllegalStateException`.
+///
+/// **Threads.** Any; the table may be closed by another thread than the one that acquired it.
+public interface BlockTable extends AutoCloseable {
+
+    /// First block of the chain in this table.
+    int firstBlock();
+
+    /// Block after the last one that this table has or still expects.
+    int endBlock();
+
+    /// Blocks that this table has or still expects.
+    default int blocks() {
+        return endBlock() - firstBlock();
+    }
+
+    /// Leading blocks of the table that can be read now. Never blocks and never shrinks.
+    int readyBlocks();
+
+    /// Waits until `blocks` leading blocks are ready, or it is clear that no more will come, or the time-out passes.
+    ///
+    /// @return the ready blocks, perhaps fewer than asked for
+    int await(int blocks, long timeoutNanos);
+
+    /// Completes, on `executor`, with the ready blocks once `blocks` of them are ready or no more will come.
+    CompletionStage<Integer> onReady(int blocks, Executor executor);
+
+    /// The bytes of block `index` of the chain, read-only, in place.
+    ///
+    /// @param index `firstBlock() <= index < firstBlock() + readyBlocks()`
+    /// @throws IndexOutOfBoundsException when the block is not ready
+    /// @throws IllegalStateException when the table is closed
+    MemorySegment segment(int index);
+
+    /// Copies block `index` of the chain.
+    ///
+    /// @param target native or heap memory, at least as large as the block
+    default void copyTo(int index, MemorySegment target) {
+        MemorySegment block = segment(index);
+        MemorySegment.copy(block, 0, target, 0, block.byteSize());
+    }
+
+    /// Gives the blocks free and cancels what was still arriving for this table alone.
+    @Override
+    void close();
+}

@@ -1,0 +1,36 @@
+package io.kvcache.core;
+
+import java.lang.foreign.MemorySegment;
+
+/// Room for one block: fill it, then [#seal()]; or [#close()] without sealing, which abandons it.
+///
+/// Nobody sees the block before it is sealed, and nobody may write to it afterwards.
+///
+/// **Ownership.** The segment belongs to the writer until seal or close, whichever is first.
+///
+/// **Threads.** One at a time.
+public interface BlockWriter extends AutoCloseable {
+
+    /// Whether there is anything to write. Only after [PutOutcome#RESERVED] may the other methods but close be
+    /// called.
+    PutOutcome outcome();
+
+    /// The room, of exactly the block's size. Its contents are undefined.
+    ///
+    /// @throws IllegalStateException when nothing is reserved, or after seal or close
+    MemorySegment segment();
+
+    /// Fills the room from `source` and checksums on the way, which is cheaper than filling and then sealing.
+    ///
+    /// @param source native or heap memory of exactly the block's size
+    void copyFrom(MemorySegment source);
+
+    /// Computes the checksum, unless [#copyFrom] has, and makes the block findable.
+    ///
+    /// @throws IllegalStateException when nothing is reserved, or after seal or close
+    SealOutcome seal();
+
+    /// Abandons the room unless it was sealed. May be called more than once.
+    @Override
+    void close();
+}

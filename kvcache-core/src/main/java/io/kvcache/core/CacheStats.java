@@ -1,0 +1,53 @@
+package io.kvcache.core;
+
+import java.util.List;
+
+/// What a store holds and has done since it was opened. Counters only grow; the rest is of one moment.
+///
+/// @param host the host tier's memory
+/// @param records the record pool
+/// @param puts what became of requests for room
+/// @param removals what left, by cause
+/// @param openTables tables and views that are open
+/// @param touchesLost uses that the policy did not hear of, because too many came at once
+/// @param namespaces by namespace, in order of registration
+public record CacheStats(
+        Memory host,
+        Records records,
+        Puts puts,
+        Removals removals,
+        long openTables,
+        long touchesLost,
+        List<NamespaceStats> namespaces) {
+
+    public CacheStats {
+        namespaces = List.copyOf(namespaces);
+    }
+
+    /// Host memory, in slabs.
+    ///
+    /// @param capacityBytes in whole slabs
+    /// @param heldBytes in slots that hold something, rounding included
+    /// @param slabs of 32 MiB each
+    /// @param unusedSlabs slabs that hold nothing
+    /// @param slabMoves slabs that one class took from another
+    public record Memory(long capacityBytes, long heldBytes, int slabs, int unusedSlabs, long slabMoves) {}
+
+    /// The pool of records.
+    ///
+    /// @param bytesEach all in: index, links, buckets and the policy's own state
+    public record Records(int capacity, int live, long bytesEach) {}
+
+    /// Counts by [PutOutcome], and of writers that gave up.
+    public record Puts(long reserved, long present, long busy, long noParent, long noRoom, long abandoned) {}
+
+    /// Counts by [io.kvcache.core.event.EventKind].
+    public record Removals(long evicted, long dropped, long replaced) {}
+
+    /// Blocks asked for by `acquire` and found, over all namespaces.
+    public double hitRatio() {
+        long asked = namespaces.stream().mapToLong(NamespaceStats::blocksAsked).sum();
+        long found = namespaces.stream().mapToLong(NamespaceStats::blocksFound).sum();
+        return asked == 0 ? 0 : (double) found / asked;
+    }
+}

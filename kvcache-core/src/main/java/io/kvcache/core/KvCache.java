@@ -1,0 +1,119 @@
+package io.kvcache.core;
+
+import io.kvcache.core.event.EventStream;
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.Namespace;
+import java.lang.foreign.MemorySegment;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+
+/// A store of KV blocks and opaque objects, embedded in this process or served by another one.
+///
+/// A prompt's tokens become a [BlockChain]; [#match] says how many of its leading blocks the store has, [#acquire]
+/// pins them, [#put] adds those that were computed. Every failure shortens the prefix: a get answers "the first n
+/// blocks are here", and n may be 0. What is returned is byte for byte what was put.
+///
+/// A namespace is registered before it is used. Chains and object keys of an unregistered namespace are refused by
+/// `IllegalArgumentException`, as are a wrong index, part, size or key: these are the caller's bugs. A full store, a
+/// block that another writer is at, a deadline are outcomes, answered by values.
+///
+/// **Threads.** Safe for any number of threads. Only methods that take a time-out may wait, and no longer than that.
+public interface KvCache extends AutoCloseable {
+
+    /// Waits not at all.
+    long NO_WAIT = 0;
+
+    /// Longest object key.
+    int MAX_OBJECT_KEY_BYTES = 4096;
+
+    /// Largest object.
+    long MAX_OBJECT_BYTES = 256L << 20;
+
+    /// Makes a namespace usable; registering it again is harmless.
+    ///
+    /// @throws IllegalArgumentException when a namespace that differs in nothing but its parts is registered
+    ///     already (the message shows both shapes), when a block does not fit the store, or when there are too many
+    ///     namespaces
+    void register(Namespace namespace);
+
+    /// How many leading blocks of the chain are here, and in which tiers. Moves and pins nothing.
+    Match match(BlockChain chain);
+
+    /// Pins the leading blocks that are here, from block `from` on, and returns at once.
+    ///
+    /// Blocks in slower tiers go on arriving in chain order until the time-out; the table may end early. Close the
+    /// table to give the blocks free.
+    ///
+    /// @param from first block wanted, `0 <= from <= chain.length()`
+    /// @param timeoutNanos how long blocks may go on arriving, from now; 0 takes what is resident
+    BlockTable acquire(BlockChain chain, int from, long timeoutNanos);
+
+    /// Pins all leading blocks that are resident.
+    default BlockTable acquire(BlockChain chain) {
+        return acquire(chain, 0, NO_WAIT);
+    }
+
+    /// Reserves room for one block of the chain.
+    ///
+    /// @param index block of the chain, `0 <= index < chain.length()`; the block before it must be here or be being
+    ///     written
+    /// @param part number of the block's part, `0 <= part <` parts of the namespace
+    /// @param timeoutNanos how long to wait for room while every block is pinned
+    /// @return a writer whose [BlockWriter#outcome()] says whether there is anything to write; close it in every
+    ///     case
+    BlockWriter put(BlockChain chain, int index, int part, long timeoutNanos);
+
+    /// Stores a run of blocks by copying them, and stops at the first that is refused.
+    ///
+    /// @param from block of the chain that `blocks.get(0)` is
+    /// @param blocks each of exactly the block's size, native or heap memory
+    PutSummary putAll(BlockChain chain, int from, List<MemorySegment> blocks, long timeoutNanos);
+
+    /// Forgets block `from` of the chain and everything below it, in every tier. Pinned blocks are no longer found
+    /// at once, and freed when their last pin goes.
+    ///
+    /// @return blocks forgotten
+    int drop(BlockChain chain, int from);
+
+    /// Forgets all blocks and objects of a namespace; it stays registered.
+    ///
+    /// @return blocks and objects forgotten
+    long drop(Namespace namespace);
+
+    /// Tells the store what only the caller knows. A wrong hint costs hits, never correctness.
+    ///
+    /// @return whether the hint was taken; a pin over its quota is not
+    boolean hint(Hint hint);
+
+    /// Reserves room for an opaque object. An object that is there already stays until the new one is sealed.
+    ///
+    /// @param key 1 to 4,096 bytes
+    /// @param bytes 1 to 256 MiB
+    /// @return a writer whose [ObjectWriter#outcome()] says whether there is anything to write; close it in every
+    ///     case
+    ObjectWriter putObject(Namespace namespace, byte[] key, long bytes, long timeoutNanos);
+
+    /// Pins an object, or answers null when it is not here. Close the view to give it free.
+    @Nullable
+    ObjectView getObject(Namespace namespace, byte[] key);
+
+    /// Whether an object is here. Pins and touches nothing.
+    boolean containsObject(Namespace namespace, byte[] key);
+
+    /// Forgets an object.
+    ///
+    /// @return whether it was here
+    boolean dropObject(Namespace namespace, byte[] key);
+
+    /// What the store holds and has done, at one moment.
+    CacheStats stats();
+
+    /// What was stored and removed, in order.
+    EventStream events();
+
+    /// Gives the memory back, once the open tables are closed or a bounded time has passed.
+    ///
+    /// @throws IllegalStateException when closed twice; in strict mode, when tables were still open
+    @Override
+    void close();
+}

@@ -1,0 +1,34 @@
+package io.kvcache.core;
+
+import java.lang.foreign.MemorySegment;
+import java.util.List;
+
+/// Room for one object, in pieces: fill them in order, then [#seal()]; or [#close()] without sealing.
+///
+/// **Ownership.** The pieces belong to the writer until seal or close, whichever is first.
+///
+/// **Threads.** One at a time.
+public interface ObjectWriter extends AutoCloseable {
+
+    /// [PutOutcome#RESERVED], [PutOutcome#BUSY] when another writer is at this key, or [PutOutcome#NO_ROOM].
+    PutOutcome outcome();
+
+    /// The room, in order; together exactly the object's size.
+    ///
+    /// @throws IllegalStateException when nothing is reserved, or after seal or close
+    List<MemorySegment> pieces();
+
+    /// Fills the room from the object's start.
+    ///
+    /// @param source native or heap memory of exactly the object's size
+    void copyFrom(MemorySegment source);
+
+    /// Computes the checksum and makes the object findable in place of an older one.
+    ///
+    /// @throws IllegalStateException when nothing is reserved, or after seal or close
+    SealOutcome seal();
+
+    /// Abandons the room unless it was sealed. May be called more than once.
+    @Override
+    void close();
+}

@@ -1,0 +1,20 @@
+package io.kvcache.core;
+
+/// What became of a request for room.
+public enum PutOutcome {
+    /// There is room: fill it, then seal.
+    RESERVED,
+    /// The block is here already: nothing to write.
+    PRESENT,
+    /// Another writer is filling it: nothing to write, and it will be findable when that writer seals.
+    BUSY,
+    /// The block before it is neither here nor being written: this one could never be found.
+    NO_PARENT,
+    /// Nothing can be evicted, because everything is pinned or being written.
+    NO_ROOM;
+
+    /// Whether the block after this one may be put: this one is here, or will be.
+    public boolean continues() {
+        return this == RESERVED || this == PRESENT || this == BUSY;
+    }
+}

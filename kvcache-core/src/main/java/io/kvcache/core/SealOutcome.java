@@ -1,0 +1,11 @@
+package io.kvcache.core;
+
+/// What became of bytes that a writer has finished.
+public enum SealOutcome {
+    /// Findable from now on.
+    SEALED,
+    /// Complete, and findable as soon as the blocks before it are sealed.
+    PENDING,
+    /// The block, or one before it, was dropped or abandoned meanwhile; the bytes are gone.
+    DROPPED
+}

@@ -1,0 +1,82 @@
+package io.kvcache.core.event;
+
+import java.util.ArrayList;
+import java.util.List;
+
+/// The last events in a ring of longs, so that recording one allocates nothing.
+///
+/// **Threads.** Owned by the store's lock.
+public final class EventLog {
+
+    /// Six longs an event; 65,536 events are 3 MiB and some seconds of a busy store.
+    public static final int DEFAULT_CAPACITY = 1 << 16;
+
+    private static final int FIELDS = 6;
+
+    private final long[] ring;
+    private final EventKind[] kinds;
+    private final TierKind[] tiers;
+    private final int mask;
+    private long next;
+
+    /// @param capacity events kept; a power of two
+    public EventLog(int capacity) {
+        if (capacity < 2 || Integer.bitCount(capacity) != 1 || capacity > 1 << 24) {
+            throw new IllegalArgumentException(
+                    "event capacity is " + capacity + "; it takes a power of two from 2 to " + (1 << 24));
+        }
+        ring = new long[capacity * FIELDS];
+        kinds = new EventKind[capacity];
+        tiers = new TierKind[capacity];
+        mask = capacity - 1;
+    }
+
+    /// Records an event and gives it the next sequence number; the number in `event` is not looked at.
+    public void record(CacheEvent event) {
+        int at = (int) (next & mask) * FIELDS;
+        ring[at] = event.keyHi();
+        ring[at + 1] = event.keyLo();
+        ring[at + 2] = event.parentHi();
+        ring[at + 3] = event.parentLo();
+        ring[at + 4] = event.engineHash();
+        ring[at + 5] = (long) event.depth() << 32 | event.namespaceId();
+        kinds[(int) (next & mask)] = event.kind();
+        tiers[(int) (next & mask)] = event.tier();
+        next++;
+    }
+
+    public long nextSequence() {
+        return next;
+    }
+
+    /// Events from `sequence` on, at most `max`.
+    public EventBatch since(long sequence, int max) {
+        if (max < 1 || max > 1 << 16) {
+            throw new IllegalArgumentException("max is " + max + "; it takes 1 to " + (1 << 16));
+        }
+        long oldest = Math.max(0, next - mask - 1);
+        long from = Math.clamp(sequence, oldest, next);
+        long to = Math.min(next, from + max);
+        List<CacheEvent> events = new ArrayList<>((int) (to - from));
+        for (long at = from; at < to; at++) {
+            events.add(read(at));
+        }
+        return new EventBatch(events, sequence < oldest, to);
+    }
+
+    private CacheEvent read(long sequence) {
+        int at = (int) (sequence & mask) * FIELDS;
+        long packed = ring[at + 5];
+        return new CacheEvent(
+                sequence,
+                kinds[(int) (sequence & mask)],
+                tiers[(int) (sequence & mask)],
+                (int) packed,
+                ring[at],
+                ring[at + 1],
+                ring[at + 2],
+                ring[at + 3],
+                (int) (packed >>> 32),
+                ring[at + 4]);
+    }
+}

@@ -1,0 +1,21 @@
+package io.kvcache.core.event;
+
+/// What the store stored and removed: the last events, and a snapshot to start from.
+///
+/// A follower takes a [#snapshot()], then asks [#since] again and again; when a batch says that events were lost, it
+/// starts over with a snapshot.
+///
+/// **Threads.** Any.
+public interface EventStream {
+
+    /// Sequence number that the next event will get.
+    long nextSequence();
+
+    /// Events from `sequence` on that are still kept, at most `max` of them.
+    ///
+    /// @param max 1 to 65,536
+    EventBatch since(long sequence, int max);
+
+    /// All that is stored now.
+    Snapshot snapshot();
+}

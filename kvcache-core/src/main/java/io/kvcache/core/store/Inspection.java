@@ -1,0 +1,186 @@
+package io.kvcache.core.store;
+
+import io.kvcache.core.CacheStats;
+import io.kvcache.core.event.CacheEvent;
+import io.kvcache.core.event.EventBatch;
+import io.kvcache.core.event.EventKind;
+import io.kvcache.core.event.EventStream;
+import io.kvcache.core.event.Snapshot;
+import io.kvcache.core.identity.BlockKey;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.memory.SlabPool;
+import io.kvcache.core.policy.EvictionPolicy;
+import io.kvcache.core.tree.Control;
+import io.kvcache.core.tree.RecordLayout;
+import io.kvcache.core.tree.RecordPool;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.locks.ReentrantLock;
+
+/// The store as an operator or a router sees it: statistics, events, a snapshot, and a check of everything.
+///
+/// **Threads.** Any. A snapshot takes the lock for a bounded number of records at a time and then applies the events
+/// that came meanwhile, so that it is exact and nobody waits for it.
+public final class Inspection implements EventStream {
+
+    private static final int TURN = 4096;
+    private static final int SNAPSHOT_TRIES = 4;
+
+    private final StoreParts parts;
+    private final Counters counters;
+    private final ReentrantLock lock;
+
+    record Counters(Lifecycle lifecycle, Room room, PutCounters puts, Touches touches) {}
+
+    Inspection(StoreParts parts, Counters counters, ReentrantLock lock) {
+        this.parts = parts;
+        this.counters = counters;
+        this.lock = lock;
+    }
+
+    /// Statistics of this moment.
+    ///
+    /// @param openTables what the caller counts of tables and views
+    public CacheStats stats(long openTables) {
+        lock.lock();
+        try {
+            SlabPool slabs = parts.slabs();
+            RecordPool pool = parts.pool();
+            Lifecycle lifecycle = counters.lifecycle();
+            return new CacheStats(
+                    new CacheStats.Memory(
+                            slabs.capacityBytes(),
+                            slabs.heldBytes(),
+                            slabs.slabs(),
+                            slabs.unusedSlabs(),
+                            counters.room().slabMoves()),
+                    new CacheStats.Records(pool.capacity(), pool.live(), bytesPerRecord()),
+                    counters.puts().stats(),
+                    new CacheStats.Removals(
+                            lifecycle.removed(EventKind.EVICTED),
+                            lifecycle.removed(EventKind.DROPPED),
+                            lifecycle.removed(EventKind.REPLACED)),
+                    openTables,
+                    counters.touches().lost(),
+                    parts.namespaces().all().stream().map(NamespaceEntry::stats).toList());
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    private long bytesPerRecord() {
+        return RecordLayout.HOT_BYTES
+                + RecordLayout.COLD_BYTES
+                + RecordLayout.BUCKET_BYTES
+                + parts.policies().bytesPerRecord();
+    }
+
+    @Override
+    public long nextSequence() {
+        lock.lock();
+        try {
+            return parts.events().nextSequence();
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    @Override
+    public EventBatch since(long sequence, int max) {
+        lock.lock();
+        try {
+            return parts.events().since(sequence, max);
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    @Override
+    public Snapshot snapshot() {
+        for (int attempt = 1; attempt < SNAPSHOT_TRIES; attempt++) {
+            Map<BlockKey, CacheEvent> stored = new LinkedHashMap<>();
+            long start = nextSequence();
+            for (int from = 0; from < parts.pool().capacity() && collect(from, stored); from += TURN) {}
+            EventBatch meanwhile = since(start, 1 << 16);
+            boolean complete = !meanwhile.lost() && meanwhile.events().size() < 1 << 16;
+            if (complete) {
+                meanwhile.events().forEach(event -> apply(event, stored));
+                return snapshot(meanwhile.nextSequence(), stored);
+            }
+        }
+        return snapshotUnderLock();
+    }
+
+    private Snapshot snapshotUnderLock() {
+        lock.lock();
+        try {
+            Map<BlockKey, CacheEvent> stored = new LinkedHashMap<>();
+            for (int from = 0; from < parts.pool().capacity() && collect(from, stored); from += TURN) {}
+            return snapshot(parts.events().nextSequence(), stored);
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /// Adds the sealed records of one run of numbers; answers whether there may be more.
+    private boolean collect(int from, Map<BlockKey, CacheEvent> stored) {
+        lock.lock();
+        try {
+            RecordPool pool = parts.pool();
+            int to = Math.min(pool.highWater(), from + TURN);
+            for (int record = from; record < to; record++) {
+                if (Control.state(pool.control(record)) == Control.SEALED) {
+                    apply(counters.lifecycle().describe(record, EventKind.STORED), stored);
+                }
+            }
+            return to < pool.highWater();
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    private static void apply(CacheEvent event, Map<BlockKey, CacheEvent> stored) {
+        BlockKey key = new BlockKey(event.keyHi(), event.keyLo());
+        if (event.kind().enters()) {
+            stored.put(key, event);
+        } else {
+            stored.remove(key);
+        }
+    }
+
+    private Snapshot snapshot(long nextSequence, Map<BlockKey, CacheEvent> stored) {
+        List<CacheEvent> parentsFirst = new ArrayList<>(stored.values());
+        parentsFirst.sort(Comparator.comparingInt(CacheEvent::depth));
+        Map<Integer, Namespace> names = new HashMap<>();
+        parts.namespaces().all().forEach(entry -> names.put(entry.id(), entry.namespace()));
+        return new Snapshot(nextSequence, parentsFirst, names);
+    }
+
+    /// Checks every link, count and slot against the others; for tests and for a doubtful operator. Takes the lock
+    /// throughout.
+    ///
+    /// @throws AssertionError that names what does not agree
+    public void validate() {
+        lock.lock();
+        try {
+            counters.touches().drain();
+            StoreCheck.run(parts);
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /// Records under each policy, for tests.
+    int policySize() {
+        int size = 0;
+        for (int id = 0; id < parts.policies().classes(); id++) {
+            EvictionPolicy policy = parts.policies().of(id);
+            size += policy.size();
+        }
+        return size;
+    }
+}

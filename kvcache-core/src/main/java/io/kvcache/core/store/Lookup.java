@@ -1,0 +1,124 @@
+package io.kvcache.core.store;
+
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.tree.BlockTree;
+import io.kvcache.core.tree.Handle;
+import java.util.concurrent.locks.ReentrantLock;
+
+/// The read side of a store: what is here, and holding it there. Takes no lock, but for the rare cases that say so.
+///
+/// **Threads.** Any.
+public final class Lookup {
+
+    private final BlockTree tree;
+    private final Lifecycle lifecycle;
+    private final Touches touches;
+    private final ReentrantLock lock;
+
+    Lookup(BlockTree tree, Lifecycle lifecycle, Touches touches, ReentrantLock lock) {
+        this.tree = tree;
+        this.lifecycle = lifecycle;
+        this.touches = touches;
+        this.lock = lock;
+    }
+
+    /// How many leading blocks of the chain are here, looking at `limit` at most. Allocates nothing.
+    ///
+    /// What is known of a chain is a prefix of it, so this is a binary search. First and last block are asked
+    /// before anything else: most prompts are either new or here as a whole.
+    public int match(BlockChain chain, int limit) {
+        if (limit == 0 || !has(chain, 0)) {
+            return 0;
+        }
+        if (has(chain, limit - 1)) {
+            return limit;
+        }
+        int known = 0;
+        int unknown = limit - 1;
+        while (unknown - known > 1) {
+            int middle = (known + unknown) >>> 1;
+            if (has(chain, middle)) {
+                known = middle;
+            } else {
+                unknown = middle;
+            }
+        }
+        return known + 1;
+    }
+
+    private boolean has(BlockChain chain, int index) {
+        return Handle.found(find(chain.keyHi(index), chain.keyLo(index)));
+    }
+
+    /// Finds a sealed record by its key; under the lock when records move too fast under its eyes.
+    ///
+    /// @return a [Handle] or [Handle#MISS]
+    public long find(long hi, long lo) {
+        long found = tree.find(hi, lo);
+        return found == Handle.UNSURE ? findLocked(hi, lo) : found;
+    }
+
+    private long findLocked(long hi, long lo) {
+        lock.lock();
+        try {
+            return tree.find(hi, lo);
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /// Pins the deepest block of the chain that is here, and so all above it, and touches them.
+    ///
+    /// @return the record's [Handle], or [Handle#MISS] when not even the first block is here
+    public long pinDeepest(BlockChain chain) {
+        while (true) {
+            int blocks = match(chain, chain.length());
+            if (blocks == 0) {
+                return Handle.MISS;
+            }
+            long handle = find(chain.keyHi(blocks - 1), chain.keyLo(blocks - 1));
+            if (Handle.found(handle) && pin(handle)) {
+                return handle;
+            }
+        }
+    }
+
+    /// Finds, pins and touches one record.
+    ///
+    /// @return its [Handle], or [Handle#MISS]
+    public long pinKey(long hi, long lo) {
+        while (true) {
+            long handle = find(hi, lo);
+            if (!Handle.found(handle) || pin(handle)) {
+                return handle;
+            }
+        }
+    }
+
+    private boolean pin(long handle) {
+        boolean pinned = lifecycle.pin(Handle.record(handle), Handle.generation(handle));
+        if (pinned) {
+            touches.note(handle);
+        }
+        return pinned;
+    }
+
+    /// Takes a pin away; under the lock when it was the last one on a dropped record.
+    ///
+    /// @throws IllegalStateException when the record has none
+    public void unpin(int record) {
+        if (lifecycle.unpin(record)) {
+            lock.lock();
+            try {
+                lifecycle.bury(record);
+            } finally {
+                lock.unlock();
+            }
+        }
+    }
+
+    /// Counts a record as used now, and with it the blocks above it.
+    public void touch(long handle) {
+        touches.note(handle);
+    }
+}

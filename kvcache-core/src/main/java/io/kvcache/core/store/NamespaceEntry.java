@@ -1,0 +1,75 @@
+package io.kvcache.core.store;
+
+import io.kvcache.core.NamespaceStats;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.memory.SlotClass;
+import java.util.concurrent.atomic.LongAdder;
+import org.jspecify.annotations.Nullable;
+
+/// One registered namespace: its number, where its blocks go, and what it has asked for.
+public final class NamespaceEntry {
+
+    private final int id;
+    private final Namespace namespace;
+    private final @Nullable SlotClass slotClass;
+    private final int blockBytes;
+
+    final LongAdder blocksAsked = new LongAdder();
+    final LongAdder blocksFound = new LongAdder();
+    final LongAdder objectsAsked = new LongAdder();
+    final LongAdder objectsFound = new LongAdder();
+
+    /// Blocks and objects that are sealed; under the store's lock.
+    long live;
+
+    /// Their bytes; under the store's lock.
+    long liveBytes;
+
+    NamespaceEntry(int id, Namespace namespace, @Nullable SlotClass slotClass, int blockBytes) {
+        this.id = id;
+        this.namespace = namespace;
+        this.slotClass = slotClass;
+        this.blockBytes = blockBytes;
+    }
+
+    public int id() {
+        return id;
+    }
+
+    public Namespace namespace() {
+        return namespace;
+    }
+
+    /// The class of the namespace's blocks.
+    ///
+    /// @throws IllegalArgumentException when the namespace has no parts, and so no blocks
+    SlotClass slotClass() {
+        if (slotClass == null) {
+            throw new IllegalArgumentException(
+                    "namespace '" + namespace.model() + "' has no parts: it takes objects, not blocks");
+        }
+        return slotClass;
+    }
+
+    /// Bytes of one block.
+    public int blockBytes() {
+        return blockBytes;
+    }
+
+    /// Counts a request for blocks.
+    public void asked(int blocks, int found) {
+        blocksAsked.add(blocks);
+        blocksFound.add(found);
+    }
+
+    NamespaceStats stats() {
+        return new NamespaceStats(
+                namespace,
+                blocksAsked.sum(),
+                blocksFound.sum(),
+                objectsAsked.sum(),
+                objectsFound.sum(),
+                live,
+                liveBytes);
+    }
+}

@@ -1,0 +1,80 @@
+package io.kvcache.core.store;
+
+import io.kvcache.core.memory.Pages;
+import io.kvcache.core.memory.SlabPool;
+import io.kvcache.core.memory.SlotClass;
+
+/// Cuts an object into slots of the three object classes, largest first, and lists them by the slots' links.
+///
+/// As many 1 MiB slots as fit, then 64 KiB slots, then 4 KiB slots; sixteen of one size become one of the next. So
+/// an object wastes less than 4 KiB and has at most 15 slots below its megabytes.
+///
+/// **Threads.** Owned by the store's lock.
+final class ObjectSlots {
+
+    private final SlabPool slabs;
+    private final Room room;
+    private final Lifecycle lifecycle;
+    private final SlotClass[] classes;
+
+    ObjectSlots(SlabPool slabs, Room room, Lifecycle lifecycle) {
+        this.slabs = slabs;
+        this.room = room;
+        this.lifecycle = lifecycle;
+        classes = new SlotClass[] {
+            slabs.classOf(SlotClass.OBJECT_LARGE_BYTES),
+            slabs.classOf(SlotClass.OBJECT_MEDIUM_BYTES),
+            slabs.classOf(SlotClass.OBJECT_SMALL_BYTES)
+        };
+    }
+
+    /// Takes slots for an object of `bytes`.
+    ///
+    /// @return the first page, or [SlabPool#NONE] when there is no room; then nothing is taken
+    int take(long bytes, int record) {
+        SlotList list = new SlotList(slabs);
+        long left = Pages.roundUp(bytes);
+        for (int at = 0; at < classes.length; at++) {
+            long slotBytes = classes[at].slotBytes();
+            for (; left >= slotBytes; left -= slotBytes) {
+                if (list.add(room.slot(classes[at], record))) {
+                    continue;
+                }
+                if (at > 0 && list.add(room.slot(classes[at - 1], record))) {
+                    return list.first();
+                }
+                lifecycle.releaseSlots(list.first());
+                return SlabPool.NONE;
+            }
+        }
+        return list.first();
+    }
+
+    /// Slots linked one after another.
+    private static final class SlotList {
+        private final SlabPool slabs;
+        private int first = SlabPool.NONE;
+        private int last = SlabPool.NONE;
+
+        SlotList(SlabPool slabs) {
+            this.slabs = slabs;
+        }
+
+        boolean add(int page) {
+            if (page == SlabPool.NONE) {
+                return false;
+            }
+            if (first == SlabPool.NONE) {
+                first = page;
+            } else {
+                slabs.next(last, page);
+            }
+            last = page;
+            return true;
+        }
+
+        int first() {
+            return first;
+        }
+    }
+}

@@ -1,0 +1,55 @@
+package io.kvcache.core.store;
+
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.identity.Part;
+import io.kvcache.core.identity.PartKind;
+import io.kvcache.core.memory.SlabPool;
+import io.kvcache.core.memory.SlotClass;
+import java.util.List;
+
+/// Checks a new namespace against the store and gives it a number and a slot class.
+final class Registration {
+
+    private Registration() {}
+
+    static NamespaceEntry add(Namespaces namespaces, SlabPool slabs, Namespace namespace) {
+        int id = namespaces.all().size();
+        if (id >= Namespaces.MAX) {
+            throw new IllegalArgumentException(namespace + " would be number " + (id + 1) + "; a store takes up to "
+                    + Namespaces.MAX + " namespaces");
+        }
+        NamespaceEntry known = namespaces.sameNameOtherParts(namespace);
+        if (known != null) {
+            throw new IllegalArgumentException(namespace + " is registered with other parts. Registered: "
+                    + describe(known.namespace().parts()) + ". Asked for: " + describe(namespace.parts())
+                    + ". Blocks of one shape are not the other's; give one of them another revision or layout.");
+        }
+        NamespaceEntry entry = entry(id, namespace, slabs);
+        namespaces.add(entry);
+        return entry;
+    }
+
+    private static NamespaceEntry entry(int id, Namespace namespace, SlabPool slabs) {
+        List<Part> parts = namespace.parts();
+        if (parts.isEmpty()) {
+            return new NamespaceEntry(id, namespace, null, 0);
+        }
+        if (parts.size() > 1 || parts.getFirst().kind() != PartKind.FULL) {
+            throw new IllegalArgumentException(
+                    namespace + " has parts " + describe(parts) + "; this version takes a single part of kind FULL");
+        }
+        long bytes = parts.getFirst().bytes();
+        SlotClass slotClass = slabs.classOf(bytes);
+        return new NamespaceEntry(id, namespace, slotClass, Math.toIntExact(bytes));
+    }
+
+    private static String describe(List<Part> parts) {
+        return parts.isEmpty()
+                ? "none"
+                : String.join(
+                        "; ",
+                        parts.stream()
+                                .map(part -> part.kind() + " " + part.shape().describe())
+                                .toList());
+    }
+}

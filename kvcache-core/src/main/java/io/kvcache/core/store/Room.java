@@ -1,0 +1,186 @@
+package io.kvcache.core.store;
+
+import io.kvcache.core.memory.SlabOwners;
+import io.kvcache.core.memory.SlabPool;
+import io.kvcache.core.memory.SlotClass;
+import io.kvcache.core.policy.EvictionPolicy;
+import io.kvcache.core.tree.BlockTree;
+import io.kvcache.core.tree.Control;
+import io.kvcache.core.tree.RecordPool;
+
+/// Makes room: a slot of a class, or a record.
+///
+/// In this order: a free slot; a free or empty slab; a victim of the same class; a slab of another class, emptied.
+/// So a class that has nothing gets a slab at once, however full the store is, unless everything is pinned.
+///
+/// A class that evicts much younger blocks than others hold gets a slab from the one with the oldest: that is
+/// looked at once in [#BALANCE_EVERY] evictions.
+///
+/// **Threads.** Owned by the store's lock.
+final class Room {
+
+    /// A slab's worth of 64 KiB blocks: often enough to follow a change of load, seldom enough to cost nothing.
+    private static final int BALANCE_EVERY = 512;
+
+    /// Slabs of a class that are tried before giving up on it; they are taken in turn.
+    private static final int TRIES = 32;
+
+    /// Records below the owners of one slab that are looked at before it counts as too valuable to empty.
+    private static final int FAMILY_LIMIT = 1 << 14;
+
+    private final RecordPool pool;
+    private final BlockTree tree;
+    private final SlabPool slabs;
+    private final ClassPolicies policies;
+    private final Lifecycle lifecycle;
+    private int cursor;
+    private int evictionsUntilBalance = BALANCE_EVERY;
+    private long slabMoves;
+
+    Room(StoreParts parts, Lifecycle lifecycle) {
+        pool = parts.pool();
+        tree = parts.tree();
+        slabs = parts.slabs();
+        policies = parts.policies();
+        this.lifecycle = lifecycle;
+    }
+
+    /// A slot for a record, or [SlabPool#NONE] when nothing more can be evicted.
+    int slot(SlotClass slotClass, int record) {
+        int page = slabs.acquire(slotClass, record);
+        while (page == SlabPool.NONE && (evictFrom(slotClass.id()) || steal(slotClass))) {
+            page = slabs.acquire(slotClass, record);
+        }
+        return page;
+    }
+
+    /// Evicts one record of any class but `keep`, to free the record itself.
+    boolean freeRecord(int keep) {
+        int coldest = policies.coldest();
+        if (coldest >= 0 && evictFrom(coldest, keep)) {
+            return true;
+        }
+        for (int id = 0; id < policies.classes(); id++) {
+            if (evictFrom(id, keep)) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    long slabMoves() {
+        return slabMoves;
+    }
+
+    private boolean evictFrom(int classId) {
+        if (--evictionsUntilBalance <= 0) {
+            evictionsUntilBalance = BALANCE_EVERY;
+            balance(slabs.slotClass(classId));
+        }
+        return evictFrom(classId, EvictionPolicy.NONE);
+    }
+
+    private boolean evictFrom(int classId, int keep) {
+        EvictionPolicy policy = policies.of(classId);
+        if (policy.size() == 0) {
+            return false;
+        }
+        int victim = policy.evict(record -> record != keep && lifecycle.claim(record));
+        if (victim == EvictionPolicy.NONE) {
+            return false;
+        }
+        lifecycle.evicted(victim);
+        return true;
+    }
+
+    /// Gives a slab to the class under pressure when another class holds blocks unused for twice as long as the
+    /// youngest
+    /// victims here.
+    private void balance(SlotClass pressed) {
+        EvictionPolicy mine = policies.of(pressed.id());
+        int coldest = policies.coldest();
+        if (coldest < 0 || coldest == pressed.id() || pressed.spansSlabs()) {
+            return;
+        }
+        EvictionPolicy theirs = policies.of(coldest);
+        long now = policies.now();
+        if (now - theirs.coldestUse() > 2 * (now - mine.coldestUse())
+                && slabs.slabCount(slabs.slotClass(coldest)) > 1) {
+            stealFrom(slabs.slotClass(coldest));
+        }
+    }
+
+    private boolean steal(SlotClass needy) {
+        if (needy.slabsPerSlot() > 1) {
+            return stealRun(needy.slabsPerSlot());
+        }
+        int coldest = policies.coldest();
+        if (coldest >= 0 && coldest != needy.id() && stealFrom(slabs.slotClass(coldest))) {
+            return true;
+        }
+        for (int id = 0; id < slabs.classCount(); id++) {
+            if (id != needy.id() && stealFrom(slabs.slotClass(id))) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    private boolean stealFrom(SlotClass donor) {
+        int tries = Math.min(TRIES, slabs.slabCount(donor));
+        for (int i = 0; i < tries; i++) {
+            int count = slabs.slabCount(donor);
+            if (count > 0 && empty(slabs.owners(donor, Math.floorMod(cursor++, count)))) {
+                slabMoves++;
+                return true;
+            }
+        }
+        return false;
+    }
+
+    private boolean stealRun(int length) {
+        int start = slabs.cheapestRun(length, owners -> evictable(owners) ? owners.live() : -1);
+        if (start < 0) {
+            return false;
+        }
+        boolean emptied = true;
+        for (int index = start; index < start + length; index++) {
+            emptied &= empty(slabs.ownersAt(index));
+        }
+        slabMoves += length;
+        return emptied;
+    }
+
+    private boolean empty(SlabOwners owners) {
+        return evictable(owners) && owners.all(this::evictFamily);
+    }
+
+    private boolean evictable(SlabOwners owners) {
+        int[] budget = {FAMILY_LIMIT};
+        return owners.all(record -> familyUnpinned(record, budget));
+    }
+
+    private boolean familyUnpinned(int root, int[] budget) {
+        if (lifecycle.state(root) != Control.SEALED) {
+            return false;
+        }
+        boolean[] free = {true};
+        tree.eachBelow(root, record -> {
+            long control = pool.control(record);
+            free[0] &= Control.state(control) == Control.SEALED && Control.pins(control) == 0 && budget[0]-- > 0;
+        });
+        return free[0];
+    }
+
+    /// Evicts a record and all below it; a pin that came meanwhile stops it there.
+    private boolean evictFamily(int root) {
+        int generation = Control.generation(pool.control(root));
+        tree.eachBelow(root, record -> {
+            if (pool.residentChildren(record) == 0 && lifecycle.claim(record)) {
+                lifecycle.policyOf(record).forget(record);
+                lifecycle.evicted(record);
+            }
+        });
+        return Control.generation(pool.control(root)) != generation;
+    }
+}

@@ -1,0 +1,29 @@
+package io.kvcache.core.store;
+
+import static io.kvcache.core.policy.RecordView.NONE;
+
+import io.kvcache.core.event.EventKind;
+import io.kvcache.core.tree.Control;
+import io.kvcache.core.tree.RecordPool;
+
+/// Drops what a namespace has, a run of record numbers at a time, so that the lock is never held for the whole pool.
+final class Sweep {
+
+    /// Records looked at in one turn of the lock: some microseconds when there is nothing to drop.
+    static final int TURN = 4096;
+
+    private Sweep() {}
+
+    static long drop(RecordPool pool, Lifecycle lifecycle, int namespaceId, int from) {
+        long dropped = 0;
+        int to = Math.min(pool.highWater(), from + TURN);
+        for (int record = from; record < to; record++) {
+            int state = Control.state(pool.control(record));
+            boolean known = state == Control.SEALED || state == Control.RESERVED || state == Control.FILLED;
+            if (known && Identity.namespace(pool.identity(record)) == namespaceId && pool.parent(record) == NONE) {
+                dropped += lifecycle.doom(record, EventKind.DROPPED);
+            }
+        }
+        return dropped;
+    }
+}

@@ -1,0 +1,59 @@
+package io.kvcache.core.store;
+
+import static io.kvcache.core.policy.RecordView.NONE;
+
+import io.kvcache.core.policy.EvictionPolicy;
+import io.kvcache.core.tree.Control;
+import io.kvcache.core.tree.Handle;
+import io.kvcache.core.tree.RecordPool;
+import java.util.concurrent.locks.ReentrantLock;
+
+/// Carries uses from readers to the policies.
+final class Touches {
+
+    private final RecordPool pool;
+    private final Lifecycle lifecycle;
+    private final ReentrantLock lock;
+    private final TouchBuffer buffer = new TouchBuffer();
+
+    Touches(RecordPool pool, Lifecycle lifecycle, ReentrantLock lock) {
+        this.pool = pool;
+        this.lifecycle = lifecycle;
+        this.lock = lock;
+    }
+
+    /// Notes a use; whoever fills the buffer empties it if nobody holds the lock. Any thread.
+    void note(long handle) {
+        if (buffer.offer(handle) && lock.tryLock()) {
+            try {
+                drain();
+            } finally {
+                lock.unlock();
+            }
+        }
+    }
+
+    /// Tells the policies; under the lock.
+    void drain() {
+        buffer.drain(this::apply);
+    }
+
+    long lost() {
+        return buffer.lost();
+    }
+
+    private void apply(long handle) {
+        int record = Handle.record(handle);
+        long control = pool.control(record);
+        if (Control.generation(control) != Handle.generation(handle) || Control.state(control) != Control.SEALED) {
+            return;
+        }
+        EvictionPolicy policy = lifecycle.policyOf(record);
+        policy.touch(record);
+        if (policy.touchesAncestors()) {
+            for (int at = pool.parent(record); at != NONE; at = pool.parent(at)) {
+                lifecycle.policyOf(at).touch(at);
+            }
+        }
+    }
+}

@@ -1,0 +1,149 @@
+package io.kvcache.core.store;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
+import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
+
+import io.kvcache.core.PutOutcome;
+import io.kvcache.core.SealOutcome;
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.BlockKey;
+import io.kvcache.core.identity.BlockShape;
+import io.kvcache.core.identity.Dtype;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.memory.ArenaMemory;
+import io.kvcache.core.memory.SlabPool;
+import io.kvcache.core.policy.PolicyKind;
+import io.kvcache.core.tree.Handle;
+import java.util.stream.IntStream;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+
+final class HostStoreTest {
+
+    /// 16 tokens of 64 KiB: a block of 1 MiB, 32 to a slab.
+    private static final Namespace SPACE = Namespace.of("m", BlockShape.kv(16, 8, 128, 16, Dtype.BF16));
+
+    private final HostStore store = new HostStore(
+            new HostStoreConfig(2 * SlabPool.SLAB_BYTES, 1000, PolicyKind.LRU, 1024), ArenaMemory.source());
+    private final NamespaceEntry entry = store.register(SPACE);
+
+    @AfterEach
+    void validateAndClose() {
+        store.inspection().validate();
+        store.close();
+    }
+
+    private static BlockChain chain(int seed, int blocks) {
+        return BlockChain.of(
+                SPACE,
+                IntStream.range(0, blocks * 16).map(i -> i + seed * 1_000_000).toArray());
+    }
+
+    private void fill(BlockChain chain, int from, int to) {
+        for (int index = from; index < to; index++) {
+            Reserved reserved = store.reserve(entry, chain, index);
+            assertThat(reserved.outcome()).isEqualTo(PutOutcome.RESERVED);
+            assertThat(store.seal(reserved.record(), index)).isEqualTo(SealOutcome.SEALED);
+        }
+    }
+
+    private int match(BlockChain chain) {
+        return store.lookup().match(chain, chain.length());
+    }
+
+    @Test
+    void givenSealedBlocks_whenMatched_thenTheirPrefixIsFound() {
+        BlockChain chain = chain(1, 10);
+        fill(chain, 0, 7);
+        assertThat(match(chain)).isEqualTo(7);
+        assertThat(match(chain.prefix(3))).isEqualTo(3);
+        assertThat(match(chain(2, 4))).isZero();
+        assertThat(store.reserve(entry, chain, 3).outcome()).isEqualTo(PutOutcome.PRESENT);
+        assertThat(store.reserve(entry, chain, 9).outcome()).isEqualTo(PutOutcome.NO_PARENT);
+    }
+
+    @Test
+    void givenParentUnsealed_whenChildSeals_thenItWaitsForTheParent() {
+        BlockChain chain = chain(1, 3);
+        int first = store.reserve(entry, chain, 0).record();
+        int second = store.reserve(entry, chain, 1).record();
+        int third = store.reserve(entry, chain, 2).record();
+        assertThat(store.reserve(entry, chain, 0).outcome()).isEqualTo(PutOutcome.BUSY);
+        assertThat(store.seal(third, 0)).isEqualTo(SealOutcome.PENDING);
+        assertThat(store.seal(second, 0)).isEqualTo(SealOutcome.PENDING);
+        assertThat(match(chain)).isZero();
+        assertThat(store.seal(first, 0)).isEqualTo(SealOutcome.SEALED);
+        assertThat(match(chain)).isEqualTo(3);
+    }
+
+    @Test
+    void givenParentAbandoned_whenChildSeals_thenItIsDropped() {
+        BlockChain chain = chain(1, 3);
+        int first = store.reserve(entry, chain, 0).record();
+        int second = store.reserve(entry, chain, 1).record();
+        int third = store.reserve(entry, chain, 2).record();
+        store.seal(third, 0);
+        store.abandon(first);
+        assertThat(store.seal(second, 0)).isEqualTo(SealOutcome.DROPPED);
+        assertThat(store.inspection().stats(0).records().live()).isZero();
+    }
+
+    @Test
+    void givenFullStore_whenPut_thenLeavesGoOldestChainFirst() {
+        BlockChain old = chain(1, 32);
+        BlockChain young = chain(2, 32);
+        fill(old, 0, 32);
+        fill(young, 0, 32);
+        fill(chain(3, 1), 0, 1);
+        assertThat(match(old)).isEqualTo(31);
+        assertThat(match(young)).isEqualTo(32);
+    }
+
+    @Test
+    void givenEverythingPinned_whenPut_thenRefusedByValue() {
+        BlockChain one = chain(1, 64);
+        fill(one, 0, 64);
+        long handle = store.lookup().pinDeepest(one);
+        assertThat(store.reserve(entry, chain(2, 1), 0).outcome()).isEqualTo(PutOutcome.NO_ROOM);
+        store.lookup().unpin(Handle.record(handle));
+        assertThat(store.reserve(entry, chain(2, 1), 0).outcome()).isEqualTo(PutOutcome.RESERVED);
+    }
+
+    @Test
+    void givenPinnedTable_whenChainIsDropped_thenSlotsStayUntilTheLastUnpin() {
+        BlockChain chain = chain(1, 5);
+        fill(chain, 0, 5);
+        long handle = store.lookup().pinDeepest(chain);
+        assertThat(store.drop(chain.keyHi(1), chain.keyLo(1))).isEqualTo(4);
+        assertThat(match(chain)).isEqualTo(1);
+        assertThat(store.inspection().stats(0).records().live()).isEqualTo(5);
+        fill(chain, 1, 5);
+        assertThat(match(chain)).isEqualTo(5);
+        store.lookup().unpin(Handle.record(handle));
+        assertThat(store.inspection().stats(0).records().live()).isEqualTo(5);
+        assertThatIllegalStateException().isThrownBy(() -> store.lookup().unpin(Handle.record(handle)));
+    }
+
+    @Test
+    void givenBlocksFillTheStore_whenAnObjectComes_thenItGetsASlab() {
+        fill(chain(1, 64), 0, 64);
+        NamespaceEntry objects = store.register(Namespace.objects("objects", "t"));
+        BlockKey key = BlockKey.ofObject(objects.namespace(), new byte[] {1});
+        Reserved reserved = store.reserveObject(objects, key, (1 << 20) + (64 << 10) + 1);
+        assertThat(reserved.outcome()).isEqualTo(PutOutcome.RESERVED);
+        assertThat(store.pieces(reserved.record()))
+                .hasSize(3); // 1 MiB, 64 KiB, and the last byte in a 64 KiB slot for want of a third slab
+        assertThat(store.seal(reserved.record(), 0)).isEqualTo(SealOutcome.SEALED);
+        assertThat(store.inspection().stats(0).host().slabMoves()).isPositive();
+    }
+
+    @Test
+    void givenAnotherShape_whenRegistered_thenRefusedWithBothShapes() {
+        Namespace other = Namespace.of("m", BlockShape.kv(16, 4, 128, 16, Dtype.BF16));
+        assertThatIllegalArgumentException()
+                .isThrownBy(() -> store.register(other))
+                .withMessageContaining("Registered: FULL")
+                .withMessageContaining("Asked for: FULL");
+    }
+}
