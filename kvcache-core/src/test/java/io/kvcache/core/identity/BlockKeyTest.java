@@ -1,0 +1,55 @@
+package io.kvcache.core.identity;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import java.nio.charset.StandardCharsets;
+import java.security.MessageDigest;
+import java.util.Arrays;
+import java.util.HexFormat;
+import org.junit.jupiter.api.Test;
+
+class BlockKeyTest {
+
+    private static final Namespace OBJECTS = Namespace.objects("objects", "acme");
+
+    @Test
+    void givenADigest_whenMakingAKey_thenItIsItsFirstSixteenBytesBigEndian() {
+        byte[] digest = HexFormat.of().parseHex("0102030405060708f1f2f3f4f5f6f7f8" + "ff".repeat(16));
+        BlockKey key = BlockKey.ofDigest(digest);
+        assertThat(key).isEqualTo(new BlockKey(0x0102030405060708L, 0xf1f2f3f4f5f6f7f8L));
+        assertThat(key).hasToString("0102030405060708f1f2f3f4f5f6f7f8");
+        assertThat(BlockKey.ofDigest(Arrays.copyOf(digest, BlockKey.BYTES))).isEqualTo(key);
+    }
+
+    @Test
+    void givenAnObjectKey_whenHashed_thenItIsTheDigestOfTagNamespaceAndKey() {
+        byte[] name = "some/key".getBytes(StandardCharsets.UTF_8);
+        MessageDigest sha = Sha256.newDigest();
+        sha.update("kvcache object v1\0".getBytes(StandardCharsets.US_ASCII));
+        sha.update(OBJECTS.digest());
+        assertThat(BlockKey.ofObject(OBJECTS, name)).isEqualTo(BlockKey.ofDigest(sha.digest(name)));
+    }
+
+    @Test
+    void givenOneObjectKeyInTwoNamespaces_whenHashed_thenKeysDiffer() {
+        byte[] name = {1};
+        assertThat(BlockKey.ofObject(OBJECTS, name))
+                .isNotEqualTo(BlockKey.ofObject(Namespace.objects("objects", "other"), name));
+    }
+
+    @Test
+    void givenTheLongestObjectKey_whenHashed_thenItIsAccepted() {
+        assertThat(BlockKey.ofObject(OBJECTS, new byte[4096])).isNotEqualTo(BlockKey.ofObject(OBJECTS, new byte[4095]));
+    }
+
+    @Test
+    void givenBytesOfAWrongLength_whenMakingAKey_thenTheMessageNamesThem() {
+        assertThatThrownBy(() -> BlockKey.ofDigest(new byte[15]))
+                .hasMessage("digest bytes = 15 is out of range; allowed: 16 to 64");
+        assertThatThrownBy(() -> BlockKey.ofObject(OBJECTS, new byte[0]))
+                .hasMessage("object key bytes = 0 is out of range; allowed: 1 to 4096");
+        assertThatThrownBy(() -> BlockKey.ofObject(OBJECTS, new byte[4097]))
+                .hasMessage("object key bytes = 4097 is out of range; allowed: 1 to 4096");
+    }
+}
