@@ -6,8 +6,8 @@ import javax.xml.stream.XMLStreamReader;
 
 /// Sums up the surefire reports of a build: java .mvn/TestSummary.java ROOT ok|failed [--json]
 ///
-/// The last line is `N passed, N failed, N skipped`, on standard output; with `--json` that holds one JSON object, and
-/// the words go to standard error. Exits with 1 when a test or the build failed, or none ran.
+/// The last line is `N passed, N failed, N skipped`, on standard output; with `--json` that holds one JSON object,
+/// and the words go to standard error. Exits with 1 when a test or the build failed, or none ran.
 
 enum Outcome {
     PASSED,
@@ -22,10 +22,13 @@ void main(String[] arguments) throws Exception {
     boolean built = arguments[1].equals("ok");
     boolean json = arguments.length > 2 && arguments[2].equals("--json");
     List<Case> cases = readReports(root);
-    boolean good = built && of(cases, Outcome.FAILED).isEmpty() && !cases.isEmpty();
+    if (!built && of(cases, Outcome.FAILED).isEmpty()) {
+        cases.add(new Case("the build", Outcome.FAILED, "not for a test, see above"));
+    }
+    boolean good = of(cases, Outcome.FAILED).isEmpty() && !cases.isEmpty();
     PrintStream words = json ? System.err : System.out;
     words.println();
-    describe(cases, built, words);
+    describe(cases, words);
     if (json) {
         IO.println(toJson(cases, built));
     }
@@ -81,7 +84,7 @@ Case readCase(XMLStreamReader xml) throws XMLStreamException {
     return new Case(name, outcome, message);
 }
 
-void describe(List<Case> cases, boolean built, PrintStream words) {
+void describe(List<Case> cases, PrintStream words) {
     for (Case failed : of(cases, Outcome.FAILED)) {
         words.println("FAILED " + failed.name());
         failed.message().lines().limit(12).forEach(line -> words.println("    " + line));
@@ -90,9 +93,7 @@ void describe(List<Case> cases, boolean built, PrintStream words) {
         words.println("SKIPPED %d: %s".formatted(names.size(), reason));
         names.forEach(name -> words.println("    " + name));
     });
-    if (!built && of(cases, Outcome.FAILED).isEmpty()) {
-        words.println("The build failed, see above.");
-    } else if (cases.isEmpty()) {
+    if (cases.isEmpty()) {
         words.println("No test ran.");
     }
     words.println("%d passed, %d failed, %d skipped"
@@ -125,7 +126,12 @@ String toJson(List<Case> cases, boolean built) {
 Map<String, List<String>> skipReasons(List<Case> cases) {
     Map<String, List<String>> reasons = new TreeMap<>();
     for (Case skipped : of(cases, Outcome.SKIPPED)) {
-        String reason = skipped.message().isEmpty() ? "no reason given" : skipped.message();
+        // A failed assumption comes as a stack trace, whose first line is its type and its message.
+        String reason = skipped.message()
+                .lines()
+                .findFirst()
+                .orElse("no reason given")
+                .replaceFirst("^[\\w.]+TestAbortedException: (Assumption failed: )?", "");
         reasons.computeIfAbsent(reason, _ -> new ArrayList<>()).add(skipped.name());
     }
     return reasons;

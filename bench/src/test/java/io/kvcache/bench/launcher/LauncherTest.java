@@ -1,0 +1,139 @@
+package io.kvcache.bench.launcher;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.File;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/// What `./kvcache` says and how it exits where things are not as they should be.
+class LauncherTest {
+
+    private static final Path REPOSITORY = Path.of("..").toAbsolutePath().normalize();
+
+    @TempDir
+    private Path folder;
+
+    @Test
+    void givenNoJdk25_whenLaunched_thenSaysWhatToInstallAndFails() throws Exception {
+        Path old = fakeJdk(17);
+        Answer answer = run(REPOSITORY.resolve("kvcache").toString(), "doctor");
+        assertThat(answer.exit()).isEqualTo(1);
+        assertThat(answer.text())
+                .contains("no JDK 25 found", old + " is JDK 17", "set JAVA_HOME")
+                .doesNotContain("cores");
+    }
+
+    @Test
+    void givenNoJdk25_whenAskedForHelp_thenListsTheCommandsOfTheShell() throws Exception {
+        Answer answer = run(REPOSITORY.resolve("kvcache").toString(), "help");
+        assertThat(answer.exit()).isZero();
+        assertThat(answer.text()).contains("test [--quick] [--json] [MODULE...]");
+    }
+
+    @Test
+    void givenReports_whenSummedUp_thenReasonsAreGivenAndTheLastLineHasTheCounts() throws Exception {
+        report("""
+                <testcase classname="a.B" name="passes"/>
+                <testcase classname="a.B" name="fails"><failure message="boom &lt;1&gt;">trace</failure></testcase>
+                <testcase classname="a.B" name="skips"><skipped><![CDATA[\
+                org.opentest4j.TestAbortedException: Assumption failed: no CUDA device
+                \tat a.B.skips(B.java:1)]]></skipped></testcase>
+                <testcase classname="a.B" name="disabled"><skipped message="not now"/></testcase>""");
+        Answer answer = summarise("failed");
+        assertThat(answer.exit()).isEqualTo(1);
+        assertThat(answer.text())
+                .contains("FAILED a.B.fails\n    boom <1>\n", "SKIPPED 1: no CUDA device\n", "SKIPPED 1: not now\n")
+                .endsWith("\n1 passed, 1 failed, 2 skipped\n");
+    }
+
+    @Test
+    void givenAllPassed_whenSummedUp_thenSucceeds() throws Exception {
+        report("<testcase classname='a.B' name='passes'/>");
+        Answer answer = summarise("ok");
+        assertThat(answer.exit()).isZero();
+        assertThat(answer.text()).endsWith("\n1 passed, 0 failed, 0 skipped\n");
+    }
+
+    @Test
+    void givenBrokenBuildWithoutFailedTest_whenSummedUp_thenTheBuildIsWhatFailed() throws Exception {
+        report("<testcase classname='a.B' name='passes'/>");
+        Answer answer = summarise("failed");
+        assertThat(answer.exit()).isEqualTo(1);
+        assertThat(answer.text()).endsWith("\n1 passed, 1 failed, 0 skipped\n");
+    }
+
+    @Test
+    void givenNoReports_whenSummedUp_thenFails() throws Exception {
+        Answer answer = summarise("ok");
+        assertThat(answer.exit()).isEqualTo(1);
+        assertThat(answer.text()).endsWith("No test ran.\n0 passed, 0 failed, 0 skipped\n");
+    }
+
+    @Test
+    void givenJson_whenSummedUp_thenStandardOutputIsOneObject() throws Exception {
+        report("<testcase classname='a.B' name='says &quot;x&quot;'><skipped message='not now'/></testcase>");
+        Answer answer = summarise("ok", "--json");
+        assertThat(answer.text())
+                .isEqualTo("{\"build\":\"ok\",\"passed\":0,\"failed\":0,\"skipped\":1,\"failures\":[],"
+                        + "\"skips\":[{\"reason\":\"not now\",\"tests\":[\"a.B.says \\\"x\\\"\"]}]}\n");
+    }
+
+    private void report(String cases) throws IOException {
+        Path reports = Files.createDirectories(folder.resolve("module/target/surefire-reports"));
+        Files.writeString(reports.resolve("TEST-a.B.xml"), "<testsuite>" + cases + "</testsuite>");
+    }
+
+    private Answer summarise(String... outcome) throws Exception {
+        String java = Path.of(System.getProperty("java.home"), "bin", "java").toString();
+        String summary = REPOSITORY.resolve(".mvn/TestSummary.java").toString();
+        List<String> command = new ArrayList<>(List.of(java, summary, folder.toString()));
+        command.addAll(List.of(outcome));
+        return run(command.toArray(String[]::new));
+    }
+
+    /// A folder that looks like an installation of that version.
+    private Path fakeJdk(int major) throws IOException {
+        Path home = folder.resolve("jdk");
+        Files.createDirectories(home.resolve("bin"));
+        Path javac = Files.writeString(home.resolve("bin/javac"), "");
+        assertThat(javac.toFile().setExecutable(true)).isTrue();
+        Files.writeString(home.resolve("release"), "JAVA_VERSION=\"%d.0.1\"\n".formatted(major));
+        return home;
+    }
+
+    /// Runs with nothing in the environment but a folder of JDKs to search; the tests' own JDK stays out of sight.
+    private Answer run(String... command) throws Exception {
+        ProcessBuilder builder = new ProcessBuilder(command).directory(folder.toFile());
+        if (!command[0].endsWith("java")) {
+            builder.redirectErrorStream(true);
+        }
+        builder.environment().clear();
+        builder.environment().put("PATH", toolsWithoutJava().toString());
+        builder.environment().put("KVCACHE_JDK_SEARCH", folder.resolve("jdk").toString());
+        Process process = builder.redirectInput(ProcessBuilder.Redirect.from(new File("/dev/null")))
+                .start();
+        String text = new String(process.getInputStream().readAllBytes(), UTF_8);
+        return new Answer(process.waitFor(), text);
+    }
+
+    private Path toolsWithoutJava() throws IOException {
+        Path tools = Files.createDirectories(folder.resolve("tools"));
+        for (String tool : List.of("bash", "cat", "dirname", "readlink", "sed")) {
+            Path found = Path.of("/usr/bin", tool);
+            Path link = tools.resolve(tool);
+            if (!Files.exists(link)) {
+                Files.createSymbolicLink(link, Files.exists(found) ? found : Path.of("/bin", tool));
+            }
+        }
+        return tools;
+    }
+
+    private record Answer(int exit, String text) {}
+}
