@@ -6,8 +6,8 @@ import java.util.concurrent.Executor;
 
 /// The pinned blocks of one sequence, in chain order: blocks `[firstBlock, endBlock)`.
 ///
-/// While the table is open its blocks stay where they are and as they are. Closing it gives them all free; a segment
-/// must not be used afterwards (a checked store makes it throw).
+/// While the table is open its blocks stay where they are and as they are. Closing it gives them all free; a
+/// segment must not be used afterwards (a checked store makes it throw).
 ///
 /// **Ownership.** Who acquired the table closes it, once; a second close throws `IllegalStateException`.
 ///
@@ -28,7 +28,8 @@ public interface BlockTable extends AutoCloseable {
     /// Leading blocks of the table that can be read now. Never blocks and never shrinks.
     int readyBlocks();
 
-    /// Waits until `blocks` leading blocks are ready, or it is clear that no more will come, or the time-out passes.
+    /// Waits until `blocks` leading blocks are ready, or it is clear that no more will come, or the time-out
+    /// passes.
     ///
     /// @return the ready blocks, perhaps fewer than asked for
     int await(int blocks, long timeoutNanos);

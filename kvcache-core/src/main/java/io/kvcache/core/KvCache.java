@@ -14,10 +14,11 @@ import org.jspecify.annotations.Nullable;
 /// blocks are here", and n may be 0. What is returned is byte for byte what was put.
 ///
 /// A namespace is registered before it is used. Chains and object keys of an unregistered namespace are refused by
-/// `IllegalArgumentException`, as are a wrong index, part, size or key: these are the caller's bugs. A full store, a
-/// block that another writer is at, a deadline are outcomes, answered by values.
+/// `IllegalArgumentException`, as are a wrong index, part, size or key: these are the caller's bugs. A full
+/// store, a block that another writer is at, a deadline are outcomes, answered by values.
 ///
-/// **Threads.** Safe for any number of threads. Only methods that take a time-out may wait, and no longer than that.
+/// **Threads.** Safe for any number of threads. Only methods that take a time-out may wait, and no longer than
+/// that.
 public interface KvCache extends AutoCloseable {
 
     /// Waits not at all.

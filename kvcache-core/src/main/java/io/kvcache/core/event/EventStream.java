@@ -2,8 +2,8 @@ package io.kvcache.core.event;
 
 /// What the store stored and removed: the last events, and a snapshot to start from.
 ///
-/// A follower takes a [#snapshot()], then asks [#since] again and again; when a batch says that events were lost, it
-/// starts over with a snapshot.
+/// A follower takes a [#snapshot()], then asks [#since] again and again; when a batch says that events were
+/// lost, it starts over with a snapshot.
 ///
 /// **Threads.** Any.
 public interface EventStream {

@@ -10,8 +10,8 @@ import org.jspecify.annotations.Nullable;
 /// A slab that has emptied stays with its class until another class needs it. Who runs out of slots first takes a
 /// free slab, then an empty one of another class; beyond that the store has to evict, which is not decided here.
 ///
-/// **Ownership.** [#acquire] hands a slot to a record; [#release] takes it back and throws when it was free already.
-/// The memory itself belongs to who opened it.
+/// **Ownership.** [#acquire] hands a slot to a record; [#release] takes it back and throws when it was free
+/// already. The memory itself belongs to who opened it.
 ///
 /// **Threads.** Owned by the store's lock, except [#segment], which any thread may call for a slot it has pinned.
 public final class SlabPool {

@@ -47,8 +47,8 @@ public interface EvictionPolicy {
     /// Records that are resident under this policy.
     int size();
 
-    /// The policy's clock reading of when its likeliest next victim was last used, or `Long.MAX_VALUE` when it holds
-    /// none. Lets the store compare slot classes; a policy without recency answers its insertion order.
+    /// The policy's clock reading of when its likeliest next victim was last used, or `Long.MAX_VALUE` when it
+    /// holds none. Lets the store compare slot classes; a policy without recency answers its insertion order.
     long coldestUse();
 
     /// Bytes that this instance keeps beside the arrays it shares with the others.

@@ -280,9 +280,14 @@ public final class HostStore implements AutoCloseable {
         return pool;
     }
 
-    /// The first slot of a record that the caller has pinned or reserved, cut to `bytes`.
-    public MemorySegment slot(int record, long bytes) {
-        return slabs.segment(pool.hostPage(record), bytes);
+    /// Host memory for blocks and objects.
+    public long capacityBytes() {
+        return slabs.capacityBytes();
+    }
+
+    /// The memory of a slot that the caller has pinned or reserved, cut to `bytes`.
+    public MemorySegment span(int page, long bytes) {
+        return slabs.segment(page, bytes);
     }
 
     /// Walks the slots of an object that the caller has pinned or reserved.

@@ -23,8 +23,8 @@ import java.util.concurrent.locks.ReentrantLock;
 
 /// The store as an operator or a router sees it: statistics, events, a snapshot, and a check of everything.
 ///
-/// **Threads.** Any. A snapshot takes the lock for a bounded number of records at a time and then applies the events
-/// that came meanwhile, so that it is exact and nobody waits for it.
+/// **Threads.** Any. A snapshot takes the lock for a bounded number of records at a time and then applies the
+/// events that came meanwhile, so that it is exact and nobody waits for it.
 public final class Inspection implements EventStream {
 
     private static final int TURN = 4096;

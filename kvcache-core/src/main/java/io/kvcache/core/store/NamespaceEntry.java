@@ -62,6 +62,14 @@ public final class NamespaceEntry {
         blocksFound.add(found);
     }
 
+    /// Counts a look-up of an object.
+    public void askedObject(boolean found) {
+        objectsAsked.increment();
+        if (found) {
+            objectsFound.increment();
+        }
+    }
+
     NamespaceStats stats() {
         return new NamespaceStats(
                 namespace,

@@ -5,7 +5,8 @@ import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.tree.BlockTree;
 import io.kvcache.core.tree.RecordPool;
 
-/// What the collaborators of one store share. Owned by the store's lock, where their own pages do not say otherwise.
+/// What the collaborators of one store share. Owned by the store's lock, where their own pages do not say
+/// otherwise.
 record StoreParts(
         RecordPool pool,
         BlockTree tree,

@@ -6,7 +6,8 @@ import io.kvcache.core.event.EventKind;
 import io.kvcache.core.tree.Control;
 import io.kvcache.core.tree.RecordPool;
 
-/// Drops what a namespace has, a run of record numbers at a time, so that the lock is never held for the whole pool.
+/// Drops what a namespace has, a run of record numbers at a time, so that the lock is never held for the whole
+/// pool.
 final class Sweep {
 
     /// Records looked at in one turn of the lock: some microseconds when there is nothing to drop.

@@ -15,8 +15,8 @@ import java.util.function.IntConsumer;
 /// bucket stands at the front now, and everything older is still behind it, so nothing is skipped. After
 /// [#RESTARTS] attempts the reader answers [Handle#UNSURE] and asks under the lock.
 ///
-/// **Why this holds on ARM as on x86.** A writer fills a record while it is FREE, publishes it by a release store of
-/// the
+/// **Why this holds on ARM as on x86.** A writer fills a record while it is FREE, publishes it by a release
+/// store of the
 /// control word and then of the bucket's head; a reader's acquire loads of both see all that was written before.
 /// When a record is freed, the new generation is stored before any field is overwritten (a store-store fence in
 /// [RecordPool#take()] and [RecordPool#give]); the reader loads the fields before it loads the generation again (a

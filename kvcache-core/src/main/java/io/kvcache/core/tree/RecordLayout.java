@@ -14,7 +14,8 @@ import java.nio.ByteOrder;
 /// cold     40 bytes × records     family links and slower tiers: read under the store's lock only
 /// ```
 ///
-/// The bucket of a key is the high half of the 128-bit product of its low word (unsigned) and the number of buckets.
+/// The bucket of a key is the high half of the 128-bit product of its low word (unsigned) and the number of
+/// buckets.
 ///
 /// A hot line:
 ///
@@ -33,9 +34,9 @@ import java.nio.ByteOrder;
 /// 60  int32  disk bytes            stored length on disk
 /// ```
 ///
-/// A cold line: device offset (int64), disk offset (int64), first child, next sibling, previous sibling, children in
-/// host memory, on the device, on disk (int32 each). Sum: 64 + 40 + 4 for the bucket = 108 bytes a record, which
-/// leaves a policy 20 bytes of its own within the budget of 128.
+/// A cold line: device offset (int64), disk offset (int64), first child, next sibling, previous sibling,
+/// children in host memory, on the device, on disk (int32 each). Sum: 64 + 40 + 4 for the bucket = 108 bytes a
+/// record, which leaves a policy 20 bytes of its own within the budget of 128.
 public final class RecordLayout {
 
     public static final int HOT_BYTES = 64;

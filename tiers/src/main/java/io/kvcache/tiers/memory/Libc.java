@@ -31,7 +31,8 @@ final class Libc {
         this.handles = handles;
     }
 
-    /// The calls of the running system. The numbers in this package are those of Linux, so elsewhere there are none.
+    /// The calls of the running system. The numbers in this package are those of Linux, so elsewhere there are
+    /// none.
     static Libc ofThisMachine() {
         boolean linux = System.getProperty("os.name").toLowerCase(Locale.ROOT).startsWith("linux");
         return linux ? bind(Linker.nativeLinker().defaultLookup()) : none();

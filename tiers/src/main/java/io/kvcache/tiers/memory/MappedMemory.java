@@ -15,9 +15,9 @@ import org.jspecify.annotations.Nullable;
 ///
 /// **Ownership.** As [HostMemory]: who reserved it closes it, once. Closing also removes the file behind it.
 ///
-/// **Threads.** Any thread may use the segment and close it. A close that finds a thread inside a native call on the
-/// segment waits up to five seconds for it; after that the memory stays mapped, a warning says so, and the process
-/// goes on.
+/// **Threads.** Any thread may use the segment and close it. A close that finds a thread inside a native call on
+/// the segment waits up to five seconds for it; after that the memory stays mapped, a warning says so, and the
+/// process goes on.
 public final class MappedMemory implements HostMemory {
 
     // The unmapping is the cleanup action of a shared arena. Closing such an arena makes the segment inaccessible and
@@ -26,8 +26,8 @@ public final class MappedMemory implements HostMemory {
 
     private static final Logger LOG = System.getLogger(MappedMemory.class.getName());
 
-    /// 5,000 pauses of a millisecond. The longest native call here touches 8 MiB: 110 ms at the worst rate seen, 14 s
-    /// a GiB.
+    /// 5,000 pauses of a millisecond. The longest native call here touches 8 MiB: 110 ms at the worst rate seen,
+    /// 14 s a GiB.
     private static final int MAX_CLOSE_ATTEMPTS = 5_000;
 
     private static final long CLOSE_PAUSE_NANOS = 1_000_000;

@@ -4,7 +4,8 @@ import java.nio.file.Path;
 
 /// Creates files in memory that have no name and a fixed size.
 ///
-/// The seals matter to readers in other processes: a file that shrank under their mapping would kill them by SIGBUS.
+/// The seals matter to readers in other processes: a file that shrank under their mapping would kill them by
+/// SIGBUS.
 record Memfd(Libc libc) {
 
     private static final int MFD_CLOEXEC = 1;

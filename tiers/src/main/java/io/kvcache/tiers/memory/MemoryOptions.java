@@ -14,11 +14,11 @@ public record MemoryOptions(Backing backing, HugePages hugePages, Path shmDirect
     public enum Backing {
         /// Private to this process. The only one that works on every platform.
         ANONYMOUS,
-        /// An unnamed file in memory, sealed against resizing, that processes of the same user and PID namespace map
-        /// through `/proc/PID/fd/N`. The kernel frees it with its last user, even after a crash.
+        /// An unnamed file in memory, sealed against resizing, that processes of the same user and PID namespace
+        /// map through `/proc/PID/fd/N`. The kernel frees it with its last user, even after a crash.
         MEMFD,
-        /// A file under `/dev/shm`, which containers can share as a volume. Its space is taken at once, it is removed
-        /// at close, and it stays behind after a crash.
+        /// A file under `/dev/shm`, which containers can share as a volume. Its space is taken at once, it is
+        /// removed at close, and it stays behind after a crash.
         SHM_FILE
     }
 

@@ -1,0 +1,38 @@
+package io.kvcache.tiers;
+
+import io.kvcache.core.Clock;
+import io.kvcache.core.store.HostStore;
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
+import java.time.Duration;
+import java.util.concurrent.TimeUnit;
+
+/// Ends a store: bars new claims, waits for the open ones, and unmaps the memory only if all are gone.
+///
+/// @param patience how long to wait for open tables
+/// @param strict whether tables that stay open are an error of the caller's, not just a warning
+record Closing(HostStore store, Holders holders, Clock clock, Duration patience, boolean strict) {
+
+    private static final Logger LOG = System.getLogger(TieredKvCache.class.getName());
+    private static final long PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(1);
+
+    /// @throws IllegalStateException when closed twice; in strict mode, when tables were still open
+    void run() {
+        if (!holders.bar()) {
+            throw new IllegalStateException("the store is closed twice");
+        }
+        long start = clock.nanos();
+        while (holders.count() > 0 && clock.nanos() - start < patience.toNanos()) {
+            clock.pause(PAUSE_NANOS);
+        }
+        if (holders.count() == 0) {
+            store.close();
+            return;
+        }
+        IllegalStateException report = holders.report();
+        if (strict) {
+            throw report;
+        }
+        LOG.log(Level.WARNING, "The store is closed and its memory stays mapped", report);
+    }
+}

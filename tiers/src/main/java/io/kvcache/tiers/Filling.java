@@ -1,0 +1,101 @@
+package io.kvcache.tiers;
+
+import io.kvcache.core.PutOutcome;
+import io.kvcache.core.SealOutcome;
+import io.kvcache.core.store.ChunkedCrc;
+import io.kvcache.core.store.HostStore;
+import io.kvcache.core.store.Reserved;
+import java.lang.foreign.MemorySegment;
+import java.util.List;
+
+/// Reserved room on its way to being sealed or abandoned: what block and object writers have in common.
+///
+/// Not safe for several threads at once, as no writer is.
+final class Filling {
+
+    private final HostTable.Source source;
+    private final Reserved reserved;
+    private final Hold hold;
+    private final SegmentScope scope;
+    private boolean open;
+    private boolean summed;
+    private int checksum;
+
+    /// Takes over a hold; gives it back at once when nothing is reserved.
+    Filling(HostTable.Source source, Hold hold, Reserved reserved) {
+        this.source = source;
+        this.hold = hold;
+        this.reserved = reserved;
+        open = reserved.outcome() == PutOutcome.RESERVED;
+        scope = SegmentScope.open(source.checked() && open);
+        if (!open) {
+            source.holders().leave(hold);
+        }
+    }
+
+    PutOutcome outcome() {
+        return reserved.outcome();
+    }
+
+    int record() {
+        return reserved.record();
+    }
+
+    HostStore store() {
+        return source.store();
+    }
+
+    MemorySegment limit(MemorySegment slot) {
+        return scope.limit(slot);
+    }
+
+    void requireOpen() {
+        if (reserved.outcome() != PutOutcome.RESERVED) {
+            throw new IllegalStateException("nothing is reserved: the outcome is " + reserved.outcome());
+        }
+        if (!open) {
+            throw new IllegalStateException("the writer is sealed or closed");
+        }
+    }
+
+    /// Fills `pieces` from `source`, summing on the way; `trailer` is summed after them.
+    void copy(MemorySegment from, List<MemorySegment> pieces, List<MemorySegment> trailer) {
+        ChunkedCrc crc = new ChunkedCrc();
+        long at = 0;
+        for (MemorySegment piece : pieces) {
+            crc.copy(from, at, piece);
+            at += piece.byteSize();
+        }
+        trailer.forEach(crc::update);
+        checksum = crc.value();
+        summed = true;
+    }
+
+    SealOutcome seal(List<MemorySegment> all) {
+        requireOpen();
+        if (!summed) {
+            ChunkedCrc crc = new ChunkedCrc();
+            all.forEach(crc::update);
+            checksum = crc.value();
+        }
+        open = false;
+        try {
+            scope.close();
+            return source.store().seal(reserved.record(), checksum);
+        } finally {
+            source.holders().leave(hold);
+        }
+    }
+
+    void close() {
+        if (open) {
+            open = false;
+            try {
+                scope.close();
+            } finally {
+                source.store().abandon(reserved.record());
+                source.holders().leave(hold);
+            }
+        }
+    }
+}

@@ -1,0 +1,108 @@
+package io.kvcache.tiers;
+
+import io.kvcache.core.BlockTable;
+import io.kvcache.core.store.HostStore;
+import io.kvcache.core.tree.RecordPool;
+import java.lang.foreign.MemorySegment;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionStage;
+import java.util.concurrent.Executor;
+import java.util.concurrent.atomic.AtomicBoolean;
+import org.jspecify.annotations.Nullable;
+
+/// Blocks that are resident in host memory. One pin, on the deepest; the others cannot go while it stays.
+///
+/// Where the other blocks lie is looked up when the first segment is asked for, by walking the parents once: a
+/// table that is only counted costs nothing a block.
+final class HostTable implements BlockTable {
+
+    /// What a table needs of its store.
+    record Source(HostStore store, Holders holders, boolean checked) {}
+
+    private final Source source;
+    private final int blockBytes;
+    private final int deepest;
+    private final int firstBlock;
+    private final int endBlock;
+    private final Hold hold;
+    private final SegmentScope scope;
+    private final AtomicBoolean closed = new AtomicBoolean();
+    private volatile int @Nullable [] pages;
+
+    /// Takes over a pin and a hold.
+    HostTable(Source source, Hold hold, int deepest, int firstBlock, int blockBytes) {
+        this.source = source;
+        this.hold = hold;
+        this.deepest = deepest;
+        this.firstBlock = firstBlock;
+        this.blockBytes = blockBytes;
+        endBlock = source.store.records().depth(deepest) + 1;
+        scope = SegmentScope.open(source.checked);
+    }
+
+    @Override
+    public int firstBlock() {
+        return firstBlock;
+    }
+
+    @Override
+    public int endBlock() {
+        return endBlock;
+    }
+
+    @Override
+    public int readyBlocks() {
+        return endBlock - firstBlock;
+    }
+
+    @Override
+    public int await(int blocks, long timeoutNanos) {
+        return readyBlocks();
+    }
+
+    @Override
+    public CompletionStage<Integer> onReady(int blocks, Executor executor) {
+        return CompletableFuture.supplyAsync(this::readyBlocks, executor);
+    }
+
+    @Override
+    public MemorySegment segment(int index) {
+        if (index < firstBlock || index >= endBlock) {
+            throw new IndexOutOfBoundsException(
+                    "block " + index + " of a table of blocks " + firstBlock + " to " + endBlock + " (exclusive)");
+        }
+        if (closed.get()) {
+            throw new IllegalStateException("the table is closed");
+        }
+        int page = resolved()[index - firstBlock];
+        return scope.limit(source.store.span(page, blockBytes)).asReadOnly();
+    }
+
+    private int[] resolved() {
+        int[] known = pages;
+        if (known == null) {
+            known = new int[endBlock - firstBlock];
+            RecordPool records = source.store.records();
+            int record = deepest;
+            for (int i = known.length - 1; i >= 0; i--) {
+                known[i] = records.hostPage(record);
+                record = records.parent(record);
+            }
+            pages = known;
+        }
+        return known;
+    }
+
+    @Override
+    public void close() {
+        if (!closed.compareAndSet(false, true)) {
+            throw new IllegalStateException("the table is closed twice");
+        }
+        try {
+            scope.close();
+        } finally {
+            source.store.lookup().unpin(deepest);
+            source.holders.leave(hold);
+        }
+    }
+}

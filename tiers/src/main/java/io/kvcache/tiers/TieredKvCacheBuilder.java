@@ -1,0 +1,144 @@
+package io.kvcache.tiers;
+
+import io.kvcache.core.Clock;
+import io.kvcache.core.event.EventLog;
+import io.kvcache.core.memory.HostMemorySource;
+import io.kvcache.core.memory.SlabPool;
+import io.kvcache.core.policy.PolicyKind;
+import io.kvcache.core.store.HostStore;
+import io.kvcache.core.store.HostStoreConfig;
+import io.kvcache.tiers.memory.MappedMemorySource;
+import io.kvcache.tiers.memory.MemoryOptions;
+import java.time.Duration;
+import org.jspecify.annotations.Nullable;
+
+/// How an embedded store is set up. Every setting has a default that works on any machine.
+///
+/// Not safe for several threads.
+public final class TieredKvCacheBuilder {
+
+    private static final long DEFAULT_HOST_BYTES = 1L << 30;
+
+    private long hostBytes = DEFAULT_HOST_BYTES;
+    private int records;
+    private PolicyKind policy = PolicyKind.LRU;
+    private int eventCapacity = EventLog.DEFAULT_CAPACITY;
+    private MemoryOptions memoryOptions = MemoryOptions.defaults();
+    private @Nullable HostMemorySource memory;
+    private boolean touched = true;
+    private boolean checked = assertionsOn();
+    private boolean strict;
+    private boolean trackHolders;
+    private Duration closeWait = Duration.ofSeconds(10);
+    private Clock clock = SystemClock.INSTANCE;
+
+    TieredKvCacheBuilder() {}
+
+    /// Host memory for blocks and objects, used in whole slabs of 32 MiB; 1 GiB when not said.
+    ///
+    /// @throws IllegalArgumentException when less than one slab
+    public TieredKvCacheBuilder hostBytes(long bytes) {
+        if (bytes < SlabPool.SLAB_BYTES) {
+            throw new IllegalArgumentException(
+                    "hostBytes is " + bytes + "; a store takes at least one slab of " + SlabPool.SLAB_BYTES);
+        }
+        hostBytes = bytes;
+        return this;
+    }
+
+    /// Blocks and objects that can be known at once; one for 16 KiB of host memory when not said.
+    public TieredKvCacheBuilder records(int count) {
+        if (count < 1) {
+            throw new IllegalArgumentException("records is " + count + "; it takes 1 and up");
+        }
+        records = count;
+        return this;
+    }
+
+    /// How victims are chosen; LRU when not said.
+    public TieredKvCacheBuilder policy(PolicyKind kind) {
+        policy = kind;
+        return this;
+    }
+
+    /// Events kept for replay, a power of two; 65,536 when not said.
+    public TieredKvCacheBuilder eventCapacity(int events) {
+        eventCapacity = events;
+        return this;
+    }
+
+    /// What host memory is made of.
+    public TieredKvCacheBuilder memory(MemoryOptions options) {
+        memoryOptions = options;
+        return this;
+    }
+
+    /// Where host memory comes from, for tests and for embedders that bring their own.
+    public TieredKvCacheBuilder memory(HostMemorySource source) {
+        memory = source;
+        return this;
+    }
+
+    /// Whether a background thread touches the memory at once, so that first requests need not; true when not said.
+    public TieredKvCacheBuilder touched(boolean inBackground) {
+        touched = inBackground;
+        return this;
+    }
+
+    /// Whether segments throw once their table or writer is closed; true under `-ea`, false otherwise.
+    ///
+    /// Costs ten to twenty microseconds a table.
+    public TieredKvCacheBuilder checked(boolean throwAfterClose) {
+        checked = throwAfterClose;
+        return this;
+    }
+
+    /// Whether closing the store throws when tables are still open, instead of logging a warning; false when not
+    /// said.
+    public TieredKvCacheBuilder strict(boolean throwOnLeak) {
+        strict = throwOnLeak;
+        return this;
+    }
+
+    /// Whether to remember who opened each table, for the report at close. Costs microseconds a table.
+    public TieredKvCacheBuilder trackHolders(boolean withStacks) {
+        trackHolders = withStacks;
+        return this;
+    }
+
+    /// How long closing waits for open tables; 10 s when not said.
+    public TieredKvCacheBuilder closeWait(Duration wait) {
+        if (wait.isNegative()) {
+            throw new IllegalArgumentException("closeWait is " + wait + "; it takes 0 and up");
+        }
+        closeWait = wait;
+        return this;
+    }
+
+    /// The time that waits and pins go by.
+    public TieredKvCacheBuilder clock(Clock source) {
+        clock = source;
+        return this;
+    }
+
+    /// Reserves the memory and opens the store.
+    ///
+    /// @throws IllegalStateException when the memory cannot be had, or native access is denied; the message says
+    ///     what to do
+    public TieredKvCache build() {
+        int known = records == 0 ? HostStoreConfig.defaultRecords(hostBytes) : records;
+        HostMemorySource source = memory == null ? new MappedMemorySource(memoryOptions) : memory;
+        HostStore store = new HostStore(
+                new HostStoreConfig(hostBytes, known, policy, eventCapacity),
+                touched ? TouchedMemory.over(source) : source);
+        Holders holders = new Holders(trackHolders);
+        return new TieredKvCache(
+                new HostTable.Source(store, holders, checked),
+                clock,
+                new Closing(store, holders, clock, closeWait, strict));
+    }
+
+    private static boolean assertionsOn() {
+        return TieredKvCacheBuilder.class.desiredAssertionStatus();
+    }
+}

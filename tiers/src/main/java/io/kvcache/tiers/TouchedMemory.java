@@ -1,0 +1,36 @@
+package io.kvcache.tiers;
+
+import io.kvcache.core.memory.HostMemory;
+import io.kvcache.core.memory.HostMemorySource;
+import io.kvcache.tiers.memory.BackgroundToucher;
+import io.kvcache.tiers.memory.PageToucher;
+import java.lang.foreign.MemorySegment;
+
+/// Memory whose pages a thread touches in the background, so that the first requests need not.
+///
+/// @param toucher stopped before the memory is closed
+record TouchedMemory(HostMemory memory, BackgroundToucher toucher) implements HostMemory {
+
+    static HostMemorySource over(HostMemorySource source) {
+        return (purpose, bytes) -> {
+            HostMemory memory = source.reserve(purpose, bytes);
+            return new TouchedMemory(memory, BackgroundToucher.start(new PageToucher(memory.segment()), purpose));
+        };
+    }
+
+    @Override
+    public MemorySegment segment() {
+        return memory.segment();
+    }
+
+    @Override
+    public String describe() {
+        return memory.describe();
+    }
+
+    @Override
+    public void close() {
+        toucher.close();
+        memory.close();
+    }
+}

@@ -1,0 +1,40 @@
+package io.kvcache.tiers;
+
+import io.kvcache.core.Clock;
+import io.kvcache.core.PutOutcome;
+import io.kvcache.core.store.Reserved;
+import java.util.concurrent.TimeUnit;
+import java.util.function.Supplier;
+
+/// Waits for room while everything is pinned: asks again at growing intervals, no longer than the time-out.
+///
+/// Unpinning takes no lock and wakes nobody, which keeps it at some nanoseconds; a wait for room is rare and
+/// costs a millisecond more instead.
+final class Waiting {
+
+    private static final long FIRST_PAUSE_NANOS = TimeUnit.MICROSECONDS.toNanos(20);
+    private static final long LONGEST_PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(1);
+
+    private final Clock clock;
+
+    Waiting(Clock clock) {
+        this.clock = clock;
+    }
+
+    Reserved reserve(long timeoutNanos, Supplier<Reserved> attempt) {
+        Reserved answer = attempt.get();
+        if (answer.outcome() != PutOutcome.NO_ROOM || timeoutNanos == 0) {
+            return answer;
+        }
+        long start = clock.nanos();
+        long pause = FIRST_PAUSE_NANOS;
+        long left = timeoutNanos;
+        while (answer.outcome() == PutOutcome.NO_ROOM && left > 0) {
+            clock.pause(Math.min(pause, left));
+            pause = Math.min(2 * pause, LONGEST_PAUSE_NANOS);
+            answer = attempt.get();
+            left = timeoutNanos - (clock.nanos() - start);
+        }
+        return answer;
+    }
+}

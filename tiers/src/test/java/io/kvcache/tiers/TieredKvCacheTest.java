@@ -1,0 +1,154 @@
+package io.kvcache.tiers;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
+import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.kvcache.core.BlockTable;
+import io.kvcache.core.BlockWriter;
+import io.kvcache.core.ObjectView;
+import io.kvcache.core.PutOutcome;
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.BlockShape;
+import io.kvcache.core.identity.Dtype;
+import io.kvcache.core.identity.Namespace;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.time.Duration;
+import java.util.List;
+import java.util.stream.IntStream;
+import org.junit.jupiter.api.Test;
+
+final class TieredKvCacheTest {
+
+    private static final Namespace SPACE = Namespace.of("m", BlockShape.kv(4, 8, 128, 16, Dtype.BF16));
+    private static final BlockChain CHAIN =
+            BlockChain.of(SPACE, IntStream.range(0, 64).toArray());
+
+    private static TieredKvCacheBuilder small() {
+        return TieredKvCache.builder().hostBytes(64 << 20).closeWait(Duration.ZERO);
+    }
+
+    private static void put(TieredKvCache cache, int index, byte value) {
+        try (BlockWriter writer = cache.put(CHAIN, index, 0, 0)) {
+            assertThat(writer.outcome()).isEqualTo(PutOutcome.RESERVED);
+            writer.segment().fill(value);
+            writer.seal();
+        }
+    }
+
+    @Test
+    void givenBlocksPut_whenAcquired_thenTheirBytesComeBackInPlace() {
+        try (TieredKvCache cache = small().build()) {
+            cache.register(SPACE);
+            put(cache, 0, (byte) 7);
+            put(cache, 1, (byte) 8);
+            try (BlockTable table = cache.acquire(CHAIN)) {
+                assertThat(table.readyBlocks()).isEqualTo(2);
+                assertThat(table.segment(0).get(ValueLayout.JAVA_BYTE, 100)).isEqualTo((byte) 7);
+                assertThat(table.segment(1).byteSize())
+                        .isEqualTo(SPACE.parts().getFirst().bytes());
+                assertThat(table.segment(1).isReadOnly()).isTrue();
+            }
+            cache.validate();
+        }
+    }
+
+    @Test
+    void givenCheckedStore_whenSegmentIsUsedAfterClose_thenItThrows() {
+        try (TieredKvCache cache = small().checked(true).build()) {
+            cache.register(SPACE);
+            put(cache, 0, (byte) 7);
+            BlockTable table = cache.acquire(CHAIN);
+            MemorySegment segment = table.segment(0);
+            table.close();
+            assertThatIllegalStateException().isThrownBy(() -> segment.get(ValueLayout.JAVA_BYTE, 0));
+            assertThatIllegalStateException().isThrownBy(() -> table.segment(0)).withMessageContaining("closed");
+            assertThatIllegalStateException().isThrownBy(table::close).withMessageContaining("twice");
+        }
+    }
+
+    @Test
+    void givenOpenTable_whenStoreCloses_thenMemoryStaysMapped() {
+        TieredKvCache cache = small().checked(false).build();
+        cache.register(SPACE);
+        put(cache, 0, (byte) 7);
+        BlockTable table = cache.acquire(CHAIN);
+        MemorySegment segment = table.segment(0);
+        cache.close();
+        assertThat(segment.get(ValueLayout.JAVA_BYTE, 0)).isEqualTo((byte) 7);
+        table.close();
+        assertThatIllegalStateException().isThrownBy(cache::close).withMessageContaining("twice");
+        assertThatIllegalStateException().isThrownBy(() -> cache.acquire(CHAIN)).withMessageContaining("closed");
+    }
+
+    @Test
+    void givenStrictStoreThatTracks_whenClosedWithATable_thenTheReportShowsWhoTookIt() {
+        TieredKvCache cache = small().strict(true).trackHolders(true).build();
+        cache.register(SPACE);
+        put(cache, 0, (byte) 7);
+        BlockTable table = cache.acquire(CHAIN);
+        assertThatThrownBy(cache::close)
+                .isInstanceOf(IllegalStateException.class)
+                .hasMessageContaining("1 tables, views or writers are open")
+                .hasStackTraceContaining("givenStrictStoreThatTracks_whenClosedWithATable");
+        table.close();
+    }
+
+    @Test
+    void givenObject_whenReplaced_thenAnOpenViewKeepsTheOldBytes() {
+        Namespace space = Namespace.objects("objects", "t");
+        byte[] key = {1, 2, 3};
+        try (TieredKvCache cache = small().build()) {
+            cache.register(space);
+            putObject(cache, key, 70_000, 1);
+            try (ObjectView old = cache.getObject(space, key)) {
+                assertThat(old).isNotNull();
+                putObject(cache, key, 5_000, 2);
+
+                assertThat(old.bytes()).isEqualTo(70_000);
+                assertThat(old.pieces().getFirst().get(ValueLayout.JAVA_BYTE, 0))
+                        .isEqualTo((byte) 1);
+            }
+            try (ObjectView fresh = cache.getObject(space, key)) {
+                assertThat(fresh).isNotNull();
+                assertThat(fresh.bytes()).isEqualTo(5_000);
+                byte[] copy = new byte[10];
+                fresh.copyTo(4_990, 10, MemorySegment.ofArray(copy));
+                assertThat(copy).containsOnly(2);
+            }
+            assertThat(cache.stats().removals().replaced()).isEqualTo(1);
+            cache.validate();
+        }
+    }
+
+    private static void putObject(TieredKvCache cache, byte[] key, int bytes, int value) {
+        try (var writer = cache.putObject(Namespace.objects("objects", "t"), key, bytes, 0)) {
+            byte[] content = new byte[bytes];
+            java.util.Arrays.fill(content, (byte) value);
+            writer.copyFrom(MemorySegment.ofArray(content));
+            writer.seal();
+        }
+    }
+
+    @Test
+    void givenTooLittleMemory_whenBuilt_thenTheErrorNamesValueAndRange() {
+        assertThatIllegalArgumentException()
+                .isThrownBy(() -> TieredKvCache.builder().hostBytes(1 << 20))
+                .withMessageContaining("1048576")
+                .withMessageContaining("33554432");
+    }
+
+    @Test
+    void givenRunOfBlocks_whenPutAll_thenAllAreThere() {
+        try (TieredKvCache cache = small().build()) {
+            cache.register(SPACE);
+            byte[] block = new byte[(int) SPACE.parts().getFirst().bytes()];
+            List<MemorySegment> blocks = List.of(MemorySegment.ofArray(block), MemorySegment.ofArray(block));
+            assertThat(cache.putAll(CHAIN, 0, blocks, 0).stored()).isEqualTo(2);
+            assertThat(cache.putAll(CHAIN, 0, blocks, 0).present()).isEqualTo(2);
+            assertThat(cache.match(CHAIN).blocks()).isEqualTo(2);
+        }
+    }
+}
