@@ -31,11 +31,11 @@ final class AgedFrequency implements EvictionPolicy {
     private int refusals;
 
     /// @param weight what one use of a record is worth, at least 1; the same whenever asked
-    AgedFrequency(RecordView records, PolicyState state, GhostTable ghosts, IntToLongFunction weight) {
+    AgedFrequency(RecordView records, PolicyState state, IntToLongFunction weight) {
         this.records = records;
         this.state = state;
         this.weight = weight;
-        this.ghosts = ghosts;
+        ghosts = state.ghosts();
         queue = new LeafQueue(records, state);
         uses = state.uses();
         lastUse = state.stamps();

@@ -33,7 +33,7 @@ public final class GdsfDepthCost implements EvictionPolicy {
     /// unit.
     private long usualBytes;
 
-    /// With the default crossover, and a memory of twice as many evicted blocks as there are records.
+    /// With the default crossover.
     ///
     /// @param state shared with the store's other instances
     public GdsfDepthCost(RecordView records, PolicyState state) {
@@ -48,7 +48,7 @@ public final class GdsfDepthCost implements EvictionPolicy {
         }
         this.records = records;
         this.crossoverBlocks = crossoverBlocks;
-        frequency = new AgedFrequency(records, state, state.ghosts(state.usualGhosts()), this::weight);
+        frequency = new AgedFrequency(records, state, this::weight);
     }
 
     @Override

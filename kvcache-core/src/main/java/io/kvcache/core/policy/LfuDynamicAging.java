@@ -15,18 +15,10 @@ public final class LfuDynamicAging implements EvictionPolicy {
 
     private final AgedFrequency frequency;
 
-    /// Remembers the use counts of twice as many evicted blocks as there are records.
-    ///
-    /// @param state shared with the store's other instances
+    /// @param state shared with the store's other instances; its ghost capacity bounds the counts that outlive an
+    ///     eviction
     public LfuDynamicAging(RecordView records, PolicyState state) {
-        this(records, state, state.usualGhosts());
-    }
-
-    /// @param state shared with the store's other instances
-    /// @param ghostCapacity evicted blocks whose use count is remembered, for all instances together; the first
-    ///     instance over a state decides
-    public LfuDynamicAging(RecordView records, PolicyState state, int ghostCapacity) {
-        frequency = new AgedFrequency(records, state, state.ghosts(ghostCapacity), record -> 1);
+        frequency = new AgedFrequency(records, state, record -> 1);
     }
 
     @Override

@@ -17,6 +17,7 @@ public final class PolicyState {
     private static final int MOST_OWNERS = 255;
 
     private final int capacity;
+    private final int ghostCapacity;
     private long @Nullable [] words;
     private long @Nullable [] stamps;
     private int @Nullable [] uses;
@@ -27,12 +28,21 @@ public final class PolicyState {
     private long clock;
     private int owners;
 
+    /// Remembers the keys of twice as many evicted blocks as there are records, if the policy remembers any.
+    ///
     /// @param capacity number of records, the same as [RecordView#capacity()]
     public PolicyState(int capacity) {
+        this(capacity, (int) Math.min(2L * capacity, GhostTable.MOST_KEYS));
+    }
+
+    /// @param capacity number of records, the same as [RecordView#capacity()]
+    /// @param ghostCapacity evicted keys that all instances together remember, for policies that do: 1 to 2^28
+    public PolicyState(int capacity, int ghostCapacity) {
         if (capacity < 1) {
             throw new IllegalArgumentException("capacity is " + capacity + ", must be at least 1");
         }
         this.capacity = capacity;
+        this.ghostCapacity = ghostCapacity;
     }
 
     /// Number of records.
@@ -134,14 +144,8 @@ public final class PolicyState {
         return present;
     }
 
-    /// Evicted keys to remember where nobody says otherwise: two for each record, as far as a table can be that
-    /// large.
-    int usualGhosts() {
-        return (int) Math.min(2L * capacity, GhostTable.MOST_KEYS);
-    }
-
-    /// What is remembered of evicted keys; the first caller decides how many.
-    GhostTable ghosts(int ghostCapacity) {
+    /// What is remembered of evicted keys.
+    GhostTable ghosts() {
         GhostTable present = ghosts;
         if (present == null) {
             present = new GhostTable(ghostCapacity);

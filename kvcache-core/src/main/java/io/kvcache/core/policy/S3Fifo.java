@@ -44,7 +44,7 @@ public final class S3Fifo implements EvictionPolicy {
         admitted = state.stamps();
         small = new LeafList(state);
         main = new LeafList(state);
-        ghosts = state.ghosts(records.capacity());
+        ghosts = state.ghosts();
     }
 
     @Override
