@@ -12,7 +12,7 @@ import java.util.function.IntPredicate;
 /// Source: Yang, Zhang, Qiu, Yue, Rashmi: "FIFO queues are all you need for cache eviction", SOSP 2023. Deviation:
 /// leaf only. A record that is found to have children leaves its queue but counts as a member; when it is a leaf
 /// again it returns to the eviction end, where an older record that was passed over would stand. The ghost memory
-/// holds as many keys as there are records.
+/// holds as many keys as the state was made for.
 public final class S3Fifo implements EvictionPolicy {
 
     private static final byte MOST_USES = 3;
