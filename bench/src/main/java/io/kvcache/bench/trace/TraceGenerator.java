@@ -1,0 +1,119 @@
+package io.kvcache.bench.trace;
+
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.PriorityQueue;
+import java.util.Random;
+
+/// Generates a trace from a workload and a seed: the same two give the same trace on every machine.
+///
+/// Sessions start at random times with a system prompt chosen by popularity. Each request's prompt is the session's
+/// previous prompt, the answer to it, and something new, so its full blocks are those of the previous one and then
+/// some. The ids follow Mooncake's convention: prefix-chained, numbered in the order of appearance, the last block
+/// partial.
+///
+/// What a block holds is never generated. It is known from where it lies: inside the system prompt it is the same for
+/// all sessions with that prompt, beyond it the session's own; a partial block differs from the full one that it
+/// becomes.
+public final class TraceGenerator {
+
+    /// Spread of lengths and gaps: the log-normal's sigma. With 1, one in ten is 3.6 times the median.
+    private static final double SIGMA = 1.0;
+
+    /// Milliseconds that an answer's token takes.
+    private static final int MILLIS_PER_TOKEN = 20;
+
+    private final Workload workload;
+    private final Random random;
+    private final int[] systemLengths;
+    private final double[] popularity;
+    private final Map<Block, Long> ids = new HashMap<>();
+    private final PriorityQueue<Turn> agenda =
+            new PriorityQueue<>(Comparator.comparingLong(Turn::atMillis).thenComparingInt(turn -> turn.session.number));
+    private int sessions;
+    private double nextStartMillis;
+
+    /// @param seed printed by whoever reports on the trace
+    public TraceGenerator(Workload workload, long seed) {
+        this.workload = workload;
+        random = new Random(seed);
+        systemLengths = new int[workload.systemPrompts()];
+        popularity = new double[workload.systemPrompts()];
+        double sum = 0;
+        for (int i = 0; i < systemLengths.length; i++) {
+            systemLengths[i] = Math.min(around(workload.systemTokens()), workload.mostInputTokens() / 2);
+            sum += Math.pow(i + 1, -workload.zipfExponent());
+            popularity[i] = sum;
+        }
+    }
+
+    /// Generates this many requests, in the order of their arrival.
+    public Trace generate(String name, int requests) {
+        List<TraceRequest> made = new ArrayList<>(requests);
+        while (made.size() < requests) {
+            while (agenda.isEmpty() || agenda.element().atMillis >= nextStartMillis) {
+                startSession();
+            }
+            made.add(serve(agenda.remove()));
+        }
+        return new Trace(name, made);
+    }
+
+    private record Session(int number, Workload.Session kind, int system, int systemTokens) {}
+
+    /// The next request of a session: when, and how long its prompt is.
+    private record Turn(Session session, long atMillis, int inputTokens) {}
+
+    /// What determines a block's content: whose it is, its place, and how many of its tokens are there.
+    private record Block(boolean shared, int owner, int index, int tokens) {}
+
+    private void startSession() {
+        boolean agent = random.nextDouble() < workload.agentShare();
+        int system = popularSystem();
+        Session session =
+                new Session(sessions++, agent ? workload.agent() : workload.chat(), system, systemLengths[system]);
+        int input = session.systemTokens + around(session.kind.addedTokens());
+        agenda.add(new Turn(session, (long) nextStartMillis, Math.min(input, workload.mostInputTokens())));
+        nextStartMillis -= workload.sessionGapMillis() * Math.log(1 - random.nextDouble());
+    }
+
+    private TraceRequest serve(Turn turn) {
+        Session session = turn.session;
+        int answer = around(session.kind.answerTokens());
+        long nextInput = (long) turn.inputTokens + answer + around(session.kind.addedTokens());
+        long gap = around((int) session.kind.gapMillis()) + (long) answer * MILLIS_PER_TOKEN;
+        boolean goesOn = random.nextDouble() >= 1 / session.kind.meanTurns();
+        if (goesOn && nextInput <= workload.mostInputTokens()) {
+            agenda.add(new Turn(session, turn.atMillis + gap, (int) nextInput));
+        }
+        return new TraceRequest(turn.atMillis, turn.inputTokens, answer, blocks(session, turn.inputTokens));
+    }
+
+    private long[] blocks(Session session, int inputTokens) {
+        long[] blocks = new long[Math.ceilDiv(inputTokens, Trace.BLOCK_TOKENS)];
+        for (int i = 0; i < blocks.length; i++) {
+            int end = Math.min(inputTokens, (i + 1) * Trace.BLOCK_TOKENS);
+            boolean shared = end <= session.systemTokens;
+            Block block = new Block(shared, shared ? session.system : session.number, i, end - i * Trace.BLOCK_TOKENS);
+            blocks[i] = ids.computeIfAbsent(block, any -> (long) ids.size());
+        }
+        return blocks;
+    }
+
+    private int popularSystem() {
+        double drawn = random.nextDouble() * popularity[popularity.length - 1];
+        int system = 0;
+        while (popularity[system] < drawn) {
+            system++;
+        }
+        return system;
+    }
+
+    /// A log-normal length with this median, at least 1.
+    private int around(int median) {
+        return Math.clamp(Math.round(median * Math.exp(SIGMA * random.nextGaussian())), 1, 1 << 28);
+    }
+}

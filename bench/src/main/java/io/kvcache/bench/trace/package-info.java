@@ -1,0 +1,8 @@
+/// Request traces: [io.kvcache.bench.trace.Trace], the reader of Mooncake's format, a generator, and where to find
+/// files.
+///
+/// A trace knows block identities and lengths only, no tokens. It may import nothing of the store.
+@NullMarked
+package io.kvcache.bench.trace;
+
+import org.jspecify.annotations.NullMarked;
