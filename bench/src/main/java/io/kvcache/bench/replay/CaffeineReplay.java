@@ -1,0 +1,43 @@
+package io.kvcache.bench.replay;
+
+import com.github.benmanes.caffeine.cache.Cache;
+import com.github.benmanes.caffeine.cache.Caffeine;
+
+/// Replays against W-TinyLFU as Caffeine implements it, a base line from the world of independent keys.
+///
+/// It knows nothing of trees: it may keep a block without the blocks before it, which then cannot be a hit, since
+/// hits are counted from the start of the prompt. Nor does it know pins.
+///
+/// Source: Einziger, Friedman, Manes: "TinyLFU: a highly efficient cache admission policy", ACM TOS 2017.
+public record CaffeineReplay() implements Replay {
+
+    @Override
+    public String commandName() {
+        return "w-tinylfu";
+    }
+
+    @Override
+    public String title() {
+        return "W-TinyLFU by Caffeine (not leaf-closed)";
+    }
+
+    @Override
+    public HitTotals run(TraceForest forest, int blocks, int warmup) {
+        Cache<Integer, Boolean> cache = Caffeine.newBuilder()
+                .maximumSize(blocks)
+                .executor(Runnable::run)
+                .build();
+        HitCounter counter = new HitCounter(forest, warmup);
+        for (int request = 0; request < forest.requests(); request++) {
+            int hits = 0;
+            while (hits < forest.length(request) && cache.getIfPresent(forest.node(request, hits)) != null) {
+                hits++;
+            }
+            counter.count(request, hits);
+            for (int i = hits; i < forest.length(request); i++) {
+                cache.put(forest.node(request, i), true);
+            }
+        }
+        return counter.totals();
+    }
+}

@@ -1,0 +1,84 @@
+package io.kvcache.bench.replay;
+
+import io.kvcache.core.policy.RecordView;
+
+/// A forest's nodes as the records of a store, and which of them are resident.
+final class ForestRecords implements RecordView {
+
+    private final TraceForest forest;
+    private final boolean[] resident;
+    private final int[] residentChildren;
+    private int size;
+
+    ForestRecords(TraceForest forest) {
+        this.forest = forest;
+        resident = new boolean[forest.nodes()];
+        residentChildren = new int[forest.nodes()];
+    }
+
+    boolean isResident(int node) {
+        return resident[node];
+    }
+
+    /// Number of resident nodes.
+    int size() {
+        return size;
+    }
+
+    /// Leading blocks of a request that are resident.
+    int residentPrefix(int request) {
+        int blocks = 0;
+        while (blocks < forest.length(request) && resident[forest.node(request, blocks)]) {
+            blocks++;
+        }
+        return blocks;
+    }
+
+    void enter(int node) {
+        resident[node] = true;
+        size++;
+        int parent = forest.parent(node);
+        if (parent != NONE) {
+            residentChildren[parent]++;
+        }
+    }
+
+    /// Returns the parent when it is a leaf now, else [#NONE].
+    int leave(int node) {
+        assert residentChildren[node] == 0 : "node " + node + " has resident children";
+        resident[node] = false;
+        size--;
+        int parent = forest.parent(node);
+        return parent != NONE && --residentChildren[parent] == 0 ? parent : NONE;
+    }
+
+    @Override
+    public int capacity() {
+        return forest.nodes();
+    }
+
+    @Override
+    public int parent(int record) {
+        return forest.parent(record);
+    }
+
+    @Override
+    public int depth(int record) {
+        return forest.depth(record);
+    }
+
+    @Override
+    public int residentChildren(int record) {
+        return residentChildren[record];
+    }
+
+    @Override
+    public long bytes(int record) {
+        return 1;
+    }
+
+    @Override
+    public long fingerprint(int record) {
+        return record;
+    }
+}

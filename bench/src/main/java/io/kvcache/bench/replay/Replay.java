@@ -1,0 +1,17 @@
+package io.kvcache.bench.replay;
+
+/// A cache to replay a trace against.
+public interface Replay {
+
+    /// Name on command lines and in output.
+    String commandName();
+
+    /// Name for people.
+    String title();
+
+    /// Replays a whole trace from an empty cache.
+    ///
+    /// @param blocks capacity in blocks, at least 1
+    /// @param warmup leading requests that are replayed but not counted
+    HitTotals run(TraceForest forest, int blocks, int warmup);
+}

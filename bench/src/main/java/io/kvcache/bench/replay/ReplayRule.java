@@ -1,0 +1,50 @@
+package io.kvcache.bench.replay;
+
+import io.kvcache.bench.trace.Trace;
+import io.kvcache.bench.trace.TraceRequest;
+
+/// Which of a request's blocks count.
+public enum ReplayRule {
+    /// Every id is a block, the partial last one included, so that results compare with other studies.
+    REFERENCE("reference") {
+        @Override
+        int stored(TraceRequest request) {
+            return request.hashIds().length;
+        }
+
+        @Override
+        int lookedUp(TraceRequest request) {
+            return request.hashIds().length;
+        }
+    },
+    /// The store's own rule: only full blocks are cached, and at most all tokens but one are looked up, since even
+    /// a full hit has to compute the last token's logits.
+    FULL_BLOCKS("full-blocks") {
+        @Override
+        int stored(TraceRequest request) {
+            return request.inputTokens() / Trace.BLOCK_TOKENS;
+        }
+
+        @Override
+        int lookedUp(TraceRequest request) {
+            return (request.inputTokens() - 1) / Trace.BLOCK_TOKENS;
+        }
+    };
+
+    private final String commandName;
+
+    ReplayRule(String commandName) {
+        this.commandName = commandName;
+    }
+
+    /// Name on command lines and in output.
+    public String commandName() {
+        return commandName;
+    }
+
+    /// Leading blocks of a request that are put into the cache.
+    abstract int stored(TraceRequest request);
+
+    /// Leading blocks of a request that can be hits: its block accesses.
+    abstract int lookedUp(TraceRequest request);
+}

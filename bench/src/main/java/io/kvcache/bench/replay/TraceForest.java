@@ -1,0 +1,114 @@
+package io.kvcache.bench.replay;
+
+import io.kvcache.bench.trace.Trace;
+import io.kvcache.bench.trace.TraceRequest;
+import java.util.Arrays;
+import java.util.List;
+
+/// A trace as paths in a forest: nodes are (parent node, hash id), numbered in the order of their appearance.
+///
+/// Built once for a trace and a rule, then shared by all replays, which keep their own state in arrays by node
+/// number.
+public final class TraceForest {
+
+    /// No node: the parent of a root.
+    static final int NONE = -1;
+
+    private final ReplayRule rule;
+    private final int[] parents;
+    private final int[] depths;
+    /// The requests' paths one after another; request r's begins at `starts[r]`.
+    private final int[] path;
+
+    private final int[] starts;
+    private final int[] lookedUp;
+    private final int[] inputTokens;
+
+    /// Builds the forest of the blocks that the rule stores.
+    public TraceForest(Trace trace, ReplayRule rule) {
+        List<TraceRequest> requests = trace.requests();
+        this.rule = rule;
+        starts = new int[requests.size() + 1];
+        lookedUp = requests.stream().mapToInt(rule::lookedUp).toArray();
+        inputTokens = requests.stream().mapToInt(TraceRequest::inputTokens).toArray();
+        for (int r = 0; r < requests.size(); r++) {
+            starts[r + 1] = starts[r] + rule.stored(requests.get(r));
+        }
+        path = new int[starts[requests.size()]];
+        NodeIndex index = new NodeIndex();
+        for (int r = 0; r < requests.size(); r++) {
+            long[] ids = requests.get(r).hashIds();
+            int node = NONE;
+            for (int i = 0; i < length(r); i++) {
+                node = index.number(node, ids[i]);
+                path[starts[r] + i] = node;
+            }
+        }
+        parents = index.parents();
+        depths = depths(parents);
+    }
+
+    private static int[] depths(int[] parents) {
+        int[] depths = new int[parents.length];
+        for (int node = 0; node < parents.length; node++) {
+            depths[node] = parents[node] == NONE ? 0 : depths[parents[node]] + 1;
+        }
+        return depths;
+    }
+
+    /// The rule it was built by.
+    public ReplayRule rule() {
+        return rule;
+    }
+
+    /// Number of nodes: what an unlimited cache would hold in the end.
+    public int nodes() {
+        return parents.length;
+    }
+
+    /// Number of requests.
+    public int requests() {
+        return lookedUp.length;
+    }
+
+    int parent(int node) {
+        return parents[node];
+    }
+
+    int depth(int node) {
+        return depths[node];
+    }
+
+    /// Blocks that a request puts into the cache, or finds there.
+    int length(int request) {
+        return starts[request + 1] - starts[request];
+    }
+
+    int node(int request, int block) {
+        return path[starts[request] + block];
+    }
+
+    /// Leading blocks of a request that can be hits.
+    int lookedUp(int request) {
+        return lookedUp[request];
+    }
+
+    int inputTokens(int request) {
+        return inputTokens[request];
+    }
+
+    /// For each request and block, the next request that uses the same node, or `Integer.MAX_VALUE`.
+    int[][] nextUses() {
+        int[] next = new int[parents.length];
+        Arrays.fill(next, Integer.MAX_VALUE);
+        int[][] uses = new int[requests()][];
+        for (int r = requests() - 1; r >= 0; r--) {
+            uses[r] = new int[length(r)];
+            for (int i = 0; i < uses[r].length; i++) {
+                uses[r][i] = next[node(r, i)];
+                next[node(r, i)] = r;
+            }
+        }
+        return uses;
+    }
+}
