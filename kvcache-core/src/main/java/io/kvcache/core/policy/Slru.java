@@ -4,13 +4,17 @@ import java.util.function.IntPredicate;
 
 /// Segmented LRU, leaves only: blocks seen once are on probation and go first, blocks used again are protected.
 ///
-/// At most four fifths of the resident blocks are protected. Above that, the protected leaf that was used longest
-/// ago returns to probation as its newest.
+/// At most a fifth of the resident blocks are protected. Above that, the protected leaf that was used longest ago
+/// returns to probation, at the place that its last use gives it. With the usual four fifths, or when it returned as
+/// the newest, sessions that had ended filled the cache and the two public Mooncake traces had fewer hits than with
+/// plain LRU.
 ///
 /// Source: Karedla, Love, Wherry: "Caching strategies to improve disk system performance", IEEE Computer 1994.
-/// Deviation:
-/// leaf only, so what leaves the protected segment is its oldest leaf, and nothing when it has no leaf.
+/// Deviation: leaf only, so what leaves the protected segment is its oldest leaf, and nothing when it has no leaf.
 public final class Slru implements EvictionPolicy {
+
+    /// The protected segment's share of the resident records is one in this many.
+    private static final int PROTECTED_SHARE = 5;
 
     private final PolicyState state;
     private final LeafQueue probation;
@@ -94,11 +98,12 @@ public final class Slru implements EvictionPolicy {
     }
 
     private void limitProtected() {
-        if (protectedOnes.size() > size() - size() / 5) {
+        if (protectedOnes.size() > size() / PROTECTED_SHARE) {
             int oldest = protectedOnes.coldestRecord();
             if (oldest != NONE) {
+                long lastUse = protectedOnes.score(oldest);
                 protectedOnes.forget(oldest);
-                probation.admit(oldest, state.tick());
+                probation.admit(oldest, lastUse);
             }
         }
     }

@@ -1,0 +1,124 @@
+package io.kvcache.core.policy;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.util.ArrayList;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+
+/// What sets each policy apart, on cases small enough to follow by hand. Records are roots unless a test says
+/// otherwise.
+final class PolicyBehaviourTest {
+
+    @Test
+    void givenFifo_whenTheFirstIsUsed_thenItStillGoesFirst() {
+        TreeStore store = filled(PolicyKind.FIFO, 4);
+        store.use(0);
+        assertThat(drain(store)).containsExactly(0, 1, 2, 3);
+    }
+
+    @Test
+    void givenLru_whenTheFirstIsUsed_thenItGoesLast() {
+        TreeStore store = filled(PolicyKind.LRU, 4);
+        store.use(0);
+        assertThat(drain(store)).containsExactly(1, 2, 3, 0);
+    }
+
+    @Test
+    void givenLfu_whenUsesDiffer_thenTheLeastUsedGoesFirst() {
+        TreeStore store = filled(PolicyKind.LFU_DA, 3);
+        store.use(0);
+        store.use(0);
+        store.use(1);
+        assertThat(drain(store)).containsExactly(2, 1, 0);
+    }
+
+    @Test
+    void givenLfu_whenVictimsHadManyUses_thenNewcomersStartAbove() {
+        TreeStore store = filled(PolicyKind.LFU_DA, 3);
+        for (int i = 0; i < 9; i++) {
+            store.use(0);
+            store.use(1);
+        }
+        assertThat(store.evict(0)).isEqualTo(2);
+        assertThat(store.evict(0)).isEqualTo(0);
+        store.admit(2, RecordView.NONE, 0);
+        assertThat(store.evict(0))
+                .as("the age is 10 now, so the newcomer has 11 and record 1 has 10")
+                .isEqualTo(1);
+    }
+
+    @Test
+    void givenGdsf_whenUsesAreEqual_thenTheCheapestToComputeGoesFirst() {
+        TreeStore store = new TreeStore(200);
+        store.addClass(PolicyKind.GDSF.create(store));
+        for (int record = 0; record < 100; record++) {
+            store.admit(record, record - 1, 0);
+        }
+        store.admit(100, RecordView.NONE, 0);
+        store.use(100);
+        assertThat(store.evict(0))
+                .as("once used at depth 99 is worth 2.66, twice used at depth 0 is worth 2.02")
+                .isEqualTo(100);
+    }
+
+    @Test
+    void givenSlru_whenScanned_thenTheReusedRecordSurvives() {
+        TreeStore store = filled(PolicyKind.SLRU, 10);
+        store.use(0);
+        for (int record = 1; record < 10; record++) {
+            assertThat(store.evict(0)).isEqualTo(record);
+            store.admit(record, RecordView.NONE, 0);
+        }
+        assertThat(store.isResident(0)).isTrue();
+    }
+
+    @Test
+    void givenSieve_whenTheHandPasses_thenUsedRecordsStayAndTheFirstUnusedGoes() {
+        TreeStore store = filled(PolicyKind.SIEVE, 4);
+        store.use(0);
+        store.use(2);
+        assertThat(store.evict(0)).isEqualTo(1);
+        assertThat(store.evict(0)).isEqualTo(3);
+        assertThat(store.evict(0)).as("the bit of 0 was cleared in passing").isEqualTo(0);
+    }
+
+    @Test
+    void givenS3Fifo_whenScanned_thenRecordsUsedTwiceSurviveInMain() {
+        TreeStore store = filled(PolicyKind.S3_FIFO, 20);
+        store.use(0);
+        store.use(0);
+        for (int record = 1; record < 20; record++) {
+            assertThat(store.evict(0)).isEqualTo(record);
+            store.admit(record, RecordView.NONE, 0);
+        }
+        assertThat(store.isResident(0)).isTrue();
+    }
+
+    @Test
+    void givenEveryName_whenLookedUp_thenItsKind() {
+        for (PolicyKind kind : PolicyKind.values()) {
+            assertThat(PolicyKind.named(kind.commandName())).contains(kind);
+            assertThat(PolicyKind.names()).contains(kind.commandName());
+            assertThat(kind.paper()).isNotBlank();
+        }
+        assertThat(PolicyKind.named("random")).isEmpty();
+    }
+
+    private static TreeStore filled(PolicyKind kind, int records) {
+        TreeStore store = new TreeStore(records);
+        store.addClass(kind.create(store));
+        for (int record = 0; record < records; record++) {
+            store.admit(record, RecordView.NONE, 0);
+        }
+        return store;
+    }
+
+    private static List<Integer> drain(TreeStore store) {
+        List<Integer> victims = new ArrayList<>();
+        for (int victim = store.evict(0); victim != EvictionPolicy.NONE; victim = store.evict(0)) {
+            victims.add(victim);
+        }
+        return victims;
+    }
+}
