@@ -52,9 +52,10 @@ final class ForestRecords implements RecordView {
         return parent != NONE && --residentChildren[parent] == 0 ? parent : NONE;
     }
 
+    /// At least one, for a trace in which no block counts.
     @Override
     public int capacity() {
-        return forest.nodes();
+        return Math.max(1, forest.nodes());
     }
 
     @Override

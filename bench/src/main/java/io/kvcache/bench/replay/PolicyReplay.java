@@ -20,9 +20,6 @@ public record PolicyReplay(PolicyKind kind) implements Replay {
 
     @Override
     public HitTotals run(TraceForest forest, int blocks, int warmup) {
-        if (forest.nodes() == 0) {
-            return new HitCounter(forest, warmup).totals();
-        }
         return new Run(forest, blocks, warmup, kind).all();
     }
 
@@ -46,7 +43,7 @@ public record PolicyReplay(PolicyKind kind) implements Replay {
             this.forest = forest;
             this.blocks = blocks;
             records = new ForestRecords(forest);
-            PolicyState state = new PolicyState(forest.nodes(), ghosts(kind, forest.nodes(), blocks));
+            PolicyState state = new PolicyState(records.capacity(), ghosts(kind, records.capacity(), blocks));
             policy = kind.create(records, state);
             counter = new HitCounter(forest, warmup);
             pinnedBy = new int[forest.nodes()];
