@@ -1,0 +1,145 @@
+package io.kvcache.tiers.metrics;
+
+import io.kvcache.core.CacheStats;
+import io.kvcache.core.KvCache;
+import io.kvcache.core.NamespaceStats;
+import io.micrometer.core.instrument.FunctionCounter;
+import io.micrometer.core.instrument.Gauge;
+import io.micrometer.core.instrument.MeterRegistry;
+import io.micrometer.core.instrument.Tags;
+import io.micrometer.core.instrument.binder.MeterBinder;
+import java.util.function.ToDoubleFunction;
+
+/// Binds a store's statistics to a registry, under the usual `cache.*` names and `kv.*` for what only this store
+/// has.
+///
+/// ```java
+/// new KvCacheMetrics(cache, "kv").bindTo(registry);
+/// ```
+///
+/// | meter | tags | unit |
+/// |---|---|---|
+/// | `cache.gets` | `result` hit or miss, `namespace`, `tenant` | blocks and objects |
+/// | `cache.puts` | `outcome` | blocks and objects |
+/// | `cache.evictions` | `cause` | blocks and objects |
+/// | `cache.size` | `namespace`, `tenant` | blocks and objects |
+/// | `kv.memory.held`, `kv.memory.capacity` | `tier` | bytes |
+/// | `kv.tables.open`, `kv.slabs.moved`, `kv.touches.lost` | | |
+///
+/// At most [LabelLimit#MOST] pairs of namespace and tenant get a series of their own, in order of registration;
+/// the rest add up under `other`. A namespace that is registered later appears after the next reading of any meter.
+///
+/// **Threads.** Any; every reading takes the store's lock for some microseconds.
+public final class KvCacheMetrics implements MeterBinder {
+
+    private final KvCache cache;
+    private final Tags tags;
+    private final LabelLimit labels = new LabelLimit();
+
+    /// @param name value of the tag `cache`
+    public KvCacheMetrics(KvCache cache, String name) {
+        this.cache = cache;
+        this.tags = Tags.of("cache", name);
+    }
+
+    @Override
+    public void bindTo(MeterRegistry registry) {
+        bindMemory(registry);
+        bindPuts(registry);
+        counter(
+                registry,
+                "cache.evictions",
+                tags.and("cause", "evicted"),
+                stats -> stats.removals().evicted());
+        counter(
+                registry,
+                "cache.evictions",
+                tags.and("cause", "dropped"),
+                stats -> stats.removals().dropped());
+        counter(
+                registry,
+                "cache.evictions",
+                tags.and("cause", "replaced"),
+                stats -> stats.removals().replaced());
+        counter(registry, "kv.slabs.moved", tags, stats -> stats.host().slabMoves());
+        counter(registry, "kv.touches.lost", tags, CacheStats::touchesLost);
+        gauge(registry, "kv.tables.open", tags, CacheStats::openTables);
+        bindNamespaces(registry, cache.stats());
+    }
+
+    private void bindMemory(MeterRegistry registry) {
+        Tags host = tags.and("tier", "host");
+        gauge(registry, "kv.memory.capacity", host, stats -> stats.host().capacityBytes());
+        gauge(registry, "kv.memory.held", host, stats -> {
+            bindNamespaces(registry, stats);
+            return stats.host().heldBytes();
+        });
+    }
+
+    private void bindPuts(MeterRegistry registry) {
+        counter(
+                registry,
+                "cache.puts",
+                tags.and("outcome", "reserved"),
+                stats -> stats.puts().reserved());
+        counter(
+                registry,
+                "cache.puts",
+                tags.and("outcome", "present"),
+                stats -> stats.puts().present());
+        counter(
+                registry,
+                "cache.puts",
+                tags.and("outcome", "busy"),
+                stats -> stats.puts().busy());
+        counter(
+                registry,
+                "cache.puts",
+                tags.and("outcome", "no_parent"),
+                stats -> stats.puts().noParent());
+        counter(
+                registry,
+                "cache.puts",
+                tags.and("outcome", "no_room"),
+                stats -> stats.puts().noRoom());
+    }
+
+    private void bindNamespaces(MeterRegistry registry, CacheStats now) {
+        for (NamespaceStats each : now.namespaces()) {
+            LabelLimit.Label label = labels.of(each.namespace());
+            if (labels.bind(label)) {
+                Tags own = tags.and("namespace", label.namespace(), "tenant", label.tenant());
+                counter(registry, "cache.gets", own.and("result", "hit"), sum(label, KvCacheMetrics::hits));
+                counter(registry, "cache.gets", own.and("result", "miss"), sum(label, KvCacheMetrics::misses));
+                gauge(registry, "cache.size", own, sum(label, NamespaceStats::live));
+            }
+        }
+    }
+
+    private ToDoubleFunction<CacheStats> sum(LabelLimit.Label label, ToDoubleFunction<NamespaceStats> value) {
+        return stats -> stats.namespaces().stream()
+                .filter(each -> labels.of(each.namespace()).equals(label))
+                .mapToDouble(value)
+                .sum();
+    }
+
+    private static double hits(NamespaceStats stats) {
+        return stats.blocksFound() + stats.objectsFound();
+    }
+
+    private static double misses(NamespaceStats stats) {
+        return stats.blocksAsked() + stats.objectsAsked() - hits(stats);
+    }
+
+    private void counter(MeterRegistry registry, String name, Tags own, ToDoubleFunction<CacheStats> value) {
+        FunctionCounter.builder(name, cache, store -> value.applyAsDouble(store.stats()))
+                .tags(own)
+                .register(registry);
+    }
+
+    private void gauge(MeterRegistry registry, String name, Tags own, ToDoubleFunction<CacheStats> value) {
+        Gauge.builder(name, cache, store -> value.applyAsDouble(store.stats()))
+                .tags(own)
+                .register(registry);
+    }
+}

@@ -1,0 +1,76 @@
+package io.kvcache.tiers.metrics;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.BlockShape;
+import io.kvcache.core.identity.Dtype;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.tiers.TieredKvCache;
+import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+
+final class KvCacheMetricsTest {
+
+    private static final BlockShape SHAPE = BlockShape.kv(1, 1, 128, 4, Dtype.BF16);
+
+    private final TieredKvCache cache =
+            TieredKvCache.builder().hostBytes(32 << 20).build();
+    private final SimpleMeterRegistry registry = new SimpleMeterRegistry();
+
+    @AfterEach
+    void close() {
+        cache.close();
+    }
+
+    @Test
+    void givenHitsAndMisses_whenRead_thenTheyAreCountedByNamespace() {
+        Namespace space = Namespace.of("m", SHAPE);
+        cache.register(space);
+        new KvCacheMetrics(cache, "kv").bindTo(registry);
+        BlockChain chain = BlockChain.of(space, new int[] {1, 2, 3, 4, 5, 6, 7, 8});
+        try (var writer = cache.put(chain, 0, 0, 0)) {
+            writer.seal();
+        }
+        cache.acquire(chain).close();
+        assertThat(gets("m", "hit")).isEqualTo(1);
+        assertThat(gets("m", "miss")).isEqualTo(1);
+        assertThat(registry.get("cache.puts")
+                        .tag("outcome", "reserved")
+                        .functionCounter()
+                        .count())
+                .isEqualTo(1);
+        assertThat(registry.get("kv.memory.capacity").gauge().value()).isEqualTo(32 << 20);
+    }
+
+    @Test
+    void givenMoreNamespacesThanLabels_whenBound_thenTheRestAddUpUnderOther() {
+        for (int i = 0; i < LabelLimit.MOST + 7; i++) {
+            cache.register(Namespace.of("m" + i, SHAPE));
+        }
+        new KvCacheMetrics(cache, "kv").bindTo(registry);
+        for (int i = LabelLimit.MOST; i < LabelLimit.MOST + 7; i++) {
+            cache.acquire(BlockChain.of(Namespace.of("m" + i, SHAPE), new int[] {1, 2, 3, 4}))
+                    .close();
+        }
+        assertThat(gets("other", "miss")).isEqualTo(7);
+        assertThat(registry.find("cache.size").gauges()).hasSize(LabelLimit.MOST + 1);
+    }
+
+    @Test
+    void givenNamespaceRegisteredLater_whenMemoryIsRead_thenItAppears() {
+        new KvCacheMetrics(cache, "kv").bindTo(registry);
+        cache.register(Namespace.of("late", SHAPE));
+        registry.get("kv.memory.held").gauge().value();
+        assertThat(gets("late", "hit")).isZero();
+    }
+
+    private double gets(String namespace, String result) {
+        return registry.get("cache.gets")
+                .tag("namespace", namespace)
+                .tag("result", result)
+                .functionCounter()
+                .count();
+    }
+}

@@ -1,0 +1,4 @@
+@NullMarked
+package io.kvcache.tiers.metrics;
+
+import org.jspecify.annotations.NullMarked;
