@@ -1,0 +1,88 @@
+package io.kvcache.bench.borders;
+
+import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.classes;
+import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.noClasses;
+import static com.tngtech.archunit.library.dependencies.SlicesRuleDefinition.slices;
+
+import com.tngtech.archunit.core.importer.ImportOption.DoNotIncludeTests;
+import com.tngtech.archunit.junit.AnalyzeClasses;
+import com.tngtech.archunit.junit.ArchTest;
+import com.tngtech.archunit.lang.ArchRule;
+
+/// The borders between modules and packages, as ARCHITECTURE.md draws them.
+@AnalyzeClasses(packages = "io.kvcache", importOptions = DoNotIncludeTests.class)
+final class BordersTest {
+
+    @ArchTest
+    static final ArchRule CORE_DEPENDS_ON_THE_JDK_ONLY = classes()
+            .that()
+            .resideInAPackage("io.kvcache.core..")
+            .should()
+            .onlyDependOnClassesThat()
+            .resideInAnyPackage("io.kvcache.core..", "java..", "org.jspecify..");
+
+    @ArchTest
+    static final ArchRule CORE_OPENS_NOTHING_AND_STARTS_NO_THREAD = noClasses()
+            .that()
+            .resideInAPackage("io.kvcache.core..")
+            .should()
+            .dependOnClassesThat()
+            .resideInAnyPackage("java.nio.file..", "java.nio.channels..", "java.net..", "java.io..");
+
+    @ArchTest
+    static final ArchRule CORE_READS_NO_CLOCK = noClasses()
+            .that()
+            .resideInAPackage("io.kvcache.core..")
+            .should()
+            .callMethod(System.class, "nanoTime")
+            .orShould()
+            .callMethod(System.class, "currentTimeMillis")
+            .orShould()
+            .callMethod(Thread.class, "sleep", long.class)
+            .orShould()
+            .callMethod(Thread.class, "start");
+
+    @ArchTest
+    static final ArchRule SIBLINGS_DO_NOT_IMPORT_EACH_OTHER = slices()
+            .matching("io.kvcache.(tiers|gpu|transport)..")
+            .should()
+            .notDependOnEachOther()
+            .allowEmptyShould(true);
+
+    @ArchTest
+    static final ArchRule ONLY_SERVER_AND_BENCH_STAND_ABOVE = noClasses()
+            .that()
+            .resideInAnyPackage("io.kvcache.tiers..", "io.kvcache.gpu..", "io.kvcache.transport..")
+            .should()
+            .dependOnClassesThat()
+            .resideInAnyPackage("io.kvcache.server..", "io.kvcache.bench..")
+            .allowEmptyShould(true);
+
+    @ArchTest
+    static final ArchRule NOBODY_IMPORTS_BENCH = noClasses()
+            .that()
+            .resideOutsideOfPackage("io.kvcache.bench..")
+            .should()
+            .dependOnClassesThat()
+            .resideInAPackage("io.kvcache.bench..");
+
+    @ArchTest
+    static final ArchRule JMH_STAYS_IN_BENCH = noClasses()
+            .that()
+            .resideOutsideOfPackage("io.kvcache.bench..")
+            .should()
+            .dependOnClassesThat()
+            .resideInAPackage("org.openjdk.jmh..");
+
+    @ArchTest
+    static final ArchRule NO_CIRCLES_BETWEEN_PACKAGES =
+            slices().matching("io.kvcache.(**)").should().beFreeOfCycles();
+
+    @ArchTest
+    static final ArchRule POLICIES_SEE_ONLY_RECORDS = noClasses()
+            .that()
+            .resideInAPackage("io.kvcache.core.policy")
+            .should()
+            .dependOnClassesThat()
+            .resideInAnyPackage("io.kvcache.core.tree", "io.kvcache.core.store", "io.kvcache.core.memory");
+}
