@@ -1,0 +1,19 @@
+package io.kvcache.bench.cli;
+
+import java.util.List;
+import picocli.CommandLine;
+
+/// The commands there are and the heading that `help` lists each under. A new command is a new line here.
+final class CommandTable {
+
+    private CommandTable() {}
+
+    /// @param command an object with picocli's annotations
+    record Entry(CommandGroup group, Object command) {}
+
+    static List<Entry> entries() {
+        return List.of(
+                new Entry(CommandGroup.PLAN, new ReplayCommand()),
+                new Entry(CommandGroup.USE, new CommandLine.HelpCommand()));
+    }
+}

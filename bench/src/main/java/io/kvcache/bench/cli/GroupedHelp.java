@@ -1,0 +1,37 @@
+package io.kvcache.bench.cli;
+
+import java.util.Locale;
+import java.util.Map;
+import java.util.stream.Collectors;
+import picocli.CommandLine;
+
+/// Lists the commands in a usage message under the headings of [CommandGroup]; headings without commands are left
+/// out.
+final class GroupedHelp implements CommandLine.IHelpSectionRenderer {
+
+    private final Map<String, CommandGroup> groups;
+
+    GroupedHelp(Map<String, CommandGroup> groups) {
+        this.groups = Map.copyOf(groups);
+    }
+
+    @Override
+    public String render(CommandLine.Help help) {
+        StringBuilder text = new StringBuilder();
+        for (CommandGroup group : CommandGroup.values()) {
+            String lines = help.subcommands().entrySet().stream()
+                    .filter(command -> groups.get(command.getKey()) == group)
+                    .map(command -> line(command.getKey(), command.getValue()))
+                    .collect(Collectors.joining());
+            if (!lines.isEmpty()) {
+                text.append(String.format(Locale.ROOT, "%n%s:%n%s", group.heading(), lines));
+            }
+        }
+        return text.toString();
+    }
+
+    private static String line(String name, CommandLine.Help command) {
+        String[] description = command.commandSpec().usageMessage().description();
+        return String.format(Locale.ROOT, "  %-12s %s%n", name, description.length == 0 ? "" : description[0]);
+    }
+}

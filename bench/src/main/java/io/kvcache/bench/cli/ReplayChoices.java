@@ -1,0 +1,85 @@
+package io.kvcache.bench.cli;
+
+import io.kvcache.bench.replay.Replay;
+import io.kvcache.bench.replay.ReplayCatalogue;
+import io.kvcache.bench.replay.ReplayRule;
+import io.kvcache.bench.trace.MalformedLine;
+import java.util.List;
+import java.util.Optional;
+import java.util.stream.IntStream;
+import java.util.stream.Stream;
+
+/// What `replay` was asked for. The static methods turn the options' texts into values; each names the text and
+/// what it may be when it is something else.
+record ReplayChoices(
+        TraceSource trace,
+        List<Replay> replays,
+        List<Integer> blocks,
+        Optional<ModelSize> model,
+        List<ReplayRule> rules,
+        MalformedLine.Choice malformed) {
+
+    private static final List<Integer> USUAL_BLOCKS = List.of(1000, 5000, 10_000, 20_000, 50_000);
+
+    static List<Replay> replays(List<String> names) {
+        if (names.isEmpty()) {
+            return ReplayCatalogue.all();
+        }
+        return names.stream()
+                .map(name -> ReplayCatalogue.named(name)
+                        .orElseThrow(() -> mustBe("--policy", name, ReplayCatalogue.names())))
+                .toList();
+    }
+
+    static Optional<ModelSize> model(String name, boolean needed) {
+        String wanted = name.isEmpty() && needed ? "llama-3-8b" : name;
+        if (wanted.isEmpty()) {
+            return Optional.empty();
+        }
+        return Optional.of(ModelSize.named(wanted).orElseThrow(() -> mustBe("--model", wanted, ModelSize.names())));
+    }
+
+    static List<Integer> blocks(List<Integer> counts, List<String> sizes, Optional<ModelSize> model) {
+        if (counts.isEmpty() && sizes.isEmpty()) {
+            return USUAL_BLOCKS;
+        }
+        counts.stream().filter(count -> count < 1).findFirst().ifPresent(count -> {
+            throw mustBe("--blocks", String.valueOf(count), "at least 1");
+        });
+        IntStream fromBytes = model.stream()
+                .flatMapToInt(size -> sizes.stream().mapToInt(text -> blocks(ByteSize.parse(text), size)));
+        return Stream.concat(counts.stream(), fromBytes.boxed()).toList();
+    }
+
+    private static int blocks(ByteSize capacity, ModelSize model) {
+        long blocks = capacity.bytes() / model.blockBytes();
+        if (blocks < 1 || blocks > Integer.MAX_VALUE) {
+            throw mustBe(
+                    "--capacity",
+                    capacity.toString(),
+                    "1 to 2^31 - 1 blocks of " + new ByteSize(model.blockBytes()) + " each for " + model.name());
+        }
+        return (int) blocks;
+    }
+
+    static List<ReplayRule> rules(String name) {
+        return switch (name) {
+            case "reference" -> List.of(ReplayRule.REFERENCE);
+            case "full-blocks" -> List.of(ReplayRule.FULL_BLOCKS);
+            case "both" -> List.of(ReplayRule.REFERENCE, ReplayRule.FULL_BLOCKS);
+            default -> throw mustBe("--rule", name, "reference, full-blocks, both");
+        };
+    }
+
+    static MalformedLine.Choice malformed(String name) {
+        return switch (name) {
+            case "skip" -> MalformedLine.Choice.SKIP;
+            case "refuse" -> MalformedLine.Choice.REFUSE;
+            default -> throw mustBe("--malformed", name, "skip, refuse");
+        };
+    }
+
+    private static IllegalArgumentException mustBe(String option, String value, String allowed) {
+        return new IllegalArgumentException(option + " is '" + value + "', must be: " + allowed);
+    }
+}

@@ -1,0 +1,137 @@
+package io.kvcache.bench.cli;
+
+import io.kvcache.bench.replay.Replay;
+import io.kvcache.bench.replay.ReplayComparison;
+import io.kvcache.bench.replay.ReplayRule;
+import io.kvcache.bench.replay.TraceForest;
+import io.kvcache.bench.trace.MooncakeTraceReader;
+import io.kvcache.bench.trace.Trace;
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import java.util.concurrent.Callable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.Spec;
+
+/// `kvcache replay`: what share of a trace's blocks a cache of some size would have had, policy by policy.
+///
+/// Replays metadata only. Whoever replays bytes through a real store adds an option here and a class beside this one.
+@Command(
+        name = "replay",
+        description = "Replay a request trace: hit ratios by policy and capacity, beside Belady's bound.",
+        mixinStandardHelpOptions = true,
+        sortOptions = false)
+final class ReplayCommand implements Callable<Integer> {
+
+    @Spec
+    private CommandSpec spec = CommandSpec.create();
+
+    @Option(
+            names = "--trace",
+            paramLabel = "TRACE",
+            defaultValue = "conversation",
+            description = "A file in Mooncake's format, conversation, synthetic, or generated[:SEED]."
+                    + " Default: ${DEFAULT-VALUE}.")
+    private String trace = "";
+
+    @Option(
+            names = "--policy",
+            paramLabel = "NAME",
+            split = ",",
+            description = "Policies, separated by commas. Default: all that there are.")
+    private List<String> policies = new ArrayList<>();
+
+    @Option(names = "--blocks", paramLabel = "N", split = ",", description = "Capacities in blocks of 512 tokens.")
+    private List<Integer> blocks = new ArrayList<>();
+
+    @Option(names = "--capacity", paramLabel = "SIZE", split = ",", description = "Capacities in bytes: 64GiB,1TiB.")
+    private List<String> capacities = new ArrayList<>();
+
+    @Option(
+            names = "--model",
+            paramLabel = "NAME",
+            description = "Whose KV the bytes are: llama-3-8b, llama-3-70b, qwen3-32b, deepseek-v3."
+                    + " Default for --capacity: llama-3-8b.")
+    private String model = "";
+
+    @Option(
+            names = "--warmup",
+            paramLabel = "N",
+            description = "Leading requests that are replayed but not counted. Default: 0.")
+    private int warmup;
+
+    @Option(
+            names = "--rule",
+            paramLabel = "RULE",
+            defaultValue = "reference",
+            description = "reference: every id is a block. full-blocks: as the store does, never a partial block."
+                    + " Or both. Default: ${DEFAULT-VALUE}.")
+    private String rule = "";
+
+    @Option(
+            names = "--malformed",
+            paramLabel = "skip|refuse",
+            defaultValue = "refuse",
+            description = "What to do about a line that is no request. Default: ${DEFAULT-VALUE}.")
+    private String malformed = "";
+
+    @Option(names = "--json", description = "One JSON object a line instead of a table.")
+    private boolean json;
+
+    @Override
+    public Integer call() throws IOException {
+        ReplayChoices choices = choices();
+        PrintWriter errors = spec.commandLine().getErr();
+        MooncakeTraceReader reader = new MooncakeTraceReader(
+                choices.malformed(),
+                line -> errors.println("kvcache: skipped line " + line.number() + ": " + line.reason()));
+        try (Progress progress = new Progress(errors)) {
+            progress.show("reading the trace");
+            Trace read = choices.trace().load(reader);
+            for (ReplayRule each : choices.rules()) {
+                replay(read, each, choices, progress);
+            }
+        }
+        return 0;
+    }
+
+    private void replay(Trace read, ReplayRule each, ReplayChoices choices, Progress progress) {
+        PrintWriter out = spec.commandLine().getOut();
+        ReplayReport report = json ? new ReplayLines(out) : new ReplayTable(out, choices.model());
+        ReplayComparison comparison = new ReplayComparison(new TraceForest(read, each), warmup);
+        report.begin(read, each);
+        for (int capacity : choices.blocks()) {
+            for (Replay replay : choices.replays()) {
+                progress.show(replay.commandName() + " at " + capacity + " blocks");
+                ReplayComparison.Outcome outcome = comparison.run(replay, capacity);
+                progress.close();
+                report.add(outcome);
+            }
+        }
+        report.end();
+    }
+
+    /// The options as values, or an error that names the option's value and what it may be.
+    private ReplayChoices choices() {
+        try {
+            if (warmup < 0) {
+                throw new IllegalArgumentException("--warmup is '" + warmup + "', must be: at least 0");
+            }
+            Optional<ModelSize> size = ReplayChoices.model(model, !capacities.isEmpty());
+            return new ReplayChoices(
+                    TraceSource.parse(trace),
+                    ReplayChoices.replays(policies),
+                    ReplayChoices.blocks(blocks, capacities, size),
+                    size,
+                    ReplayChoices.rules(rule),
+                    ReplayChoices.malformed(malformed));
+        } catch (IllegalArgumentException e) {
+            throw new ParameterException(spec.commandLine(), "kvcache replay: " + e.getMessage(), e);
+        }
+    }
+}

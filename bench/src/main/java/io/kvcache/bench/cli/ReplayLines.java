@@ -1,0 +1,59 @@
+package io.kvcache.bench.cli;
+
+import io.kvcache.bench.replay.ReplayComparison;
+import io.kvcache.bench.replay.ReplayRule;
+import io.kvcache.bench.trace.Trace;
+import java.io.PrintWriter;
+import tools.jackson.databind.json.JsonMapper;
+
+/// One JSON object a line, for programs.
+final class ReplayLines implements ReplayReport {
+
+    private static final JsonMapper JSON = JsonMapper.builder().build();
+
+    private final PrintWriter out;
+    private String trace = "";
+    private String rule = "";
+
+    ReplayLines(PrintWriter out) {
+        this.out = out;
+    }
+
+    /// The fields of a line. Their names are what programs rely on.
+    record Line(
+            String trace,
+            String policy,
+            int blocks,
+            double blockHitRatio,
+            double tokenHitRatio,
+            double beladyHitRatio,
+            double beladyBypassHitRatio,
+            double seconds,
+            String rule) {}
+
+    @Override
+    public void begin(Trace traceOfAll, ReplayRule ruleOfAll) {
+        trace = traceOfAll.name();
+        rule = ruleOfAll.commandName();
+    }
+
+    @Override
+    public void add(ReplayComparison.Outcome outcome) {
+        out.println(JSON.writeValueAsString(new Line(
+                trace,
+                outcome.replay().commandName(),
+                outcome.blocks(),
+                outcome.totals().blockHitRatio(),
+                outcome.totals().tokenHitRatio(),
+                outcome.bounds().belady().blockHitRatio(),
+                outcome.bounds().beladyBypass().blockHitRatio(),
+                outcome.seconds(),
+                rule)));
+        out.flush();
+    }
+
+    @Override
+    public void end() {
+        out.flush();
+    }
+}

@@ -1,0 +1,95 @@
+package io.kvcache.bench.cli;
+
+import io.kvcache.bench.replay.ReplayComparison;
+import io.kvcache.bench.replay.ReplayRule;
+import io.kvcache.bench.trace.Trace;
+import java.io.PrintWriter;
+import java.util.Locale;
+import java.util.Optional;
+import java.util.OptionalDouble;
+
+/// An aligned table for people.
+final class ReplayTable implements ReplayReport {
+
+    private static final String ROW = "%10s  %9s  %-13s  %10s  %10s  %8s  %11s  %10s  %8s";
+
+    private final PrintWriter out;
+    private final Optional<ModelSize> model;
+    private int lastBlocks;
+
+    /// @param model whose blocks the capacities are shown in bytes of, if any
+    ReplayTable(PrintWriter out, Optional<ModelSize> model) {
+        this.out = out;
+        this.model = model;
+    }
+
+    @Override
+    public void begin(Trace trace, ReplayRule rule) {
+        Trace.Totals totals = trace.totals();
+        print(String.format(
+                Locale.ROOT,
+                "%s: %,d requests, %,d blocks of %d tokens, %,d distinct; rule: %s%s",
+                trace.name(),
+                totals.requests(),
+                totals.blockAccesses(),
+                Trace.BLOCK_TOKENS,
+                totals.distinctBlocks(),
+                rule.commandName(),
+                model.map(size -> "; bytes of " + size.name()).orElse("")));
+        print(String.format(
+                Locale.ROOT,
+                ROW,
+                "blocks",
+                "bytes",
+                "policy",
+                "block hits",
+                "token hits",
+                "Belady",
+                "with bypass",
+                "of the gap",
+                "seconds"));
+        lastBlocks = 0;
+    }
+
+    @Override
+    public void add(ReplayComparison.Outcome outcome) {
+        boolean first = outcome.blocks() != lastBlocks;
+        lastBlocks = outcome.blocks();
+        print(String.format(
+                Locale.ROOT,
+                ROW,
+                first ? String.format(Locale.ROOT, "%,d", outcome.blocks()) : "",
+                first ? model.map(size -> bytes(size, outcome.blocks())).orElse("-") : "",
+                outcome.replay().commandName(),
+                percent(outcome.totals().blockHitRatio()),
+                percent(outcome.totals().tokenHitRatio()),
+                percent(outcome.bounds().belady().blockHitRatio()),
+                percent(outcome.bounds().beladyBypass().blockHitRatio()),
+                share(outcome.shareOfGap()),
+                String.format(Locale.ROOT, "%.2f", outcome.seconds())));
+    }
+
+    @Override
+    public void end() {
+        print("Belady knows the future: no policy can do better. Of the gap: the way from LRU to Belady with bypass.");
+        print("w-tinylfu may keep a block without the blocks before it, which then cannot be a hit.");
+        print("");
+    }
+
+    private static String bytes(ModelSize size, int blocks) {
+        return new ByteSize(blocks * size.blockBytes()).toString();
+    }
+
+    private static String share(OptionalDouble share) {
+        return share.isEmpty() ? "-" : String.format(Locale.ROOT, "%.0f %%", 100 * share.getAsDouble());
+    }
+
+    private static String percent(double ratio) {
+        return String.format(Locale.ROOT, "%.2f %%", 100 * ratio);
+    }
+
+    private void print(String line) {
+        out.println(line.stripTrailing());
+        out.flush();
+    }
+}

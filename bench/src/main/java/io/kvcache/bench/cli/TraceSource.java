@@ -1,0 +1,77 @@
+package io.kvcache.bench.cli;
+
+import io.kvcache.bench.trace.MooncakeTraceReader;
+import io.kvcache.bench.trace.Trace;
+import io.kvcache.bench.trace.TraceFinder;
+import io.kvcache.bench.trace.TraceGenerator;
+import io.kvcache.bench.trace.Workload;
+import java.io.FileNotFoundException;
+import java.io.IOException;
+import java.nio.file.Path;
+import java.util.Locale;
+import java.util.Set;
+
+/// Where a trace comes from, as `--trace` says it: a published one by name, a generated one, or a file.
+sealed interface TraceSource {
+
+    /// What `--trace` takes, for messages.
+    String FORMS = "a file, conversation, synthetic, generated or generated:SEED";
+
+    /// Requests in a generated trace: enough to turn a cache of a few thousand blocks over many times.
+    int GENERATED_REQUESTS = 10_000;
+
+    /// Reads or generates the trace.
+    Trace load(MooncakeTraceReader reader) throws IOException;
+
+    /// Understands what follows `--trace`.
+    ///
+    /// @throws IllegalArgumentException when a seed is not a number
+    static TraceSource parse(String text) {
+        if (Set.of("conversation", "synthetic").contains(text)) {
+            return new Published(text);
+        }
+        if (text.equals("generated")) {
+            return new Generated(1);
+        }
+        if (text.startsWith("generated:")) {
+            try {
+                return new Generated(Long.parseLong(text.substring("generated:".length())));
+            } catch (NumberFormatException e) {
+                throw new IllegalArgumentException("'" + text + "' is not a trace: must be " + FORMS, e);
+            }
+        }
+        return new File(Path.of(text));
+    }
+
+    /// One of Mooncake's traces, looked for where [TraceFinder] looks.
+    record Published(String name) implements TraceSource {
+        @Override
+        public Trace load(MooncakeTraceReader reader) throws IOException {
+            Path file = new TraceFinder()
+                    .find(name)
+                    .orElseThrow(() -> new FileNotFoundException(String.format(
+                            Locale.ROOT,
+                            "the %1$s trace is not here: get %1$s_trace.jsonl from github.com/kvcache-ai/Mooncake,"
+                                    + " folder FAST25-release/traces, and name its folder in %2$s",
+                            name,
+                            TraceFinder.VARIABLE)));
+            return reader.read(file);
+        }
+    }
+
+    /// Made up from a seed.
+    record Generated(long seed) implements TraceSource {
+        @Override
+        public Trace load(MooncakeTraceReader reader) {
+            return new TraceGenerator(Workload.mixed(), seed).generate("generated:" + seed, GENERATED_REQUESTS);
+        }
+    }
+
+    /// A file in Mooncake's format.
+    record File(Path path) implements TraceSource {
+        @Override
+        public Trace load(MooncakeTraceReader reader) throws IOException {
+            return reader.read(path);
+        }
+    }
+}

@@ -1,0 +1,33 @@
+package io.kvcache.bench.replay;
+
+import io.kvcache.core.policy.PolicyKind;
+import java.util.List;
+import java.util.Optional;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+
+/// Everything a trace can be replayed against, by its command-line name.
+public final class ReplayCatalogue {
+
+    private static final List<Replay> ALL = Stream.<Replay>concat(
+                    Stream.of(PolicyKind.values()).map(PolicyReplay::new),
+                    Stream.of(new CaffeineReplay(), new BeladyReplay(false), new BeladyReplay(true)))
+            .toList();
+
+    private ReplayCatalogue() {}
+
+    /// All of them: the store's policies first, then the base line, then the bounds.
+    public static List<Replay> all() {
+        return ALL;
+    }
+
+    /// The one with this name, if any.
+    public static Optional<Replay> named(String name) {
+        return ALL.stream().filter(replay -> replay.commandName().equals(name)).findFirst();
+    }
+
+    /// All names, for messages.
+    public static String names() {
+        return ALL.stream().map(Replay::commandName).collect(Collectors.joining(", "));
+    }
+}

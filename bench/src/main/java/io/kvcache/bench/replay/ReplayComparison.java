@@ -1,0 +1,52 @@
+package io.kvcache.bench.replay;
+
+import io.kvcache.core.policy.PolicyKind;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.OptionalDouble;
+
+/// Replays one forest against several caches and sets each beside LRU and Belady's bounds at the same capacity.
+public final class ReplayComparison {
+
+    private final TraceForest forest;
+    private final int warmup;
+    private final Map<Integer, Bounds> bounds = new HashMap<>();
+
+    /// @param warmup leading requests that are replayed but not counted
+    public ReplayComparison(TraceForest forest, int warmup) {
+        this.forest = forest;
+        this.warmup = warmup;
+    }
+
+    /// What LRU gets and what is possible at one capacity.
+    public record Bounds(HitTotals lru, HitTotals belady, HitTotals beladyBypass) {}
+
+    /// One cache at one capacity.
+    ///
+    /// @param seconds time of this replay alone
+    public record Outcome(Replay replay, int blocks, HitTotals totals, Bounds bounds, double seconds) {
+
+        /// How much of the way from LRU to Belady with bypass this cache goes, in block hits; negative when it is
+        /// worse than LRU, empty when there is nothing to gain.
+        public OptionalDouble shareOfGap() {
+            long gap = bounds.beladyBypass.blockHits() - bounds.lru.blockHits();
+            long gained = totals.blockHits() - bounds.lru.blockHits();
+            return gap <= 0 ? OptionalDouble.empty() : OptionalDouble.of((double) gained / gap);
+        }
+    }
+
+    /// Runs one replay, and the bounds when this capacity is new.
+    public Outcome run(Replay replay, int blocks) {
+        Bounds known = bounds.computeIfAbsent(blocks, this::boundsAt);
+        long start = System.nanoTime();
+        HitTotals totals = replay.run(forest, blocks, warmup);
+        return new Outcome(replay, blocks, totals, known, (System.nanoTime() - start) / 1e9);
+    }
+
+    private Bounds boundsAt(int blocks) {
+        return new Bounds(
+                new PolicyReplay(PolicyKind.LRU).run(forest, blocks, warmup),
+                new BeladyReplay(false).run(forest, blocks, warmup),
+                new BeladyReplay(true).run(forest, blocks, warmup));
+    }
+}

@@ -1,0 +1,122 @@
+package io.kvcache.bench.cli;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import tools.jackson.databind.JsonNode;
+import tools.jackson.databind.json.JsonMapper;
+
+final class ReplayCommandTest {
+
+    private static final String LINE =
+            "{\"timestamp\": 0, \"input_length\": 600, \"output_length\": 5, \"hash_ids\": [3, 9]}\n";
+
+    @TempDir
+    private Path folder;
+
+    @Test
+    void givenGeneratedTrace_whenReplayed_thenARowForEachPolicyAndCapacity() {
+        Shell.Run run = Shell.run(
+                "replay", "--trace", "generated:7", "--policy", "lru,sieve", "--blocks", "500,2000", "--rule", "both");
+        assertThat(run.err()).isEmpty();
+        assertThat(run.exitCode()).isZero();
+        assertThat(run.out().lines().filter(line -> line.contains(" lru "))).hasSize(4);
+        assertThat(run.out().lines().filter(line -> line.contains(" sieve "))).hasSize(4);
+        assertThat(run.out()).contains("rule: reference", "rule: full-blocks", "of the gap", "2,000");
+    }
+
+    @Test
+    void givenCapacityInBytes_whenReplayed_thenBlocksAndBytesAreShown() {
+        Shell.Run run = Shell.run("replay", "--trace", "generated", "--policy", "lru", "--capacity", "64GiB");
+        assertThat(run.exitCode()).isZero();
+        assertThat(run.out()).contains("1,024", "64 GiB", "llama-3-8b");
+    }
+
+    @Test
+    void givenJson_whenReplayed_thenOneObjectALineWithAllFields() {
+        Shell.Run run =
+                Shell.run("replay", "--trace", "generated:3", "--policy", "lru,belady", "--blocks", "900", "--json");
+        assertThat(run.exitCode()).isZero();
+        List<JsonNode> lines = run.out()
+                .lines()
+                .map(line -> JsonMapper.builder().build().readTree(line))
+                .toList();
+        assertThat(lines).hasSize(2);
+        assertThat(lines.getFirst().propertyNames())
+                .containsExactlyInAnyOrder(
+                        "trace",
+                        "policy",
+                        "blocks",
+                        "blockHitRatio",
+                        "tokenHitRatio",
+                        "beladyHitRatio",
+                        "beladyBypassHitRatio",
+                        "seconds",
+                        "rule");
+        assertThat(lines.getFirst().get("policy").asString()).isEqualTo("lru");
+        assertThat(lines.getLast().get("blockHitRatio"))
+                .isEqualTo(lines.getLast().get("beladyHitRatio"));
+    }
+
+    @ParameterizedTest
+    @CsvSource(
+            delimiter = '|',
+            value = {
+                "--policy|lru,random|random|lru, fifo, lfu-da, gdsf, slru, s3-fifo, sieve, w-tinylfu, belady",
+                "--blocks|0|0|at least 1",
+                "--blocks|many|many|int",
+                "--capacity|64 gallons|64 gallons|GiB",
+                "--capacity|1MiB|1 MiB|64 MiB each for llama-3-8b",
+                "--model|gpt-9|gpt-9|llama-3-8b, llama-3-70b, qwen3-32b, deepseek-v3",
+                "--rule|none|none|full-blocks",
+                "--malformed|mend|mend|skip, refuse",
+                "--warmup|-1|-1|at least 0",
+                "--trace|generated:x|generated:x|generated:SEED",
+                "--polisy|lru|--polisy|--policy",
+            })
+    void givenBadValue_whenRun_thenUsageErrorNamesItAndWhatIsAllowed(
+            String option, String value, String named, String allowed) {
+        Shell.Run run = Shell.run("replay", option, value);
+        assertThat(run.exitCode()).isEqualTo(2);
+        assertThat(run.out()).isEmpty();
+        assertThat(run.err()).contains(named, allowed);
+    }
+
+    @Test
+    void givenNoSuchFile_whenRun_thenFailureNamesIt() {
+        Shell.Run run =
+                Shell.run("replay", "--trace", folder.resolve("absent.jsonl").toString());
+        assertThat(run.exitCode()).isEqualTo(1);
+        assertThat(run.err()).contains("no such file", "absent.jsonl");
+        assertThat(run.err().lines()).hasSize(1);
+    }
+
+    @Test
+    void givenMalformedLine_whenRun_thenRefusedOrSkippedByChoice() throws IOException {
+        Path file = Files.writeString(folder.resolve("torn.jsonl"), LINE + "{\"timestamp\": 1\n" + LINE);
+        Shell.Run refused = Shell.run("replay", "--trace", file.toString());
+        assertThat(refused.exitCode()).isEqualTo(1);
+        assertThat(refused.err()).contains("torn.jsonl:2: not JSON");
+
+        Shell.Run skipped = Shell.run(
+                "replay", "--trace", file.toString(), "--malformed", "skip", "--policy", "lru", "--blocks", "9");
+        assertThat(skipped.exitCode()).isZero();
+        assertThat(skipped.err()).contains("skipped line 2");
+        assertThat(skipped.out()).contains("torn: 2 requests").contains("50.00 %");
+    }
+
+    @Test
+    void givenWarmup_whenRun_thenTheFirstRequestsDoNotCount() throws IOException {
+        Path file = Files.writeString(folder.resolve("two.jsonl"), LINE + LINE);
+        Shell.Run run =
+                Shell.run("replay", "--trace", file.toString(), "--warmup", "1", "--policy", "lru", "--blocks", "9");
+        assertThat(run.out()).contains("100.00 %");
+    }
+}
