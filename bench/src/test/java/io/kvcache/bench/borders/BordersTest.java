@@ -43,8 +43,7 @@ final class BordersTest {
             .callMethod(Thread.class, "start");
 
     @ArchTest
-    static final ArchRule SIBLINGS_DO_NOT_IMPORT_EACH_OTHER = slices()
-            .matching("io.kvcache.(tiers|gpu|transport)..")
+    static final ArchRule SIBLINGS_DO_NOT_IMPORT_EACH_OTHER = slices().matching("io.kvcache.(tiers|gpu|transport)..")
             .should()
             .notDependOnEachOther()
             .allowEmptyShould(true);
