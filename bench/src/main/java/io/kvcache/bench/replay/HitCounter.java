@@ -3,7 +3,7 @@ package io.kvcache.bench.replay;
 import io.kvcache.bench.trace.Trace;
 
 /// Counts the hits of a replay's requests after the first few.
-final class HitCounter {
+public final class HitCounter {
 
     private final TraceForest forest;
     private final int warmup;
@@ -11,26 +11,32 @@ final class HitCounter {
     private long blockHits;
     private long inputTokens;
     private long tokenHits;
+    private double squaredTokenHits;
 
     /// @param warmup leading requests that are replayed but not counted
-    HitCounter(TraceForest forest, int warmup) {
+    public HitCounter(TraceForest forest, int warmup) {
         this.forest = forest;
         this.warmup = warmup;
     }
 
+    /// Counts one request.
+    ///
     /// @param resident leading blocks of the request that are resident
-    void count(int request, int resident) {
+    public void count(int request, int resident) {
         if (request >= warmup) {
             int hits = Math.min(resident, forest.lookedUp(request));
             int tokens = forest.inputTokens(request);
             blockAccesses += forest.lookedUp(request);
             blockHits += hits;
             inputTokens += tokens;
-            tokenHits += Math.min((long) hits * Trace.BLOCK_TOKENS, tokens);
+            long hitTokens = Math.min((long) hits * Trace.BLOCK_TOKENS, tokens);
+            tokenHits += hitTokens;
+            squaredTokenHits += (double) hitTokens * hitTokens;
         }
     }
 
-    HitTotals totals() {
-        return new HitTotals(blockAccesses, blockHits, inputTokens, tokenHits);
+    /// The counts so far.
+    public HitTotals totals() {
+        return new HitTotals(blockAccesses, blockHits, inputTokens, tokenHits, squaredTokenHits);
     }
 }

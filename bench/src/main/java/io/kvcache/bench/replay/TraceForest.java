@@ -62,6 +62,7 @@ public final class TraceForest {
     }
 
     /// Number of nodes: what an unlimited cache would hold in the end.
+    /// Node of one of a request's blocks.
     public int nodes() {
         return parents.length;
     }
@@ -80,11 +81,12 @@ public final class TraceForest {
     }
 
     /// Blocks that a request puts into the cache, or finds there.
-    int length(int request) {
+    public int length(int request) {
         return starts[request + 1] - starts[request];
     }
 
-    int node(int request, int block) {
+    /// Node of one of a request's blocks.
+    public int node(int request, int block) {
         return path[starts[request] + block];
     }
 

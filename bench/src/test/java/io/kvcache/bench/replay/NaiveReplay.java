@@ -48,7 +48,7 @@ final class NaiveReplay {
         for (int request = 0; request < trace.requests().size(); request++) {
             serve(request, path(trace.requests().get(request)));
         }
-        return new HitTotals(accesses, hits, 0, 0);
+        return new HitTotals(accesses, hits, 0, 0, 0);
     }
 
     private void serve(int request, List<List<Long>> path) {

@@ -52,7 +52,7 @@ final class ReplayTest {
     void givenPartialLastBlock_whenHit_thenOnlyItsTokensCount() {
         Trace trace = new Trace("hand-made", List.of(request(600, 1, 2), request(600, 1, 2)));
         HitTotals totals = lru(trace, ReplayRule.REFERENCE, 0);
-        assertThat(totals).isEqualTo(new HitTotals(4, 2, 1200, 600));
+        assertThat(totals).isEqualTo(new HitTotals(4, 2, 1200, 600, 600 * 600));
         assertThat(totals.tokenHitRatio()).isEqualTo(0.5);
     }
 
@@ -61,13 +61,13 @@ final class ReplayTest {
         Trace trace = new Trace(
                 "hand-made", List.of(request(600, 1, 2), request(600, 1, 2), request(1024, 1, 3), request(1024, 1, 3)));
         HitTotals totals = lru(trace, ReplayRule.FULL_BLOCKS, 0);
-        assertThat(totals).isEqualTo(new HitTotals(4, 3, 3248, 3 * 512));
+        assertThat(totals).isEqualTo(new HitTotals(4, 3, 3248, 3 * 512, 3 * 512 * 512));
     }
 
     @Test
     void givenWarmup_whenReplayed_thenItsRequestsFillTheCacheButDoNotCount() {
         Trace trace = new Trace("hand-made", List.of(request(600, 1, 2), request(600, 1, 2)));
-        assertThat(lru(trace, ReplayRule.REFERENCE, 1)).isEqualTo(new HitTotals(2, 2, 600, 600));
+        assertThat(lru(trace, ReplayRule.REFERENCE, 1)).isEqualTo(new HitTotals(2, 2, 600, 600, 600 * 600));
     }
 
     @Test
@@ -79,7 +79,7 @@ final class ReplayTest {
     @Test
     void givenPromptsShorterThanABlock_whenReplayedByTheStoresRule_thenNoAccesses() {
         Trace trace = new Trace("hand-made", List.of(request(100, 1), request(100, 1)));
-        assertThat(lru(trace, ReplayRule.FULL_BLOCKS, 0)).isEqualTo(new HitTotals(0, 0, 200, 0));
+        assertThat(lru(trace, ReplayRule.FULL_BLOCKS, 0)).isEqualTo(new HitTotals(0, 0, 200, 0, 0));
         assertThat(new BeladyReplay(true)
                         .run(new TraceForest(trace, ReplayRule.FULL_BLOCKS), 5, 0)
                         .blockHitRatio())

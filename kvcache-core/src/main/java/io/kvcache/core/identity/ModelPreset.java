@@ -98,6 +98,14 @@ public enum ModelPreset {
         return shape(1, dtype).bytes();
     }
 
+    /// Floating-point operations of prefilling several prefixes from their first token on.
+    ///
+    /// @param tokens sum of their lengths
+    /// @param squaredTokens sum of the squares of their lengths, since attention looks back from each token
+    public double prefillFlopsOfPrefixes(double tokens, double squaredTokens) {
+        return 2 * activeParameters() * tokens + attentionFlopsPerPair() * squaredTokens / 2;
+    }
+
     /// Floating-point operations of computing the tokens at positions `[fromToken, toToken)`, the KV of those
     /// before being there.
     public double prefillFlops(long fromToken, long toToken) {

@@ -1,0 +1,157 @@
+package io.kvcache.bench.store;
+
+import io.kvcache.bench.replay.HitCounter;
+import io.kvcache.bench.replay.TraceForest;
+import io.kvcache.core.BlockTable;
+import io.kvcache.core.BlockWriter;
+import io.kvcache.core.CacheStats;
+import io.kvcache.core.PutOutcome;
+import io.kvcache.core.contract.BlockContent;
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.BlockShape;
+import io.kvcache.core.identity.Dtype;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.memory.SlabPool;
+import io.kvcache.core.policy.PolicyKind;
+import io.kvcache.tiers.TieredKvCache;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.function.IntConsumer;
+import org.HdrHistogram.Histogram;
+
+/// Replays a trace through the embedded store: match, acquire, copy out and verify, then put what was missing.
+///
+/// A block's bytes are a pure function of its key, so whatever comes back can be checked to the last byte. The
+/// store has exactly as many records as the capacity has blocks, so that hits compare with the metadata-only
+/// replay.
+///
+/// **Ownership.** Opens its own store and closes it strictly: a table left open is an error.
+public final class StoreReplay {
+
+    private final TraceForest forest;
+    private final Settings settings;
+    private final HitCounter counter;
+    private final Histogram lookupNanos = new Histogram(3);
+    private long copyNanos;
+    private long bytesServed;
+    private long bytesStored;
+    private long blocksServed;
+    private long wrongBlocks;
+
+    /// What to run.
+    ///
+    /// @param blocks capacity
+    /// @param blockBytes real bytes of a block
+    public record Settings(PolicyKind policy, int blocks, int blockBytes, int warmup) {
+
+        /// Host memory that it takes, in whole slabs.
+        public long hostBytes() {
+            long slot = (blockBytes + 4095L) & -4096L;
+            long slabs = slot <= SlabPool.SLAB_BYTES / 2
+                    ? Math.ceilDiv(blocks, SlabPool.SLAB_BYTES / slot)
+                    : blocks * Math.ceilDiv(slot, SlabPool.SLAB_BYTES);
+            return slabs * SlabPool.SLAB_BYTES;
+        }
+    }
+
+    /// @param forest built by either rule
+    public StoreReplay(TraceForest forest, Settings settings) {
+        this.forest = forest;
+        this.settings = settings;
+        counter = new HitCounter(forest, settings.warmup());
+    }
+
+    /// Runs the whole trace.
+    ///
+    /// @param progress is told the number of requests served, now and then
+    public StoreReplayResult run(IntConsumer progress) {
+        Namespace namespace = Namespace.of("replay", BlockShape.mla(1, settings.blockBytes(), 1, Dtype.INT8));
+        long start = System.nanoTime();
+        CacheStats stats;
+        try (TieredKvCache cache = open();
+                Arena arena = Arena.ofConfined()) {
+            cache.register(namespace);
+            MemorySegment out = arena.allocate(settings.blockBytes(), 4096);
+            for (int request = 0; request < forest.requests(); request++) {
+                serve(cache, chain(namespace, request), request, out);
+                if ((request & 0xff) == 0) {
+                    progress.accept(request);
+                }
+            }
+            cache.validate();
+            stats = cache.stats();
+        }
+        return new StoreReplayResult(
+                counter.totals(),
+                new StoreReplayResult.Bytes(bytesServed, bytesStored, copyNanos),
+                new StoreReplayResult.Check(blocksServed, wrongBlocks, stats.openTables()),
+                lookupNanos,
+                (System.nanoTime() - start) / 1e9);
+    }
+
+    private TieredKvCache open() {
+        return TieredKvCache.builder()
+                .hostBytes(settings.hostBytes())
+                .records(settings.blocks())
+                .policy(settings.policy())
+                .checked(false)
+                .strict(true)
+                .build();
+    }
+
+    private BlockChain chain(Namespace namespace, int request) {
+        List<byte[]> keys = new ArrayList<>();
+        for (int i = 0; i < forest.length(request); i++) {
+            keys.add(Integer.toString(forest.node(request, i)).getBytes(StandardCharsets.US_ASCII));
+        }
+        return BlockChain.ofEngineKeys(namespace, keys);
+    }
+
+    private void serve(TieredKvCache cache, BlockChain chain, int request, MemorySegment out) {
+        if (chain.length() == 0) {
+            counter.count(request, 0);
+            return;
+        }
+        long start = System.nanoTime();
+        int matched = cache.match(chain).blocks();
+        lookupNanos.recordValue((System.nanoTime() - start) / chain.length());
+        try (BlockTable table = cache.acquire(chain)) {
+            int ready = table.readyBlocks();
+            if (ready != matched) {
+                throw new IllegalStateException("matched " + matched + " blocks and acquired " + ready);
+            }
+            counter.count(request, ready);
+            for (int i = 0; i < ready; i++) {
+                read(table, chain, i, out);
+            }
+            store(cache, chain, ready);
+        }
+    }
+
+    private void read(BlockTable table, BlockChain chain, int index, MemorySegment out) {
+        long start = System.nanoTime();
+        table.copyTo(index, out);
+        copyNanos += System.nanoTime() - start;
+        bytesServed += out.byteSize();
+        blocksServed++;
+        if (BlockContent.of(chain.keyHi(index), chain.keyLo(index)).mismatch(out) >= 0) {
+            wrongBlocks++;
+        }
+    }
+
+    private void store(TieredKvCache cache, BlockChain chain, int from) {
+        for (int i = from; i < chain.length(); i++) {
+            try (BlockWriter writer = cache.put(chain, i, 0, 0)) {
+                if (writer.outcome() != PutOutcome.RESERVED) {
+                    return;
+                }
+                BlockContent.of(chain.keyHi(i), chain.keyLo(i)).fill(writer.segment());
+                writer.seal();
+                bytesStored += settings.blockBytes();
+            }
+        }
+    }
+}

@@ -1,0 +1,39 @@
+package io.kvcache.bench.store;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.kvcache.bench.replay.HitTotals;
+import io.kvcache.bench.replay.PolicyReplay;
+import io.kvcache.bench.replay.ReplayRule;
+import io.kvcache.bench.replay.TraceForest;
+import io.kvcache.bench.trace.Trace;
+import io.kvcache.bench.trace.TraceGenerator;
+import io.kvcache.bench.trace.Workload;
+import io.kvcache.core.policy.PolicyKind;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+
+final class StoreReplayTest {
+
+    private static final long SEED = 11;
+    private static final int BLOCKS = 1500;
+
+    private final Trace trace = new TraceGenerator(Workload.mixed(), SEED).generate("generated:" + SEED, 1500);
+
+    /// The policies whose decisions do not depend on ghosts, whose number the metadata-only replay sets
+    /// differently.
+    @ParameterizedTest
+    @EnumSource(
+            value = PolicyKind.class,
+            names = {"LRU", "FIFO", "SLRU", "SIEVE"})
+    void givenTheSameTrace_whenReplayedThroughTheRealStore_thenHitsEqualTheMetadataReplay(PolicyKind kind) {
+        TraceForest forest = new TraceForest(trace, ReplayRule.REFERENCE);
+        StoreReplayResult real =
+                new StoreReplay(forest, new StoreReplay.Settings(kind, BLOCKS, 4096, 0)).run(request -> {});
+        HitTotals expected = new PolicyReplay(kind).run(forest, BLOCKS, 0);
+        assertThat(real.check().wrongBlocks()).isZero();
+        assertThat(real.check().blocksServed()).isEqualTo(real.totals().blockHits());
+        assertThat(real.totals()).isEqualTo(expected);
+        assertThat(real.totals().blockHits()).isPositive();
+    }
+}
