@@ -4,6 +4,7 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.stream.Collectors;
 import picocli.CommandLine;
+import picocli.CommandLine.Model.UsageMessageSpec;
 
 /// Lists the commands in a usage message under the headings of [CommandGroup]; headings without commands are left
 /// out.
@@ -31,7 +32,8 @@ final class GroupedHelp implements CommandLine.IHelpSectionRenderer {
     }
 
     private static String line(String name, CommandLine.Help command) {
-        String[] description = command.commandSpec().usageMessage().description();
-        return String.format(Locale.ROOT, "  %-12s %s%n", name, description.length == 0 ? "" : description[0]);
+        UsageMessageSpec usage = command.commandSpec().usageMessage();
+        String[] text = usage.header().length > 0 ? usage.header() : usage.description();
+        return String.format(Locale.ROOT, "  %-12s %s%n", name, text.length == 0 ? "" : text[0]);
     }
 }

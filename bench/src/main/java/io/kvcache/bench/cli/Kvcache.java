@@ -19,6 +19,9 @@ import picocli.CommandLine.Spec;
         versionProvider = Kvcache.Version.class)
 public final class Kvcache implements Runnable {
 
+    /// Columns of a usage message.
+    private static final int USAGE_WIDTH = 110;
+
     @Spec
     private CommandSpec spec = CommandSpec.create();
 
@@ -36,6 +39,8 @@ public final class Kvcache implements Runnable {
             groups.put(command.getCommandName(), entry.group());
             line.addSubcommand(command);
         }
+        line.setUsageHelpWidth(USAGE_WIDTH);
+        line.setParameterExceptionHandler((mistake, arguments) -> explain(mistake));
         line.setExecutionExceptionHandler((failure, failed, parsed) -> report(failure, failed));
         line.getHelpSectionMap().put(UsageMessageSpec.SECTION_KEY_COMMAND_LIST, new GroupedHelp(groups));
         line.getHelpSectionMap().remove(UsageMessageSpec.SECTION_KEY_COMMAND_LIST_HEADING);
@@ -46,6 +51,16 @@ public final class Kvcache implements Runnable {
     @Override
     public void run() {
         throw new ParameterException(spec.commandLine(), "kvcache: which command?");
+    }
+
+    /// The mistake, what was probably meant, and where to read on; not a screenful of options.
+    private static int explain(ParameterException mistake) {
+        CommandLine failed = mistake.getCommandLine();
+        failed.getErr().println(mistake.getMessage());
+        CommandLine.UnmatchedArgumentException.printSuggestions(mistake, failed.getErr());
+        failed.getErr().println("See: " + failed.getCommandSpec().qualifiedName() + " --help");
+        failed.getErr().flush();
+        return CommandLine.ExitCode.USAGE;
     }
 
     /// What went wrong outside is one line; a bug is its stack trace.
