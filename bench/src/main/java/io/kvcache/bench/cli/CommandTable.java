@@ -13,6 +13,7 @@ final class CommandTable {
 
     static List<Entry> entries() {
         return List.of(
+                new Entry(CommandGroup.RUN, new DemoCommand()),
                 new Entry(CommandGroup.PLAN, new ReplayCommand()),
                 new Entry(CommandGroup.USE, new CommandLine.HelpCommand()));
     }

@@ -1,5 +1,6 @@
 package io.kvcache.bench.cli;
 
+import io.kvcache.core.KvCache;
 import java.io.IOException;
 import java.nio.file.NoSuchFileException;
 import java.util.HashMap;
@@ -81,8 +82,12 @@ public final class Kvcache implements Runnable {
 
         @Override
         public String[] getVersion() {
-            String version = Kvcache.class.getPackage().getImplementationVersion();
-            return new String[] {"kvcache " + (version == null ? "(development)" : version)};
+            return new String[] {"kvcache " + text()};
+        }
+
+        static String text() {
+            String version = KvCache.class.getPackage().getImplementationVersion();
+            return version == null ? "(development)" : version;
         }
     }
 }

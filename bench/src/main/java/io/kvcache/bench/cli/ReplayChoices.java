@@ -4,8 +4,12 @@ import io.kvcache.bench.replay.Replay;
 import io.kvcache.bench.replay.ReplayCatalogue;
 import io.kvcache.bench.replay.ReplayRule;
 import io.kvcache.bench.trace.MalformedLine;
+import io.kvcache.bench.trace.Trace;
+import io.kvcache.core.identity.ModelPreset;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
+import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 
@@ -15,7 +19,7 @@ record ReplayChoices(
         TraceSource trace,
         List<Replay> replays,
         List<Integer> blocks,
-        Optional<ModelSize> model,
+        Optional<ModelPreset> model,
         List<ReplayRule> rules,
         MalformedLine.Choice malformed) {
 
@@ -31,15 +35,19 @@ record ReplayChoices(
                 .toList();
     }
 
-    static Optional<ModelSize> model(String name, boolean needed) {
+    static Optional<ModelPreset> model(String name, boolean needed) {
         String wanted = name.isEmpty() && needed ? "llama-3-8b" : name;
         if (wanted.isEmpty()) {
             return Optional.empty();
         }
-        return Optional.of(ModelSize.named(wanted).orElseThrow(() -> mustBe("--model", wanted, ModelSize.names())));
+        return Optional.of(ModelPreset.named(wanted).orElseThrow(() -> mustBe("--model", wanted, modelNames())));
     }
 
-    static List<Integer> blocks(List<Integer> counts, List<String> sizes, Optional<ModelSize> model) {
+    private static String modelNames() {
+        return Arrays.stream(ModelPreset.values()).map(ModelPreset::label).collect(Collectors.joining(", "));
+    }
+
+    static List<Integer> blocks(List<Integer> counts, List<String> sizes, Optional<ModelPreset> model) {
         if (counts.isEmpty() && sizes.isEmpty()) {
             return USUAL_BLOCKS;
         }
@@ -51,13 +59,13 @@ record ReplayChoices(
         return Stream.concat(counts.stream(), fromBytes.boxed()).toList();
     }
 
-    private static int blocks(ByteSize capacity, ModelSize model) {
-        long blocks = capacity.bytes() / model.blockBytes();
+    private static int blocks(ByteSize capacity, ModelPreset model) {
+        long blocks = capacity.bytes() / Trace.blockBytes(model);
         if (blocks < 1 || blocks > Integer.MAX_VALUE) {
             throw mustBe(
                     "--capacity",
                     capacity.toString(),
-                    "1 to 2^31 - 1 blocks of " + new ByteSize(model.blockBytes()) + " each for " + model.name());
+                    "1 to 2^31 - 1 blocks of " + new ByteSize(Trace.blockBytes(model)) + " each for " + model.label());
         }
         return (int) blocks;
     }

@@ -6,6 +6,7 @@ import io.kvcache.bench.replay.ReplayRule;
 import io.kvcache.bench.replay.TraceForest;
 import io.kvcache.bench.trace.MooncakeTraceReader;
 import io.kvcache.bench.trace.Trace;
+import io.kvcache.core.identity.ModelPreset;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.util.ArrayList;
@@ -20,7 +21,7 @@ import picocli.CommandLine.Spec;
 
 /// `kvcache replay`: what share of a trace's blocks a cache of some size would have had, policy by policy.
 ///
-/// Replays metadata only. Whoever replays bytes through a real store adds an option here and a class beside this one.
+/// Replays metadata only, unless `--bytes` asks for the real store; see [ByteReplay].
 @Command(
         name = "replay",
         description = "Replay a request trace: hit ratios by policy and capacity, beside Belady's bound.",
@@ -80,6 +81,13 @@ final class ReplayCommand implements Callable<Integer> {
             description = "What to do about a line that is no request. Default: ${DEFAULT-VALUE}.")
     private String malformed = "";
 
+    @Option(
+            names = "--bytes",
+            paramLabel = "SIZE",
+            description = "Drive the real store with blocks of this many bytes and verify all that comes back."
+                    + " Default policy then: lru.")
+    private String bytes = "";
+
     @Option(names = "--json", description = "One JSON object a line instead of a table.")
     private boolean json;
 
@@ -93,11 +101,23 @@ final class ReplayCommand implements Callable<Integer> {
         try (Progress progress = new Progress(errors)) {
             progress.show("reading the trace");
             Trace read = choices.trace().load(reader);
+            boolean right = true;
             for (ReplayRule each : choices.rules()) {
-                replay(read, each, choices, progress);
+                if (bytes.isEmpty()) {
+                    replay(read, each, choices, progress);
+                } else {
+                    right &= realBytes(choices, progress).run(new TraceForest(read, each), warmup);
+                }
             }
+            return right ? 0 : 1;
         }
-        return 0;
+    }
+
+    private ByteReplay realBytes(ReplayChoices choices, Progress progress) {
+        return new ByteReplay(
+                choices,
+                (int) ByteSize.parse(bytes).bytes(),
+                new ByteReplay.Output(spec.commandLine().getOut(), json, progress));
     }
 
     private void replay(Trace read, ReplayRule each, ReplayChoices choices, Progress progress) {
@@ -122,10 +142,13 @@ final class ReplayCommand implements Callable<Integer> {
             if (warmup < 0) {
                 throw new IllegalArgumentException("--warmup is '" + warmup + "', must be: at least 0");
             }
-            Optional<ModelSize> size = ReplayChoices.model(model, !capacities.isEmpty());
+            Optional<ModelPreset> size = ReplayChoices.model(model, !capacities.isEmpty());
+            if (!bytes.isEmpty()) {
+                ByteReplay.check(ByteSize.parse(bytes), policies);
+            }
             return new ReplayChoices(
                     TraceSource.parse(trace),
-                    ReplayChoices.replays(policies),
+                    ReplayChoices.replays(policies.isEmpty() && !bytes.isEmpty() ? List.of("lru") : policies),
                     ReplayChoices.blocks(blocks, capacities, size),
                     size,
                     ReplayChoices.rules(rule),

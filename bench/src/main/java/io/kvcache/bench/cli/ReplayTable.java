@@ -3,6 +3,7 @@ package io.kvcache.bench.cli;
 import io.kvcache.bench.replay.ReplayComparison;
 import io.kvcache.bench.replay.ReplayRule;
 import io.kvcache.bench.trace.Trace;
+import io.kvcache.core.identity.ModelPreset;
 import java.io.PrintWriter;
 import java.util.Locale;
 import java.util.Optional;
@@ -14,11 +15,11 @@ final class ReplayTable implements ReplayReport {
     private static final String ROW = "%10s  %9s  %-13s  %10s  %10s  %8s  %11s  %10s  %8s";
 
     private final PrintWriter out;
-    private final Optional<ModelSize> model;
+    private final Optional<ModelPreset> model;
     private int lastBlocks;
 
     /// @param model whose blocks the capacities are shown in bytes of, if any
-    ReplayTable(PrintWriter out, Optional<ModelSize> model) {
+    ReplayTable(PrintWriter out, Optional<ModelPreset> model) {
         this.out = out;
         this.model = model;
     }
@@ -35,7 +36,7 @@ final class ReplayTable implements ReplayReport {
                 Trace.BLOCK_TOKENS,
                 totals.distinctBlocks(),
                 rule.commandName(),
-                model.map(size -> "; bytes of " + size.name()).orElse("")));
+                model.map(size -> "; bytes of " + size.label()).orElse("")));
         print(String.format(
                 Locale.ROOT,
                 ROW,
@@ -76,8 +77,8 @@ final class ReplayTable implements ReplayReport {
         print("");
     }
 
-    private static String bytes(ModelSize size, int blocks) {
-        return new ByteSize(blocks * size.blockBytes()).toString();
+    private static String bytes(ModelPreset size, int blocks) {
+        return new ByteSize(blocks * Trace.blockBytes(size)).toString();
     }
 
     private static String share(OptionalDouble share) {

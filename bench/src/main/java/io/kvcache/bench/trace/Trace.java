@@ -1,5 +1,6 @@
 package io.kvcache.bench.trace;
 
+import io.kvcache.core.identity.ModelPreset;
 import java.util.Arrays;
 import java.util.List;
 
@@ -31,6 +32,11 @@ public record Trace(String name, List<TraceRequest> requests) {
                         .count(),
                 requests.stream().mapToLong(TraceRequest::inputTokens).sum(),
                 requests.stream().mapToLong(TraceRequest::outputTokens).sum());
+    }
+
+    /// Bytes of one block of a model's KV.
+    public static long blockBytes(ModelPreset model) {
+        return model.kvBytesPerToken() * BLOCK_TOKENS;
     }
 
     /// The first requests only.

@@ -4,13 +4,12 @@ import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.classes;
 import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.noClasses;
 import static com.tngtech.archunit.library.dependencies.SlicesRuleDefinition.slices;
 
-import com.tngtech.archunit.core.importer.ImportOption.DoNotIncludeTests;
 import com.tngtech.archunit.junit.AnalyzeClasses;
 import com.tngtech.archunit.junit.ArchTest;
 import com.tngtech.archunit.lang.ArchRule;
 
 /// The borders between modules and packages, as ARCHITECTURE.md draws them.
-@AnalyzeClasses(packages = "io.kvcache", importOptions = DoNotIncludeTests.class)
+@AnalyzeClasses(packages = "io.kvcache", importOptions = ProductionCode.class)
 final class BordersTest {
 
     @ArchTest

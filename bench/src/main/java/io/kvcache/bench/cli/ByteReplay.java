@@ -1,0 +1,125 @@
+package io.kvcache.bench.cli;
+
+import io.kvcache.bench.replay.PolicyReplay;
+import io.kvcache.bench.replay.Replay;
+import io.kvcache.bench.replay.TraceForest;
+import io.kvcache.bench.store.MemoryCopy;
+import io.kvcache.bench.store.StoreReplay;
+import io.kvcache.bench.store.StoreReplayResult;
+import io.kvcache.core.identity.BlockShape;
+import io.kvcache.core.policy.PolicyKind;
+import java.io.PrintWriter;
+import java.util.List;
+import java.util.Locale;
+import tools.jackson.databind.json.JsonMapper;
+
+/// `kvcache replay --bytes`: the same replay through the real store, with real block contents.
+final class ByteReplay {
+
+    private final ReplayChoices choices;
+    private final int blockBytes;
+    private final Output output;
+
+    /// Where the results go.
+    record Output(PrintWriter out, boolean json, Progress progress) {}
+
+    ByteReplay(ReplayChoices choices, int blockBytes, Output output) {
+        this.choices = choices;
+        this.blockBytes = blockBytes;
+        this.output = output;
+    }
+
+    /// A line for programs.
+    record Line(
+            String policy,
+            int blocks,
+            int blockBytes,
+            String rule,
+            double blockHitRatio,
+            double tokenHitRatio,
+            long bytesServed,
+            double gigabytesPerSecond,
+            double copyGigabytesPerSecond,
+            long blocksServed,
+            long wrongBlocks,
+            long leaked,
+            double seconds) {}
+
+    /// @throws IllegalArgumentException when the size is no block, or a policy is not one of the store's
+    static void check(ByteSize size, List<String> policies) {
+        if (size.bytes() > BlockShape.MAX_BYTES) {
+            throw new IllegalArgumentException(
+                    "--bytes is '" + size + "', must be: up to " + new ByteSize(BlockShape.MAX_BYTES));
+        }
+        for (String policy : policies) {
+            if (PolicyKind.named(policy).isEmpty()) {
+                throw new IllegalArgumentException("--policy is '" + policy
+                        + "', must be one of the store's own with --bytes: " + PolicyKind.names());
+            }
+        }
+    }
+
+    /// Runs every policy at every capacity.
+    ///
+    /// @return whether every byte was right and nothing leaked
+    boolean run(TraceForest forest, int warmup) {
+        double copy = MemoryCopy.gigabytesPerSecond(blockBytes);
+        boolean right = true;
+        for (int blocks : choices.blocks()) {
+            for (Replay each : choices.replays()) {
+                if (each instanceof PolicyReplay(PolicyKind kind)) {
+                    right &= one(forest, new StoreReplay.Settings(kind, blocks, blockBytes, warmup), copy);
+                }
+            }
+        }
+        return right;
+    }
+
+    private boolean one(TraceForest forest, StoreReplay.Settings settings, double copy) {
+        String what = settings.policy().commandName() + " at " + settings.blocks() + " blocks";
+        StoreReplayResult result = new StoreReplay(forest, settings)
+                .run(request -> output.progress.show(what + ": request " + request + " of " + forest.requests()));
+        output.progress.close();
+        Line line = line(forest, settings, result, copy);
+        output.out.println(output.json ? JsonMapper.builder().build().writeValueAsString(line) : text(line));
+        output.out.flush();
+        return result.check().passed();
+    }
+
+    private static Line line(TraceForest forest, StoreReplay.Settings settings, StoreReplayResult result, double copy) {
+        return new Line(
+                settings.policy().commandName(),
+                settings.blocks(),
+                settings.blockBytes(),
+                forest.rule().commandName(),
+                result.totals().blockHitRatio(),
+                result.totals().tokenHitRatio(),
+                result.bytes().served(),
+                result.bytes().gigabytesPerSecond(),
+                copy,
+                result.check().blocksServed(),
+                result.check().wrongBlocks(),
+                result.check().leaked(),
+                result.seconds());
+    }
+
+    private static String text(Line line) {
+        return String.format(
+                Locale.ROOT,
+                "%-8s %,8d blocks of %s  %.4f block hits, %.4f token hits (%s)  %s at %.1f GB/s"
+                        + " = %.0f %% of memory copy  %,d served, %,d wrong, %,d leaked  %.1f s",
+                line.policy,
+                line.blocks,
+                new ByteSize(line.blockBytes),
+                line.blockHitRatio,
+                line.tokenHitRatio,
+                line.rule,
+                line.bytesServed == 0 ? "0 B" : new ByteSize(line.bytesServed).toString(),
+                line.gigabytesPerSecond,
+                100 * line.gigabytesPerSecond / line.copyGigabytesPerSecond,
+                line.blocksServed,
+                line.wrongBlocks,
+                line.leaked,
+                line.seconds);
+    }
+}

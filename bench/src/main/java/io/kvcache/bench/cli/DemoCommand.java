@@ -1,0 +1,129 @@
+package io.kvcache.bench.cli;
+
+import com.sun.management.OperatingSystemMXBean;
+import io.kvcache.bench.demo.Demo;
+import io.kvcache.bench.demo.DemoResult;
+import io.kvcache.bench.demo.DemoText;
+import io.kvcache.bench.trace.MalformedLine;
+import io.kvcache.bench.trace.MooncakeTraceReader;
+import io.kvcache.bench.trace.Trace;
+import io.kvcache.bench.trace.TraceFinder;
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.lang.management.ManagementFactory;
+import java.util.List;
+import java.util.concurrent.Callable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.Spec;
+import tools.jackson.databind.json.JsonMapper;
+
+/// `kvcache demo`: the main job on one screen.
+@Command(
+        name = "demo",
+        description = "Replay a request trace through the store with real bytes, and say what it means.",
+        mixinStandardHelpOptions = true,
+        sortOptions = false)
+final class DemoCommand implements Callable<Integer> {
+
+    /// Half a GiB of the store's memory at 64 KiB a block, which leaves room for everything else in 2 GiB.
+    private static final int REAL_BLOCKS = 5_000;
+
+    private static final List<Integer> CAPACITIES = List.of(1_000, 5_000, 10_000, 20_000, 50_000);
+
+    private static final String PUBLISHED = "conversation";
+
+    /// Most that the store's memory may take, so that the demo stays within 2 GiB.
+    private static final long MOST_BYTES = 1L << 30;
+
+    @Spec
+    private CommandSpec spec = CommandSpec.create();
+
+    @Option(
+            names = "--trace",
+            paramLabel = "TRACE",
+            defaultValue = "",
+            description = "A file in Mooncake's format, conversation, synthetic, or generated[:SEED]."
+                    + " Default: conversation when it is found, else generated.")
+    private String trace = "";
+
+    @Option(
+            names = "--bytes",
+            paramLabel = "SIZE",
+            defaultValue = "64KiB",
+            description = "Real bytes of a block. Default: ${DEFAULT-VALUE}.")
+    private String bytes = "";
+
+    @Option(
+            names = "--blocks",
+            paramLabel = "N",
+            defaultValue = "" + REAL_BLOCKS,
+            description = "Capacity of the run with real bytes. Default: ${DEFAULT-VALUE}.")
+    private int blocks;
+
+    @Option(names = "--json", description = "One JSON object instead of a page.")
+    private boolean json;
+
+    @Override
+    public Integer call() throws IOException {
+        Demo.Settings settings = settings();
+        PrintWriter out = spec.commandLine().getOut();
+        if (!json) {
+            out.println(DemoText.heading(Kvcache.Version.text(), hostBytes()));
+            out.flush();
+        }
+        MooncakeTraceReader reader = new MooncakeTraceReader(
+                MalformedLine.Choice.SKIP,
+                line -> spec.commandLine()
+                        .getErr()
+                        .println("kvcache: skipped line " + line.number() + ": " + line.reason()));
+        Trace read = TraceSource.parse(source()).load(reader);
+        DemoResult result;
+        try (Progress progress = new Progress(spec.commandLine().getErr())) {
+            result = new Demo(read, settings, progress::show).run();
+        }
+        if (json) {
+            out.println(JsonMapper.builder().build().writeValueAsString(DemoJson.of(result)));
+            out.flush();
+        } else {
+            new DemoText(out, result).print();
+        }
+        return result.real().check().passed() ? 0 : 1;
+    }
+
+    private Demo.Settings settings() {
+        try {
+            long blockBytes = ByteSize.parse(bytes).bytes();
+            if (blocks < 1 || blockBytes > MOST_BYTES / blocks) {
+                throw new IllegalArgumentException("--blocks " + blocks + " of --bytes " + bytes
+                        + ": the demo takes from 1 block to 1 GiB in all; replay --bytes takes more");
+            }
+            TraceSource.parse(source());
+            return new Demo.Settings(title(), CAPACITIES, blocks, (int) blockBytes);
+        } catch (IllegalArgumentException e) {
+            throw new ParameterException(spec.commandLine(), "kvcache demo: " + e.getMessage(), e);
+        }
+    }
+
+    private String source() {
+        if (!trace.isEmpty()) {
+            return trace;
+        }
+        return new TraceFinder().find(PUBLISHED).isPresent() ? PUBLISHED : "generated";
+    }
+
+    private String title() {
+        String source = source();
+        if (source.startsWith("generated")) {
+            return source + " (made up; the real one: conversation_trace.jsonl of kvcache-ai/Mooncake into "
+                    + "shared/traces)";
+        }
+        return List.of(PUBLISHED, "synthetic").contains(source) ? source + ", Mooncake FAST'25" : source;
+    }
+
+    private static long hostBytes() {
+        return ManagementFactory.getPlatformMXBean(OperatingSystemMXBean.class).getTotalMemorySize();
+    }
+}

@@ -1,0 +1,99 @@
+package io.kvcache.bench.demo;
+
+import io.kvcache.bench.replay.BeladyReplay;
+import io.kvcache.bench.replay.HitTotals;
+import io.kvcache.bench.replay.PolicyReplay;
+import io.kvcache.bench.replay.ReplayRule;
+import io.kvcache.bench.replay.TraceForest;
+import io.kvcache.bench.store.MemoryCopy;
+import io.kvcache.bench.store.StoreReplay;
+import io.kvcache.bench.store.StoreReplayResult;
+import io.kvcache.bench.trace.Trace;
+import io.kvcache.core.policy.PolicyKind;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Comparator;
+import java.util.List;
+import java.util.function.Consumer;
+
+/// Replays one trace at several capacities by metadata, and at one of them through the real store with real bytes.
+public final class Demo {
+
+    private final Trace trace;
+    private final Settings settings;
+    private final Consumer<String> progress;
+    private final TraceForest forest;
+
+    /// What to run.
+    ///
+    /// @param capacities rows of the table, in blocks
+    /// @param realBlocks capacity of the run with real bytes
+    /// @param blockBytes real bytes of a block
+    public record Settings(String traceTitle, List<Integer> capacities, int realBlocks, int blockBytes) {}
+
+    /// @param progress is told what is going on
+    public Demo(Trace trace, Settings settings, Consumer<String> progress) {
+        this.trace = trace;
+        this.settings = settings;
+        this.progress = progress;
+        forest = new TraceForest(trace, ReplayRule.REFERENCE);
+    }
+
+    /// Runs everything; takes some tens of seconds.
+    public DemoResult run() {
+        StoreReplayResult real = realBytes();
+        double copy = MemoryCopy.gigabytesPerSecond(settings.blockBytes());
+        List<Candidate> candidates =
+                Arrays.stream(PolicyKind.values()).map(this::atAllCapacities).toList();
+        Candidate lru = candidates.getFirst();
+        Candidate best = candidates.stream()
+                .filter(each -> each.kind != PolicyKind.LRU)
+                .max(Comparator.comparingLong(Candidate::hits))
+                .orElse(lru);
+        List<DemoResult.Row> rows = new ArrayList<>();
+        for (int i = 0; i < settings.capacities().size(); i++) {
+            int blocks = settings.capacities().get(i);
+            progress.accept("Belady's bound at " + blocks + " blocks");
+            HitTotals belady = new BeladyReplay(true).run(forest, blocks, 0);
+            rows.add(new DemoResult.Row(blocks, lru.totals.get(i), best.totals.get(i), belady));
+        }
+        return new DemoResult(
+                settings.traceTitle(),
+                trace.totals(),
+                settings.blockBytes(),
+                best.kind.commandName(),
+                rows,
+                lru(forest.nodes()),
+                settings.realBlocks(),
+                real,
+                lru(2 * settings.realBlocks()),
+                copy);
+    }
+
+    private StoreReplayResult realBytes() {
+        StoreReplay.Settings store =
+                new StoreReplay.Settings(PolicyKind.LRU, settings.realBlocks(), settings.blockBytes(), 0);
+        return new StoreReplay(forest, store)
+                .run(request -> progress.accept("real bytes: request " + request + " of " + forest.requests()));
+    }
+
+    private Candidate atAllCapacities(PolicyKind kind) {
+        List<HitTotals> totals = new ArrayList<>();
+        for (int blocks : settings.capacities()) {
+            progress.accept(kind.title() + " at " + blocks + " blocks");
+            totals.add(new PolicyReplay(kind).run(forest, blocks, 0));
+        }
+        return new Candidate(kind, totals);
+    }
+
+    private HitTotals lru(int blocks) {
+        return new PolicyReplay(PolicyKind.LRU).run(forest, Math.max(1, blocks), 0);
+    }
+
+    /// One policy at all capacities; LRU is the first kind there is.
+    private record Candidate(PolicyKind kind, List<HitTotals> totals) {
+        long hits() {
+            return totals.stream().mapToLong(HitTotals::blockHits).sum();
+        }
+    }
+}

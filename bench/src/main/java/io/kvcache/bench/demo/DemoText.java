@@ -1,0 +1,124 @@
+package io.kvcache.bench.demo;
+
+import io.kvcache.bench.replay.HitTotals;
+import io.kvcache.bench.store.StoreReplayResult;
+import io.kvcache.bench.trace.Trace;
+import io.kvcache.core.identity.ModelPreset;
+import java.io.PrintWriter;
+import java.util.Locale;
+
+/// The demo's result on one screen.
+@SuppressWarnings("AnnotateFormatMethod") // the annotation lives in a library that nothing else here needs
+public final class DemoText {
+
+    private static final ModelPreset MODEL = ModelPreset.LLAMA_3_8B;
+
+    /// Dense BF16 of an H100, and half of it used: what papers-grade prefill reaches.
+    private static final double GPU_FLOPS = 989e12 * 0.5;
+
+    private final PrintWriter out;
+    private final DemoResult result;
+
+    public DemoText(PrintWriter out, DemoResult result) {
+        this.out = out;
+        this.result = result;
+    }
+
+    /// The machine and the version, before anything has run.
+    public static String heading(String version, long hostBytes) {
+        return format(
+                "KVCache %s  JDK %d  %d cores  host %.1f GiB",
+                version,
+                Runtime.version().feature(),
+                Runtime.getRuntime().availableProcessors(),
+                (double) hostBytes / (1 << 30));
+    }
+
+    /// Prints the result.
+    public void print() {
+        scale();
+        table();
+        findings();
+        out.flush();
+    }
+
+    /// GPU seconds that a prefill of these hits would have taken.
+    static double gpuSeconds(HitTotals hits) {
+        return MODEL.prefillFlopsOfPrefixes((double) hits.tokenHits(), hits.squaredTokenHits()) / GPU_FLOPS;
+    }
+
+    private void scale() {
+        Trace.Totals totals = result.totals();
+        line(
+                "Trace   %s: %,d requests, %,d accesses of %d-token blocks",
+                result.traceTitle(), totals.requests(), totals.blockAccesses(), Trace.BLOCK_TOKENS);
+        long modelBlock = MODEL.kvBytesPerToken() * Trace.BLOCK_TOKENS;
+        line(
+                "Scale   blocks carry %s of real bytes; Llama-3-8B would need %s (1:%,d)",
+                size(result.blockBytes()), size(modelBlock), modelBlock / result.blockBytes());
+    }
+
+    private void table() {
+        line("            Llama-3-8B     block hit ratio        tokens    GPU-s");
+        line("    blocks  would need     LRU %7s  Belady     reused   saved*", result.bestPolicy());
+        for (DemoResult.Row row : result.rows()) {
+            long bytes = row.blocks() * MODEL.kvBytesPerToken() * Trace.BLOCK_TOKENS;
+            line(
+                    "%,10d  %10s   %s   %s   %s    %5.1f %%  %,7.0f",
+                    row.blocks(),
+                    size(bytes),
+                    ratio(row.lru()),
+                    ratio(row.best()),
+                    ratio(row.belady()),
+                    100 * row.lru().tokenHitRatio(),
+                    gpuSeconds(row.lru()));
+        }
+        HitTotals ceiling = result.ceiling();
+        line(
+                "   ceiling           -   %s   %s   %s    %5.1f %%  %,7.0f",
+                ratio(ceiling), ratio(ceiling), ratio(ceiling), 100 * ceiling.tokenHitRatio(), gpuSeconds(ceiling));
+    }
+
+    private void findings() {
+        StoreReplayResult real = result.real();
+        StoreReplayResult.Check check = real.check();
+        double speed = real.bytes().gigabytesPerSecond();
+        line(
+                "Bytes    %.1f GiB served at %.1f GB/s = %.0f %% of memory copy in this run; %.1f GiB stored (%,d blocks)",
+                real.bytes().served() / (double) (1 << 30),
+                speed,
+                100 * speed / result.copyGigabytesPerSecond(),
+                real.bytes().stored() / (double) (1 << 30),
+                result.realBlocks());
+        line(
+                "Lookup   %,d ns per block (p50), %,d ns (p99)",
+                real.lookupNanos().getValueAtPercentile(50), real.lookupNanos().getValueAtPercentile(99));
+        line(
+                "Correct  %,d of %,d returned blocks byte-equal, %,d wrong, %,d leaked",
+                check.blocksServed() - check.wrongBlocks(), check.blocksServed(), check.wrongBlocks(), check.leaked());
+        line(
+                "Meaning  at %,d blocks, %.1f %% of prompt tokens need no prefill; doubling memory would add %.1f points",
+                result.realBlocks(), 100 * real.totals().tokenHitRatio(), result.doublingAddsPoints());
+        line("* LRU; estimate: H100 at 50 % MFU, not measured here.      Next: ./kvcache help".replace("%", "%%"));
+    }
+
+    private void line(String format, Object... values) {
+        out.println(format(format, values));
+    }
+
+    private static String format(String format, Object... values) {
+        return String.format(Locale.ROOT, format, values);
+    }
+
+    /// `.1118`: four digits, as papers print them.
+    private static String ratio(HitTotals totals) {
+        return format("%.4f", totals.blockHitRatio()).substring(1);
+    }
+
+    private static String size(long bytes) {
+        if (bytes >= 1L << 30) {
+            return format("%,.0f GiB", bytes / (double) (1L << 30));
+        }
+        return bytes >= 1 << 20 ? bytes / (1 << 20) + " MiB" : bytes / (1 << 10) + " KiB";
+    }
+}
