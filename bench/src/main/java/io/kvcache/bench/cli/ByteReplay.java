@@ -51,6 +51,7 @@ final class ByteReplay {
             throw new IllegalArgumentException(
                     "--bytes is '" + size + "', must be: up to " + new ByteSize(BlockShape.MAX_BYTES));
         }
+        StoreReplay.shapeOf((int) size.bytes());
         for (String policy : policies) {
             if (PolicyKind.named(policy).isEmpty()) {
                 throw new IllegalArgumentException("--policy is '" + policy

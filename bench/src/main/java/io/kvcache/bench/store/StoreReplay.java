@@ -31,6 +31,9 @@ import org.HdrHistogram.Histogram;
 /// **Ownership.** Opens its own store and closes it strictly: a table left open is an error.
 public final class StoreReplay {
 
+    /// Largest head dimension and largest block, in tokens.
+    private static final int MOST_PER_AXIS = 65_536;
+
     private final TraceForest forest;
     private final Settings settings;
     private final HitCounter counter;
@@ -68,7 +71,7 @@ public final class StoreReplay {
     ///
     /// @param progress is told the number of requests served, now and then
     public StoreReplayResult run(IntConsumer progress) {
-        Namespace namespace = Namespace.of("replay", BlockShape.mla(1, settings.blockBytes(), 1, Dtype.INT8));
+        Namespace namespace = Namespace.of("replay", shapeOf(settings.blockBytes()));
         long start = System.nanoTime();
         CacheStats stats;
         try (TieredKvCache cache = open();
@@ -90,6 +93,19 @@ public final class StoreReplay {
                 new StoreReplayResult.Check(blocksServed, wrongBlocks, stats.openTables()),
                 lookupNanos,
                 (System.nanoTime() - start) / 1e9);
+    }
+
+    /// Some shape of exactly this size; the store does not care which.
+    ///
+    /// @throws IllegalArgumentException when there is none, as for a large prime
+    public static BlockShape shapeOf(int bytes) {
+        for (int dim = Math.min(MOST_PER_AXIS, bytes); dim > 0; dim--) {
+            if (bytes % dim == 0 && bytes / dim <= MOST_PER_AXIS) {
+                return BlockShape.mla(1, dim, bytes / dim, Dtype.INT8);
+            }
+        }
+        throw new IllegalArgumentException(
+                "no block shape has exactly " + bytes + " bytes; a multiple of 4,096 always works");
     }
 
     private TieredKvCache open() {

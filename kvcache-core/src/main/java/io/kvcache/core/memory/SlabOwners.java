@@ -19,6 +19,11 @@ public final class SlabOwners {
         return slab == null ? 0 : slab.live();
     }
 
+    /// Bytes in held slots.
+    public long heldBytes() {
+        return slab == null ? 0 : slab.live() * slab.slotClass.slotBytes();
+    }
+
     /// The class whose slots these are, or -1 when the slab is nobody's.
     public int classId() {
         return slab == null ? -1 : slab.slotClass.id();

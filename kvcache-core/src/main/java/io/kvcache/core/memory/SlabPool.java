@@ -90,6 +90,11 @@ public final class SlabPool {
         return slab.page(slot);
     }
 
+    /// Gives the class a slab, or the run of slabs of one slot, that is free or empty; does nothing when none is.
+    public void grow(SlotClass slotClass) {
+        assign(slotClass);
+    }
+
     /// Gives a slot back.
     ///
     /// @throws IllegalStateException when the slot is free already

@@ -13,14 +13,14 @@ import io.kvcache.core.tree.RecordPool;
 /// In this order: a free slot; a free or empty slab; a victim of the same class; a slab of another class, emptied.
 /// So a class that has nothing gets a slab at once, however full the store is, unless everything is pinned.
 ///
-/// A class that evicts much younger blocks than others hold gets a slab from the one with the oldest: that is
-/// looked at once in [#BALANCE_EVERY] evictions.
+/// A class that evicts much younger blocks than others hold gets a slab (or the run of slabs that its slot takes)
+/// from the others: that is looked at once in [#BALANCE_BYTES] evicted.
 ///
 /// **Threads.** Owned by the store's lock.
 final class Room {
 
-    /// A slab's worth of 64 KiB blocks: often enough to follow a change of load, seldom enough to cost nothing.
-    private static final int BALANCE_EVERY = 512;
+    /// Four slabs' worth: often enough to follow a change of load, seldom enough to cost nothing.
+    private static final long BALANCE_BYTES = 4 * SlabPool.SLAB_BYTES;
 
     /// Slabs of a class that are tried before giving up on it; they are taken in turn.
     private static final int TRIES = 32;
@@ -34,7 +34,7 @@ final class Room {
     private final ClassPolicies policies;
     private final Lifecycle lifecycle;
     private int cursor;
-    private int evictionsUntilBalance = BALANCE_EVERY;
+    private long bytesUntilBalance = BALANCE_BYTES;
     private long slabMoves;
 
     Room(StoreParts parts, Lifecycle lifecycle) {
@@ -73,8 +73,9 @@ final class Room {
     }
 
     private boolean evictFrom(int classId) {
-        if (--evictionsUntilBalance <= 0) {
-            evictionsUntilBalance = BALANCE_EVERY;
+        bytesUntilBalance -= slabs.slotClass(classId).slotBytes();
+        if (bytesUntilBalance <= 0) {
+            bytesUntilBalance = BALANCE_BYTES;
             balance(slabs.slotClass(classId));
         }
         return evictFrom(classId, EvictionPolicy.NONE);
@@ -99,20 +100,25 @@ final class Room {
     private void balance(SlotClass pressed) {
         EvictionPolicy mine = policies.of(pressed.id());
         int coldest = policies.coldest();
-        if (coldest < 0 || coldest == pressed.id() || pressed.spansSlabs()) {
+        if (coldest < 0 || coldest == pressed.id()) {
             return;
         }
         EvictionPolicy theirs = policies.of(coldest);
         long now = policies.now();
-        if (now - theirs.coldestUse() > 2 * (now - mine.coldestUse())
-                && slabs.slabCount(slabs.slotClass(coldest)) > 1) {
-            stealFrom(slabs.slotClass(coldest));
+        if (now - theirs.coldestUse() <= 2 * (now - mine.coldestUse())) {
+            return;
+        }
+        SlotClass donor = slabs.slotClass(coldest);
+        boolean emptied =
+                pressed.slabsPerSlot() > 1 ? stealRun(pressed) : slabs.slabCount(donor) > 1 && stealFrom(donor);
+        if (emptied) {
+            slabs.grow(pressed);
         }
     }
 
     private boolean steal(SlotClass needy) {
         if (needy.slabsPerSlot() > 1) {
-            return stealRun(needy.slabsPerSlot());
+            return stealRun(needy);
         }
         int coldest = policies.coldest();
         if (coldest >= 0 && coldest != needy.id() && stealFrom(slabs.slotClass(coldest))) {
@@ -138,8 +144,10 @@ final class Room {
         return false;
     }
 
-    private boolean stealRun(int length) {
-        int start = slabs.cheapestRun(length, owners -> evictable(owners) ? owners.live() : -1);
+    private boolean stealRun(SlotClass needy) {
+        int length = needy.slabsPerSlot();
+        int start = slabs.cheapestRun(
+                length, owners -> owners.classId() != needy.id() && evictable(owners) ? owners.heldBytes() : -1);
         if (start < 0) {
             return false;
         }
@@ -147,7 +155,7 @@ final class Room {
         for (int index = start; index < start + length; index++) {
             emptied &= empty(slabs.ownersAt(index));
         }
-        slabMoves += length;
+        slabMoves += emptied ? length : 0;
         return emptied;
     }
 
