@@ -22,7 +22,11 @@ final class GroupedHelp implements CommandLine.IHelpSectionRenderer {
         for (CommandGroup group : CommandGroup.values()) {
             String lines = help.subcommands().entrySet().stream()
                     .filter(command -> groups.get(command.getKey()) == group)
-                    .map(command -> line(command.getKey(), command.getValue()))
+                    .map(command -> line(command.getKey(), description(command.getValue())))
+                    .collect(Collectors.joining());
+            lines += LauncherCommand.ALL.stream()
+                    .filter(command -> command.group() == group)
+                    .map(command -> line(command.name(), command.description()))
                     .collect(Collectors.joining());
             if (!lines.isEmpty()) {
                 text.append(String.format(Locale.ROOT, "%n%s:%n%s", group.heading(), lines));
@@ -31,9 +35,13 @@ final class GroupedHelp implements CommandLine.IHelpSectionRenderer {
         return text.toString();
     }
 
-    private static String line(String name, CommandLine.Help command) {
+    private static String description(CommandLine.Help command) {
         UsageMessageSpec usage = command.commandSpec().usageMessage();
         String[] text = usage.header().length > 0 ? usage.header() : usage.description();
-        return String.format(Locale.ROOT, "  %-12s %s%n", name, text.length == 0 ? "" : text[0]);
+        return text.length == 0 ? "" : text[0];
+    }
+
+    private static String line(String name, String description) {
+        return String.format(Locale.ROOT, "  %-12s %s%n", name, description);
     }
 }
