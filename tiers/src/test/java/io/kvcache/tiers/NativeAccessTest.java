@@ -1,9 +1,11 @@
-package io.kvcache.tiers.memory;
+package io.kvcache.tiers;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.kvcache.core.memory.HostMemory;
+import io.kvcache.core.KvCache;
+import io.kvcache.core.identity.Namespace;
+import java.lang.foreign.MemorySegment;
 import java.net.URISyntaxException;
 import java.nio.file.Path;
 import java.util.List;
@@ -18,28 +20,28 @@ import org.junit.jupiter.api.condition.OS;
 class NativeAccessTest {
 
     @Test
-    void givenNoFlag_whenReserved_thenWorks() throws Exception {
-        assertThat(child(List.of())).contains("reserved: anonymous");
+    void givenNoFlag_whenAStoreIsOpened_thenWorks() throws Exception {
+        assertThat(child(List.of())).contains("stored 3 bytes");
     }
 
     @Test
-    void givenNativeAccessDenied_whenReserved_thenTheErrorNamesTheFlag() throws Exception {
+    void givenNativeAccessDenied_whenAStoreIsOpened_thenTheErrorNamesTheFlag() throws Exception {
         assertThat(child(List.of("--illegal-native-access=deny")))
                 .contains("refused: ")
                 .contains("--enable-native-access=ALL-UNNAMED")
-                .doesNotContain("reserved");
+                .doesNotContain("stored");
     }
 
     @Test
     void givenNativeAccessDeniedToOthers_whenOurFlagIsThere_thenWorks() throws Exception {
         assertThat(child(List.of("--illegal-native-access=deny", "--enable-native-access=ALL-UNNAMED")))
-                .contains("reserved: anonymous")
+                .contains("stored 3 bytes")
                 .doesNotContain("WARNING");
     }
 
     private static String child(List<String> flags) throws Exception {
         Path java = Path.of(System.getProperty("java.home"), "bin", "java");
-        String classes = Stream.of(HostMemory.class, MappedMemorySource.class, Embedder.class)
+        String classes = Stream.of(KvCache.class, TieredKvCache.class, Embedder.class)
                 .map(NativeAccessTest::home)
                 .collect(Collectors.joining(":"));
         List<String> command = Stream.of(
@@ -64,15 +66,23 @@ class NativeAccessTest {
         }
     }
 
-    /// The program of the child: reserves once and says how it went.
+    /// The program of the child: stores one object, checked segments included, and says how it went.
     static final class Embedder {
 
         private Embedder() {}
 
         public static void main(String[] arguments) {
-            try (HostMemory memory = new MappedMemorySource(MemoryOptions.defaults()).reserve("slots", 1 << 20)) {
-                memory.segment().fill((byte) 1);
-                System.out.println("reserved: " + memory.describe());
+            Namespace space = Namespace.objects("objects", "");
+            try (TieredKvCache cache =
+                    TieredKvCache.builder().hostBytes(32 << 20).checked(true).build()) {
+                cache.register(space);
+                try (var writer = cache.putObject(space, new byte[] {1}, 3, 0)) {
+                    writer.copyFrom(MemorySegment.ofArray(new byte[] {1, 2, 3}));
+                    writer.seal();
+                }
+                try (var view = cache.getObject(space, new byte[] {1})) {
+                    System.out.println("stored " + (view == null ? 0 : view.bytes()) + " bytes");
+                }
             } catch (IllegalStateException refused) {
                 System.out.println("refused: " + refused.getMessage());
             }
