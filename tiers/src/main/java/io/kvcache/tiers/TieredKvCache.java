@@ -109,7 +109,7 @@ public final class TieredKvCache implements KvCache {
         }
         requireNotNegative(timeoutNanos);
         NamespaceEntry entry = store.require(chain.namespace());
-        int parts = entry.namespace().parts().size();
+        int parts = entry.requireParts();
         if (part < 0 || part >= parts) {
             throw new IllegalArgumentException(
                     "part is " + part + "; " + entry.namespace() + " takes 0 to " + (parts - 1));

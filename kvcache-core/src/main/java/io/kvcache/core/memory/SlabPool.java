@@ -44,15 +44,19 @@ public final class SlabPool {
         free = new FreeSlabs(count);
     }
 
+    /// Whether there is a class of this slot size already.
+    public boolean hasClass(long slotBytes) {
+        return known(Pages.roundUp(slotBytes)) != null;
+    }
+
     /// The class of exactly this slot size, added when it is new.
     ///
     /// @param slotBytes rounded up to whole pages; at most the whole pool
     public SlotClass classOf(long slotBytes) {
         long rounded = Pages.roundUp(slotBytes);
-        for (SlotClass known : classes) {
-            if (known.slotBytes() == rounded) {
-                return known;
-            }
+        SlotClass known = known(rounded);
+        if (known != null) {
+            return known;
         }
         if (rounded < 1 || rounded > slabs.length * SLAB_BYTES) {
             throw new IllegalArgumentException("a slot of " + slotBytes + " bytes does not fit; this store takes 1 to "
@@ -62,6 +66,15 @@ public final class SlabPool {
         classes.add(added);
         classSlabs.add(new ClassSlabs());
         return added;
+    }
+
+    private @Nullable SlotClass known(long slotBytes) {
+        for (SlotClass each : classes) {
+            if (each.slotBytes() == slotBytes) {
+                return each;
+            }
+        }
+        return null;
     }
 
     public int classCount() {

@@ -41,13 +41,17 @@ final class Lifecycle {
     }
 
     /// Pins a sealed record of this generation; by anyone.
+    ///
+    /// @throws IllegalStateException when the record has as many pins as fit its control word: tables leak
     boolean pin(int record, int generation) {
         while (true) {
             long control = pool.control(record);
-            if (Control.generation(control) != generation
-                    || Control.state(control) != Control.SEALED
-                    || Control.pins(control) == Control.MAX_PINS) {
+            if (Control.generation(control) != generation || Control.state(control) != Control.SEALED) {
                 return false;
+            }
+            if (Control.pins(control) == Control.MAX_PINS) {
+                throw new IllegalStateException("record " + record + " has " + Control.MAX_PINS
+                        + " pins and takes no more: tables are leaking");
             }
             if (pool.casControl(record, control, control + 1)) {
                 return true;

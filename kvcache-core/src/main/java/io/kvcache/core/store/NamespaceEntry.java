@@ -40,13 +40,20 @@ public final class NamespaceEntry {
         return namespace;
     }
 
+    /// How many parts the namespace has.
+    ///
+    /// @throws IllegalArgumentException when it has none, and so no blocks
+    public int requireParts() {
+        slotClass();
+        return namespace.parts().size();
+    }
+
     /// The class of the namespace's blocks.
     ///
     /// @throws IllegalArgumentException when the namespace has no parts, and so no blocks
     SlotClass slotClass() {
         if (slotClass == null) {
-            throw new IllegalArgumentException(
-                    "namespace '" + namespace.model() + "' has no parts: it takes objects, not blocks");
+            throw new IllegalArgumentException(namespace + " has no parts: it takes objects, not blocks");
         }
         return slotClass;
     }

@@ -10,6 +10,9 @@ import java.util.List;
 /// Checks a new namespace against the store and gives it a number and a slot class.
 final class Registration {
 
+    /// Slot classes of a store: each needs a policy of its own, and policies number their queues with eight bits.
+    private static final int MOST_CLASSES = 100;
+
     private Registration() {}
 
     static NamespaceEntry add(Namespaces namespaces, SlabPool slabs, Namespace namespace) {
@@ -39,6 +42,10 @@ final class Registration {
                     namespace + " has parts " + describe(parts) + "; this version takes a single part of kind FULL");
         }
         long bytes = parts.getFirst().bytes();
+        if (slabs.classCount() >= MOST_CLASSES && !slabs.hasClass(bytes)) {
+            throw new IllegalArgumentException(namespace + " has blocks of " + bytes + " bytes, the "
+                    + (MOST_CLASSES + 1) + "th size; a store takes blocks of up to " + MOST_CLASSES + " sizes");
+        }
         SlotClass slotClass = slabs.classOf(bytes);
         return new NamespaceEntry(id, namespace, slotClass, Math.toIntExact(bytes));
     }
