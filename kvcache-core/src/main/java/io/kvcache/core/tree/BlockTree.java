@@ -8,19 +8,21 @@ import java.util.function.IntConsumer;
 /// The index from keys to records, and the family links between records.
 ///
 /// **Look-up without a lock.** Records of a bucket form a chain; a new one enters at the front. A reader walks it
-/// and for each record reads the control word, then key and link, then the control word again. Three things can go
-/// wrong, and each is noticed: the record is freed and taken again while it is read (the generation differs: start
-/// over); the reader stands on a record that has since entered another bucket (its key belongs elsewhere: start
-/// over); the chain is longer than any honest one (start over). A record that was freed and came back to the same
-/// bucket stands at the front now, and everything older is still behind it, so nothing is skipped. After
-/// [#RESTARTS] attempts the reader answers [Handle#UNSURE] and asks under the lock.
+/// and for each record reads the control word, then key and link, then the control word again. Four things can go
+/// wrong, and each is noticed: the record is freed while it is read (the generation differs: start over); the reader
+/// stands on a record that was freed before, whose fields may be rewritten at any moment without a change of
+/// generation (the first control word says FREE: start over); the record has since entered another bucket (its key
+/// belongs elsewhere: start over); the chain is longer than any honest one (start over). A record that was freed and
+/// came back to the same bucket stands at the front now, and everything older is still behind it, so nothing is
+/// skipped. After [#RESTARTS] attempts the reader answers [Handle#UNSURE] and asks under the lock.
 ///
-/// **Why this holds on ARM as on x86.** A writer fills a record while it is FREE, publishes it by a release
-/// store of the
-/// control word and then of the bucket's head; a reader's acquire loads of both see all that was written before.
-/// When a record is freed, the new generation is stored before any field is overwritten (a store-store fence in
-/// [RecordPool#take()] and [RecordPool#give]); the reader loads the fields before it loads the generation again (a
-/// load-load fence here). So a reader that sees any new field also sees the new generation.
+/// **Why this holds on ARM as on x86.** A writer fills a record, its link included, while it is FREE, and publishes
+/// it by a release store of the control word and then of the bucket's head; a reader's acquire loads of both see all
+/// that was written before, so whoever reads a control word that is not FREE reads the fields of that generation or
+/// of a later one. When a record is freed, the new generation is stored before any field is overwritten (a
+/// store-store fence in [RecordPool#take()] and [RecordPool#give]); the reader loads the fields before it loads the
+/// generation again (a load-load fence here). So a reader that sees any field of a later generation also sees that
+/// generation.
 ///
 /// **Threads.** [#find] by anyone; all else under the store's lock.
 public final class BlockTree {
@@ -60,7 +62,9 @@ public final class BlockTree {
             int next = pool.next(record);
             VarHandle.loadLoadFence();
             long after = pool.control(record);
-            if (Control.generation(before) != Control.generation(after) || steps > CHAIN_BOUND) {
+            boolean torn =
+                    Control.state(before) == Control.FREE || Control.generation(before) != Control.generation(after);
+            if (torn || steps > CHAIN_BOUND) {
                 return Handle.UNSURE;
             }
             if (recordLo == lo && recordHi == hi && Control.state(after) == Control.SEALED) {
@@ -102,10 +106,10 @@ public final class BlockTree {
         pool.checksum(record, 0);
         pool.firstChild(record, NONE);
         pool.residentChildren(record, 0);
-        pool.control(record, Control.word(Control.generation(pool.control(record)), Control.RESERVED, 1));
-        adopt(what.parent(), record);
         int bucket = pool.bucketOf(what.keyLo());
         pool.next(record, pool.head(bucket));
+        pool.control(record, Control.word(Control.generation(pool.control(record)), Control.RESERVED, 1));
+        adopt(what.parent(), record);
         pool.head(bucket, record);
         return record;
     }

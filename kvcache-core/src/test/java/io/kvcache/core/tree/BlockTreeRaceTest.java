@@ -1,0 +1,118 @@
+package io.kvcache.core.tree;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.lang.foreign.Arena;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.SplittableRandom;
+import java.util.concurrent.Callable;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import org.junit.jupiter.api.Test;
+
+/// Readers without a lock beside a writer that hammers the same few buckets with the same few records.
+///
+/// Some keys stay throughout: missing one is a lie. The others come and go: finding one must answer a record that
+/// held that very key while the handle's generation was its own.
+final class BlockTreeRaceTest {
+
+    private static final int RECORDS = 12;
+    private static final int STAYING = 4;
+    private static final int COMING = 24;
+    private static final int READERS = 2;
+    private static final int REMEMBERED = 1 << 16;
+    private static final int WRITES = Integer.getInteger("kvcache.race.writes", 10_000_000);
+
+    private final RecordPool pool =
+            new RecordPool(Arena.ofShared().allocate(RecordLayout.spanBytes(RECORDS), 64), RECORDS);
+    private final BlockTree tree = new BlockTree(pool);
+    private volatile boolean done;
+
+    /// Which key each of a record's last [#REMEMBERED] generations had.
+    private final long[][] keyOfGeneration = new long[RECORDS][REMEMBERED];
+
+    /// Keys that fall into two buckets only.
+    private static long key(int number) {
+        return (long) (number & 1) << 63 | number;
+    }
+
+    private int insert(long key) {
+        int record = tree.insert(new NewRecord(~key, key, -1, 0, 0, 4096, 0, 0));
+        if (record >= 0) {
+            int generation = Control.generation(pool.control(record));
+            keyOfGeneration[record][generation & (REMEMBERED - 1)] = key;
+            pool.state(record, Control.SEALED, 0);
+        }
+        return record;
+    }
+
+    @Test
+    void givenAWriterInTheSameBuckets_whenReadersLookUp_thenNoFalseHitAndNoFalseMiss() throws Exception {
+        for (int number = 0; number < STAYING; number++) {
+            insert(key(number));
+        }
+        try (ExecutorService threads = Executors.newFixedThreadPool(READERS)) {
+            List<Future<Long>> readers = new ArrayList<>();
+            for (int reader = 0; reader < READERS; reader++) {
+                readers.add(threads.submit(reader(100 + reader)));
+            }
+            try {
+                write(new SplittableRandom(1));
+            } finally {
+                done = true;
+            }
+            for (Future<Long> reader : readers) {
+                assertThat(reader.get()).as("look-ups that answered").isPositive();
+            }
+        }
+    }
+
+    private void write(SplittableRandom random) {
+        int[] coming = new int[RECORDS];
+        int count = 0;
+        for (int i = 0; i < WRITES; i++) {
+            if (count > 0 && (count == RECORDS - STAYING || random.nextInt(3) == 0)) {
+                int at = random.nextInt(count);
+                tree.unindex(coming[at]);
+                tree.remove(coming[at]);
+                coming[at] = coming[--count];
+            } else {
+                long key = key(STAYING + random.nextInt(COMING));
+                if (tree.findAny(~key, key) < 0) {
+                    coming[count++] = insert(key);
+                }
+            }
+        }
+    }
+
+    private Callable<Long> reader(long seed) {
+        return () -> {
+            SplittableRandom random = new SplittableRandom(seed);
+            long answered = 0;
+            while (!done) {
+                int number = random.nextInt(STAYING + COMING);
+                long key = key(number);
+                long handle = tree.find(~key, key);
+                if (number < STAYING && handle == Handle.MISS) {
+                    throw new AssertionError("false miss of key " + number + ", reader seed " + seed);
+                }
+                if (Handle.found(handle)) {
+                    checkHit(key, Handle.record(handle), Handle.generation(handle));
+                }
+                answered += handle == Handle.UNSURE ? 0 : 1;
+            }
+            return answered;
+        };
+    }
+
+    private void checkHit(long key, int record, int generation) {
+        long held = keyOfGeneration[record][generation & (REMEMBERED - 1)];
+        // A reader that slept for that many generations looks at what a later one had.
+        boolean remembered = Control.generation(pool.control(record)) - generation < REMEMBERED;
+        if (held != key && remembered) {
+            throw new AssertionError("false hit: key " + key + " gave the record of " + held);
+        }
+    }
+}
