@@ -196,10 +196,7 @@ public final class HostStore implements AutoCloseable {
             }
             pool.checksum(record, checksum);
             long older = tree.find(pool.keyHi(record), pool.keyLo(record));
-            boolean sealed = lifecycle.seal(record);
-            if (Handle.found(older)) {
-                lifecycle.doom(Handle.record(older), EventKind.REPLACED);
-            }
+            boolean sealed = lifecycle.seal(record, Handle.found(older) ? Handle.record(older) : NONE);
             return sealed ? SealOutcome.SEALED : SealOutcome.PENDING;
         } finally {
             lock.unlock();

@@ -84,14 +84,17 @@ final class Lifecycle {
     }
 
     /// A writer has finished: makes the record findable, or leaves that to its parent's writer.
-    boolean seal(int record) {
+    ///
+    /// @param older the sealed record of the same key that this one replaces, or [#NONE]; readers find one of the
+    ///     two at any moment
+    boolean seal(int record, int older) {
         int parent = pool.parent(record);
         if (parent != NONE && state(parent) != Control.SEALED) {
             state(record, Control.FILLED, 0);
             return false;
         }
         ArrayDeque<Integer> ready = null;
-        publish(record);
+        publish(record, older);
         for (int at = record; at != NONE; ) {
             if (pool.residentChildren(at) > 0) {
                 ready = ready == null ? new ArrayDeque<>() : ready;
@@ -105,14 +108,18 @@ final class Lifecycle {
     private void publishFilledChildren(int record, ArrayDeque<Integer> ready) {
         tree.eachChild(record, child -> {
             if (state(child) == Control.FILLED) {
-                publish(child);
+                publish(child, NONE);
                 ready.add(child);
             }
         });
     }
 
-    private void publish(int record) {
+    /// Events say first that the older one has gone: they speak of keys, and of this one the last word is STORED.
+    private void publish(int record, int older) {
         state(record, Control.SEALED, 0);
+        if (older != NONE) {
+            doom(older, EventKind.REPLACED);
+        }
         NamespaceEntry entry = entryOf(record);
         entry.live++;
         entry.liveBytes += pool.bytes(record);

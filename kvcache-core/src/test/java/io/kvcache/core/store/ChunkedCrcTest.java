@@ -40,11 +40,12 @@ final class ChunkedCrcTest {
         MemorySegment segment = content(bytes);
         int expected = naive(segment.toArray(ValueLayout.JAVA_BYTE));
         assertThat(ChunkedCrc.of(segment)).isEqualTo(expected);
-        ChunkedCrc pieces = new ChunkedCrc();
-        int whole = bytes / 65_536 * 65_536;
-        pieces.update(segment.asSlice(0, whole));
-        pieces.update(segment.asSlice(whole));
-        assertThat(pieces.value()).isEqualTo(expected);
+        for (int split : new int[] {0, 1, 4096, 65_536, 100_000}) {
+            ChunkedCrc pieces = new ChunkedCrc();
+            pieces.update(segment.asSlice(0, Math.min(split, bytes)));
+            pieces.update(segment.asSlice(Math.min(split, bytes)));
+            assertThat(pieces.value()).as("split at %d", split).isEqualTo(expected);
+        }
     }
 
     @ParameterizedTest
@@ -52,7 +53,9 @@ final class ChunkedCrcTest {
     void givenASource_whenCopied_thenTheBytesArriveAndTheSumIsThatOfThem(int bytes) {
         MemorySegment target = Arena.ofAuto().allocate(bytes);
         ChunkedCrc crc = new ChunkedCrc();
-        crc.copy(CONTENT.heap(bytes), target);
+        int half = bytes / 2;
+        crc.copy(CONTENT.heap(bytes), 0, target.asSlice(0, half));
+        crc.copy(CONTENT.heap(bytes), half, target.asSlice(half));
         CONTENT.require(target);
         assertThat(crc.value()).isEqualTo(ChunkedCrc.of(target));
     }

@@ -6,6 +6,8 @@ import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.SealOutcome;
+import io.kvcache.core.event.CacheEvent;
+import io.kvcache.core.event.EventKind;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.BlockShape;
@@ -145,5 +147,16 @@ final class HostStoreTest {
                 .isThrownBy(() -> store.register(other))
                 .withMessageContaining("Registered: FULL")
                 .withMessageContaining("Asked for: FULL");
+    }
+
+    @Test
+    void givenAnObject_whenReplaced_thenEventsSayGoneBeforeStored() {
+        NamespaceEntry objects = store.register(Namespace.objects("objects", "t"));
+        BlockKey key = BlockKey.ofObject(objects.namespace(), new byte[] {1});
+        store.seal(store.reserveObject(objects, key, 10).record(), 0);
+        store.seal(store.reserveObject(objects, key, 20).record(), 0);
+        assertThat(store.inspection().since(0, 10).events())
+                .extracting(CacheEvent::kind)
+                .containsExactly(EventKind.STORED, EventKind.REPLACED, EventKind.STORED);
     }
 }

@@ -1,0 +1,171 @@
+package io.kvcache.core.store;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.kvcache.core.PutOutcome;
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.BlockKey;
+import io.kvcache.core.tree.Handle;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.List;
+import java.util.Objects;
+import java.util.function.Predicate;
+import org.jspecify.annotations.Nullable;
+
+/// The operations on blocks of a [RandomStoreRun].
+final class RandomBlocks {
+
+    private static final int FAMILIES = 4;
+
+    private final RandomStoreRun run;
+    private final HostStore store;
+    private final List<Space> spaces;
+
+    RandomBlocks(RandomStoreRun run) {
+        this.run = run;
+        store = run.store;
+        spaces = Space.SIZES.stream()
+                .map(size -> Space.register(store, size, FAMILIES))
+                .toList();
+    }
+
+    /// Small blocks more often: it takes many of them to fill anything.
+    private Space anySpace() {
+        return spaces.get(Math.min(run.random.nextInt(spaces.size()), run.random.nextInt(spaces.size())));
+    }
+
+    private BlockChain anyChain(Space space) {
+        return space.chains().get(run.random.nextInt(space.chains().size()));
+    }
+
+    void step() {
+        Space space = anySpace();
+        BlockChain chain = anyChain(space);
+        int dice = run.random.nextInt(100);
+        if (dice < 50) {
+            pin(space, chain);
+        } else if (dice < 70) {
+            touch(chain);
+        } else if (dice < 85) {
+            drop(chain, run.random.nextInt(chain.length()));
+        } else if (dice < 98) {
+            store.demote(chain, run.random.nextInt(chain.length() + 1));
+        } else {
+            dropAll(space);
+        }
+    }
+
+    void reserve() {
+        Space space = anySpace();
+        BlockChain chain = anyChain(space);
+        int index = run.random.nextInt(8) == 0 ? run.random.nextInt(chain.length()) : firstMissing(chain);
+        BlockKey key = chain.key(index);
+        BlockKey parent = index == 0 ? null : chain.key(index - 1);
+        boolean present = run.has(key);
+        boolean busy = run.model.beingWritten(key);
+        boolean findable = parent == null || run.has(parent) || run.model.beingWritten(parent);
+        Reserved answer = run.counted(store.reserve(space.entry(), chain, index));
+        if (busy) {
+            assertThat(answer.outcome()).isEqualTo(PutOutcome.BUSY);
+        } else if (present) {
+            assertThat(answer.outcome()).isEqualTo(PutOutcome.PRESENT);
+        } else if (!findable) {
+            assertThat(answer.outcome()).isEqualTo(PutOutcome.NO_PARENT);
+        } else {
+            reserved(space, key, parent, answer);
+        }
+    }
+
+    private void reserved(Space space, BlockKey key, @Nullable BlockKey parent, Reserved answer) {
+        if (answer.outcome() == PutOutcome.NO_ROOM) {
+            assertThat(run.idle() && parent == null)
+                    .as("room for " + key + " in an idle store")
+                    .isFalse();
+            return;
+        }
+        assertThat(answer.outcome()).isEqualTo(PutOutcome.RESERVED);
+        run.model
+                .forget(key)
+                .forEach(evicted -> assertThat(run.has(evicted.key))
+                        .as("%s is below an evicted block", evicted.key)
+                        .isFalse());
+        int id = space.entry().id();
+        run.opened(new RandomStoreRun.Writer(answer.record(), run.model.open(key, parent, id, space.blockBytes())));
+    }
+
+    private int firstMissing(BlockChain chain) {
+        int index = 0;
+        while (index < chain.length() - 1 && (run.has(chain.key(index)) || run.model.beingWritten(chain.key(index)))) {
+            index++;
+        }
+        return index;
+    }
+
+    private void pin(Space space, BlockChain chain) {
+        int blocks = store.lookup().match(chain, chain.length());
+        for (int index = 0; index < chain.length(); index++) {
+            assertThat(run.has(chain.key(index)))
+                    .as("block %d of a match of %d", index, blocks)
+                    .isEqualTo(index < blocks);
+        }
+        long handle = store.lookup().pinDeepest(chain);
+        assertThat(Handle.found(handle)).isEqualTo(blocks > 0);
+        if (blocks == 0) {
+            return;
+        }
+        int record = Handle.record(handle);
+        assertThat(store.records().depth(record)).isEqualTo(blocks - 1);
+        List<StoreModel.Entry> path = new ArrayList<>();
+        int at = record;
+        for (int index = blocks - 1; index >= 0; index--) {
+            StoreModel.Entry entry = Objects.requireNonNull(run.model.get(chain.key(index)));
+            assertThat(entry.stage).isEqualTo(StoreModel.Stage.SEALED);
+            assertThat(entry.space).isEqualTo(space.entry().id());
+            assertThat(store.records().keyHi(at)).isEqualTo(chain.keyHi(index));
+            assertThat(store.records().keyLo(at)).isEqualTo(chain.keyLo(index));
+            path.add(entry);
+            at = store.records().parent(at);
+        }
+        run.pinned(new RandomStoreRun.Pinned(record, path));
+    }
+
+    private void touch(BlockChain chain) {
+        int blocks = store.lookup().match(chain, chain.length());
+        if (blocks > 0) {
+            store.lookup().touch(store.lookup().find(chain.keyHi(blocks - 1), chain.keyLo(blocks - 1)));
+        }
+    }
+
+    private void drop(BlockChain chain, int from) {
+        List<BlockKey> there = findable(entry -> true);
+        List<StoreModel.Entry> gone = run.model.forget(chain.key(from));
+        long expected = gone.stream().filter(entry -> there.contains(entry.key)).count();
+        assertThat(store.drop(chain.keyHi(from), chain.keyLo(from))).isEqualTo((int) expected);
+        gone.forEach(entry -> assertThat(run.has(entry.key)).isFalse());
+    }
+
+    void dropAll(Space space) {
+        int id = space.entry().id();
+        long expected = findable(entry -> entry.space == id).size();
+        for (BlockChain chain : space.chains()) {
+            run.model.forget(chain.key(0));
+        }
+        assertThat(store.dropAll(space.entry())).isEqualTo(expected);
+        space.chains().forEach(chain -> assertThat(run.has(chain.key(0))).isFalse());
+    }
+
+    void dropSpaces() {
+        spaces.stream().sorted(Comparator.comparingLong(Space::blockBytes)).forEach(this::dropAll);
+    }
+
+    private List<BlockKey> findable(Predicate<StoreModel.Entry> which) {
+        List<BlockKey> keys = new ArrayList<>();
+        for (StoreModel.Entry entry : run.model.all()) {
+            if (which.test(entry) && entry.stage == StoreModel.Stage.SEALED && run.has(entry.key)) {
+                keys.add(entry.key);
+            }
+        }
+        return keys;
+    }
+}

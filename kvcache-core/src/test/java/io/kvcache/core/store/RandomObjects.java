@@ -1,0 +1,99 @@
+package io.kvcache.core.store;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.kvcache.core.PutOutcome;
+import io.kvcache.core.identity.BlockKey;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.tree.Handle;
+import java.util.List;
+import java.util.Objects;
+
+/// The operations on objects of a [RandomStoreRun].
+final class RandomObjects {
+
+    /// In the model the space of objects: their slots are pieces.
+    private static final int SPACE = -1;
+
+    private static final int KEYS = 16;
+    private static final long[] EDGES = {1, 4095, 4096, 4097, 65_535, 65_536, 65_537, 1 << 20, (1 << 20) + 1};
+
+    private final RandomStoreRun run;
+    private final HostStore store;
+    private final NamespaceEntry entry;
+    private final long mostBytes;
+
+    RandomObjects(RandomStoreRun run) {
+        this.run = run;
+        store = run.store;
+        entry = store.register(Namespace.objects("objects", "t"));
+        mostBytes = Math.min(store.capacityBytes() / 2, 24 << 20);
+    }
+
+    private BlockKey anyKey() {
+        return BlockKey.ofObject(entry.namespace(), new byte[] {(byte) run.random.nextInt(KEYS)});
+    }
+
+    private int anySize() {
+        int scale = run.random.nextInt(4);
+        long bytes = scale == 0
+                ? EDGES[run.random.nextInt(EDGES.length)]
+                : run.random.nextLong(1, 1 + (mostBytes >> (8 * (scale - 1))));
+        return (int) bytes;
+    }
+
+    void step() {
+        int dice = run.random.nextInt(10);
+        if (dice < 5) {
+            put(anyKey(), anySize());
+        } else if (dice < 8) {
+            get(anyKey());
+        } else {
+            drop(anyKey());
+        }
+    }
+
+    private void put(BlockKey key, int bytes) {
+        boolean busy = run.model.beingWritten(key);
+        Reserved answer = run.counted(store.reserveObject(entry, key, bytes));
+        if (busy) {
+            assertThat(answer.outcome()).isEqualTo(PutOutcome.BUSY);
+        } else if (answer.outcome() == PutOutcome.NO_ROOM) {
+            assertThat(run.idle())
+                    .as("room for %d bytes in an idle store", bytes)
+                    .isFalse();
+        } else {
+            assertThat(answer.outcome()).isEqualTo(PutOutcome.RESERVED);
+            if (!run.has(key)) {
+                run.model.forget(key);
+            }
+            run.opened(new RandomStoreRun.Writer(answer.record(), run.model.open(key, null, SPACE, bytes)));
+        }
+    }
+
+    private void get(BlockKey key) {
+        boolean found = run.has(key);
+        long handle = store.lookup().pinKey(key.hi(), key.lo());
+        assertThat(Handle.found(handle)).isEqualTo(found);
+        if (found) {
+            StoreModel.Entry known = Objects.requireNonNull(run.model.get(key));
+            assertThat(known.stage).isEqualTo(StoreModel.Stage.SEALED);
+            assertThat(store.records().bytes(Handle.record(handle))).isEqualTo(known.bytes);
+            run.pinned(new RandomStoreRun.Pinned(Handle.record(handle), List.of(known)));
+        }
+    }
+
+    private void drop(BlockKey key) {
+        boolean found = run.has(key);
+        run.model.forget(key);
+        assertThat(store.drop(key.hi(), key.lo())).isEqualTo(found ? 1 : 0);
+        assertThat(run.has(key)).isFalse();
+    }
+
+    void dropSpace() {
+        for (int number = 0; number < KEYS; number++) {
+            run.model.forget(BlockKey.ofObject(entry.namespace(), new byte[] {(byte) number}));
+        }
+        store.dropAll(entry);
+    }
+}
