@@ -143,6 +143,11 @@ public final class SlabPool {
         return slabOf(page).slotClass.slotBytes();
     }
 
+    /// Whether two slots lie in the same slab.
+    public boolean together(int page, int otherPage) {
+        return slabOf(page) == slabOf(otherPage);
+    }
+
     /// The slot's memory, cut to `bytes`.
     public MemorySegment segment(int page, long bytes) {
         return memory.asSlice(Pages.offset(page), bytes);

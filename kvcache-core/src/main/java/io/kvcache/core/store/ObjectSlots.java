@@ -7,7 +7,8 @@ import io.kvcache.core.memory.SlotClass;
 /// Cuts an object into slots of the three object classes, largest first, and lists them by the slots' links.
 ///
 /// As many 1 MiB slots as fit, then 64 KiB slots, then 4 KiB slots; sixteen of one size become one of the next. So
-/// an object wastes less than 4 KiB and has at most 15 slots below its megabytes.
+/// an object wastes less than 4 KiB and has at most 15 slots of each size below its megabytes. Where a class has no
+/// room and can get none, one slot of a larger class takes the rest.
 ///
 /// **Threads.** Owned by the store's lock.
 final class ObjectSlots {
@@ -40,7 +41,7 @@ final class ObjectSlots {
                 if (list.add(room.slot(classes[at], record))) {
                     continue;
                 }
-                if (at > 0 && list.add(room.slot(classes[at - 1], record))) {
+                if (addLarger(list, at, record)) {
                     return list.first();
                 }
                 lifecycle.releaseSlots(list.first());
@@ -48,6 +49,16 @@ final class ObjectSlots {
             }
         }
         return list.first();
+    }
+
+    /// What is left of an object fits one slot of any larger class: better waste one than refuse.
+    private boolean addLarger(SlotList list, int at, int record) {
+        for (int larger = at - 1; larger >= 0; larger--) {
+            if (list.add(room.slot(classes[larger], record))) {
+                return true;
+            }
+        }
+        return false;
     }
 
     /// Slots linked one after another.

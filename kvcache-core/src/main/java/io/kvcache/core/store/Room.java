@@ -4,14 +4,18 @@ import io.kvcache.core.memory.SlabOwners;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.memory.SlotClass;
 import io.kvcache.core.policy.EvictionPolicy;
+import io.kvcache.core.policy.RecordView;
 import io.kvcache.core.tree.BlockTree;
 import io.kvcache.core.tree.Control;
 import io.kvcache.core.tree.RecordPool;
+import java.util.BitSet;
 
 /// Makes room: a slot of a class, or a record.
 ///
 /// In this order: a free slot; a free or empty slab; a victim of the same class; a slab of another class, emptied.
-/// So a class that has nothing gets a slab at once, however full the store is, unless everything is pinned.
+/// So a class that has nothing gets a slab at once, however full the store is, unless everything is pinned. A
+/// slab is emptied with all that is below its blocks; one whose blocks have thousands below them is left alone
+/// until nothing else is to be had.
 ///
 /// A class that evicts much younger blocks than others hold gets a slab (or the run of slabs that its slot takes)
 /// from the others: that is looked at once in [#BALANCE_BYTES] evicted.
@@ -27,6 +31,9 @@ final class Room {
 
     /// Records below the owners of one slab that are looked at before it counts as too valuable to empty.
     private static final int FAMILY_LIMIT = 1 << 14;
+
+    /// Times that pins of other threads may come between looking and emptying before a put is refused.
+    private static final int CLEAR_TRIES = 4;
 
     private final RecordPool pool;
     private final BlockTree tree;
@@ -48,7 +55,7 @@ final class Room {
     /// A slot for a record, or [SlabPool#NONE] when nothing more can be evicted.
     int slot(SlotClass slotClass, int record) {
         int page = slabs.acquire(slotClass, record);
-        while (page == SlabPool.NONE && (evictFrom(slotClass.id()) || steal(slotClass))) {
+        while (page == SlabPool.NONE && (evictFrom(slotClass.id()) || steal(slotClass) || clear(slotClass))) {
             page = slabs.acquire(slotClass, record);
         }
         return page;
@@ -151,12 +158,47 @@ final class Room {
         if (start < 0) {
             return false;
         }
-        boolean emptied = true;
+        return emptyRun(start, length);
+    }
+
+    private boolean emptyRun(int start, int length) {
         for (int index = start; index < start + length; index++) {
-            emptied &= empty(slabs.ownersAt(index));
+            if (!slabs.ownersAt(index).all(this::evictFamily)) {
+                return false;
+            }
         }
-        slabMoves += emptied ? length : 0;
-        return emptied;
+        slabMoves += length;
+        return true;
+    }
+
+    /// The last resort: looks at every record for what cannot go, and empties the slabs that cost the fewest
+    /// slots, however much is below them. Takes milliseconds a million records, and is reached when slots of long
+    /// chains are mixed in all slabs, or when everything is pinned.
+    private boolean clear(SlotClass needy) {
+        int length = Math.max(1, needy.slabsPerSlot());
+        for (int attempt = 0; attempt < CLEAR_TRIES; attempt++) {
+            BitSet held = heldRecords();
+            int start =
+                    slabs.cheapestRun(length, owners -> owners.all(record -> !held.get(record)) ? owners.live() : -1);
+            if (start < 0 || emptyRun(start, length)) {
+                return start >= 0;
+            }
+        }
+        return false;
+    }
+
+    /// Records that are pinned or not sealed, and all above them.
+    private BitSet heldRecords() {
+        BitSet held = new BitSet(pool.highWater());
+        for (int record = 0; record < pool.highWater(); record++) {
+            long control = pool.control(record);
+            boolean goes = Control.state(control) == Control.SEALED && Control.pins(control) == 0;
+            boolean holds = !goes && Control.state(control) != Control.FREE;
+            for (int at = record; holds && at != RecordView.NONE && !held.get(at); at = pool.parent(at)) {
+                held.set(at);
+            }
+        }
+        return held;
     }
 
     private boolean empty(SlabOwners owners) {
@@ -165,19 +207,23 @@ final class Room {
 
     private boolean evictable(SlabOwners owners) {
         int[] budget = {FAMILY_LIMIT};
-        return owners.all(record -> familyUnpinned(record, budget));
+        return owners.all(record -> belowAnother(record) || familyUnpinned(record, budget));
+    }
+
+    /// Whether the record's parent lies in the same slab, so that whoever looks at that one's family looks at this.
+    private boolean belowAnother(int record) {
+        int parent = pool.parent(record);
+        return lifecycle.state(record) == Control.SEALED
+                && parent != RecordView.NONE
+                && slabs.together(pool.hostPage(record), pool.hostPage(parent));
     }
 
     private boolean familyUnpinned(int root, int[] budget) {
-        if (lifecycle.state(root) != Control.SEALED) {
-            return false;
-        }
-        boolean[] free = {true};
-        tree.eachBelow(root, record -> {
-            long control = pool.control(record);
-            free[0] &= Control.state(control) == Control.SEALED && Control.pins(control) == 0 && budget[0]-- > 0;
-        });
-        return free[0];
+        return lifecycle.state(root) == Control.SEALED
+                && tree.allBelow(root, record -> {
+                    long control = pool.control(record);
+                    return Control.state(control) == Control.SEALED && Control.pins(control) == 0 && budget[0]-- > 0;
+                });
     }
 
     /// Evicts a record and all below it; a pin that came meanwhile stops it there.

@@ -4,6 +4,7 @@ import static io.kvcache.core.policy.RecordView.NONE;
 
 import java.lang.invoke.VarHandle;
 import java.util.function.IntConsumer;
+import java.util.function.IntPredicate;
 
 /// The index from keys to records, and the family links between records.
 ///
@@ -156,13 +157,26 @@ public final class BlockTree {
 
     /// Visits a record and all below it, children before parents. The visitor may remove the record it is shown.
     public void eachBelow(int root, IntConsumer visitor) {
+        allBelow(root, record -> {
+            visitor.accept(record);
+            return true;
+        });
+    }
+
+    /// Visits a record and all below it, children before parents, until the visitor answers false. The visitor may
+    /// remove the record it is shown.
+    ///
+    /// @return whether the visitor answered true throughout
+    public boolean allBelow(int root, IntPredicate visitor) {
         int record = deepest(root);
         while (true) {
             int sibling = record == root ? NONE : pool.nextSibling(record);
             int parent = pool.parent(record);
-            visitor.accept(record);
+            if (!visitor.test(record)) {
+                return false;
+            }
             if (record == root) {
-                return;
+                return true;
             }
             record = sibling == NONE ? parent : deepest(sibling);
         }
