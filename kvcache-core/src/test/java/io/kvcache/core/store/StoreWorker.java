@@ -1,0 +1,157 @@
+package io.kvcache.core.store;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.kvcache.core.PutOutcome;
+import io.kvcache.core.contract.BlockContent;
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.BlockKey;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.tree.Handle;
+import io.kvcache.core.tree.RecordPool;
+import java.lang.foreign.MemorySegment;
+import java.util.List;
+import java.util.SplittableRandom;
+
+/// One thread of many on a store: puts, gets and drops at random, and checks every byte that it pins.
+final class StoreWorker {
+
+    private static final int KEYS = 12;
+    private static final int MOST_OBJECT_BYTES = 3 << 20;
+
+    /// What all threads share.
+    record Field(HostStore store, List<Space> spaces, NamespaceEntry objects) {
+
+        static Field open(HostStore store) {
+            List<Space> spaces = List.of(
+                    Space.register(store, Space.SIZES.get(0), 3),
+                    Space.register(store, Space.SIZES.get(1), 3),
+                    Space.register(store, Space.SIZES.get(2), 6));
+            return new Field(store, spaces, store.register(Namespace.objects("objects", "t")));
+        }
+    }
+
+    private final HostStore store;
+    private final Field field;
+    private final long seed;
+    private final SplittableRandom random;
+    private long blocksRead;
+    private long objectsRead;
+
+    StoreWorker(Field field, long seed) {
+        this.field = field;
+        this.seed = seed;
+        store = field.store();
+        random = new SplittableRandom(seed);
+    }
+
+    long blocksRead() {
+        return blocksRead;
+    }
+
+    long objectsRead() {
+        return objectsRead;
+    }
+
+    void run(int operations) {
+        for (int i = 0; i < operations; i++) {
+            try {
+                step();
+            } catch (AssertionError | RuntimeException failed) {
+                throw new AssertionError("seed " + seed + ", operation " + i, failed);
+            }
+        }
+    }
+
+    private void step() {
+        Space space = field.spaces().get(random.nextInt(3));
+        BlockChain chain = space.chains().get(random.nextInt(space.chains().size()));
+        int dice = random.nextInt(100);
+        if (dice < 40) {
+            get(space, chain);
+        } else if (dice < 75) {
+            put(space, chain);
+        } else if (dice < 77) {
+            int from = random.nextInt(chain.length());
+            store.drop(chain.keyHi(from), chain.keyLo(from));
+        } else if (dice < 78 && random.nextInt(20) == 0) {
+            store.dropAll(random.nextInt(4) == 0 ? field.objects() : space.entry());
+        } else {
+            object(BlockKey.ofObject(field.objects().namespace(), new byte[] {(byte) random.nextInt(KEYS)}));
+        }
+    }
+
+    /// Puts the next few blocks of a chain, as a request that computed them would.
+    private void put(Space space, BlockChain chain) {
+        int from = store.lookup().match(chain, chain.length());
+        int to = Math.min(chain.length(), from + 1 + random.nextInt(4));
+        for (int index = from; index < to; index++) {
+            Reserved reserved = store.reserve(space.entry(), chain, index);
+            if (reserved.outcome() == PutOutcome.RESERVED) {
+                finish(reserved.record(), BlockContent.of(chain.key(index)), List.of(bytes(reserved.record(), space)));
+            } else if (!reserved.outcome().continues()) {
+                return;
+            }
+        }
+    }
+
+    private void finish(int record, BlockContent content, List<MemorySegment> pieces) {
+        if (random.nextInt(16) == 0) {
+            store.abandon(record);
+            return;
+        }
+        long at = 0;
+        for (MemorySegment piece : pieces) {
+            content.fill(at, piece);
+            at += piece.byteSize();
+        }
+        store.seal(record, 0);
+    }
+
+    private void get(Space space, BlockChain chain) {
+        long handle = store.lookup().pinDeepest(chain);
+        if (!Handle.found(handle)) {
+            return;
+        }
+        RecordPool records = store.records();
+        int deepest = Handle.record(handle);
+        int record = deepest;
+        for (int index = records.depth(deepest); index >= 0; index--) {
+            assertThat(records.keyHi(record)).isEqualTo(chain.keyHi(index));
+            assertThat(records.keyLo(record)).isEqualTo(chain.keyLo(index));
+            BlockContent.of(chain.key(index)).require(bytes(record, space));
+            record = records.parent(record);
+            blocksRead++;
+        }
+        assertThat(record).isEqualTo(RecordPool.NONE);
+        store.lookup().unpin(deepest);
+    }
+
+    private MemorySegment bytes(int record, Space space) {
+        return store.span(store.records().hostPage(record), space.blockBytes());
+    }
+
+    private void object(BlockKey key) {
+        if (random.nextBoolean()) {
+            // The size is part of the content: a reader that knows it can tell one version from another.
+            int bytes = 1 + random.nextInt(MOST_OBJECT_BYTES >> random.nextInt(10));
+            Reserved reserved = store.reserveObject(field.objects(), key, bytes);
+            if (reserved.outcome() == PutOutcome.RESERVED) {
+                finish(reserved.record(), BlockContent.of(key).version(bytes), store.pieces(reserved.record()));
+            }
+            return;
+        }
+        long handle = store.lookup().pinKey(key.hi(), key.lo());
+        if (Handle.found(handle)) {
+            int record = Handle.record(handle);
+            BlockContent content = BlockContent.of(key).version(store.records().bytes(record));
+            long at = 0;
+            for (MemorySegment piece : store.pieces(record)) {
+                content.require(at, piece);
+                at += piece.byteSize();
+            }
+            objectsRead++;
+            store.lookup().unpin(record);
+        }
+    }
+}
