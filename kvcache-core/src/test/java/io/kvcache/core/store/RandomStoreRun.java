@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import io.kvcache.core.CacheStats;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.SealOutcome;
+import io.kvcache.core.contract.EventFollower;
 import io.kvcache.core.event.EventKind;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.tree.Handle;
@@ -86,6 +87,7 @@ final class RandomStoreRun {
 
     private void check() {
         follower.follow();
+        assertThat(follower.next()).isEqualTo(store.inspection().nextSequence());
         if (steps % plan.validateEvery() == 0) {
             store.inspection().validate();
             pins.forEach(this::requireThere);

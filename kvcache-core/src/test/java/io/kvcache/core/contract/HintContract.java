@@ -1,0 +1,132 @@
+package io.kvcache.core.contract;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assumptions.assumeThat;
+
+import io.kvcache.core.Hint;
+import io.kvcache.core.identity.BlockChain;
+import java.time.Duration;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Test;
+
+/// Hints: they cost hits when they are wrong, never correctness. By a clock that the test moves, where there is one,
+/// and under the store's own policy, which evicts what was used longest ago.
+public abstract class HintContract extends KvCacheContract {
+
+    private static final long MINUTE = TimeUnit.MINUTES.toNanos(1);
+
+    protected HintContract(CacheUnderTest.Factory factory) {
+        super(factory, CacheSetup.SMALL.inManualTime());
+    }
+
+    /// Puts blocks of other chains.
+    private void press(int firstSeed, int blocks) {
+        for (int i = 0; i < blocks; i++) {
+            stored(chain(firstSeed + i, 1));
+        }
+    }
+
+    private void advance(Duration time) {
+        assumeThat(subject().advance(time)).as("time can be moved").isTrue();
+    }
+
+    @Test
+    void givenAnOldChainIsExpected_whenRoomIsNeeded_thenTheOtherGoes() {
+        BlockChain old = stored(chain(1, 32));
+        BlockChain young = stored(chain(2, 32));
+        assertThat(cache().hint(new Hint.Expect(old, 0))).isTrue();
+        press(100, 10);
+        assertThat(verified(old)).isEqualTo(32);
+        assertThat(match(young)).isEqualTo(22);
+    }
+
+    @Test
+    void givenATailIsForgotten_whenRoomIsNeeded_thenItGoesFirst() {
+        BlockChain old = stored(chain(1, 32));
+        BlockChain young = stored(chain(2, 32));
+        assertThat(cache().hint(new Hint.Forget(young, 10))).isTrue();
+        assertThat(verified(young)).as("a hint removes nothing").isEqualTo(32);
+        assertThat(cache().hint(new Hint.Forget(young, 10))).isTrue();
+        press(100, 22);
+        assertThat(verified(old)).isEqualTo(32);
+        assertThat(verified(young)).isEqualTo(10);
+    }
+
+    @Test
+    void givenAPin_whenRoomIsNeeded_thenTheChainStaysUntilItsTimeIsOver() {
+        BlockChain pinned = stored(chain(1, 10));
+        assertThat(cache().hint(new Hint.Pin(pinned, MINUTE))).isTrue();
+        press(100, 100);
+        assertThat(match(pinned)).isEqualTo(10);
+        advance(Duration.ofSeconds(59));
+        press(300, 100);
+        assertThat(match(pinned)).isEqualTo(10);
+        advance(Duration.ofSeconds(2));
+        cache().stats();
+        press(500, 100);
+        assertThat(match(pinned)).isZero();
+    }
+
+    @Test
+    void givenAPin_whenPinnedAgain_thenItsTimeStartsAnew() {
+        BlockChain pinned = stored(chain(1, 10));
+        cache().hint(new Hint.Pin(pinned, MINUTE));
+        advance(Duration.ofSeconds(40));
+        assertThat(cache().hint(new Hint.Pin(pinned, MINUTE))).isTrue();
+        advance(Duration.ofSeconds(40));
+        cache().stats();
+        press(100, 100);
+        assertThat(verified(pinned)).isEqualTo(10);
+    }
+
+    @Test
+    void givenAPin_whenEnded_thenTheChainMayGo() {
+        BlockChain pinned = stored(chain(1, 10));
+        cache().hint(new Hint.Pin(pinned, MINUTE));
+        assertThat(cache().hint(new Hint.Pin(pinned, 0))).isTrue();
+        press(100, 100);
+        assertThat(match(pinned)).isZero();
+    }
+
+    @Test
+    void givenPinsOfAQuarter_whenMoreIsAsked_thenNotTaken() {
+        BlockChain sixteen = stored(chain(1, 16));
+        BlockChain one = stored(chain(2, 1));
+        assertThat(cache().hint(new Hint.Pin(sixteen, MINUTE))).isTrue();
+        assertThat(cache().hint(new Hint.Pin(one, MINUTE))).isFalse();
+        assertThat(cache().hint(new Hint.Pin(sixteen, MINUTE)))
+                .as("the same again")
+                .isTrue();
+        assertThat(cache().hint(new Hint.Pin(sixteen, 0))).isTrue();
+        assertThat(cache().hint(new Hint.Pin(one, MINUTE))).isTrue();
+        BlockChain seventeen = stored(chain(3, 17));
+        assertThat(cache().hint(new Hint.Pin(one, 0))).isTrue();
+        assertThat(cache().hint(new Hint.Pin(seventeen, MINUTE))).isFalse();
+        press(100, 100);
+        assertThat(match(seventeen)).isZero();
+    }
+
+    @Test
+    void givenAPinnedChain_whenDropped_thenGone() {
+        BlockChain pinned = stored(chain(1, 10));
+        cache().hint(new Hint.Pin(pinned, MINUTE));
+        assertThat(cache().drop(pinned, 0)).isEqualTo(10);
+        assertThat(match(pinned)).isZero();
+        assertThat(cache().hint(new Hint.Pin(pinned, 0))).isTrue();
+        assertThat(cache().stats().host().heldBytes()).isZero();
+    }
+
+    @Test
+    void givenAChainThatIsNotHere_whenHinted_thenNothingHappens() {
+        BlockChain chain = chain(1, 5);
+        assertThat(cache().hint(new Hint.Pin(chain, MINUTE)))
+                .as("nothing to pin")
+                .isFalse();
+        cache().hint(new Hint.Expect(chain, MINUTE));
+        cache().hint(new Hint.Forget(chain, 2));
+        cache().hint(new Hint.Forget(chain, 5));
+        cache().hint(new Hint.Pin(chain.prefix(0), MINUTE));
+        assertThat(match(chain)).isZero();
+        assertThat(verified(stored(chain))).isEqualTo(5);
+    }
+}

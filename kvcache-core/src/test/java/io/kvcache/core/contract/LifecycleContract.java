@@ -1,0 +1,215 @@
+package io.kvcache.core.contract;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assumptions.assumeThat;
+
+import io.kvcache.core.BlockTable;
+import io.kvcache.core.BlockWriter;
+import io.kvcache.core.CacheStats;
+import io.kvcache.core.KvCache;
+import io.kvcache.core.ObjectView;
+import io.kvcache.core.ObjectWriter;
+import io.kvcache.core.identity.BlockChain;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.util.List;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import org.junit.jupiter.api.Test;
+
+/// Opening and closing: of tables, views and the cache itself.
+public abstract class LifecycleContract extends KvCacheContract {
+
+    private static final byte[] KEY = {1};
+
+    protected LifecycleContract(CacheUnderTest.Factory factory) {
+        super(factory);
+    }
+
+    @Test
+    void givenAFreshCache_whenAsked_thenItIsEmpty() {
+        CacheStats stats = cache().stats();
+        assertThat(stats.host().heldBytes()).isZero();
+        assertThat(stats.host().unusedSlabs()).isEqualTo(stats.host().slabs());
+        assertThat(stats.records().live()).isZero();
+        assertThat(stats.records().capacity()).isPositive();
+        assertThat(stats.openTables()).isZero();
+        assertThat(stats.puts()).isEqualTo(new CacheStats.Puts(0, 0, 0, 0, 0, 0));
+        assertThat(stats.removals()).isEqualTo(new CacheStats.Removals(0, 0, 0));
+        assertThat(stats.namespaces()).hasSize(3);
+        assertThat(stats.hitRatio()).isZero();
+        assertThat(cache().events().nextSequence()).isZero();
+    }
+
+    @Test
+    void givenARegisteredNamespace_whenRegisteredAgain_thenNothingChanges() {
+        BlockChain chain = stored(chain(1, 2));
+        cache().register(MIB);
+        cache().register(MIB.toBuilder().build());
+        assertThat(cache().stats().namespaces()).hasSize(3);
+        assertThat(verified(chain)).isEqualTo(2);
+    }
+
+    @Test
+    void givenAClosedTable_whenUsed_thenItThrows() {
+        BlockChain chain = stored(chain(1, 2));
+        BlockTable table = cache().acquire(chain);
+        assertThat(cache().stats().openTables()).isEqualTo(1);
+        table.close();
+        assertThatIllegalStateException().isThrownBy(table::close).withMessageContaining("twice");
+        assertThatIllegalStateException().isThrownBy(() -> table.segment(0));
+        assertThatIllegalStateException()
+                .isThrownBy(() -> table.copyTo(0, MemorySegment.ofArray(new byte[(int) blockBytes(MIB)])));
+    }
+
+    @Test
+    void givenTheTableOfAMiss_whenClosedTwice_thenItThrows() {
+        BlockTable table = cache().acquire(chain(1, 2));
+        table.close();
+        assertThatIllegalStateException().isThrownBy(table::close);
+    }
+
+    @Test
+    void givenAClosedView_whenUsed_thenItThrows() {
+        putObject(KEY, content(OBJECTS, KEY), 5000);
+        ObjectView view = view(KEY);
+        assertThat(cache().stats().openTables()).isEqualTo(1);
+        view.close();
+        assertThatIllegalStateException().isThrownBy(view::close).withMessageContaining("twice");
+        assertThatIllegalStateException().isThrownBy(view::pieces);
+        assertThatIllegalStateException().isThrownBy(() -> view.copyTo(0, 1, MemorySegment.ofArray(new byte[1])));
+    }
+
+    @Test
+    void givenAReadOnlySegment_whenWrittenTo_thenItThrows() {
+        BlockChain chain = stored(chain(1, 1));
+        putObject(KEY, content(OBJECTS, KEY), 5000);
+        try (BlockTable table = cache().acquire(chain);
+                ObjectView view = view(KEY)) {
+            assertThatThrownBy(() -> table.segment(0).set(ValueLayout.JAVA_BYTE, 0, (byte) 0))
+                    .isInstanceOf(IllegalArgumentException.class);
+            assertThatThrownBy(() -> view.pieces().getFirst().set(ValueLayout.JAVA_BYTE, 0, (byte) 0))
+                    .isInstanceOf(IllegalArgumentException.class);
+            requireContent(table, chain);
+        }
+    }
+
+    @Test
+    void givenACheckedCache_whenASegmentOutlivesItsTable_thenItThrows() {
+        assumeThat(subject().checked()).as("checked segments").isTrue();
+        BlockChain chain = stored(chain(1, 1));
+        putObject(KEY, content(OBJECTS, KEY), 5000);
+        MemorySegment block;
+        MemorySegment piece;
+        try (BlockTable table = cache().acquire(chain);
+                ObjectView view = view(KEY)) {
+            block = table.segment(0);
+            piece = view.pieces().getFirst();
+        }
+        for (MemorySegment stale : List.of(block, piece)) {
+            assertThatIllegalStateException().isThrownBy(() -> stale.get(ValueLayout.JAVA_BYTE, 0));
+        }
+    }
+
+    @Test
+    void givenACheckedCache_whenASegmentOutlivesItsWriter_thenItThrows() {
+        assumeThat(subject().checked()).as("checked segments").isTrue();
+        MemorySegment sealed;
+        MemorySegment abandoned;
+        MemorySegment piece;
+        try (BlockWriter first = reserve(chain(1, 1), 0);
+                BlockWriter second = reserve(chain(2, 1), 0);
+                ObjectWriter third = cache().putObject(OBJECTS, KEY, 10, KvCache.NO_WAIT)) {
+            sealed = first.segment();
+            abandoned = second.segment();
+            piece = third.pieces().getFirst();
+            first.seal();
+            assertThatIllegalStateException().isThrownBy(() -> sealed.set(ValueLayout.JAVA_BYTE, 0, (byte) 1));
+        }
+        for (MemorySegment stale : List.of(abandoned, piece)) {
+            assertThatIllegalStateException().isThrownBy(() -> stale.set(ValueLayout.JAVA_BYTE, 0, (byte) 1));
+        }
+    }
+
+    @Test
+    void givenATable_whenAnotherThreadClosesIt_thenItsBlocksAreFree() throws Exception {
+        BlockChain chain = stored(chain(1, 64));
+        BlockTable table = cache().acquire(chain);
+        try (ExecutorService other = Executors.newSingleThreadExecutor()) {
+            other.submit(table::close).get();
+        }
+        subject().settle();
+        assertThat(verified(stored(chain(2, 64)))).isEqualTo(64);
+        assertThat(match(chain)).isZero();
+    }
+
+    @Test
+    void givenSeveralTablesOfOneChain_whenSomeClose_thenTheOthersHoldItsBlocks() {
+        BlockChain chain = stored(chain(1, 30));
+        BlockTable first = cache().acquire(chain);
+        BlockTable second = cache().acquire(chain.prefix(10));
+        assertThat(cache().stats().openTables()).isEqualTo(2);
+        first.close();
+        subject().settle();
+        stored(chain(2, 54));
+        assertThat(match(chain)).isEqualTo(10);
+        requireContent(second, chain);
+        second.close();
+    }
+
+    @Test
+    void givenAClosedCache_whenUsedOrClosedAgain_thenItThrows() {
+        CacheUnderTest other = open(CacheSetup.SMALL);
+        KvCache closed = other.cache();
+        closed.register(MIB);
+        closed.close();
+        assertThatIllegalStateException().isThrownBy(closed::close);
+        assertThatIllegalStateException().isThrownBy(() -> closed.register(MIB));
+        assertThatIllegalStateException().isThrownBy(() -> closed.match(chain(1, 1)));
+        assertThatIllegalStateException().isThrownBy(() -> closed.acquire(chain(1, 1)));
+        assertThatIllegalStateException().isThrownBy(() -> closed.put(chain(1, 1), 0, 0, 0));
+        assertThatIllegalStateException().isThrownBy(() -> closed.drop(chain(1, 1), 0));
+        assertThatIllegalStateException().isThrownBy(closed::stats);
+        other.close();
+    }
+
+    @Test
+    void givenAStrictCache_whenClosedWithATable_thenItThrowsAndTheTableStillReads() {
+        CacheUnderTest other = open(CacheSetup.SMALL.strictly());
+        KvCache strict = other.cache();
+        strict.register(MIB);
+        BlockChain chain = chain(1, 1);
+        try (BlockWriter writer = strict.put(chain, 0, 0, KvCache.NO_WAIT)) {
+            content(chain, 0).fill(writer.segment());
+            writer.seal();
+        }
+        BlockTable table = strict.acquire(chain);
+        assertThatIllegalStateException().isThrownBy(strict::close).withMessageContaining("1");
+        requireContent(table, chain);
+        table.close();
+        other.close();
+    }
+
+    @Test
+    void givenACache_whenClosedWithATable_thenItsBytesAreRightOrItThrows() {
+        CacheUnderTest other = open(CacheSetup.SMALL);
+        KvCache lenient = other.cache();
+        lenient.register(MIB);
+        BlockChain chain = chain(1, 1);
+        try (BlockWriter writer = lenient.put(chain, 0, 0, KvCache.NO_WAIT)) {
+            content(chain, 0).fill(writer.segment());
+            writer.seal();
+        }
+        BlockTable table = lenient.acquire(chain);
+        lenient.close();
+        try {
+            requireContent(table, chain);
+        } catch (IllegalStateException gone) {
+            assertThat(gone).hasMessageContaining("closed");
+        }
+        table.close();
+        other.close();
+    }
+}

@@ -1,0 +1,150 @@
+package io.kvcache.tiers;
+
+import io.kvcache.core.Clock;
+import io.kvcache.core.contract.BlockContract;
+import io.kvcache.core.contract.BlockWriterContract;
+import io.kvcache.core.contract.CacheSetup;
+import io.kvcache.core.contract.CacheUnderTest;
+import io.kvcache.core.contract.CapacityContract;
+import io.kvcache.core.contract.ConcurrencyContract;
+import io.kvcache.core.contract.EventContract;
+import io.kvcache.core.contract.HintContract;
+import io.kvcache.core.contract.LifecycleContract;
+import io.kvcache.core.contract.ObjectContract;
+import io.kvcache.core.contract.RefusalContract;
+import java.time.Duration;
+import java.util.concurrent.atomic.AtomicLong;
+import org.junit.jupiter.api.Nested;
+
+/// The embedded cache keeps the contract of every `KvCache`.
+final class TieredKvCacheContractTest {
+
+    private static CacheUnderTest open(CacheSetup setup) {
+        ManualClock time = new ManualClock();
+        TieredKvCacheBuilder builder = TieredKvCache.builder()
+                .hostBytes(setup.hostBytes())
+                .eventCapacity(setup.eventCapacity())
+                .strict(setup.strict())
+                .checked(true)
+                .trackHolders(true)
+                .touched(false)
+                .closeWait(Duration.ofMillis(1));
+        return new Subject((setup.manualTime() ? builder.clock(time) : builder).build(), setup, time);
+    }
+
+    /// Stands still until it is moved.
+    private record ManualClock(AtomicLong now) implements Clock {
+
+        ManualClock() {
+            this(new AtomicLong());
+        }
+
+        @Override
+        public long nanos() {
+            return now.get();
+        }
+
+        @Override
+        public void pause(long nanos) {
+            now.addAndGet(nanos);
+        }
+    }
+
+    private record Subject(TieredKvCache cache, CacheSetup setup, ManualClock time) implements CacheUnderTest {
+
+        @Override
+        public void validate() {
+            cache.validate();
+        }
+
+        @Override
+        public boolean advance(Duration by) {
+            time.pause(by.toNanos());
+            return setup.manualTime();
+        }
+
+        @Override
+        public boolean checked() {
+            return true;
+        }
+
+        @Override
+        public void close() {
+            if (open()) {
+                cache.close();
+            }
+        }
+
+        private boolean open() {
+            try {
+                cache.stats();
+                return true;
+            } catch (IllegalStateException closed) {
+                return false;
+            }
+        }
+    }
+
+    @Nested
+    final class Blocks extends BlockContract {
+        Blocks() {
+            super(TieredKvCacheContractTest::open);
+        }
+    }
+
+    @Nested
+    final class BlockWriters extends BlockWriterContract {
+        BlockWriters() {
+            super(TieredKvCacheContractTest::open);
+        }
+    }
+
+    @Nested
+    final class Objects extends ObjectContract {
+        Objects() {
+            super(TieredKvCacheContractTest::open);
+        }
+    }
+
+    @Nested
+    final class Refusals extends RefusalContract {
+        Refusals() {
+            super(TieredKvCacheContractTest::open);
+        }
+    }
+
+    @Nested
+    final class Capacity extends CapacityContract {
+        Capacity() {
+            super(TieredKvCacheContractTest::open);
+        }
+    }
+
+    @Nested
+    final class Hints extends HintContract {
+        Hints() {
+            super(TieredKvCacheContractTest::open);
+        }
+    }
+
+    @Nested
+    final class Events extends EventContract {
+        Events() {
+            super(TieredKvCacheContractTest::open);
+        }
+    }
+
+    @Nested
+    final class Lifecycle extends LifecycleContract {
+        Lifecycle() {
+            super(TieredKvCacheContractTest::open);
+        }
+    }
+
+    @Nested
+    final class Concurrency extends ConcurrencyContract {
+        Concurrency() {
+            super(TieredKvCacheContractTest::open);
+        }
+    }
+}
