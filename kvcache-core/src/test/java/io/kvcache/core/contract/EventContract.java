@@ -195,7 +195,7 @@ public abstract class EventContract extends KvCacheContract {
         try (ExecutorService threads = Executors.newFixedThreadPool(writers)) {
             List<Future<?>> running = new ArrayList<>();
             for (int writer = 0; writer < writers; writer++) {
-                long seed = 40 + writer;
+                long seed = 40L + writer;
                 running.add(threads.submit(() -> churn(seed)));
             }
             List<EventFollower> followers = new ArrayList<>();
