@@ -1,0 +1,102 @@
+package io.kvcache.bench.jmh;
+
+import io.kvcache.core.BlockWriter;
+import io.kvcache.core.SealOutcome;
+import io.kvcache.core.memory.HostMemory;
+import io.kvcache.tiers.TieredKvCache;
+import java.lang.foreign.MemorySegment;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import org.openjdk.jmh.annotations.Benchmark;
+import org.openjdk.jmh.annotations.BenchmarkMode;
+import org.openjdk.jmh.annotations.Mode;
+import org.openjdk.jmh.annotations.OutputTimeUnit;
+import org.openjdk.jmh.annotations.Scope;
+import org.openjdk.jmh.annotations.State;
+import org.openjdk.jmh.annotations.TearDown;
+
+/// How much of the speed of a copy is left when a new block of 2 MiB goes into a full store, checksum and eviction
+/// included?
+///
+/// Out of 64 MiB in turn into 512 MiB in turn, which is the order in which slots come free; by the store and by
+/// `MemorySegment.copy`. Budget: 76 %. `./kvcache bench core --filter put`
+@BenchmarkMode(Mode.SampleTime)
+@OutputTimeUnit(TimeUnit.NANOSECONDS)
+public class PutBenchmark {
+
+    /// Bytes in an invocation.
+    public static final long BYTES = Blocks.BYTES;
+
+    @Benchmark
+    public SealOutcome put(Full state) {
+        try (BlockWriter writer = state.cache.put(Blocks.chain(state.number++), 0, 0, 0)) {
+            writer.copyFrom(state.source());
+            return writer.seal();
+        }
+    }
+
+    @Benchmark
+    public void copy(Plain state) {
+        MemorySegment.copy(state.source(), 0, state.place(), 0, Blocks.BYTES);
+    }
+
+    /// What blocks are copied from.
+    @State(Scope.Thread)
+    public static class Outside {
+
+        private final HostMemory memory = Blocks.memory(Blocks.OUTSIDE);
+        private int turn;
+
+        final MemorySegment source() {
+            turn = (turn + 1) % Blocks.OUTSIDE;
+            return Blocks.slice(memory, turn);
+        }
+
+        @TearDown
+        public void closeOutside() {
+            memory.close();
+        }
+    }
+
+    /// A store full of blocks.
+    @State(Scope.Thread)
+    public static class Full extends Outside {
+
+        final TieredKvCache cache = TieredKvCache.builder()
+                .hostBytes(Blocks.RESIDENT_BYTES)
+                .touched(false)
+                .checked(false)
+                .build();
+        int number;
+
+        public Full() {
+            cache.register(Blocks.SPACE);
+            while (number < Blocks.RESIDENT) {
+                cache.putAll(Blocks.chain(number++), 0, List.of(source()), 0);
+            }
+        }
+
+        @TearDown
+        public void closeCache() {
+            cache.close();
+        }
+    }
+
+    /// As much memory, without a store.
+    @State(Scope.Thread)
+    public static class Plain extends Outside {
+
+        private final HostMemory inside = Blocks.memory(Blocks.RESIDENT);
+        private int turn;
+
+        final MemorySegment place() {
+            turn = (turn + 1) % Blocks.RESIDENT;
+            return Blocks.slice(inside, turn);
+        }
+
+        @TearDown
+        public void closeInside() {
+            inside.close();
+        }
+    }
+}

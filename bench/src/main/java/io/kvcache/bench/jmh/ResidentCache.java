@@ -1,0 +1,47 @@
+package io.kvcache.bench.jmh;
+
+import io.kvcache.core.BlockWriter;
+import io.kvcache.core.SealOutcome;
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.tiers.TieredKvCache;
+import org.openjdk.jmh.annotations.Scope;
+import org.openjdk.jmh.annotations.State;
+import org.openjdk.jmh.annotations.TearDown;
+
+/// An embedded store in which a million blocks are resident: 122 chains of 8,192.
+@State(Scope.Benchmark)
+public class ResidentCache {
+
+    static final int CHAINS = 122;
+    static final int RECORDS = CHAINS * Sequences.BLOCKS;
+
+    /// What a slot takes, the least there is.
+    static final int SLOT_BYTES = 4096;
+
+    final BlockChain[] here = Sequences.of(1, CHAINS);
+    final BlockChain[] absent = Sequences.of(2, CHAINS);
+    final TieredKvCache cache = TieredKvCache.builder()
+            .hostBytes((long) RECORDS * SLOT_BYTES + (64 << 20))
+            .records(RECORDS)
+            .touched(false)
+            .checked(false)
+            .build();
+
+    public ResidentCache() {
+        cache.register(Sequences.SPACE);
+        Sequences.inRandomTurns(here, this::put);
+    }
+
+    private void put(BlockChain chain, int index) {
+        try (BlockWriter writer = cache.put(chain, index, 0, 0)) {
+            if (writer.seal() != SealOutcome.SEALED) {
+                throw new IllegalStateException("block " + index + " of " + chain + " was not sealed");
+            }
+        }
+    }
+
+    @TearDown
+    public void close() {
+        cache.close();
+    }
+}

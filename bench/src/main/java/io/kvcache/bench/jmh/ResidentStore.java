@@ -1,0 +1,40 @@
+package io.kvcache.bench.jmh;
+
+import io.kvcache.core.PutOutcome;
+import io.kvcache.core.event.EventLog;
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.policy.PolicyKind;
+import io.kvcache.core.store.HostStore;
+import io.kvcache.core.store.HostStoreConfig;
+import io.kvcache.core.store.NamespaceEntry;
+import io.kvcache.core.store.Reserved;
+import io.kvcache.tiers.memory.MappedMemorySource;
+import io.kvcache.tiers.memory.MemoryOptions;
+
+/// The metadata of a store, room for a million records and as many slots, with nobody around it.
+final class ResidentStore implements AutoCloseable {
+
+    final HostStore store = new HostStore(
+            new HostStoreConfig(
+                    (long) ResidentCache.RECORDS * ResidentCache.SLOT_BYTES + (64 << 20),
+                    ResidentCache.RECORDS,
+                    PolicyKind.LRU,
+                    EventLog.DEFAULT_CAPACITY),
+            new MappedMemorySource(MemoryOptions.defaults()));
+
+    private final NamespaceEntry entry = store.register(Sequences.SPACE);
+
+    /// Reserves and seals a block; evicts when all records are taken.
+    void put(BlockChain chain, int index) {
+        Reserved reserved = store.reserve(entry, chain, index);
+        if (reserved.outcome() != PutOutcome.RESERVED) {
+            throw new IllegalStateException("block " + index + " of " + chain + ": " + reserved.outcome());
+        }
+        store.seal(reserved.record(), 0);
+    }
+
+    @Override
+    public void close() {
+        store.close();
+    }
+}

@@ -1,0 +1,51 @@
+package io.kvcache.bench.jmh;
+
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.store.Lookup;
+import java.util.concurrent.TimeUnit;
+import org.openjdk.jmh.annotations.Benchmark;
+import org.openjdk.jmh.annotations.BenchmarkMode;
+import org.openjdk.jmh.annotations.Mode;
+import org.openjdk.jmh.annotations.OutputTimeUnit;
+import org.openjdk.jmh.annotations.Scope;
+import org.openjdk.jmh.annotations.State;
+import org.openjdk.jmh.annotations.TearDown;
+
+/// What does it cost to look up every block of a chain of 8,192 in order, as a match without closure would have to?
+///
+/// Budget: 80 ns a block. `./kvcache bench core --filter walk`
+@BenchmarkMode(Mode.SampleTime)
+@OutputTimeUnit(TimeUnit.NANOSECONDS)
+public class WalkBenchmark {
+
+    /// Look-ups in an invocation.
+    public static final int BLOCKS = Sequences.BLOCKS;
+
+    @Benchmark
+    public long walk(Filled state, RandomIndexes random) {
+        BlockChain chain = state.chains[random.next(state.chains.length, 0)];
+        Lookup lookup = state.resident.store.lookup();
+        long sum = 0;
+        for (int index = 0; index < BLOCKS; index++) {
+            sum += lookup.find(chain.keyHi(index), chain.keyLo(index));
+        }
+        return sum;
+    }
+
+    /// A million records, all resident.
+    @State(Scope.Benchmark)
+    public static class Filled {
+
+        final BlockChain[] chains = Sequences.of(1, ResidentCache.CHAINS);
+        final ResidentStore resident = new ResidentStore();
+
+        public Filled() {
+            Sequences.inRandomTurns(chains, resident::put);
+        }
+
+        @TearDown
+        public void close() {
+            resident.close();
+        }
+    }
+}
