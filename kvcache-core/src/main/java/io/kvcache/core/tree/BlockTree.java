@@ -1,7 +1,11 @@
 package io.kvcache.core.tree;
 
 import static io.kvcache.core.policy.RecordView.NONE;
+import static io.kvcache.core.tree.RecordLayout.INT32;
+import static io.kvcache.core.tree.RecordLayout.INT64;
+import static io.kvcache.core.tree.RecordLayout.LONG;
 
+import java.lang.foreign.MemorySegment;
 import java.lang.invoke.VarHandle;
 import java.util.function.IntConsumer;
 import java.util.function.IntPredicate;
@@ -54,15 +58,18 @@ public final class BlockTree {
         return Handle.UNSURE;
     }
 
+    /// Reads a record as one line, with one acquire and one fence: the compiler checks bounds and liveness once,
+    /// and the processor may begin with the next look-up while this one waits for memory.
     private long walk(int bucket, long hi, long lo) {
         int record = pool.head(bucket);
         for (int steps = 0; record != NONE; steps++) {
-            long before = pool.control(record);
-            long recordLo = pool.keyLo(record);
-            long recordHi = pool.keyHi(record);
-            int next = pool.next(record);
+            MemorySegment line = pool.line(record);
+            long before = (long) LONG.getAcquire(line, RecordLayout.CONTROL);
+            long recordHi = line.get(INT64, RecordLayout.KEY_HI);
+            long recordLo = line.get(INT64, RecordLayout.KEY_LO);
+            int next = line.get(INT32, RecordLayout.NEXT);
             VarHandle.loadLoadFence();
-            long after = pool.control(record);
+            long after = (long) LONG.getOpaque(line, RecordLayout.CONTROL);
             boolean torn =
                     Control.state(before) == Control.FREE || Control.generation(before) != Control.generation(after);
             if (torn || steps > CHAIN_BOUND) {

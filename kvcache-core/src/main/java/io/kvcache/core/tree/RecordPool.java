@@ -106,6 +106,11 @@ public final class RecordPool implements RecordView {
         control(record, Control.word(Control.generation(control(record)), state, pins));
     }
 
+    /// A record's hot line, for readers that take several fields of it.
+    MemorySegment line(int record) {
+        return memory.asSlice(hot(record), RecordLayout.HOT_BYTES);
+    }
+
     int bucketOf(long lo) {
         return (int) Math.unsignedMultiplyHigh(lo, capacity);
     }
