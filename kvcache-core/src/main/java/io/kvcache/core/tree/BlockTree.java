@@ -12,22 +12,27 @@ import java.util.function.IntPredicate;
 
 /// The index from keys to records, and the family links between records.
 ///
-/// **Look-up without a lock.** Records of a bucket form a chain; a new one enters at the front. A reader walks it
-/// and for each record reads the control word, then key and link, then the control word again. Four things can go
-/// wrong, and each is noticed: the record is freed while it is read (the generation differs: start over); the reader
-/// stands on a record that was freed before, whose fields may be rewritten at any moment without a change of
-/// generation (the first control word says FREE: start over); the record has since entered another bucket (its key
-/// belongs elsewhere: start over); the chain is longer than any honest one (start over). A record that was freed and
-/// came back to the same bucket stands at the front now, and everything older is still behind it, so nothing is
-/// skipped. After [#RESTARTS] attempts the reader answers [Handle#UNSURE] and asks under the lock.
+/// **Look-up without a lock.** Records of a bucket form a chain; a new one enters at the front. A reader
+/// walks it and for each record reads the control word, then key and link, then the control word again. Four
+/// things can go wrong with a record, and each is noticed: it is freed while it is read (the generation
+/// differs: start over); it was freed before, so that its fields may be rewritten at any moment without a
+/// change of generation (the first control word says FREE: start over); it has since entered another bucket
+/// (its key belongs elsewhere: start over); the chain is longer than any honest one (start over). A record
+/// that was freed and came back to the same bucket stands at the front now, and everything older is still
+/// behind it, so nothing is skipped.
 ///
-/// **Why this holds on ARM as on x86.** A writer fills a record, its link included, while it is FREE, and publishes
-/// it by a release store of the control word and then of the bucket's head; a reader's acquire loads of both see all
-/// that was written before, so whoever reads a control word that is not FREE reads the fields of that generation or
-/// of a later one. When a record is freed, the new generation is stored before any field is overwritten (a
-/// store-store fence in [RecordPool#take()] and [RecordPool#give]); the reader loads the fields before it loads the
-/// generation again (a load-load fence here). So a reader that sees any field of a later generation also sees that
-/// generation.
+/// A key that is replaced is findable throughout, but a walk may pass by both: its new record enters in front
+/// of where the walk began, or is passed before it is sealed, and then the old one is gone. So a reader that
+/// found nothing looks once more at the first record and at one of its key that was not sealed; if either has
+/// changed it starts over. After [#RESTARTS] attempts it answers [Handle#UNSURE] and asks under the lock.
+///
+/// **Why this holds on ARM as on x86.** A writer fills a record, its link included, while it is FREE, and
+/// publishes it by a release store of the control word and then of the bucket's head; a reader's acquire
+/// loads of both see all that was written before, so whoever reads a control word that is not FREE reads the
+/// fields of that generation or of a later one. When a record is freed, the new generation is stored before
+/// any field is overwritten (a store-store fence in [RecordPool#take()] and [RecordPool#give]); the reader
+/// loads the fields before it loads the generation again (a load-load fence here). So a reader that sees any
+/// field of a later generation also sees that generation.
 ///
 /// **Threads.** [#find] by anyone; all else under the store's lock.
 public final class BlockTree {
@@ -61,7 +66,11 @@ public final class BlockTree {
     /// Reads a record as one line, with one acquire and one fence: the compiler checks bounds and liveness once,
     /// and the processor may begin with the next look-up while this one waits for memory.
     private long walk(int bucket, long hi, long lo) {
-        int record = pool.head(bucket);
+        int first = pool.head(bucket);
+        long firstControl = 0;
+        int unsealed = NONE;
+        long unsealedControl = 0;
+        int record = first;
         for (int steps = 0; record != NONE; steps++) {
             MemorySegment line = pool.line(record);
             long before = (long) LONG.getAcquire(line, RecordLayout.CONTROL);
@@ -70,20 +79,38 @@ public final class BlockTree {
             int next = line.get(INT32, RecordLayout.NEXT);
             VarHandle.loadLoadFence();
             long after = (long) LONG.getOpaque(line, RecordLayout.CONTROL);
-            boolean torn =
-                    Control.state(before) == Control.FREE || Control.generation(before) != Control.generation(after);
+            boolean torn = Control.state(before) == Control.FREE || moved(before, after);
             if (torn || steps > CHAIN_BOUND) {
                 return Handle.UNSURE;
             }
-            if (recordLo == lo && recordHi == hi && Control.state(after) == Control.SEALED) {
-                return Handle.of(Control.generation(after), record);
-            }
-            if (pool.bucketOf(recordLo) != bucket) {
+            if (recordLo == lo && recordHi == hi) {
+                if (Control.state(after) == Control.SEALED) {
+                    return Handle.of(Control.generation(after), record);
+                }
+                unsealed = record;
+                unsealedControl = after;
+            } else if (pool.bucketOf(recordLo) != bucket) {
                 return Handle.UNSURE;
             }
+            firstControl = record == first ? after : firstControl;
             record = next;
         }
-        return Handle.MISS;
+        boolean sure = unchanged(bucket, first, firstControl) && stillUnsealed(unsealed, unsealedControl);
+        return sure ? Handle.MISS : Handle.UNSURE;
+    }
+
+    /// Whether the same record stands at the front of a bucket as when a walk began.
+    private boolean unchanged(int bucket, int first, long firstControl) {
+        return pool.head(bucket) == first && (first == NONE || !moved(firstControl, pool.control(first)));
+    }
+
+    /// Whether a record of the key that was not sealed when it was passed, if there was one, still is not.
+    private boolean stillUnsealed(int record, long control) {
+        return record == NONE || (Control.state(control) != Control.DOOMED && pool.control(record) == control);
+    }
+
+    private static boolean moved(long before, long after) {
+        return Control.generation(before) != Control.generation(after);
     }
 
     /// Finds the record of a key in any state that is in the index; under the lock.
@@ -95,8 +122,8 @@ public final class BlockTree {
         return record;
     }
 
-    /// Takes a record for a key and links it below its parent, state RESERVED with one pin, in the index but not to
-    /// be found by readers.
+    /// Takes a record for a key and links it below its parent, state RESERVED with one pin, in the index but
+    /// not to be found by readers.
     ///
     /// @return the record, or -1 when all are taken
     public int insert(NewRecord what) {
@@ -162,7 +189,8 @@ public final class BlockTree {
         return parent;
     }
 
-    /// Visits a record and all below it, children before parents. The visitor may remove the record it is shown.
+    /// Visits a record and all below it, children before parents. The visitor may remove the record it is
+    /// shown.
     public void eachBelow(int root, IntConsumer visitor) {
         allBelow(root, record -> {
             visitor.accept(record);
@@ -170,8 +198,8 @@ public final class BlockTree {
         });
     }
 
-    /// Visits a record and all below it, children before parents, until the visitor answers false. The visitor may
-    /// remove the record it is shown.
+    /// Visits a record and all below it, children before parents, until the visitor answers false. The
+    /// visitor may remove the record it is shown.
     ///
     /// @return whether the visitor answered true throughout
     public boolean allBelow(int root, IntPredicate visitor) {

@@ -11,11 +11,12 @@ import java.lang.invoke.VarHandle;
 
 /// A fixed number of records in off-heap memory; [RecordLayout] says where each field lies.
 ///
-/// Records are numbered once and never move. A record's generation is raised when it is freed, so whoever stands on
-/// it then notices; of one that is FREE nothing may be believed, as it can be taken at any moment.
+/// Records are numbered once and never move. A record's generation is raised when it is freed, so whoever
+/// stands on it then notices; of one that is FREE nothing may be believed, as it can be taken at any moment.
 ///
-/// **Threads.** Fields are written under the store's lock. [#control], [#casControl], the key, the bucket links and
-/// the host page may be read by anyone; what was read counts only if the generation is the same before and after.
+/// **Threads.** Fields are written under the store's lock. [#control], [#casControl], the key, the bucket
+/// links and the host page may be read by anyone; what was read counts only if the generation is the same
+/// before and after.
 public final class RecordPool implements RecordView {
 
     /// 128 GiB of records; the store's memory for blocks runs out long before.

@@ -14,13 +14,14 @@ import org.junit.jupiter.api.Test;
 
 /// Readers without a lock beside a writer that hammers the same few buckets with the same few records.
 ///
-/// Some keys stay throughout: missing one is a lie. The others come and go: finding one must answer a record that
-/// held that very key while the handle's generation was its own.
+/// Some keys stay throughout, though their records are replaced: missing one is a lie. The others come and go:
+/// finding one must answer a record that held that very key while the handle's generation was its own.
 final class BlockTreeRaceTest {
 
     private static final int RECORDS = 12;
     private static final int STAYING = 4;
     private static final int COMING = 24;
+    private static final int MOST_COMING = RECORDS - STAYING - 1; // one is for replacing
     private static final int READERS = 2;
     private static final int REMEMBERED = 1 << 16;
     private static final int WRITES = Integer.getInteger("kvcache.race.writes", 10_000_000);
@@ -28,6 +29,7 @@ final class BlockTreeRaceTest {
     private final RecordPool pool =
             new RecordPool(Arena.ofShared().allocate(RecordLayout.spanBytes(RECORDS), 64), RECORDS);
     private final BlockTree tree = new BlockTree(pool);
+    private final int[] staying = new int[STAYING];
     private volatile boolean done;
 
     /// Which key each of a record's last [#REMEMBERED] generations had.
@@ -51,7 +53,7 @@ final class BlockTreeRaceTest {
     @Test
     void givenAWriterInTheSameBuckets_whenReadersLookUp_thenNoFalseHitAndNoFalseMiss() throws Exception {
         for (int number = 0; number < STAYING; number++) {
-            insert(key(number));
+            staying[number] = insert(key(number));
         }
         try (ExecutorService threads = Executors.newFixedThreadPool(READERS)) {
             List<Future<Long>> readers = new ArrayList<>();
@@ -73,7 +75,9 @@ final class BlockTreeRaceTest {
         int[] coming = new int[RECORDS];
         int count = 0;
         for (int i = 0; i < WRITES; i++) {
-            if (count > 0 && (count == RECORDS - STAYING || random.nextInt(3) == 0)) {
+            if (random.nextInt(8) == 0) {
+                replace(random.nextInt(STAYING));
+            } else if (count > 0 && (count == MOST_COMING || random.nextInt(3) == 0)) {
                 int at = random.nextInt(count);
                 tree.unindex(coming[at]);
                 tree.remove(coming[at]);
@@ -85,6 +89,15 @@ final class BlockTreeRaceTest {
                 }
             }
         }
+    }
+
+    /// As a store replaces an object: the new one is findable before the old one is not.
+    private void replace(int number) {
+        int older = staying[number];
+        staying[number] = insert(key(number));
+        pool.state(older, Control.DOOMED, 0);
+        tree.unindex(older);
+        tree.remove(older);
     }
 
     private Callable<Long> reader(long seed) {

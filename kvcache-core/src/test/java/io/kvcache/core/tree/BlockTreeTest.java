@@ -73,6 +73,15 @@ final class BlockTreeTest {
     }
 
     @Test
+    void givenADoomedRecordStillInItsBucket_whenFound_thenTheReaderIsUnsure() {
+        int record = sealed(1, NONE);
+        pool.state(record, Control.DOOMED, 1);
+        assertThat(tree.find(~1, 1)).isEqualTo(Handle.UNSURE);
+        tree.unindex(record);
+        assertThat(tree.find(~1, 1)).isEqualTo(Handle.MISS);
+    }
+
+    @Test
     void givenOneBucketOfMany_whenAnyIsTakenOut_thenTheOthersAreFound() {
         for (int out = 0; out < 20; out++) {
             List<Integer> records = new ArrayList<>();
