@@ -16,9 +16,9 @@ import java.util.ArrayDeque;
 /// What a record goes through between being reserved and being freed, and everything that has to be told of it:
 /// index, policy, events, slots, parent.
 ///
-/// A record that is dropped while somebody holds a pin on it, or on a block below it, becomes DOOMED: out of the
-/// index, so that nobody finds it again, but in its place until the last pin and the last child are gone. A writer
-/// counts as one pin.
+/// A record that is dropped while somebody holds a pin on it, or on a block below it, becomes DOOMED: out of
+/// the index, so that nobody finds it again, but in its place until the last pin and the last child are
+/// gone. A writer counts as one pin.
 ///
 /// **Threads.** Owned by the store's lock, except [#pin] and [#unpin].
 final class Lifecycle {
@@ -85,8 +85,8 @@ final class Lifecycle {
 
     /// A writer has finished: makes the record findable, or leaves that to its parent's writer.
     ///
-    /// @param older the sealed record of the same key that this one replaces, or [#NONE]; readers find one of the
-    ///     two at any moment
+    /// @param older the sealed record of the same key that this one replaces, or [#NONE]; readers find one or
+    ///     the other at any moment
     boolean seal(int record, int older) {
         int parent = pool.parent(record);
         if (parent != NONE && state(parent) != Control.SEALED) {
@@ -114,7 +114,8 @@ final class Lifecycle {
         });
     }
 
-    /// Events say first that the older one has gone: they speak of keys, and of this one the last word is STORED.
+    /// Events say first that the older one has gone: they speak of keys, and of this one the last word is
+    /// STORED.
     private void publish(int record, int older) {
         state(record, Control.SEALED, 0);
         if (older != NONE) {
@@ -245,6 +246,10 @@ final class Lifecycle {
 
     private NamespaceEntry entryOf(int record) {
         return namespaces.byId(Identity.namespace(pool.identity(record)));
+    }
+
+    int depth(int record) {
+        return pool.depth(record);
     }
 
     int state(int record) {

@@ -5,7 +5,8 @@ import io.kvcache.core.tree.BlockTree;
 import io.kvcache.core.tree.Handle;
 import java.util.concurrent.locks.ReentrantLock;
 
-/// The read side of a store: what is here, and holding it there. Takes no lock, but for the rare cases that say so.
+/// The read side of a store: what is here, and holding it there. Takes no lock, but for the rare cases that
+/// say so.
 ///
 /// **Threads.** Any.
 public final class Lookup {
@@ -78,9 +79,20 @@ public final class Lookup {
             }
             long handle = find(chain.keyHi(blocks - 1), chain.keyLo(blocks - 1));
             if (Handle.found(handle) && pin(handle)) {
-                return handle;
+                return inPlace(handle, blocks - 1) ? handle : Handle.MISS;
             }
         }
+    }
+
+    /// Whether a pinned block lies as deep in its chain as the caller's chain says; lets go of it when not.
+    /// A chain of engine keys may begin in the middle of another: its keys are here, but the blocks above
+    /// them are not its own.
+    private boolean inPlace(long handle, int index) {
+        boolean inPlace = lifecycle.depth(Handle.record(handle)) == index;
+        if (!inPlace) {
+            unpin(Handle.record(handle));
+        }
+        return inPlace;
     }
 
     /// Finds, pins and touches one record.
