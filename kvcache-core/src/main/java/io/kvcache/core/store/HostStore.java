@@ -26,11 +26,12 @@ import java.util.concurrent.locks.ReentrantLock;
 /// One tree of records over one span of host memory: the whole of a store's metadata.
 ///
 /// Structure changes — reserve, seal, abandon, evict, drop — happen under one lock, held for metadata only.
-/// Look-ups, pins and touches take no lock. A block that is resident has its parent resident, so what is known of a
-/// chain is a prefix of it: a match is a binary search, and a pin on the deepest block holds all above it.
+/// Look-ups, pins and touches take no lock. A block that is resident has its parent resident, so what is
+/// known of a chain is a prefix of it: a match is a binary search, and a pin on the deepest block holds all
+/// above it.
 ///
-/// **Ownership.** The store reserves its memory and gives it back on [#close()], which is for when nobody holds a
-/// pin.
+/// **Ownership.** The store reserves its memory and gives it back on [#close()], which is for when nobody
+/// holds a pin.
 ///
 /// **Threads.** Safe for any number.
 public final class HostStore implements AutoCloseable {
@@ -54,6 +55,7 @@ public final class HostStore implements AutoCloseable {
     ///
     /// @throws IllegalStateException when the memory cannot be had
     public HostStore(HostStoreConfig config, HostMemorySource memory) {
+        EventLog events = new EventLog(config.eventCapacity()); // checks its capacity before memory is taken
         long slotBytes = config.slotBytes() / SlabPool.SLAB_BYTES * SlabPool.SLAB_BYTES;
         slotMemory = memory.reserve("slots", slotBytes);
         recordMemory = reserveRecords(memory, config.records());
@@ -61,7 +63,6 @@ public final class HostStore implements AutoCloseable {
         tree = new BlockTree(pool);
         slabs = new SlabPool(slotMemory.segment());
         ClassPolicies policies = new ClassPolicies(config.policy(), pool);
-        EventLog events = new EventLog(config.eventCapacity());
         StoreParts parts = new StoreParts(pool, tree, slabs, policies, namespaces, events);
         lifecycle = new Lifecycle(parts);
         room = new Room(parts, lifecycle);
@@ -152,7 +153,8 @@ public final class HostStore implements AutoCloseable {
         return Reserved.PRESENT;
     }
 
-    /// Reserves room for an object whose stored form — value, then key — has `bytes`.
+    /// Reserves room for an object whose stored form — value, then key — has `bytes`. One that is larger
+    /// than the whole store is refused before anything is evicted for it.
     public Reserved reserveObject(NamespaceEntry entry, BlockKey key, int bytes) {
         lock.lock();
         try {
@@ -160,6 +162,9 @@ public final class HostStore implements AutoCloseable {
             int present = tree.findAny(key.hi(), key.lo());
             if (present != NONE && lifecycle.state(present) != Control.SEALED) {
                 return puts.counted(Reserved.BUSY);
+            }
+            if (bytes > slabs.capacityBytes()) {
+                return puts.counted(Reserved.NO_ROOM);
             }
             int record =
                     insert(new NewRecord(key.hi(), key.lo(), NONE, 0, Identity.object(entry.id()), bytes, 0, NONE));

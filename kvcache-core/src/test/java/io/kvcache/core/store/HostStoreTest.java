@@ -159,4 +159,14 @@ final class HostStoreTest {
                 .extracting(CacheEvent::kind)
                 .containsExactly(EventKind.STORED, EventKind.REPLACED, EventKind.STORED);
     }
+
+    @Test
+    void givenAWrongEventCapacity_whenOpened_thenRefusedBeforeMemoryIsTaken() {
+        HostStoreConfig config = new HostStoreConfig(SlabPool.SLAB_BYTES, 10, PolicyKind.LRU, 1000);
+        assertThatIllegalArgumentException()
+                .isThrownBy(() -> new HostStore(config, (purpose, bytes) -> {
+                    throw new AssertionError(bytes + " bytes are taken for " + purpose);
+                }))
+                .withMessageContaining("1000");
+    }
 }
