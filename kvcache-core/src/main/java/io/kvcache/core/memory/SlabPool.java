@@ -7,18 +7,19 @@ import org.jspecify.annotations.Nullable;
 
 /// Host memory cut into slabs of 32 MiB, each assigned to one slot class.
 ///
-/// A slab that has emptied stays with its class until another class needs it. Who runs out of slots first takes a
-/// free slab, then an empty one of another class; beyond that the store has to evict, which is not decided here.
+/// A slab that has emptied stays with its class until another class needs it. Who runs out of slots first
+/// takes a free slab, then an empty one of another class; beyond that the store has to evict, which is not
+/// decided here.
 ///
 /// **Ownership.** [#acquire] hands a slot to a record; [#release] takes it back and throws when it was free
 /// already. The memory itself belongs to who opened it.
 ///
-/// **Threads.** Owned by the store's lock, except [#segment], which any thread may call for a slot it has pinned.
+/// **Threads.** Owned by the store's lock, except [#segment], which any thread may call for a slot it has
+/// pinned.
 public final class SlabPool {
 
-    /// Large enough that a slab holds several blocks of common models and that huge pages fit, small enough that a
-    /// store
-    /// of 3 GiB has about a hundred to share among its classes.
+    /// Large enough that a slab holds several blocks of common models and that huge pages fit, small enough
+    /// that a store of 3 GiB has about a hundred to share among its classes.
     public static final long SLAB_BYTES = 32L << 20;
 
     /// No slot: the class is full and no slab can be had without evicting.
@@ -103,7 +104,8 @@ public final class SlabPool {
         return slab.page(slot);
     }
 
-    /// Gives the class a slab, or the run of slabs of one slot, that is free or empty; does nothing when none is.
+    /// Gives the class a slab, or the run of slabs of one slot, that is free or empty; does nothing when
+    /// none is.
     public void grow(SlotClass slotClass) {
         assign(slotClass);
     }
@@ -206,8 +208,8 @@ public final class SlabPool {
         return slab.owner(slab.slotOf(page));
     }
 
-    /// First slab of the `slabs`-long run that is cheapest to empty by the caller's price for a single slab, or -1
-    /// when every run has a slab whose price is negative. A free slab costs nothing.
+    /// First slab of the `slabs`-long run that is cheapest to empty by the caller's price for a single slab,
+    /// or -1 when every run has a slab whose price is negative. A free slab costs nothing.
     public int cheapestRun(int length, SlabPrice price) {
         long best = Long.MAX_VALUE;
         int bestStart = -1;

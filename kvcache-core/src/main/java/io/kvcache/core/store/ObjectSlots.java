@@ -6,9 +6,9 @@ import io.kvcache.core.memory.SlotClass;
 
 /// Cuts an object into slots of the three object classes, largest first, and lists them by the slots' links.
 ///
-/// As many 1 MiB slots as fit, then 64 KiB slots, then 4 KiB slots; sixteen of one size become one of the next. So
-/// an object wastes less than 4 KiB and has at most 15 slots of each size below its megabytes. Where a class has no
-/// room and can get none, one slot of a larger class takes the rest.
+/// As many 1 MiB slots as fit, then 64 KiB slots, then 4 KiB slots; sixteen of one size become one of the
+/// next. So an object wastes less than 4 KiB and has at most 15 slots of each size below its megabytes.
+/// Where a class has no room and can get none, one slot of a larger class takes the rest.
 ///
 /// **Threads.** Owned by the store's lock.
 final class ObjectSlots {

@@ -12,13 +12,13 @@ import java.util.BitSet;
 
 /// Makes room: a slot of a class, or a record.
 ///
-/// In this order: a free slot; a free or empty slab; a victim of the same class; a slab of another class, emptied.
-/// So a class that has nothing gets a slab at once, however full the store is, unless everything is pinned. A
-/// slab is emptied with all that is below its blocks; one whose blocks have thousands below them is left alone
-/// until nothing else is to be had.
+/// In this order: a free slot; a free or empty slab; a victim of the same class; a slab of another class,
+/// emptied. So a class that has nothing gets a slab at once, however full the store is, unless everything is
+/// pinned. A slab is emptied with all that is below its blocks; one whose blocks have thousands below them
+/// is left alone until nothing else is to be had.
 ///
-/// A class that evicts much younger blocks than others hold gets a slab (or the run of slabs that its slot takes)
-/// from the others: that is looked at once in [#BALANCE_BYTES] evicted.
+/// A class that evicts much younger blocks than others hold gets a slab (or the run of slabs that its slot
+/// takes) from the others: that is looked at once in [#BALANCE_BYTES] evicted.
 ///
 /// **Threads.** Owned by the store's lock.
 final class Room {
@@ -155,10 +155,7 @@ final class Room {
         int length = needy.slabsPerSlot();
         int start = slabs.cheapestRun(
                 length, owners -> owners.classId() != needy.id() && evictable(owners) ? owners.heldBytes() : -1);
-        if (start < 0) {
-            return false;
-        }
-        return emptyRun(start, length);
+        return start >= 0 && emptyRun(start, length);
     }
 
     private boolean emptyRun(int start, int length) {
@@ -171,15 +168,15 @@ final class Room {
         return true;
     }
 
-    /// The last resort: looks at every record for what cannot go, and empties the slabs that cost the fewest
-    /// slots, however much is below them. Takes milliseconds a million records, and is reached when slots of long
+    /// The last resort: looks at every record for what cannot go, and empties the slabs that cost the least,
+    /// however much is below them. Takes milliseconds a million records, and is reached when slots of long
     /// chains are mixed in all slabs, or when everything is pinned.
     private boolean clear(SlotClass needy) {
         int length = Math.max(1, needy.slabsPerSlot());
         for (int attempt = 0; attempt < CLEAR_TRIES; attempt++) {
             BitSet held = heldRecords();
-            int start =
-                    slabs.cheapestRun(length, owners -> owners.all(record -> !held.get(record)) ? owners.live() : -1);
+            int start = slabs.cheapestRun(
+                    length, owners -> owners.all(record -> !held.get(record)) ? owners.heldBytes() : -1);
             if (start < 0 || emptyRun(start, length)) {
                 return start >= 0;
             }
@@ -210,7 +207,8 @@ final class Room {
         return owners.all(record -> belowAnother(record) || familyUnpinned(record, budget));
     }
 
-    /// Whether the record's parent lies in the same slab, so that whoever looks at that one's family looks at this.
+    /// Whether the record's parent lies in the same slab, so that whoever looks at that one's family looks
+    /// at this.
     private boolean belowAnother(int record) {
         int parent = pool.parent(record);
         return lifecycle.state(record) == Control.SEALED
