@@ -34,6 +34,7 @@ final class EmptyTable implements BlockTable {
 
     @Override
     public int await(int blocks, long timeoutNanos) {
+        Waiting.requireNotNegative(timeoutNanos);
         return 0;
     }
 

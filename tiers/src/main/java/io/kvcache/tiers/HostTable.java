@@ -57,6 +57,7 @@ final class HostTable implements BlockTable {
 
     @Override
     public int await(int blocks, long timeoutNanos) {
+        Waiting.requireNotNegative(timeoutNanos);
         return readyBlocks();
     }
 

@@ -84,7 +84,7 @@ public final class TieredKvCache implements KvCache {
         if (from < 0 || from > chain.length()) {
             throw new IndexOutOfBoundsException("from is " + from + "; this chain takes 0 to " + chain.length());
         }
-        requireNotNegative(timeoutNanos);
+        Waiting.requireNotNegative(timeoutNanos);
         NamespaceEntry entry = store.require(chain.namespace());
         Hold hold = holders.enter(chain);
         long deepest = store.lookup().pinDeepest(chain);
@@ -107,7 +107,7 @@ public final class TieredKvCache implements KvCache {
             throw new IndexOutOfBoundsException(
                     "block " + index + " of a chain of " + chain.length() + "; full blocks only");
         }
-        requireNotNegative(timeoutNanos);
+        Waiting.requireNotNegative(timeoutNanos);
         NamespaceEntry entry = store.require(chain.namespace());
         int parts = entry.requireParts();
         if (part < 0 || part >= parts) {
@@ -135,15 +135,17 @@ public final class TieredKvCache implements KvCache {
 
     @Override
     public PutSummary putAll(BlockChain chain, int from, List<MemorySegment> blocks, long timeoutNanos) {
-        if (from < 0 || from + blocks.size() > chain.length()) {
+        if (from < 0 || from > chain.length() - blocks.size()) {
             throw new IndexOutOfBoundsException(
                     blocks.size() + " blocks from " + from + "; the chain has " + chain.length());
         }
+        Waiting.requireNotNegative(timeoutNanos);
+        long start = waiting.nanos();
         int stored = 0;
         int present = 0;
         PutOutcome last = PutOutcome.PRESENT;
         for (int i = 0; i < blocks.size(); i++) {
-            try (BlockWriter writer = put(chain, from + i, 0, timeoutNanos)) {
+            try (BlockWriter writer = put(chain, from + i, 0, waiting.left(start, timeoutNanos))) {
                 last = writer.outcome();
                 if (last == PutOutcome.RESERVED) {
                     writer.copyFrom(blocks.get(i));
@@ -184,7 +186,7 @@ public final class TieredKvCache implements KvCache {
 
     @Override
     public ObjectWriter putObject(Namespace namespace, byte[] key, long bytes, long timeoutNanos) {
-        requireNotNegative(timeoutNanos);
+        Waiting.requireNotNegative(timeoutNanos);
         return objects.put(namespace, key, bytes, timeoutNanos);
     }
 
@@ -219,7 +221,8 @@ public final class TieredKvCache implements KvCache {
         return store.inspection();
     }
 
-    /// Checks every link, count and slot of the store against the others. For tests and for a doubtful operator.
+    /// Checks every link, count and slot of the store against the others. For tests and for a doubtful
+    /// operator.
     ///
     /// @throws AssertionError that names what does not agree
     public void validate() {
@@ -231,11 +234,5 @@ public final class TieredKvCache implements KvCache {
     public void close() {
         hints.close();
         closing.run();
-    }
-
-    private static void requireNotNegative(long timeoutNanos) {
-        if (timeoutNanos < 0) {
-            throw new IllegalArgumentException("timeoutNanos is " + timeoutNanos + "; it takes 0 and up");
-        }
     }
 }

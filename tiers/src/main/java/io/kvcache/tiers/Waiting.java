@@ -37,4 +37,20 @@ final class Waiting {
         }
         return answer;
     }
+
+    long nanos() {
+        return clock.nanos();
+    }
+
+    /// What is left of a time-out that began at `start`; 0 when it has passed.
+    long left(long start, long timeoutNanos) {
+        return Math.max(0, timeoutNanos - (clock.nanos() - start));
+    }
+
+    /// @throws IllegalArgumentException when the time-out is negative
+    static void requireNotNegative(long timeoutNanos) {
+        if (timeoutNanos < 0) {
+            throw new IllegalArgumentException("timeoutNanos is " + timeoutNanos + "; it takes 0 and up");
+        }
+    }
 }
