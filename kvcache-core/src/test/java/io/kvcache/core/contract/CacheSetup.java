@@ -5,7 +5,8 @@ package io.kvcache.core.contract;
 /// @param hostBytes host memory for blocks and objects, in whole slabs of 32 MiB
 /// @param eventCapacity events kept for replay, a power of two
 /// @param strict whether closing must throw while tables are open
-/// @param manualTime whether the cache lives by a clock that only [CacheUnderTest#advance] moves, where it can
+/// @param manualTime whether the cache lives by a clock that only [CacheUnderTest#advance] moves, where it
+///     can
 public record CacheSetup(long hostBytes, int eventCapacity, boolean strict, boolean manualTime) {
 
     /// Two slabs: small enough to fill, large enough for a class to take a slab from another.

@@ -3,7 +3,8 @@ package io.kvcache.core.contract;
 import io.kvcache.core.KvCache;
 import java.time.Duration;
 
-/// A cache of the implementation under test, freshly opened, and what the contract may ask of it beyond [KvCache].
+/// A cache of the implementation under test, freshly opened, and what the contract may ask of it beyond
+/// [KvCache].
 ///
 /// **Ownership.** The test that opened it closes it, the cache included unless the test did so.
 public interface CacheUnderTest extends AutoCloseable {
@@ -24,8 +25,8 @@ public interface CacheUnderTest extends AutoCloseable {
     /// @throws AssertionError that names what does not agree
     void validate();
 
-    /// Returns when all that was done before has taken effect: a remote cache may give up pins a moment after a
-    /// table was closed.
+    /// Returns when all that was done before has taken effect: a remote cache may give up pins a moment
+    /// after a table was closed.
     default void settle() {}
 
     /// Lets time pass, of a cache that was opened for manual time.

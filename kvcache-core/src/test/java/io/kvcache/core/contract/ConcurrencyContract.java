@@ -72,7 +72,8 @@ public abstract class ConcurrencyContract extends KvCacheContract {
         requireEmpty();
     }
 
-    /// Puts some blocks after those that are here; a thread that abandons one takes with it what others put below.
+    /// Puts some blocks after those that are here; a thread that abandons one takes with it what others put
+    /// below.
     private void extend(BlockChain chain, SplittableRandom random) {
         int from = match(chain);
         int to = Math.min(chain.length(), from + 1 + random.nextInt(4));

@@ -13,9 +13,9 @@ import java.util.HashMap;
 import java.util.Map;
 import java.util.Objects;
 
-/// What a router makes of the event stream: the keys that are stored, by events alone. Checks on the way that the
-/// numbers have no gaps, that parents come before their children and leave after them, and that nothing enters twice
-/// or leaves twice.
+/// What a router makes of the event stream: the keys that are stored, by events alone. Checks on the way
+/// that the numbers have no gaps, that parents come before their children and leave after them, and that
+/// nothing enters twice or leaves twice.
 public final class EventFollower {
 
     private static final int AT_ONCE = 1 << 16;

@@ -9,8 +9,8 @@ import java.time.Duration;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 
-/// Hints: they cost hits when they are wrong, never correctness. By a clock that the test moves, where there is one,
-/// and under the store's own policy, which evicts what was used longest ago.
+/// Hints: they cost hits when they are wrong, never correctness. By a clock that the test moves, where there
+/// is one, and under the store's own policy, which evicts what was used longest ago.
 public abstract class HintContract extends KvCacheContract {
 
     private static final long MINUTE = TimeUnit.MINUTES.toNanos(1);

@@ -22,8 +22,8 @@ import org.junit.jupiter.api.BeforeEach;
 
 /// What every implementation of [KvCache] must do, theme by theme in the classes that extend this one.
 ///
-/// An implementation's test opens its caches in one [CacheUnderTest.Factory] and extends each theme by a class of one
-/// line:
+/// An implementation's test opens its caches in one [CacheUnderTest.Factory] and extends each theme by a
+/// class of one line:
 ///
 /// ```java
 /// final class MyCacheContractTest {
@@ -39,8 +39,8 @@ import org.junit.jupiter.api.BeforeEach;
 /// The themes: [BlockContract], [BlockWriterContract], [ObjectContract], [CapacityContract], [HintContract],
 /// [EventContract], [LifecycleContract], [RefusalContract], [ConcurrencyContract].
 ///
-/// Each test gets a cache of two slabs, empty, with [#MIB] and [#OBJECTS] registered; after each test the store is
-/// validated and must be without open tables.
+/// Each test gets a cache of two slabs, empty, with [#MIB] and [#OBJECTS] registered; after each test the
+/// store is validated and must be without open tables.
 public abstract class KvCacheContract {
 
     /// Tokens in a block of every namespace here.

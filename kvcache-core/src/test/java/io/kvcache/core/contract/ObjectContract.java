@@ -142,15 +142,15 @@ public abstract class ObjectContract extends KvCacheContract {
     void givenAnObject_whenWrittenOver_thenTheOldIsThereUntilTheNewIsSealed() {
         putObject(KEY, version(1), 70_000);
         ObjectView old = view(KEY);
-        try (ObjectWriter writer = reserve(KEY, 2 << 20)) {
-            writer.copyFrom(version(2).heap(2 << 20));
+        try (ObjectWriter writer = reserve(KEY, 130_000)) {
+            writer.copyFrom(version(2).heap(130_000));
             try (ObjectView meanwhile = view(KEY)) {
                 requireContent(meanwhile, version(1), 70_000);
             }
             assertThat(writer.seal()).isEqualTo(SealOutcome.SEALED);
         }
         try (ObjectView young = view(KEY)) {
-            requireContent(young, version(2), 2 << 20);
+            requireContent(young, version(2), 130_000);
         }
         requireContent(old, version(1), 70_000);
         old.close();

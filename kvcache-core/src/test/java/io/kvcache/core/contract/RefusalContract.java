@@ -21,7 +21,8 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// The caller's bugs: refused at once, by an exception that names the value and what is allowed, and without trace.
+/// The caller's bugs: refused at once, by an exception that names the value and what is allowed, and without
+/// trace.
 public abstract class RefusalContract extends KvCacheContract {
 
     private static final byte[] KEY = {1};
@@ -30,7 +31,8 @@ public abstract class RefusalContract extends KvCacheContract {
         super(factory);
     }
 
-    /// Refused by an `IllegalArgumentException` or `IndexOutOfBoundsException` whose message has all of `words`.
+    /// Refused by an `IllegalArgumentException` or `IndexOutOfBoundsException` whose message has all of
+    /// `words`.
     private static void assertRefused(ThrowingCallable call, Object... words) {
         assertThatThrownBy(call)
                 .isInstanceOfAny(IllegalArgumentException.class, IndexOutOfBoundsException.class)

@@ -14,8 +14,8 @@ import java.util.concurrent.Future;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/// Threads that put, get, drop and evict in one small store, with real bytes. Whatever one of them pins is checked to
-/// the last byte while it is pinned; afterwards nothing is left behind.
+/// Threads that put, get, drop and evict in one small store, with real bytes. Whatever one of them pins is
+/// checked to the last byte while it is pinned; afterwards nothing is left behind.
 ///
 /// A failure names the seed; the threads' own choices follow from it, their interleaving does not.
 final class HostStoreConcurrencyTest {

@@ -14,8 +14,9 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /// Random operations against a naive model, the whole store validated after each.
 ///
-/// The long run: `./mvnw test -pl kvcache-core -Dtest=HostStorePropertyTest -Dkvcache.property.ops=1000000`, which
-/// shares that many operations among its seeds and takes half a minute; `-Dkvcache.property.seed=N` runs one seed only.
+/// The long run: `./mvnw test -pl kvcache-core -Dtest=HostStorePropertyTest -Dkvcache.property.ops=1000000`,
+/// which shares that many operations among its seeds and takes half a minute; `-Dkvcache.property.seed=N`
+/// runs one seed only.
 final class HostStorePropertyTest {
 
     private static final int STEPS = 3000;

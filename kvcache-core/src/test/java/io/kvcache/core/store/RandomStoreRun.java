@@ -17,9 +17,9 @@ import java.util.SplittableRandom;
 
 /// Random operations on a store and on its model, each answer compared.
 ///
-/// The model cannot know what was evicted, so before each operation the store is asked what it has, and its events
-/// must say the same. From there on every outcome is determined but one: whether there is room. That is demanded
-/// when nothing is pinned, nothing is being written and nothing has to stay above the new block.
+/// The model cannot know what was evicted, so before each operation the store is asked what it has, and its
+/// events must say the same. From there on every outcome is determined but one: whether there is room. That
+/// is demanded when nothing is pinned, nothing is being written and nothing has to stay above the new block.
 final class RandomStoreRun {
 
     /// @param validateEvery steps between two checks of the whole store

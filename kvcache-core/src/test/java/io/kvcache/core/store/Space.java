@@ -8,8 +8,8 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.IntStream;
 
-/// A registered namespace of blocks of one size, and the chains that a test uses in it: families of chains that share
-/// their first blocks.
+/// A registered namespace of blocks of one size, and the chains that a test uses in it: families of chains
+/// that share their first blocks.
 ///
 /// @param chains two of each family, which agree in the first half of their blocks
 record Space(NamespaceEntry entry, List<BlockChain> chains) {

@@ -4,8 +4,8 @@ import io.kvcache.core.contract.BlockContent;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
 
-/// A few bytes of a block's content at its start, at its end and once a MiB between: what a test can afford to write
-/// a million times. Whoever has the slot of another finds the wrong stamp.
+/// A few bytes of a block's content at its start, at its end and once a MiB between: what a test can afford
+/// to write a million times. Whoever has the slot of another finds the wrong stamp.
 final class Stamps {
 
     private static final long EVERY = 1 << 20;

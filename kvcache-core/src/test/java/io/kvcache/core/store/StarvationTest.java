@@ -18,7 +18,8 @@ import org.junit.jupiter.api.condition.EnabledIfSystemProperty;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/// While nothing is pinned, every put finds room, whatever sizes filled the store before: no class of slots starves.
+/// While nothing is pinned, every put finds room, whatever sizes filled the store before: no class of slots
+/// starves.
 final class StarvationTest {
 
     private static final int BLOCK_TOKENS = 16;

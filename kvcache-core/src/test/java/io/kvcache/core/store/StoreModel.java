@@ -8,8 +8,8 @@ import java.util.List;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
-/// The naive model of a store: maps of what was put and not dropped. It does not know what the store evicted, so a
-/// sealed entry may be found or not; everything else it knows exactly.
+/// The naive model of a store: maps of what was put and not dropped. It does not know what the store
+/// evicted, so a sealed entry may be found or not; everything else it knows exactly.
 final class StoreModel {
 
     enum Stage {

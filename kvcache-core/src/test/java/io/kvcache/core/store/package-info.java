@@ -1,4 +1,5 @@
-/// Tests of the store's metadata: examples, a naive model with random operations, and threads against real bytes.
+/// Tests of the store's metadata: examples, a naive model with random operations, and threads against real
+/// bytes.
 @NullMarked
 package io.kvcache.core.store;
 
