@@ -15,6 +15,7 @@ final class CommandTable {
         return List.of(
                 new Entry(CommandGroup.RUN, new DemoCommand()),
                 new Entry(CommandGroup.PLAN, new ReplayCommand()),
+                new Entry(CommandGroup.CHECK, new BenchCommand()),
                 new Entry(CommandGroup.USE, new CommandLine.HelpCommand()));
     }
 }

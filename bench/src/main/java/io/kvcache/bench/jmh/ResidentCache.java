@@ -15,11 +15,14 @@ public class ResidentCache {
     static final int CHAINS = 122;
     static final int RECORDS = CHAINS * Sequences.BLOCKS;
 
+    /// So many that their buckets are in no cache.
+    private static final int ABSENT = 1 << 16;
+
     /// What a slot takes, the least there is.
     static final int SLOT_BYTES = 4096;
 
     final BlockChain[] here = Sequences.of(1, CHAINS);
-    final BlockChain[] absent = Sequences.of(2, CHAINS);
+    final BlockChain[] absent = Sequences.ofOneBlock(2, ABSENT);
     final TieredKvCache cache = TieredKvCache.builder()
             .hostBytes((long) RECORDS * SLOT_BYTES + (64 << 20))
             .records(RECORDS)

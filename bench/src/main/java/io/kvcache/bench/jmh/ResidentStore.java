@@ -33,6 +33,11 @@ final class ResidentStore implements AutoCloseable {
         store.seal(reserved.record(), 0);
     }
 
+    /// Bytes that the store keeps for one record, as its statistics say.
+    long bytesPerRecord() {
+        return store.inspection().stats(0).records().bytesEach();
+    }
+
     @Override
     public void close() {
         store.close();

@@ -21,12 +21,21 @@ final class Sequences {
 
     /// `count` chains; another seed gives others.
     static BlockChain[] of(long seed, int count) {
+        return of(seed, count, BLOCKS);
+    }
+
+    /// `count` chains of a single block.
+    static BlockChain[] ofOneBlock(long seed, int count) {
+        return of(seed, count, 1);
+    }
+
+    private static BlockChain[] of(long seed, int count, int blocks) {
         SplittableRandom random = new SplittableRandom(seed);
         BlockChain[] chains = new BlockChain[count];
         Arrays.setAll(
                 chains,
                 i -> BlockChain.of(
-                        SPACE, random.ints((long) BLOCKS * BLOCK_TOKENS).toArray()));
+                        SPACE, random.ints((long) blocks * BLOCK_TOKENS).toArray()));
         return chains;
     }
 

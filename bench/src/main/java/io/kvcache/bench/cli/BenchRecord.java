@@ -1,0 +1,42 @@
+package io.kvcache.bench.cli;
+
+import io.kvcache.bench.suite.Answer;
+import io.kvcache.bench.suite.Machine;
+import io.kvcache.bench.suite.Suite;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.LocalDate;
+import java.util.List;
+import java.util.Locale;
+
+/// Writes what a suite answered into a folder, beside what it was measured on: a page to read and lines to compare.
+///
+/// @param folder made when it is missing
+/// @param command as it was typed
+record BenchRecord(Path folder, String command) {
+
+    /// Writes the page, and the lines beside it with `.jsonl` in place of `.md`.
+    ///
+    /// @return the page
+    Path write(Suite suite, List<Answer> answers, LocalDate day) throws IOException {
+        Files.createDirectories(folder);
+        Machine machine = Machine.here();
+        String name = suite.name() + "-" + day + (machine.commit().isEmpty() ? "" : "-" + machine.commit());
+        Path page = folder.resolve(name + ".md");
+        String head = String.format(
+                Locale.ROOT,
+                "# %s: %s%n%n- %s%n- %s%n- load %s%n- commit %s, %s%n- `%s`%n%n",
+                suite.name(),
+                suite.title(),
+                machine.hardware(),
+                machine.software(),
+                machine.load(),
+                machine.commit().isEmpty() ? "unknown" : machine.commit(),
+                day,
+                command);
+        Files.writeString(page, head + new BenchReport.Markdown().of(suite, answers));
+        Files.writeString(folder.resolve(name + ".jsonl"), new BenchReport.Lines().of(suite, answers));
+        return page;
+    }
+}

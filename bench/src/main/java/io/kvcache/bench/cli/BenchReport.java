@@ -1,0 +1,83 @@
+package io.kvcache.bench.cli;
+
+import io.kvcache.bench.suite.Answer;
+import io.kvcache.bench.suite.Suite;
+import java.util.List;
+import java.util.Locale;
+
+/// What a suite answered, as text.
+sealed interface BenchReport permits BenchReport.Table, BenchReport.Lines, BenchReport.Markdown {
+
+    /// The whole report, lines ended by a line feed.
+    String of(Suite suite, List<Answer> answers);
+
+    /// An aligned table for people.
+    record Table() implements BenchReport {
+
+        private static final String ROW = "%-18s %10s %-10s  %-24s %10s %7s  %-14s %s%n";
+
+        @Override
+        public String of(Suite suite, List<Answer> answers) {
+            StringBuilder text = new StringBuilder(
+                    String.format(Locale.ROOT, ROW, suite.name(), "", "", "against", "", "ratio", "budget", ""));
+            for (Answer answer : answers) {
+                text.append(String.format(
+                        Locale.ROOT,
+                        ROW,
+                        answer.question().name(),
+                        number(answer.value()),
+                        answer.question().unit(),
+                        answer.question().against().name(),
+                        number(answer.againstValue()),
+                        number(answer.ratio()),
+                        answer.question().budget().describe(),
+                        verdict(answer)));
+            }
+            return text.toString();
+        }
+    }
+
+    /// One JSON object a line, for programs.
+    record Lines() implements BenchReport {
+        @Override
+        public String of(Suite suite, List<Answer> answers) {
+            StringBuilder text = new StringBuilder();
+            answers.forEach(answer -> text.append(BenchLine.of(answer).toJson()).append('\n'));
+            return text.toString();
+        }
+    }
+
+    /// A table for a document, with the questions in full.
+    record Markdown() implements BenchReport {
+        @Override
+        public String of(Suite suite, List<Answer> answers) {
+            StringBuilder text = new StringBuilder("| question | value | against | ratio | budget | |\n");
+            text.append("|---|---|---|---|---|---|\n");
+            for (Answer answer : answers) {
+                text.append(String.format(
+                        Locale.ROOT,
+                        "| **%s** %s | %s %s | %s: %s | %s | %s | %s |%n",
+                        answer.question().name(),
+                        answer.question().text(),
+                        number(answer.value()),
+                        answer.question().unit(),
+                        answer.question().against().name(),
+                        number(answer.againstValue()),
+                        number(answer.ratio()),
+                        answer.question().budget().describe(),
+                        verdict(answer)));
+            }
+            return text.toString();
+        }
+    }
+
+    private static String verdict(Answer answer) {
+        return answer.ok() ? "ok" : "MISSED";
+    }
+
+    /// Three digits or so.
+    private static String number(double value) {
+        String form = value >= 100 ? "%,.0f" : value >= 10 ? "%.1f" : value >= 0.01 || value == 0 ? "%.2f" : "%.1e";
+        return String.format(Locale.ROOT, form, value);
+    }
+}

@@ -1,0 +1,65 @@
+package io.kvcache.bench.suite;
+
+import java.util.concurrent.TimeUnit;
+import org.openjdk.jmh.profile.GCProfiler;
+import org.openjdk.jmh.results.Result;
+import org.openjdk.jmh.results.RunResult;
+import org.openjdk.jmh.runner.Runner;
+import org.openjdk.jmh.runner.RunnerException;
+import org.openjdk.jmh.runner.options.Options;
+import org.openjdk.jmh.runner.options.OptionsBuilder;
+import org.openjdk.jmh.runner.options.TimeValue;
+import org.openjdk.jmh.runner.options.VerboseMode;
+
+/// Runs one benchmark in one JVM of its own and reads the median and the allocation.
+final class JmhRunner {
+
+    private static final String ALLOCATION = "gc.alloc.rate.norm";
+
+    /// What the launcher gives the JVM, and a heap of one size. Without assertions, whatever this JVM runs with.
+    private static final String[] JVM_ARGUMENTS = {
+        "-Xms2g",
+        "-Xmx2g",
+        "-XX:+UseCompactObjectHeaders",
+        "--enable-native-access=ALL-UNNAMED",
+        "--sun-misc-unsafe-memory-access=allow"
+    };
+
+    private final Effort effort;
+
+    JmhRunner(Effort effort) {
+        this.effort = effort;
+        // The lock is one for the machine and cannot be had by a second user; who measures sees to the quiet.
+        System.setProperty("jmh.ignoreLock", "true");
+    }
+
+    /// @throws IllegalStateException when the benchmark fails
+    Sample run(Fork fork) {
+        try {
+            RunResult result = new Runner(options(fork)).runSingle();
+            Result<?> allocation = result.getSecondaryResults().get(ALLOCATION);
+            return new Sample(
+                    result.getPrimaryResult().getStatistics().getPercentile(50),
+                    allocation == null ? 0 : allocation.getScore());
+        } catch (RunnerException failed) {
+            throw new IllegalStateException(fork.benchmark() + " failed", failed);
+        }
+    }
+
+    private Options options(Fork fork) {
+        TimeValue time = new TimeValue(effort.iterationMillis(), TimeUnit.MILLISECONDS);
+        return new OptionsBuilder()
+                .include("\\." + fork.benchmark().replace(".", "\\.") + "$")
+                .threads(fork.threads())
+                .forks(1)
+                .warmupIterations(effort.iterations())
+                .warmupTime(time)
+                .measurementIterations(effort.iterations())
+                .measurementTime(time)
+                .addProfiler(GCProfiler.class)
+                .jvmArgs(JVM_ARGUMENTS)
+                .shouldFailOnError(true)
+                .verbosity(VerboseMode.SILENT)
+                .build();
+    }
+}

@@ -1,0 +1,75 @@
+package io.kvcache.bench.suite;
+
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.concurrent.TimeUnit;
+
+/// Where and on what figures were taken, in the words that go beside them.
+///
+/// @param hardware processor, cores and memory
+/// @param software kernel and JVM
+/// @param load of the last minute, as the kernel counts it
+/// @param commit of the working tree, with a plus when it has changes
+public record Machine(String hardware, String software, String load, String commit) {
+
+    /// This machine, now.
+    public static Machine here() {
+        String cpu = lineAfter("/proc/cpuinfo", "model name");
+        String memory = lineAfter("/proc/meminfo", "MemTotal");
+        return new Machine(
+                cpu + ", " + Runtime.getRuntime().availableProcessors() + " cores, " + memory,
+                System.getProperty("os.name") + " " + System.getProperty("os.version") + ", JDK "
+                        + System.getProperty("java.runtime.version"),
+                firstWord(read("/proc/loadavg")),
+                commitHere());
+    }
+
+    private static String commitHere() {
+        String commit = output("git", "rev-parse", "--short=12", "HEAD");
+        return commit.isEmpty()
+                        || output("git", "status", "--porcelain", "--untracked-files=no")
+                                .isEmpty()
+                ? commit
+                : commit + "+";
+    }
+
+    private static String lineAfter(String file, String key) {
+        return read(file)
+                .lines()
+                .filter(line -> line.startsWith(key))
+                .findFirst()
+                .map(line -> line.substring(line.indexOf(':') + 1).strip())
+                .orElse("unknown");
+    }
+
+    private static String firstWord(String text) {
+        return text.isEmpty() ? "unknown" : text.substring(0, text.indexOf(' '));
+    }
+
+    private static String read(String file) {
+        try {
+            return Files.exists(Path.of(file)) ? Files.readString(Path.of(file)) : "";
+        } catch (IOException unreadable) {
+            throw new UncheckedIOException(unreadable);
+        }
+    }
+
+    /// What a command prints, or nothing when it cannot be run.
+    private static String output(String... command) {
+        try {
+            Process process = new ProcessBuilder(command)
+                    .redirectError(ProcessBuilder.Redirect.DISCARD)
+                    .start();
+            String text = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8).strip();
+            return process.waitFor(10, TimeUnit.SECONDS) && process.exitValue() == 0 ? text : "";
+        } catch (IOException absent) {
+            return "";
+        } catch (InterruptedException stopped) {
+            Thread.currentThread().interrupt();
+            return "";
+        }
+    }
+}

@@ -1,0 +1,47 @@
+package io.kvcache.bench.cli;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.util.List;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import tools.jackson.databind.JsonNode;
+import tools.jackson.databind.json.JsonMapper;
+
+final class BenchCommandTest {
+
+    @Test
+    void givenList_whenRun_thenSuitesQuestionsAndBudgetsAreNamed() {
+        Shell.Run run = Shell.run("bench", "list");
+        assertThat(run.exitCode()).isZero();
+        assertThat(run.out()).contains("core: ", "match-whole", "<= 5000", "ratio >= 0.76", "How long does a match");
+    }
+
+    @ParameterizedTest
+    @CsvSource({"cores,,cores,'core, list'", "core,nothing,nothing,match-whole"})
+    void givenUnknownName_whenRun_thenUsageErrorNamesItAndWhatIsAllowed(
+            String suite, String filter, String named, String allowed) {
+        Shell.Run run = filter == null ? Shell.run("bench", suite) : Shell.run("bench", suite, "--filter", filter);
+        assertThat(run.exitCode()).isEqualTo(2);
+        assertThat(run.out()).isEmpty();
+        assertThat(run.err()).contains("'" + named + "'", allowed);
+    }
+
+    @Test
+    @Tag("slow")
+    void givenOneQuestion_whenRunAsJson_thenOneLineWithAllFields() {
+        Shell.Run run = Shell.run("bench", "core", "--quick", "--json", "--filter", "hash-256");
+        assertThat(run.exitCode()).as(run.err()).isZero();
+        List<String> lines = run.out().lines().toList();
+        assertThat(lines).hasSize(1);
+        JsonNode line = JsonMapper.builder().build().readTree(lines.getFirst());
+        assertThat(line.propertyNames())
+                .containsExactlyInAnyOrder(
+                        "name", "value", "unit", "against", "againstValue", "ratio", "budget", "ok", "runs");
+        assertThat(line.get("name").asString()).isEqualTo("hash-256");
+        assertThat(line.get("value").asDouble()).isPositive();
+        assertThat(line.get("runs").asInt()).isEqualTo(1);
+    }
+}
