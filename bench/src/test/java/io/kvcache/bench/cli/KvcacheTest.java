@@ -10,8 +10,20 @@ final class KvcacheTest {
     void givenHelp_whenRun_thenCommandsAreListedUnderTheirHeadings() {
         Shell.Run help = Shell.run("help");
         assertThat(help.exitCode()).isZero();
-        assertThat(help.out()).containsSubsequence("Usage: kvcache", "Use:", "help", "Plan:", "replay", "Belady");
-        assertThat(help.out()).doesNotContain("Develop:").doesNotContain("Commands:");
+        assertThat(help.out())
+                .containsSubsequence(
+                        "Run:",
+                        "demo",
+                        "Use:",
+                        "help",
+                        "Plan:",
+                        "replay",
+                        "Check:",
+                        "doctor",
+                        "test",
+                        "Develop:",
+                        "build");
+        assertThat(help.out()).doesNotContain("Commands:");
     }
 
     @Test
