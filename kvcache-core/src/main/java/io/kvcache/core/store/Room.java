@@ -32,6 +32,10 @@ final class Room {
     /// Records below the owners of one slab that are looked at before it counts as too valuable to empty.
     private static final int FAMILY_LIMIT = 1 << 14;
 
+    /// While everything is pinned, puts that wait ask again every millisecond: only one in so many looks at every
+    /// record.
+    private static final int MOST_CLEARS_SKIPPED = 63;
+
     /// Times that pins of other threads may come between looking and emptying before a put is refused.
     private static final int CLEAR_TRIES = 4;
 
@@ -42,6 +46,8 @@ final class Room {
     private final Lifecycle lifecycle;
     private int cursor;
     private long bytesUntilBalance = BALANCE_BYTES;
+    private int clearPause;
+    private int clearsToSkip;
     private long slabMoves;
 
     Room(StoreParts parts, Lifecycle lifecycle) {
@@ -172,6 +178,17 @@ final class Room {
     /// however much is below them. Takes milliseconds a million records, and is reached when slots of long
     /// chains are mixed in all slabs, or when everything is pinned.
     private boolean clear(SlotClass needy) {
+        if (clearsToSkip > 0) {
+            clearsToSkip--;
+            return false;
+        }
+        boolean cleared = clearNow(needy);
+        clearPause = cleared ? 0 : Math.min(MOST_CLEARS_SKIPPED, 2 * clearPause + 1);
+        clearsToSkip = clearPause;
+        return cleared;
+    }
+
+    private boolean clearNow(SlotClass needy) {
         int length = Math.max(1, needy.slabsPerSlot());
         for (int attempt = 0; attempt < CLEAR_TRIES; attempt++) {
             BitSet held = heldRecords();
