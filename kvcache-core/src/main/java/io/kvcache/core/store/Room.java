@@ -175,7 +175,7 @@ final class Room {
     }
 
     /// The last resort: looks at every record for what cannot go, and empties the slabs that cost the least,
-    /// however much is below them. Takes milliseconds a million records, and is reached when slots of long
+    /// however much is below them. One pass over all records under the lock; it is reached when slots of long
     /// chains are mixed in all slabs, or when everything is pinned.
     private boolean clear(SlotClass needy) {
         if (clearsToSkip > 0) {
