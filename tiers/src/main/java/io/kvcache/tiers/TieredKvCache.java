@@ -11,6 +11,7 @@ import io.kvcache.core.ObjectView;
 import io.kvcache.core.ObjectWriter;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.PutSummary;
+import io.kvcache.core.SealOutcome;
 import io.kvcache.core.event.EventStream;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.Namespace;
@@ -149,7 +150,9 @@ public final class TieredKvCache implements KvCache {
                 last = writer.outcome();
                 if (last == PutOutcome.RESERVED) {
                     writer.copyFrom(blocks.get(i));
-                    writer.seal();
+                    if (writer.seal() == SealOutcome.DROPPED) {
+                        return new PutSummary(stored, present, PutOutcome.NO_PARENT);
+                    }
                     stored++;
                 } else if (last.continues()) {
                     present++;
