@@ -1,6 +1,9 @@
 package io.kvcache.tiers.memory;
 
 import io.kvcache.tiers.memory.MemoryOptions.HugePages;
+import io.kvcache.tiers.os.Call;
+import io.kvcache.tiers.os.Errno;
+import io.kvcache.tiers.os.Libc;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Files;

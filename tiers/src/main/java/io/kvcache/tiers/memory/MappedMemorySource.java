@@ -2,6 +2,9 @@ package io.kvcache.tiers.memory;
 
 import io.kvcache.core.memory.HostMemorySource;
 import io.kvcache.tiers.memory.MemoryOptions.Backing;
+import io.kvcache.tiers.os.Call;
+import io.kvcache.tiers.os.Errno;
+import io.kvcache.tiers.os.Libc;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 import java.lang.foreign.Arena;

@@ -1,5 +1,8 @@
 package io.kvcache.tiers.memory;
 
+import io.kvcache.tiers.os.Call;
+import io.kvcache.tiers.os.Errno;
+import io.kvcache.tiers.os.Libc;
 import java.nio.file.Path;
 
 /// Creates files in memory that have no name and a fixed size.

@@ -2,6 +2,8 @@ package io.kvcache.tiers.memory;
 
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
+import io.kvcache.tiers.os.Call;
+import io.kvcache.tiers.os.Libc;
 import java.lang.foreign.MemorySegment;
 import java.lang.invoke.VarHandle;
 

@@ -1,6 +1,7 @@
 package io.kvcache.tiers.memory;
 
-import java.util.Locale;
+import io.kvcache.tiers.os.ByteSize;
+import io.kvcache.tiers.os.Errno;
 import java.util.regex.Pattern;
 
 /// What somebody asked for: the purpose and the size, for the mapping and for the words when it fails.
@@ -25,16 +26,6 @@ record Reservation(String purpose, long bytes) {
 
     IllegalStateException failed(String cause) {
         return new IllegalStateException(
-                "Cannot reserve %s of host memory for '%s': %s".formatted(readable(bytes), purpose, cause));
-    }
-
-    /// `3.0 GiB (3221225472 bytes)`.
-    static String readable(long bytes) {
-        if (bytes < 1 << 10) {
-            return bytes + " bytes";
-        }
-        int unit = (63 - Long.numberOfLeadingZeros(bytes)) / 10;
-        double scaled = bytes / (double) (1L << (10 * unit));
-        return String.format(Locale.ROOT, "%.1f %ciB (%d bytes)", scaled, "KMGTPE".charAt(unit - 1), bytes);
+                "Cannot reserve %s of host memory for '%s': %s".formatted(ByteSize.readable(bytes), purpose, cause));
     }
 }

@@ -1,5 +1,10 @@
 package io.kvcache.tiers.memory;
 
+import io.kvcache.tiers.os.ByteSize;
+import io.kvcache.tiers.os.Call;
+import io.kvcache.tiers.os.Errno;
+import io.kvcache.tiers.os.FileSpace;
+import io.kvcache.tiers.os.Libc;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.LinkOption;
@@ -25,11 +30,6 @@ record ShmFile(Libc libc, Path directory) {
 
     /// Names tried: more than the files that one process has, its own and those a dead one of its number left.
     private static final int MAX_NAMES = 1024;
-
-    /// A signal makes fallocate give all back, so it goes in steps (of some 20 ms) that each get done.
-    private static final long STEP_BYTES = 64L << 20;
-
-    private static final int MAX_INTERRUPTIONS = 100;
 
     SharedFile create(Reservation wanted) {
         if (!libc.has(Call.FALLOCATE)) {
@@ -89,19 +89,12 @@ record ShmFile(Libc libc, Path directory) {
     }
 
     private void reserveSpace(Reservation wanted, SharedFile file) throws IOException {
-        int interruptions = 0;
-        long reserved = 0;
-        while (reserved < wanted.bytes()) {
-            long step = Math.min(STEP_BYTES, wanted.bytes() - reserved);
-            long result = libc.call(Call.FALLOCATE, file.descriptor(), 0, reserved, step);
-            if (Errno.ENOSPC.is(result)) {
-                requireSpace(wanted, reserved);
-            }
-            if (result == 0) {
-                reserved += step;
-            } else if (!Errno.EINTR.is(result) || ++interruptions > MAX_INTERRUPTIONS) {
-                throw wanted.refused("reserving space in " + directory, result);
-            }
+        FileSpace space = FileSpace.reserve(libc, file.descriptor(), 0, wanted.bytes());
+        if (Errno.ENOSPC.is(space.result())) {
+            requireSpace(wanted, space.reservedBytes());
+        }
+        if (space.result() < 0) {
+            throw wanted.refused("reserving space in " + directory, space.result());
         }
     }
 
@@ -109,7 +102,7 @@ record ShmFile(Libc libc, Path directory) {
         long usable = Files.getFileStore(directory).getUsableSpace() + reservedBytes;
         if (usable < wanted.bytes()) {
             throw wanted.refused(
-                    "%s has only %s left, which".formatted(directory, Reservation.readable(usable)),
+                    "%s has only %s left, which".formatted(directory, ByteSize.readable(usable)),
                     -Errno.ENOSPC.number());
         }
     }

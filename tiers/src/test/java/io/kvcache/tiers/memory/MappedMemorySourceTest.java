@@ -9,6 +9,7 @@ import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 
 import io.kvcache.tiers.memory.MemoryOptions.Backing;
 import io.kvcache.tiers.memory.MemoryOptions.HugePages;
+import io.kvcache.tiers.os.Libc;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;

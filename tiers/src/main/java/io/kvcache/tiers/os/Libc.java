@@ -1,4 +1,4 @@
-package io.kvcache.tiers.memory;
+package io.kvcache.tiers.os;
 
 import java.lang.foreign.Arena;
 import java.lang.foreign.Linker;
@@ -19,8 +19,11 @@ import java.util.stream.Stream;
 /// A call that is missing answers like a kernel that does not know it: −ENOSYS. So there is one way to fail, and a
 /// platform without any of them (everything but Linux) is an empty instance.
 ///
-/// Calls are bound by reflection-like `invokeWithArguments`: a microsecond each, and none is on a hot path.
-final class Libc {
+/// [#call] goes through reflection-like `invokeWithArguments`, a microsecond each; who calls often takes the
+/// [#handle].
+///
+/// **Threads.** Any, at the same time.
+public final class Libc {
 
     private static final VarHandle ERRNO =
             Linker.Option.captureStateLayout().varHandle(PathElement.groupElement("errno"));
@@ -33,43 +36,47 @@ final class Libc {
 
     /// The calls of the running system. The numbers in this package are those of Linux, so elsewhere there are
     /// none.
-    static Libc ofThisMachine() {
+    public static Libc ofThisMachine() {
         boolean linux = System.getProperty("os.name").toLowerCase(Locale.ROOT).startsWith("linux");
         return linux ? bind(Linker.nativeLinker().defaultLookup()) : none();
     }
 
-    static Libc none() {
+    /// A machine without any of the calls.
+    public static Libc none() {
         return new Libc(Map.of());
     }
 
+    /// The calls that the lookup finds.
+    ///
     /// @throws IllegalStateException when the JVM was told to refuse native access; names the flag that allows it
-    static Libc bind(SymbolLookup lookup) {
+    public static Libc bind(SymbolLookup lookup) {
         Map<Call, MethodHandle> handles = new EnumMap<>(Call.class);
         for (Call call : Call.values()) {
             Optional<MemorySegment> address = lookup.find(call.symbol());
-            address.ifPresent(found -> handles.put(call, handle(call, found)));
+            address.ifPresent(found -> handles.put(call, downcall(call, found)));
         }
         return new Libc(handles);
     }
 
     @SuppressWarnings("restricted") // Binding C functions is what this class is for; signatures are in Call.
-    private static MethodHandle handle(Call call, MemorySegment address) {
+    private static MethodHandle downcall(Call call, MemorySegment address) {
         try {
             return Linker.nativeLinker().downcallHandle(address, call.descriptor(), call.options());
         } catch (IllegalCallerException refused) {
             throw new IllegalStateException(
-                    "This JVM refuses native access, which KVCache needs to map memory. "
+                    "This JVM refuses native access, which KVCache needs to map memory and to read disks. "
                             + "Start it with --enable-native-access=ALL-UNNAMED",
                     refused);
         }
     }
 
-    boolean has(Call call) {
+    /// Whether this machine has the call.
+    public boolean has(Call call) {
         return handles.containsKey(call);
     }
 
     /// Calls, and returns what the function returned or, where that is −1, the negated errno, as the kernel does.
-    long call(Call call, Object... arguments) {
+    public long call(Call call, Object... arguments) {
         MethodHandle handle = handles.get(call);
         if (handle == null) {
             return -Errno.ENOSYS.number();
@@ -79,7 +86,7 @@ final class Libc {
             List<Object> all =
                     Stream.concat(Stream.of(state), Stream.of(arguments)).toList();
             long result = ((Number) handle.invokeWithArguments(all)).longValue();
-            return result == -1 ? -(int) ERRNO.get(state, 0L) : result;
+            return result(state, result);
         } catch (RuntimeException | Error thrown) {
             throw thrown;
         } catch (Throwable impossible) {
@@ -87,8 +94,25 @@ final class Libc {
         }
     }
 
+    /// The function itself, for `invokeExact`: first a segment of [Linker.Option#captureStateLayout], then the
+    /// arguments of the [Call]; what it returned goes through [#result].
+    ///
+    /// @throws IllegalStateException when the machine does not have it
+    public MethodHandle handle(Call call) {
+        MethodHandle handle = handles.get(call);
+        if (handle == null) {
+            throw new IllegalStateException("This platform has no " + call.symbol());
+        }
+        return handle;
+    }
+
+    /// What [#call] would return for a function that returned `returned` and left its errno in `state`.
+    public static long result(MemorySegment state, long returned) {
+        return returned == -1 ? -(int) ERRNO.get(state, 0L) : returned;
+    }
+
     /// Like [#call] with a C string before the other arguments.
-    long callWithText(Call call, String text, Object... arguments) {
+    public long callWithText(Call call, String text, Object... arguments) {
         try (Arena arena = Arena.ofConfined()) {
             Stream<Object> all = Stream.concat(Stream.of(arena.allocateFrom(text)), Stream.of(arguments));
             return call(call, all.toArray());

@@ -1,7 +1,8 @@
-package io.kvcache.tiers.memory;
+package io.kvcache.tiers.os;
 
-/// Error numbers of Linux that mapping memory can meet, with what an operator can do about each.
-enum Errno {
+/// Error numbers of Linux that mapping memory and using files can meet, with what an operator can do
+/// about each.
+public enum Errno {
     EPERM(1, "a container profile (seccomp) or a seal forbids it"),
     EINTR(4, "a signal interrupted it"),
     EAGAIN(11, "too much memory is locked, or the kernel is short of it; try again or raise ulimit -l"),
@@ -25,17 +26,18 @@ enum Errno {
         this.advice = advice;
     }
 
-    int number() {
+    /// The number, positive.
+    public int number() {
         return number;
     }
 
     /// Whether a call returned this error, in the convention of [Libc#call].
-    boolean is(long result) {
+    public boolean is(long result) {
         return result == -number;
     }
 
     /// `ENOMEM (12): ask for less, …` for the result of a failed call.
-    static String explain(long result) {
+    public static String explain(long result) {
         for (Errno errno : values()) {
             if (errno.is(result)) {
                 return "%s (%d): %s".formatted(errno.name(), errno.number, errno.advice);

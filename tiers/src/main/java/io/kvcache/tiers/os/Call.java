@@ -1,4 +1,4 @@
-package io.kvcache.tiers.memory;
+package io.kvcache.tiers.os;
 
 import static java.lang.foreign.ValueLayout.ADDRESS;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
@@ -9,11 +9,11 @@ import java.lang.foreign.Linker;
 import java.lang.foreign.MemoryLayout;
 import java.util.List;
 
-/// The C functions that this package calls, with their signatures on 64-bit Linux.
+/// The C functions that this module calls, with their signatures on 64-bit Linux.
 ///
 /// `mmap` is declared to return a number, not a pointer: MAP_FAILED is −1 then, as every other failure is.
 @SuppressWarnings("ImmutableEnumChecker") // Function descriptors are immutable, though not annotated so.
-enum Call {
+public enum Call {
     MMAP("mmap", 6, JAVA_LONG, ADDRESS, JAVA_LONG, JAVA_INT, JAVA_INT, JAVA_INT, JAVA_LONG),
     MUNMAP("munmap", 2, JAVA_INT, ADDRESS, JAVA_LONG),
     MADVISE("madvise", 3, JAVA_INT, ADDRESS, JAVA_LONG, JAVA_INT),
