@@ -11,7 +11,9 @@ import java.util.List;
 
 /// The C functions that this module calls, with their signatures on 64-bit Linux.
 ///
-/// `mmap` is declared to return a number, not a pointer: MAP_FAILED is −1 then, as every other failure is.
+/// `mmap` is declared to return a number, not a pointer: MAP_FAILED is −1 then, as every other failure is. `pread`
+/// and `pwrite` take the address as a number, so that memory of any arena can be used by any thread; that it stays
+/// there meanwhile is their caller's affair.
 @SuppressWarnings("ImmutableEnumChecker") // Function descriptors are immutable, though not annotated so.
 public enum Call {
     MMAP("mmap", 6, JAVA_LONG, ADDRESS, JAVA_LONG, JAVA_INT, JAVA_INT, JAVA_INT, JAVA_LONG),
@@ -22,6 +24,11 @@ public enum Call {
     FCNTL("fcntl", 2, JAVA_INT, JAVA_INT, JAVA_INT, JAVA_INT),
     OPEN("open", 2, JAVA_INT, ADDRESS, JAVA_INT, JAVA_INT),
     FALLOCATE("fallocate", 4, JAVA_INT, JAVA_INT, JAVA_INT, JAVA_LONG, JAVA_LONG),
+    FDATASYNC("fdatasync", 1, JAVA_INT, JAVA_INT),
+    LSEEK("lseek", 3, JAVA_LONG, JAVA_INT, JAVA_LONG, JAVA_INT),
+    PREAD("pread", 4, JAVA_LONG, JAVA_INT, JAVA_LONG, JAVA_LONG, JAVA_LONG),
+    PWRITE("pwrite", 4, JAVA_LONG, JAVA_INT, JAVA_LONG, JAVA_LONG, JAVA_LONG),
+    SYSCALL("syscall", 1, JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG),
     GETEUID("geteuid", 0, JAVA_INT),
     CLOSE("close", 1, JAVA_INT, JAVA_INT);
 

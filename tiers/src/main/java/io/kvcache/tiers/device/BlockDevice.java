@@ -1,0 +1,110 @@
+package io.kvcache.tiers.device;
+
+import java.lang.foreign.MemorySegment;
+
+/// A fixed number of bytes that keep what was written to them, read and written asynchronously in aligned
+/// spans.
+///
+/// Operations are queued by [#read], [#write], [#sync] and [#discard], handed to the device together by
+/// [#submit], and reported to a [CompletionSink] by [#poll] or [#await], in any order. Each carries a tag, a
+/// number of the caller's that comes back with its outcome. At most [#depth] operations are on their way at a
+/// time; one more is answered by `false` and changes nothing. Nothing happens between the calls that the
+/// caller could notice, so a simulation can drive a device tick by tick, and a thread is put around it last.
+///
+/// **Spans.** Offsets and lengths are multiples of [#ALIGNMENT], and so are the addresses of segments, which
+/// are native memory; one span is at most [#MAX_SPAN_BYTES]. A span that was never written reads as zeroes.
+/// Where two operations on their way overlap and one of them writes, the outcome of both is undefined: the
+/// caller keeps them apart.
+///
+/// **Durability.** A write that completed is seen by every later read. It survives a loss of power once a
+/// [#sync] that was queued after its completion has completed as done; until then all, a part or none of it
+/// may be lost.
+///
+/// **Ownership.** A segment that was handed over stays alive and untouched until its completion was delivered.
+/// Whoever opened the device closes it.
+///
+/// **Threads.** One. The first thread to queue, submit, poll or await owns the device from then on, and is the
+/// one that closes it; before that any thread may register memory, and a device that was never used may be
+/// closed by any thread. It is a platform thread, because the kernel knows the owner too. [#size], [#depth] and
+/// [#describe] may be called by all.
+///
+/// **Errors.** What the device could not do is an [IoOutcome], never an exception. Misuse is one:
+/// [IllegalArgumentException] for a span that is misaligned, out of range or not native memory, naming the
+/// value and the range, and [IllegalStateException] for a call on a closed device, by a thread that does not
+/// own it, or to poll from within a sink.
+public interface BlockDevice extends AutoCloseable {
+
+    /// The unit of offsets, lengths and addresses: what O_DIRECT asks for on disks of 512 and of 4,096 byte
+    /// sectors.
+    int ALIGNMENT = 4096;
+
+    /// The longest span of one read or write: 1 GiB, half of what the kernel moves in one call.
+    int MAX_SPAN_BYTES = 1 << 30;
+
+    /// More than any disk makes use of, and small enough that the kernel's rings never limit it.
+    int MAX_DEPTH = 1024;
+
+    /// Bytes, a multiple of [#ALIGNMENT].
+    long size();
+
+    /// How many operations can be on their way at a time.
+    int depth();
+
+    /// How many operations are on their way: queued, and not yet delivered.
+    int inFlight();
+
+    /// Queues reading from `offset` on until the target is full.
+    ///
+    /// @return false when [#depth] operations are on their way
+    boolean read(MemorySegment target, long offset, long tag);
+
+    /// Queues writing the whole source to `offset`.
+    ///
+    /// @return false when [#depth] operations are on their way
+    boolean write(MemorySegment source, long offset, long tag);
+
+    /// Queues making durable all writes and discards that were delivered before this call.
+    ///
+    /// @return false when [#depth] operations are on their way
+    boolean sync(long tag);
+
+    /// Queues giving the span back to whatever lies below, as a hole in a file. When it is done, the span
+    /// reads as zeroes until it is written again, which may then meet [IoOutcome.Kind#NO_SPACE]. Where that is
+    /// not to be had the outcome is [IoOutcome.Kind#UNSUPPORTED] and the bytes stay what they are.
+    ///
+    /// @param length bytes, at least [#ALIGNMENT], up to the end of the device
+    /// @return false when [#depth] operations are on their way
+    boolean discard(long offset, long length, long tag);
+
+    /// Hands over what is queued. [#poll] and [#await] do so too.
+    void submit();
+
+    /// Delivers what has completed, without waiting. The sink may queue further operations, and may not poll.
+    ///
+    /// @return how many completions were delivered, at most [#depth]
+    int poll(CompletionSink sink);
+
+    /// Like [#poll], and waits for the first completion while there is anything to wait for.
+    ///
+    /// @param timeoutNanos the longest wait; 0 for none
+    /// @return how many completions were delivered; 0 when the time was up or nothing is on its way
+    int await(CompletionSink sink, long timeoutNanos);
+
+    /// Tells the device of memory that many spans will lie in, which can spare the kernel work for each of
+    /// them. All of the memory is touched, and stays in place until the device is closed. Spans elsewhere work
+    /// as well.
+    ///
+    /// @param pool native memory at an aligned address, which outlives the device
+    /// @throws IllegalStateException while operations are on their way
+    void register(MemorySegment pool);
+
+    /// How the bytes travel, for logs and statistics: `io_uring, fixed buffers, O_DIRECT`.
+    String describe();
+
+    /// Waits for what is on its way, whose completions are then not delivered, and lets go of the device.
+    ///
+    /// @throws IllegalStateException at the second close, or when operations do not end in time: the device
+    ///     then stays open, and their segments must stay too
+    @Override
+    void close();
+}

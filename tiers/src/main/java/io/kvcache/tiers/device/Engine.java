@@ -1,0 +1,39 @@
+package io.kvcache.tiers.device;
+
+import java.lang.foreign.MemorySegment;
+import org.jspecify.annotations.Nullable;
+
+/// A way to carry out requests.
+///
+/// **Threads.** All calls come from the owner of the device, except [#register], [#describe] and [#close],
+/// which may come from another one before there is an owner or after it has ended.
+interface Engine {
+
+    /// All the requests there are, those on their way among them.
+    RequestPool requests();
+
+    /// The calling thread is the owner from here on. Called once, before any request.
+    void own();
+
+    /// Queues a request; there is room for as many as the device is deep.
+    void start(Request request);
+
+    /// Hands over what is queued, as far as the kernel takes it.
+    void submit();
+
+    /// Submits, brings in completions, and waits for one.
+    ///
+    /// @param timeoutNanos the longest wait; 0 not to wait
+    void gather(long timeoutNanos);
+
+    /// The next request that has ended among those gathered, or null.
+    @Nullable
+    Request next();
+
+    void register(MemorySegment pool);
+
+    String describe();
+
+    /// Called when no request is on its way.
+    void close();
+}

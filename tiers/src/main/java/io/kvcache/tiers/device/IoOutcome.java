@@ -1,0 +1,51 @@
+package io.kvcache.tiers.device;
+
+import io.kvcache.tiers.os.Errno;
+
+/// What became of an operation.
+///
+/// @param cause the name of the errno, `EIO`, or `end of file` where the medium is shorter than it was; empty
+///     when done
+public record IoOutcome(Kind kind, String cause) {
+
+    /// What the caller can make of an outcome.
+    public enum Kind {
+        /// All of it was done.
+        DONE,
+        /// There is no space or no quota for it; the device is sound. A write may have been done in part.
+        NO_SPACE,
+        /// The device does not know the operation, and will not tomorrow.
+        UNSUPPORTED,
+        /// The device could not. Nothing is known of a write, nor of what a failed sync should have made
+        /// durable.
+        FAILED
+    }
+
+    /// The outcome of what went well.
+    public static final IoOutcome DONE = new IoOutcome(Kind.DONE, "");
+
+    /// What a read past the end of the medium gives.
+    static final IoOutcome END_OF_FILE = new IoOutcome(Kind.FAILED, "end of file");
+
+    /// The outcome for an error of the operating system.
+    public static IoOutcome of(Errno errno) {
+        return ofResult(-errno.number());
+    }
+
+    /// The outcome for a result of the kernel below zero, which is a negated errno.
+    static IoOutcome ofResult(long result) {
+        return new IoOutcome(kindOf(result), Errno.name(result));
+    }
+
+    private static Kind kindOf(long result) {
+        if (Errno.ENOSPC.is(result) || Errno.EDQUOT.is(result)) {
+            return Kind.NO_SPACE;
+        }
+        return Errno.ENOSYS.is(result) || Errno.EOPNOTSUPP.is(result) ? Kind.UNSUPPORTED : Kind.FAILED;
+    }
+
+    /// Whether all of it was done.
+    public boolean done() {
+        return kind == Kind.DONE;
+    }
+}

@@ -1,0 +1,136 @@
+package io.kvcache.tiers.device;
+
+import io.kvcache.tiers.os.Errno;
+import java.lang.foreign.MemorySegment;
+import java.util.Objects;
+import org.jspecify.annotations.Nullable;
+
+/// One operation on its way. There are as many as the device is deep, used again and again.
+///
+/// It knows how far it got, and whether the kernel has to be asked again: the kernel may move less than it was
+/// asked to, and may be interrupted or out of breath.
+final class Request {
+
+    /// What is to be done.
+    enum Operation {
+        READ,
+        WRITE,
+        SYNC,
+        DISCARD
+    }
+
+    /// Attempts without progress until it is called a failure. EAGAIN comes with a wait in the kernel's
+    /// workers, EINTR once a signal: more than a few in a row is a device that will never.
+    static final int MAX_ATTEMPTS = 100;
+
+    final int number;
+
+    private Operation operation = Operation.SYNC;
+    private long tag;
+    private long address;
+    private long offset;
+    private long remaining;
+    private int attempts;
+    private IoOutcome outcome = IoOutcome.DONE;
+    private @Nullable MemorySegment held;
+
+    /// @param number its place among the requests of the device
+    Request(int number) {
+        this.number = number;
+    }
+
+    /// @param segment kept reachable until [#clear]
+    Request transfer(Operation direction, MemorySegment segment, long from, long newTag) {
+        start(direction, newTag);
+        held = segment;
+        address = segment.address();
+        offset = from;
+        remaining = segment.byteSize();
+        return this;
+    }
+
+    Request sync(long newTag) {
+        start(Operation.SYNC, newTag);
+        return this;
+    }
+
+    Request discard(long from, long length, long newTag) {
+        start(Operation.DISCARD, newTag);
+        offset = from;
+        remaining = length;
+        return this;
+    }
+
+    private void start(Operation newOperation, long newTag) {
+        operation = newOperation;
+        tag = newTag;
+        attempts = 0;
+    }
+
+    /// Takes what the kernel returned: bytes moved, or a negated errno.
+    ///
+    /// @return whether the request has ended; otherwise what remains is to be issued again
+    boolean endsWith(long result) {
+        boolean moves = operation == Operation.READ || operation == Operation.WRITE;
+        if (result == remaining || (result >= 0 && !moves)) {
+            return end(IoOutcome.DONE);
+        }
+        if (result < 0) {
+            boolean again = Errno.EINTR.is(result) || Errno.EAGAIN.is(result);
+            return !(again && ++attempts < MAX_ATTEMPTS) && end(IoOutcome.ofResult(result));
+        }
+        // The rest must stay aligned, so a piece of a page counts as nothing.
+        long moved = result - result % BlockDevice.ALIGNMENT;
+        if (moved == 0) {
+            return operation == Operation.READ
+                    ? end(IoOutcome.END_OF_FILE)
+                    : ++attempts >= MAX_ATTEMPTS && end(new IoOutcome(IoOutcome.Kind.FAILED, "no progress"));
+        }
+        attempts = 0;
+        address += moved;
+        offset += moved;
+        remaining -= moved;
+        return false;
+    }
+
+    private boolean end(IoOutcome reached) {
+        outcome = reached;
+        return true;
+    }
+
+    /// Lets go of the segment.
+    void clear() {
+        held = null;
+    }
+
+    Operation operation() {
+        return operation;
+    }
+
+    long tag() {
+        return tag;
+    }
+
+    /// The whole segment of a read or a write.
+    MemorySegment segment() {
+        return Objects.requireNonNull(held, "no segment");
+    }
+
+    /// Where the rest of the segment begins.
+    long address() {
+        return address;
+    }
+
+    /// Where the rest of the span begins on the device.
+    long offset() {
+        return offset;
+    }
+
+    long remaining() {
+        return remaining;
+    }
+
+    IoOutcome outcome() {
+        return outcome;
+    }
+}

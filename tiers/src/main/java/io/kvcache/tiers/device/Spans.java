@@ -1,0 +1,57 @@
+package io.kvcache.tiers.device;
+
+import static io.kvcache.tiers.device.BlockDevice.ALIGNMENT;
+import static io.kvcache.tiers.device.BlockDevice.MAX_SPAN_BYTES;
+
+import java.lang.foreign.MemorySegment;
+
+/// What spans a device of this many bytes accepts; the rest is a bug of the caller's.
+record Spans(long size) {
+
+    Spans {
+        if (size < ALIGNMENT || size % ALIGNMENT != 0) {
+            throw new IllegalArgumentException(
+                    "size of a device must be a positive multiple of %d, is %d".formatted(ALIGNMENT, size));
+        }
+    }
+
+    void requireTarget(MemorySegment target, long offset) {
+        if (target.isReadOnly()) {
+            throw new IllegalArgumentException("target of a read must be writable, is " + target);
+        }
+        requireSource(target, offset);
+    }
+
+    void requireSource(MemorySegment segment, long offset) {
+        requireNative(segment);
+        if (segment.byteSize() > MAX_SPAN_BYTES) {
+            throw new IllegalArgumentException(
+                    "segment must have at most %d bytes, has %d".formatted(MAX_SPAN_BYTES, segment.byteSize()));
+        }
+        requireRange(offset, segment.byteSize());
+    }
+
+    void requireRange(long offset, long length) {
+        if (length < ALIGNMENT || length > size || length % ALIGNMENT != 0) {
+            throw new IllegalArgumentException("length must be a multiple of %d from %d to %d, is %d"
+                    .formatted(ALIGNMENT, ALIGNMENT, size, length));
+        }
+        if (offset < 0 || offset > size - length || offset % ALIGNMENT != 0) {
+            throw new IllegalArgumentException("offset of %d bytes must be a multiple of %d from 0 to %d, is %d"
+                    .formatted(length, ALIGNMENT, size - length, offset));
+        }
+    }
+
+    static void requireNative(MemorySegment segment) {
+        if (!segment.isNative()) {
+            throw new IllegalArgumentException("segment must be native memory, is " + segment);
+        }
+        if (segment.address() % ALIGNMENT != 0) {
+            throw new IllegalArgumentException(
+                    "address of a segment must be a multiple of %d, is 0x%x".formatted(ALIGNMENT, segment.address()));
+        }
+        if (!segment.scope().isAlive()) {
+            throw new IllegalArgumentException("segment must be alive, is closed: " + segment);
+        }
+    }
+}

@@ -1,0 +1,84 @@
+package io.kvcache.tiers.device;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
+
+import java.lang.foreign.MemorySegment;
+import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.Test;
+
+class EngineDeviceTest {
+
+    /// An engine whose requests end when told.
+    private static final class StuckEngine implements Engine {
+
+        private final RequestPool requests = new RequestPool(2);
+        private @Nullable Request stuck;
+        private boolean told;
+        private boolean closed;
+
+        @Override
+        public RequestPool requests() {
+            return requests;
+        }
+
+        @Override
+        public void own() {}
+
+        @Override
+        public void start(Request request) {
+            stuck = request;
+        }
+
+        @Override
+        public void submit() {}
+
+        @Override
+        public void gather(long timeoutNanos) {}
+
+        @Override
+        public @Nullable Request next() {
+            Request ended = told ? stuck : null;
+            stuck = told ? null : stuck;
+            return ended;
+        }
+
+        @Override
+        public void register(MemorySegment pool) {}
+
+        @Override
+        public String describe() {
+            return "stuck";
+        }
+
+        @Override
+        public void close() {
+            closed = true;
+        }
+    }
+
+    private final StuckEngine engine = new StuckEngine();
+    private final boolean[] released = new boolean[1];
+    private final BlockDevice device = new EngineDevice(
+            "stuck device", new Spans(4096), engine, new EngineDevice.Ending(1_000_000, () -> released[0] = true));
+
+    @Test
+    void givenOperationThatDoesNotEnd_whenClosed_thenTheDeviceStaysOpenUntilItEnds() {
+        device.sync(1);
+        assertThatIllegalStateException()
+                .isThrownBy(device::close)
+                .withMessage("stuck device stays open: 1 operations have not ended after 1 ms");
+        assertThat(engine.closed).isFalse();
+        engine.told = true;
+        device.close();
+        assertThat(engine.closed).isTrue();
+        assertThat(released[0]).isTrue();
+    }
+
+    @Test
+    void givenOperationThatDoesNotEnd_whenAwaited_thenTheTimeEnds() {
+        device.sync(1);
+        assertThat(device.await((_, _) -> {}, 1_000_000)).isZero();
+        assertThat(device.inFlight()).isEqualTo(1);
+    }
+}
