@@ -1,0 +1,43 @@
+package io.kvcache.tiers.device;
+
+import java.util.EnumMap;
+import java.util.Map;
+
+/// How often a [FaultyDevice] does what.
+///
+/// @param probabilities of each fault for each operation that it can befall, 0.0 where absent
+/// @param maxLatencyTicks an operation takes 0 to so many ticks
+public record FaultRates(Map<Fault, Double> probabilities, int maxLatencyTicks) {
+
+    public FaultRates {
+        probabilities.forEach((fault, probability) -> {
+            if (!(probability >= 0 && probability <= 1)) {
+                throw new IllegalArgumentException("%s must be from 0.0 to 1.0, is %s".formatted(fault, probability));
+            }
+        });
+        if (maxLatencyTicks < 0) {
+            throw new IllegalArgumentException("maxLatencyTicks must be at least 0, is " + maxLatencyTicks);
+        }
+        probabilities = Map.copyOf(probabilities);
+    }
+
+    /// A sound device that answers at the next poll.
+    public static FaultRates none() {
+        return new FaultRates(Map.of(), 0);
+    }
+
+    public FaultRates with(Fault fault, double probability) {
+        Map<Fault, Double> changed = new EnumMap<>(Fault.class);
+        changed.putAll(probabilities);
+        changed.put(fault, probability);
+        return new FaultRates(changed, maxLatencyTicks);
+    }
+
+    public FaultRates withMaxLatencyTicks(int ticks) {
+        return new FaultRates(probabilities, ticks);
+    }
+
+    double of(Fault fault) {
+        return probabilities.getOrDefault(fault, 0.0);
+    }
+}

@@ -1,0 +1,154 @@
+package io.kvcache.tiers.device;
+
+import static io.kvcache.tiers.device.BlockDevice.ALIGNMENT;
+import static java.lang.foreign.ValueLayout.JAVA_BYTE;
+
+import io.kvcache.tiers.device.FaultyDevice.Pending;
+import io.kvcache.tiers.os.Errno;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.util.EnumMap;
+import java.util.Map;
+import java.util.Objects;
+import java.util.SplittableRandom;
+
+/// The operations of a [FaultyDevice], carried out on the device below with faults.
+final class FaultyTransfers {
+
+    private static final int SECTOR_BYTES = 512;
+    private static final byte JUNK = (byte) 0xDB;
+
+    private final BlockingCalls below;
+    private final FaultRates rates;
+    private final SplittableRandom random;
+    private final UnflushedPages unflushed;
+    private final Map<Fault, Long> counts = new EnumMap<>(Fault.class);
+    private boolean full;
+
+    FaultyTransfers(BlockDevice below, FaultRates rates, long seed) {
+        this.below = new BlockingCalls(below);
+        this.rates = rates;
+        this.random = new SplittableRandom(seed);
+        this.unflushed = new UnflushedPages(this.below);
+    }
+
+    long count(Fault fault) {
+        return counts.getOrDefault(fault, 0L);
+    }
+
+    void full(boolean isFull) {
+        full = isFull;
+    }
+
+    boolean hangs() {
+        return strikes(Fault.HANG);
+    }
+
+    long latencyTicks() {
+        return random.nextInt(rates.maxLatencyTicks() + 1);
+    }
+
+    long seal() {
+        return unflushed.seal();
+    }
+
+    void loseSome() {
+        unflushed.loseSome(random);
+    }
+
+    IoOutcome carryOut(Pending pending) {
+        return switch (pending.operation()) {
+            case READ -> read(segment(pending), pending.span().offset());
+            case WRITE -> write(segment(pending), pending.span().offset());
+            case SYNC -> sync(pending.span().covered());
+            case DISCARD -> {
+                unflushed.remember(pending.span().offset(), pending.span().length());
+                yield below.discard(pending.span().offset(), pending.span().length());
+            }
+        };
+    }
+
+    /// A write that was on its way when the power went.
+    void maybeWrite(Pending pending) {
+        if (random.nextBoolean()) {
+            writeFirst(segment(pending), pending.span().offset(), randomSectors(segment(pending)));
+        }
+    }
+
+    private IoOutcome read(MemorySegment target, long offset) {
+        if (strikes(Fault.READ_ERROR)) {
+            target.fill(JUNK);
+            return IoOutcome.of(Errno.EIO);
+        }
+        IoOutcome outcome = below.read(target, offset);
+        if (strikes(Fault.BIT_FLIP)) {
+            long at = random.nextLong(target.byteSize());
+            target.set(JAVA_BYTE, at, (byte) (target.get(JAVA_BYTE, at) ^ 1 << random.nextInt(Byte.SIZE)));
+        }
+        return outcome;
+    }
+
+    private IoOutcome write(MemorySegment source, long offset) {
+        if (full || strikes(Fault.NO_SPACE)) {
+            return IoOutcome.of(Errno.ENOSPC);
+        }
+        if (strikes(Fault.WRITE_ERROR)) {
+            writeFirst(source, offset, randomSectors(source));
+            return IoOutcome.of(Errno.EIO);
+        }
+        if (strikes(Fault.LOST_WRITE)) {
+            return IoOutcome.DONE;
+        }
+        if (strikes(Fault.TORN_WRITE)) {
+            return writeFirst(source, offset, randomSectors(source));
+        }
+        return writeFirst(
+                source, strikes(Fault.MISDIRECTED_WRITE) ? elsewhere(source, offset) : offset, source.byteSize());
+    }
+
+    private IoOutcome sync(long covered) {
+        if (strikes(Fault.SYNC_ERROR)) {
+            return IoOutcome.of(Errno.EIO);
+        }
+        IoOutcome outcome = below.sync();
+        unflushed.durable(covered);
+        return outcome;
+    }
+
+    /// Another place for the span, unless the device has no other.
+    private long elsewhere(MemorySegment source, long offset) {
+        long places = (below.device().size() - source.byteSize()) / ALIGNMENT;
+        return places == 0 ? offset : (offset / ALIGNMENT + 1 + random.nextLong(places)) % (places + 1) * ALIGNMENT;
+    }
+
+    /// Less than all of a write: 0 bytes up to all sectors but one.
+    private long randomSectors(MemorySegment source) {
+        return random.nextLong(source.byteSize() / SECTOR_BYTES) * SECTOR_BYTES;
+    }
+
+    private IoOutcome writeFirst(MemorySegment source, long offset, long bytes) {
+        unflushed.remember(offset, source.byteSize());
+        if (bytes == source.byteSize()) {
+            return below.write(source, offset);
+        }
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment merged = arena.allocate(source.byteSize(), ALIGNMENT);
+            IoOutcome outcome = below.read(merged, offset);
+            MemorySegment.copy(source, 0, merged, 0, bytes);
+            return outcome.done() ? below.write(merged, offset) : outcome;
+        }
+    }
+
+    private boolean strikes(Fault fault) {
+        double probability = rates.of(fault);
+        boolean struck = probability > 0 && random.nextDouble() < probability;
+        if (struck) {
+            counts.merge(fault, 1L, Long::sum);
+        }
+        return struck;
+    }
+
+    private static MemorySegment segment(Pending pending) {
+        return Objects.requireNonNull(pending.segment(), "no segment");
+    }
+}
