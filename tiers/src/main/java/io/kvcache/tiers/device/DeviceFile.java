@@ -1,0 +1,126 @@
+package io.kvcache.tiers.device;
+
+import io.kvcache.tiers.device.FileDeviceOptions.Direct;
+import io.kvcache.tiers.os.Call;
+import io.kvcache.tiers.os.Errno;
+import io.kvcache.tiers.os.Libc;
+import java.io.IOException;
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
+import java.lang.foreign.Arena;
+import java.nio.file.Path;
+
+/// The open file of a [FileDevice].
+///
+/// **Ownership.** Whoever opened it closes it, after the engine that uses it.
+///
+/// @param direct whether its reads and writes go round the page cache
+record DeviceFile(Libc libc, Path path, int descriptor, boolean direct) {
+
+    private static final Logger LOG = System.getLogger(DeviceFile.class.getName());
+
+    private static final int O_RDWR = 2;
+    private static final int O_CREAT = 0x40;
+    private static final int O_CLOEXEC = 0x80000;
+
+    /// One of the few flags whose number depends on the processor; these are x86 and ARM.
+    private static final int O_DIRECT = System.getProperty("os.arch").equals("aarch64") ? 0x10000 : 0x4000;
+
+    private static final int OWNER_ONLY = 0600;
+    private static final int SEEK_END = 2;
+
+    /// FALLOC_FL_PUNCH_HOLE, and FALLOC_FL_KEEP_SIZE without which the kernel refuses it.
+    static final int PUNCH_HOLE = 3;
+
+    /// Opens the file, and creates it with all its space if it is to and has no bytes yet.
+    ///
+    /// @throws IOException that names the file and what to do; then nothing has changed
+    static DeviceFile open(Libc libc, FileDeviceOptions options) throws IOException {
+        if (!libc.has(Call.PREAD)) {
+            throw new IOException("Cannot open %s: disks need Linux".formatted(options.path()));
+        }
+        DeviceFile file = openAsAsked(libc, options);
+        try {
+            file.requireSize(options);
+            return file.direct && file.refusesDirectReads() ? file.reopenBuffered(options) : file;
+        } catch (IOException | RuntimeException failure) {
+            file.close();
+            throw failure;
+        }
+    }
+
+    private static DeviceFile openAsAsked(Libc libc, FileDeviceOptions options) throws IOException {
+        if (options.direct() == Direct.OFF) {
+            return open(libc, options, 0);
+        }
+        long descriptor = tryOpen(libc, options, O_DIRECT);
+        if (Errno.EINVAL.is(descriptor)) {
+            return openBuffered(libc, options);
+        }
+        return new DeviceFile(libc, options.path(), opened(options.path(), descriptor), true);
+    }
+
+    private static DeviceFile openBuffered(Libc libc, FileDeviceOptions options) throws IOException {
+        if (options.direct() == Direct.ON) {
+            throw new IOException("Cannot open %s: its file system refuses O_DIRECT; choose direct AUTO or OFF"
+                    .formatted(options.path()));
+        }
+        LOG.log(
+                Level.WARNING,
+                "The file system of {0} refuses O_DIRECT: it goes through the page cache",
+                options.path());
+        return open(libc, options, 0);
+    }
+
+    private static DeviceFile open(Libc libc, FileDeviceOptions options, int flags) throws IOException {
+        return new DeviceFile(libc, options.path(), opened(options.path(), tryOpen(libc, options, flags)), false);
+    }
+
+    private static long tryOpen(Libc libc, FileDeviceOptions options, int flags) {
+        int all = flags | O_RDWR | O_CLOEXEC | (options.create() ? O_CREAT : 0);
+        return libc.callWithText(Call.OPEN, options.path().toString(), all, OWNER_ONLY);
+    }
+
+    private static int opened(Path path, long descriptor) throws IOException {
+        if (descriptor < 0) {
+            throw new IOException("Cannot open %s: %s".formatted(path, Errno.explain(descriptor)));
+        }
+        return (int) descriptor;
+    }
+
+    private void requireSize(FileDeviceOptions options) throws IOException {
+        long found = libc.call(Call.LSEEK, descriptor, 0L, SEEK_END);
+        if (found == 0 && options.create()) {
+            new Preallocation(libc, path, options.size()).fill(descriptor);
+        } else if (found != options.size()) {
+            throw new IOException("Cannot use %s: it has %d bytes and must have %d; give its size, or remove it"
+                    .formatted(path, found, options.size()));
+        }
+    }
+
+    /// Some file systems take the flag and refuse the reads.
+    private boolean refusesDirectReads() throws IOException {
+        try (Arena arena = Arena.ofConfined()) {
+            long page =
+                    arena.allocate(BlockDevice.ALIGNMENT, BlockDevice.ALIGNMENT).address();
+            long read = libc.call(Call.PREAD, descriptor, page, (long) BlockDevice.ALIGNMENT, 0L);
+            if (read < 0 && !Errno.EINVAL.is(read)) {
+                throw new IOException("Cannot read %s: %s".formatted(path, Errno.explain(read)));
+            }
+            return read < 0;
+        }
+    }
+
+    private DeviceFile reopenBuffered(FileDeviceOptions options) throws IOException {
+        DeviceFile buffered = openBuffered(libc, options);
+        close();
+        return buffered;
+    }
+
+    void close() {
+        long result = libc.call(Call.CLOSE, descriptor);
+        if (result < 0) {
+            LOG.log(Level.WARNING, "Closing {0} gave {1}", path, Errno.explain(result));
+        }
+    }
+}

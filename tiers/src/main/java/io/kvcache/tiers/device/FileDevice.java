@@ -1,0 +1,68 @@
+package io.kvcache.tiers.device;
+
+import io.kvcache.tiers.device.FileDeviceOptions.IoEngine;
+import io.kvcache.tiers.os.Libc;
+import java.io.IOException;
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
+
+/// Opens preallocated files of mode 0600, and raw disks, as [BlockDevice]s.
+///
+/// The kernel is asked through io_uring with a registered file, and with registered buffers for the pools it
+/// was told of; where that is refused, as default container profiles do, by a few threads that read and write
+/// by position. O_DIRECT goes round the page cache; a file system that refuses it gets buffered reads and
+/// writes. The log says once, at opening, what is in use and why it is not the best; [BlockDevice#describe]
+/// says it at any time.
+///
+/// **Ownership and threads.** As [BlockDevice]. A close waits at most a minute for operations on their way. The
+/// threads of the fall-back end with it.
+public final class FileDevice {
+
+    private static final Logger LOG = System.getLogger(FileDevice.class.getName());
+
+    /// A disk answers in milliseconds; Linux gives up on an NVMe command after 30 s and resets the disk.
+    private static final long CLOSE_LIMIT_NANOS = 60_000_000_000L;
+
+    private FileDevice() {}
+
+    /// Opens the file.
+    ///
+    /// @throws IOException that names the file, what is wrong, and what to do; nothing has changed then
+    /// @throws IllegalStateException when the JVM refuses native access; names the flag that allows it
+    public static BlockDevice open(FileDeviceOptions options) throws IOException {
+        return open(options, Libc.ofThisMachine());
+    }
+
+    static BlockDevice open(FileDeviceOptions options, Libc libc) throws IOException {
+        DeviceFile file = DeviceFile.open(libc, options);
+        try {
+            Engine engine = engine(options, file);
+            LOG.log(Level.INFO, "Opened {0}: {1}", options.path(), engine.describe());
+            return new EngineDevice(
+                    options.path().toString(),
+                    new Spans(options.size()),
+                    engine,
+                    new EngineDevice.Ending(CLOSE_LIMIT_NANOS, file::close));
+        } catch (IOException | RuntimeException failure) {
+            file.close();
+            throw failure;
+        }
+    }
+
+    private static Engine engine(FileDeviceOptions options, DeviceFile file) throws IOException {
+        RequestPool requests = new RequestPool(options.depth());
+        if (options.engine() == IoEngine.THREADS) {
+            return new ThreadEngine(file, requests);
+        }
+        RingSetup setup = RingSetup.request(file.libc(), options.depth());
+        if (setup.accepted()) {
+            return new UringEngine(new Ring(file.libc(), setup), file, requests);
+        }
+        if (options.engine() == IoEngine.IO_URING) {
+            throw new IOException("Cannot open %s: io_uring is refused, %s; choose engine AUTO or THREADS"
+                    .formatted(options.path(), setup.refusal()));
+        }
+        LOG.log(Level.WARNING, "io_uring is refused for {0}, threads do: {1}", options.path(), setup.refusal());
+        return new ThreadEngine(file, requests);
+    }
+}

@@ -1,0 +1,215 @@
+package io.kvcache.tiers.device;
+
+import static java.lang.foreign.ValueLayout.JAVA_INT;
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+
+import io.kvcache.tiers.os.Call;
+import io.kvcache.tiers.os.Errno;
+import io.kvcache.tiers.os.Libc;
+import java.io.IOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.Linker;
+import java.lang.foreign.MemorySegment;
+import java.lang.invoke.MethodHandle;
+import java.lang.invoke.VarHandle;
+
+/// An io_uring: two queues in memory that is shared with the kernel, and the calls around them.
+///
+/// **Threads.** One submits and reaps, see [Engine].
+final class Ring {
+
+    // Each queue has a producer that moves its tail and a consumer that moves its head; both only grow, and
+    // the place of an entry is its number modulo the size. We produce submissions: an entry is filled in, then
+    // the tail is released. We consume completions: the tail is acquired, entries are read, then the head is
+    // released. The submission head need not be looked at, because the kernel consumes only within `enter`,
+    // and there are never more requests than entries. Nor can completions overflow: their queue is twice as
+    // long. The array of the submission queue, an indirection that nobody needs, holds each number at its own
+    // place for good.
+
+    /// What [#completion] answers when there is none.
+    static final long NONE = -1;
+
+    static final int REGISTER_BUFFERS = 0;
+    static final int UNREGISTER_BUFFERS = 1;
+    static final int REGISTER_FILES = 2;
+    static final int UNREGISTER_FILES = 3;
+    private static final int REGISTER_ENABLE_RINGS = 12;
+
+    private static final long IO_URING_ENTER = 426;
+    private static final long IO_URING_REGISTER = 427;
+    private static final long ENTER_GETEVENTS = 1;
+    private static final long ENTER_EXT_ARG = 1 << 3;
+
+    /// IORING_SQ_CQ_OVERFLOW | IORING_SQ_TASKRUN: the kernel has completions that it brings in when entered.
+    private static final int ENTER_TO_COLLECT = 6;
+
+    private static final int PROT_READ_WRITE = 3;
+    private static final int MAP_SHARED_POPULATE = 0x8001;
+    private static final long SUBMISSION_QUEUE_OFFSET = 0;
+    private static final long SUBMISSION_ENTRIES_OFFSET = 0x1000_0000;
+    private static final int SUBMISSION_BYTES = 64;
+    private static final int COMPLETION_BYTES = 16;
+
+    /// struct io_uring_getevents_arg (sigmask, its size, padding, address of the timeout) and struct timespec.
+    private static final long WAIT_BYTES = 24;
+    private static final long WAIT_TIMEOUT = 16;
+    private static final long TIMEOUT_BYTES = 16;
+    private static final long NANOS_PER_SECOND = 1_000_000_000;
+
+    private static final VarHandle INT = JAVA_INT.varHandle();
+
+    private final Libc libc;
+    private final RingSetup setup;
+    private final MethodHandle syscall;
+    private final Arena arena = Arena.ofShared();
+    private final MemorySegment queues;
+    private final MemorySegment submissions;
+    private final MemorySegment errno;
+    private final MemorySegment wait;
+    private final MemorySegment timeout;
+    private int tail;
+    private int pending;
+
+    /// @param setup accepted; closed when its memory cannot be mapped
+    Ring(Libc libc, RingSetup setup) throws IOException {
+        this.libc = libc;
+        this.setup = setup;
+        this.syscall = libc.handle(Call.SYSCALL);
+        long submissionEnd = setup.submissionArray() + (long) setup.submissions() * Integer.BYTES;
+        long completionEnd = setup.completionEntries() + (long) setup.completions() * COMPLETION_BYTES;
+        try {
+            this.queues = map(Math.max(submissionEnd, completionEnd), SUBMISSION_QUEUE_OFFSET);
+            this.submissions = map((long) setup.submissions() * SUBMISSION_BYTES, SUBMISSION_ENTRIES_OFFSET);
+        } catch (IOException failure) {
+            close();
+            throw failure;
+        }
+        this.errno = arena.allocate(Linker.Option.captureStateLayout());
+        this.wait = arena.allocate(WAIT_BYTES, Long.BYTES);
+        this.timeout = arena.allocate(TIMEOUT_BYTES, Long.BYTES);
+        wait.set(JAVA_LONG, WAIT_TIMEOUT, timeout.address());
+        for (int entry = 0; entry < setup.submissions(); entry++) {
+            queues.set(JAVA_INT, setup.submissionArray() + (long) entry * Integer.BYTES, entry);
+        }
+        this.tail = queues.get(JAVA_INT, setup.submissionTail());
+    }
+
+    private MemorySegment map(long bytes, long offset) throws IOException {
+        long address = libc.call(
+                Call.MMAP, MemorySegment.NULL, bytes, PROT_READ_WRITE, MAP_SHARED_POPULATE, setup.descriptor(), offset);
+        if (address < 0) {
+            throw new IOException("Cannot map a ring of io_uring: " + Errno.explain(address));
+        }
+        return bound(address, bytes);
+    }
+
+    /// The length is the one that mmap has just mapped at this address.
+    @SuppressWarnings("restricted") // Giving a mapping its length and its end of life; nothing else here can.
+    private MemorySegment bound(long address, long bytes) {
+        return MemorySegment.ofAddress(address)
+                .reinterpret(bytes, arena, mapping -> libc.call(Call.MUNMAP, mapping, mapping.byteSize()));
+    }
+
+    /// Makes the calling thread the one that submits, if the kernel wants to know.
+    void own() {
+        if (setup.disabled()) {
+            long result = register(REGISTER_ENABLE_RINGS, MemorySegment.NULL, 0);
+            if (result < 0) {
+                throw new IllegalStateException("enabling io_uring gave " + Errno.explain(result));
+            }
+        }
+    }
+
+    /// Calls `io_uring_register`.
+    ///
+    /// @return at least 0, or a negated errno
+    long register(int operation, MemorySegment argument, int count) {
+        return libc.call(
+                Call.SYSCALL,
+                IO_URING_REGISTER,
+                (long) setup.descriptor(),
+                (long) operation,
+                argument.address(),
+                (long) count,
+                0L,
+                0L);
+    }
+
+    /// The next submission, all zeroes, to fill in before the ring is entered.
+    MemorySegment claim() {
+        long at = (long) (tail & setup.submissions() - 1) * SUBMISSION_BYTES;
+        tail++;
+        pending++;
+        return submissions.asSlice(at, SUBMISSION_BYTES).fill((byte) 0);
+    }
+
+    /// Whether entering would submit or bring in anything.
+    boolean needsEntering() {
+        return pending > 0 || ((int) INT.getAcquire(queues, (long) setup.submissionFlags()) & ENTER_TO_COLLECT) != 0;
+    }
+
+    /// Submits what was claimed, brings in completions, and waits for one.
+    ///
+    /// What the kernel does not take now, being short of memory, stays for the next time.
+    ///
+    /// @param timeoutNanos the longest wait; 0 not to wait
+    void enter(long timeoutNanos) {
+        INT.setRelease(queues, (long) setup.submissionTail(), tail);
+        long result = timeoutNanos > 0 ? enterWaiting(timeoutNanos) : enter(0, ENTER_GETEVENTS, MemorySegment.NULL);
+        if (result >= 0) {
+            pending -= (int) result;
+        } else if (!Errno.ETIME.is(result)
+                && !Errno.EINTR.is(result)
+                && !Errno.EAGAIN.is(result)
+                && !Errno.EBUSY.is(result)) {
+            throw new IllegalStateException("io_uring_enter gave " + Errno.explain(result));
+        }
+    }
+
+    private long enterWaiting(long timeoutNanos) {
+        timeout.set(JAVA_LONG, 0, timeoutNanos / NANOS_PER_SECOND);
+        timeout.set(JAVA_LONG, Long.BYTES, timeoutNanos % NANOS_PER_SECOND);
+        return enter(1, ENTER_GETEVENTS | ENTER_EXT_ARG, wait);
+    }
+
+    private long enter(long minimum, long flags, MemorySegment argument) {
+        long descriptor = setup.descriptor();
+        long size = argument.byteSize();
+        try {
+            long result = (long) syscall.invokeExact(
+                    errno, IO_URING_ENTER, descriptor, (long) pending, minimum, flags, argument.address(), size);
+            return Libc.result(errno, result);
+        } catch (Throwable impossible) {
+            throw new AssertionError("a C function threw", impossible);
+        }
+    }
+
+    /// Where the oldest completion lies, or [#NONE]. It stays the oldest until [#consume].
+    long completion() {
+        int head = queues.get(JAVA_INT, setup.completionHead());
+        if (head == (int) INT.getAcquire(queues, (long) setup.completionTail())) {
+            return NONE;
+        }
+        return setup.completionEntries() + (long) (head & setup.completions() - 1) * COMPLETION_BYTES;
+    }
+
+    /// The number that the submission was given.
+    long userData(long completion) {
+        return queues.get(JAVA_LONG, completion);
+    }
+
+    int result(long completion) {
+        return queues.get(JAVA_INT, completion + Long.BYTES);
+    }
+
+    /// Gives the place of the oldest completion back to the kernel.
+    void consume() {
+        int head = queues.get(JAVA_INT, setup.completionHead());
+        INT.setRelease(queues, (long) setup.completionHead(), head + 1);
+    }
+
+    void close() {
+        libc.call(Call.CLOSE, setup.descriptor());
+        arena.close();
+    }
+}

@@ -1,0 +1,151 @@
+package io.kvcache.tiers.device;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayDeque;
+import java.util.Queue;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.locks.LockSupport;
+import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
+
+/// Requests carried out by platform threads with positional reads and writes, one at a time each.
+///
+/// Used where io_uring is refused. The owner queues for all threads together and is unparked by the one that
+/// ends a request while it waits; nobody spins, because the disk is what takes the time.
+final class ThreadEngine implements Engine {
+
+    // The workers and the owner meet in two queues and in `waiting`. The owner announces itself in `waiting`
+    // before it looks into `ended` for the last time; a worker adds to `ended` before it looks at `waiting`.
+    // Both are volatile, so one of the two sees the other.
+
+    /// As many as keep a disk busy with large reads; more only wait for the same disk.
+    static final int MAX_THREADS = 8;
+
+    /// What ends a worker that takes it.
+    private static final Request STOP = new Request(-1);
+
+    private final DeviceFile file;
+    private final RequestPool requests;
+    private final String description;
+    private final Queue<Request> queued = new ArrayDeque<>();
+    private final BlockingQueue<Request> work = new LinkedBlockingQueue<>();
+    private final Queue<Request> ended = new ConcurrentLinkedQueue<>();
+    private final Thread[] threads;
+    private volatile @Nullable Thread waiting;
+
+    ThreadEngine(DeviceFile file, RequestPool requests) {
+        this.file = file;
+        this.requests = requests;
+        int count = Math.min(requests.depth(), MAX_THREADS);
+        this.description = "%d threads, %s".formatted(count, file.direct() ? "O_DIRECT" : "page cache");
+        this.threads = IntStream.range(0, count)
+                .mapToObj(number -> Thread.ofPlatform()
+                        .daemon()
+                        .name("kvcache-disk-" + number)
+                        .start(this::serve))
+                .toArray(Thread[]::new);
+    }
+
+    @Override
+    public RequestPool requests() {
+        return requests;
+    }
+
+    @Override
+    public void own() {}
+
+    @Override
+    public void start(Request request) {
+        queued.add(request);
+    }
+
+    @Override
+    public void submit() {
+        work.addAll(queued);
+        queued.clear();
+    }
+
+    @Override
+    public void gather(long timeoutNanos) {
+        submit();
+        if (timeoutNanos > 0 && ended.isEmpty()) {
+            park(timeoutNanos);
+        }
+    }
+
+    /// An interrupt is kept for whoever asks for it; it does not cut the wait short, as it does not with
+    /// io_uring.
+    private void park(long timeoutNanos) {
+        boolean interrupted = false;
+        long start = System.nanoTime();
+        long left = timeoutNanos;
+        waiting = Thread.currentThread();
+        while (ended.isEmpty() && left > 0) {
+            LockSupport.parkNanos(this, left);
+            interrupted |= Thread.interrupted();
+            left = timeoutNanos - (System.nanoTime() - start);
+        }
+        waiting = null;
+        if (interrupted) {
+            Thread.currentThread().interrupt();
+        }
+    }
+
+    @Override
+    public @Nullable Request next() {
+        return ended.poll();
+    }
+
+    @Override
+    public void register(MemorySegment pool) {}
+
+    @Override
+    public String describe() {
+        return description;
+    }
+
+    @Override
+    public void close() {
+        for (Thread _ : threads) {
+            work.add(STOP);
+        }
+        boolean interrupted = false;
+        for (Thread thread : threads) {
+            while (thread.isAlive()) {
+                try {
+                    thread.join();
+                } catch (InterruptedException asked) {
+                    interrupted = true;
+                }
+            }
+        }
+        if (interrupted) {
+            Thread.currentThread().interrupt();
+        }
+    }
+
+    private void serve() {
+        try (Arena arena = Arena.ofConfined()) {
+            PositionalCalls calls = new PositionalCalls(file, arena);
+            Request request = work.take();
+            while (request != STOP) {
+                carryOut(request, calls);
+                ended.add(request);
+                LockSupport.unpark(waiting);
+                request = work.take();
+            }
+        } catch (InterruptedException impossible) {
+            throw new AssertionError("nobody interrupts a disk thread", impossible);
+        }
+    }
+
+    private static void carryOut(Request request, PositionalCalls calls) {
+        boolean more = true;
+        while (more) {
+            more = !request.endsWith(calls.issue(request));
+        }
+    }
+}

@@ -1,0 +1,123 @@
+package io.kvcache.tiers.device;
+
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
+
+import io.kvcache.tiers.device.FileDeviceOptions.Direct;
+import io.kvcache.tiers.device.FileDeviceOptions.IoEngine;
+import io.kvcache.tiers.os.Call;
+import io.kvcache.tiers.os.Libc;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Nested;
+import org.junit.jupiter.api.condition.EnabledOnOs;
+import org.junit.jupiter.api.condition.OS;
+import org.junit.jupiter.api.io.TempDir;
+
+/// Files by every path: both engines, with and without the page cache, on a disk and in memory.
+@EnabledOnOs(OS.LINUX)
+class FileDeviceContractTest {
+
+    @TempDir
+    private Path disk;
+
+    private final Path memory =
+            Path.of("/dev/shm/kvcache-test-" + ProcessHandle.current().pid());
+
+    @AfterEach
+    void removeFile() throws IOException {
+        Files.deleteIfExists(memory);
+    }
+
+    private static BlockDevice open(FileDeviceOptions options) throws IOException {
+        assumeTrue(options.engine() != IoEngine.IO_URING || hasUring(), "io_uring is refused here");
+        return FileDevice.open(options);
+    }
+
+    static boolean hasUring() {
+        Libc libc = Libc.ofThisMachine();
+        RingSetup setup = RingSetup.request(libc, 1);
+        if (setup.accepted()) {
+            libc.call(Call.CLOSE, setup.descriptor());
+        }
+        return setup.accepted();
+    }
+
+    private FileDeviceOptions onDisk(long size, int depth, IoEngine engine) {
+        return FileDeviceOptions.of(disk.resolve("device"), size)
+                .withDepth(depth)
+                .withEngine(engine);
+    }
+
+    private FileDeviceOptions inMemory(long size, int depth, IoEngine engine) {
+        assumeTrue(Files.isWritable(memory.getParent()), "there is no /dev/shm");
+        return FileDeviceOptions.of(memory, size).withDepth(depth).withEngine(engine);
+    }
+
+    @Nested
+    class UringOnDisk extends BlockDeviceContract {
+        @Override
+        protected BlockDevice open(long size, int depth) throws IOException {
+            return FileDeviceContractTest.open(onDisk(size, depth, IoEngine.IO_URING));
+        }
+    }
+
+    @Nested
+    class ThreadsOnDisk extends BlockDeviceContract {
+        @Override
+        protected BlockDevice open(long size, int depth) throws IOException {
+            return FileDeviceContractTest.open(onDisk(size, depth, IoEngine.THREADS));
+        }
+    }
+
+    @Nested
+    class UringThroughThePageCache extends BlockDeviceContract {
+        @Override
+        protected BlockDevice open(long size, int depth) throws IOException {
+            return FileDeviceContractTest.open(
+                    onDisk(size, depth, IoEngine.IO_URING).withDirect(Direct.OFF));
+        }
+    }
+
+    @Nested
+    class ThreadsThroughThePageCache extends BlockDeviceContract {
+        @Override
+        protected BlockDevice open(long size, int depth) throws IOException {
+            return FileDeviceContractTest.open(
+                    onDisk(size, depth, IoEngine.THREADS).withDirect(Direct.OFF));
+        }
+    }
+
+    @Nested
+    class UringInMemory extends BlockDeviceContract {
+        @Override
+        protected BlockDevice open(long size, int depth) throws IOException {
+            return FileDeviceContractTest.open(inMemory(size, depth, IoEngine.IO_URING));
+        }
+    }
+
+    @Nested
+    class ThreadsInMemory extends BlockDeviceContract {
+        @Override
+        protected BlockDevice open(long size, int depth) throws IOException {
+            return FileDeviceContractTest.open(inMemory(size, depth, IoEngine.THREADS));
+        }
+    }
+
+    @Nested
+    class UringMisuse extends BlockDeviceMisuseContract {
+        @Override
+        protected BlockDevice open(long size, int depth) throws IOException {
+            return FileDeviceContractTest.open(onDisk(size, depth, IoEngine.IO_URING));
+        }
+    }
+
+    @Nested
+    class ThreadsMisuse extends BlockDeviceMisuseContract {
+        @Override
+        protected BlockDevice open(long size, int depth) throws IOException {
+            return FileDeviceContractTest.open(onDisk(size, depth, IoEngine.THREADS));
+        }
+    }
+}

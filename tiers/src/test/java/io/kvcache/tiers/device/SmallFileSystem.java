@@ -1,0 +1,49 @@
+package io.kvcache.tiers.device;
+
+import java.io.IOException;
+import java.io.OutputStream;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import org.opentest4j.TestAbortedException;
+
+/// A file system in memory that is soon full.
+record SmallFileSystem(Path folder) implements AutoCloseable {
+
+    /// Mounts one, which takes root.
+    ///
+    /// @throws TestAbortedException where that is not allowed
+    static SmallFileSystem mount(Path folder, long bytes) throws IOException {
+        Files.createDirectory(folder);
+        if (run("mount", "-t", "tmpfs", "-o", "size=" + bytes, "tmpfs", folder.toString()) != 0) {
+            throw new TestAbortedException("cannot mount a file system here");
+        }
+        return new SmallFileSystem(folder);
+    }
+
+    /// Takes all the space that is left.
+    void fill() throws IOException {
+        try (OutputStream file = Files.newOutputStream(folder.resolve("filler"))) {
+            byte[] page = new byte[4096];
+            while (folder.toFile().getUsableSpace() > 0) {
+                file.write(page);
+            }
+        }
+    }
+
+    @Override
+    public void close() throws IOException {
+        if (run("umount", folder.toString()) != 0) {
+            throw new IOException("cannot unmount " + folder);
+        }
+    }
+
+    private static int run(String... command) throws IOException {
+        return new ProcessBuilder(command)
+                .redirectErrorStream(true)
+                .redirectOutput(ProcessBuilder.Redirect.DISCARD)
+                .start()
+                .onExit()
+                .join()
+                .exitValue();
+    }
+}
