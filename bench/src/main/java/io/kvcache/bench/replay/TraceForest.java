@@ -62,7 +62,6 @@ public final class TraceForest {
     }
 
     /// Number of nodes: what an unlimited cache would hold in the end.
-    /// Node of one of a request's blocks.
     public int nodes() {
         return parents.length;
     }

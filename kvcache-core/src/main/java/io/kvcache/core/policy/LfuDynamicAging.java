@@ -4,9 +4,9 @@ import java.util.function.IntPredicate;
 
 /// Least frequently used with dynamic ageing (LFU-DA), leaves only.
 ///
-/// Priority = L + uses, set when a block is used, where L is the highest priority of any victim so far. Uses are
-/// counted
-/// for every block of a request's path and survive an eviction in a bounded memory of evicted keys.
+/// Priority = L + uses, set when a block is used, where L is the highest priority of any victim so far. Uses
+/// are counted for every block of a request's path and survive an eviction in a bounded memory of evicted
+/// keys.
 ///
 /// Source: Arlitt, Cherkasova, Dilley, Friedrich, Jin: "Evaluating content management techniques for Web proxy
 /// caches",

@@ -107,9 +107,8 @@ final class Room {
         return true;
     }
 
-    /// Gives a slab to the class under pressure when another class holds blocks unused for twice as long as the
-    /// youngest
-    /// victims here.
+    /// Gives a slab to the class under pressure when another class holds blocks unused for twice as long as
+    /// the youngest victims here.
     private void balance(SlotClass pressed) {
         EvictionPolicy mine = policies.of(pressed.id());
         int coldest = policies.coldest();

@@ -13,10 +13,9 @@ import org.jspecify.annotations.Nullable;
 
 /// Reserves host memory from the operating system.
 ///
-/// Mapping takes microseconds, for files under `/dev/shm` some 0.3 s a GiB; the pages of the other two are backed
-/// when first touched, see [PageToucher]. Where the platform has no `mmap` that we know (everything but Linux),
-/// anonymous
-/// memory comes from the JVM instead, zeroed at once, and a log line says so.
+/// Mapping takes microseconds, for files under `/dev/shm` some 0.3 s a GiB; the pages of the other two are
+/// backed when first touched, see [PageToucher]. Where the platform has no `mmap` that we know (everything
+/// but Linux), anonymous memory comes from the JVM instead, zeroed at once, and a log line says so.
 ///
 /// **Ownership.** The caller closes each memory. The source itself holds nothing.
 ///

@@ -15,10 +15,9 @@ import java.util.Set;
 
 /// Creates files of a fixed size in a private folder of a file system in memory.
 ///
-/// The space is taken before the file is mapped: on a full `/dev/shm` the first touch of a page would kill the
-/// process by SIGBUS, at some time under load. Others of the same user open the file; the folder keeps everybody
-/// else from
-/// putting another file in its place.
+/// The space is taken before the file is mapped: on a full `/dev/shm` the first touch of a page would kill
+/// the process by SIGBUS, at some time under load. Others of the same user open the file; the folder keeps
+/// everybody else from putting another file in its place.
 record ShmFile(Libc libc, Path directory) {
 
     private static final int O_RDWR = 2;
