@@ -12,6 +12,19 @@ package io.kvcache.core.tree;
 /// Only a SEALED record can be found and pinned by readers. State changes happen under the store's lock; pins are
 /// added and taken away by anyone, by compare-and-set on the whole word, so that a pin and a change of state cannot
 /// both win. The generation is raised before a slot is reused: who copied without a pin reads it again afterwards.
+///
+/// **Why this holds on ARM as on x86.** *With a pin:* seal is a release store and pin a compare-and-set, which
+/// acquires, so a reader sees the bytes that the writer left. All changes of one word have one order, on any
+/// processor; so of a pin and a claim that both expect the same word only one succeeds. Unpin is a compare-and-set,
+/// which releases, and a claim, which acquires, reads the word that the last unpin wrote (or one after it): what the
+/// reader read is read before the slot is written again.
+///
+/// *Without a pin:* freeing stores the new generation and then a store-store fence, and whoever writes to the slot
+/// next got it by the store's lock after that; an order of stores that passes through a lock holds for a third
+/// thread too. The reader must load the generation, copy, put a **load-load fence**, and load the generation again.
+/// An acquire load in place of the fence will not do: it keeps back what comes after it, and the copy comes before.
+/// With the fence, a copy with a byte of the next owner in it sees the next generation. In both looks the state has
+/// to be one in which the bytes are whole: SEALED, or DOOMED in the second.
 public final class Control {
 
     public static final int FREE = 0;

@@ -1,0 +1,71 @@
+package io.kvcache.core.tree;
+
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.lang.invoke.VarHandle;
+import org.openjdk.jcstress.annotations.Actor;
+import org.openjdk.jcstress.annotations.Expect;
+import org.openjdk.jcstress.annotations.JCStressTest;
+import org.openjdk.jcstress.annotations.Outcome;
+import org.openjdk.jcstress.annotations.State;
+import org.openjdk.jcstress.infra.results.CC_Result;
+
+/// A one-sided reader, who has no pin: looks up, copies, and believes the copy if the generation is still the same.
+/// Beside it the slot is given to another block and overwritten.
+@JCStressTest
+@State
+@Outcome(id = "[OR], [OR]", expect = Expect.ACCEPTABLE, desc = "The old bytes, or the copy is refused.")
+@Outcome(expect = Expect.FORBIDDEN, desc = "Believed a copy of something else.")
+public class CopyStress {
+
+    private static final long OLD = 0x01D01D01D01D01DL;
+    private static final long NEW = 0x3E33E33E33E33EL;
+    private static final int WORDS = 16;
+
+    private final StressedTree tree = new StressedTree();
+    private final MemorySegment slot = MemorySegment.ofArray(new long[WORDS]);
+    private final int record = tree.reserve(StressedTree.GOES);
+
+    public CopyStress() {
+        fill(OLD);
+        tree.pool.state(record, Control.SEALED, 0);
+    }
+
+    @Actor
+    public void reuse() {
+        tree.drop(record);
+        int taken = tree.reserve(StressedTree.COMES);
+        fill(NEW);
+        tree.pool.state(taken, Control.SEALED, 0);
+    }
+
+    @Actor
+    public void copyTwice(CC_Result result) {
+        result.r1 = copy();
+        result.r2 = copy();
+    }
+
+    private char copy() {
+        long before = tree.pool.control(record);
+        if (Control.generation(before) != 0 || Control.state(before) != Control.SEALED) {
+            return 'R';
+        }
+        long[] copied = slot.toArray(ValueLayout.JAVA_LONG);
+        VarHandle.loadLoadFence();
+        if (Control.generation(tree.pool.control(record)) != 0) {
+            return 'R';
+        }
+        for (long word : copied) {
+            if (word != OLD) {
+                return 'X';
+            }
+        }
+        return 'O';
+    }
+
+    private void fill(long word) {
+        for (int i = 0; i < WORDS; i++) {
+            slot.setAtIndex(ValueLayout.JAVA_LONG, i, word);
+        }
+    }
+}
