@@ -75,7 +75,7 @@ public final class Inspection implements EventStream {
     private long bytesPerRecord() {
         return RecordLayout.HOT_BYTES
                 + RecordLayout.COLD_BYTES
-                + RecordLayout.BUCKET_BYTES
+                + RecordLayout.INDEX_BYTES
                 + parts.policies().bytesPerRecord();
     }
 

@@ -37,7 +37,7 @@ import java.util.function.IntPredicate;
 /// **Threads.** [#find] by anyone; all else under the store's lock.
 public final class BlockTree {
 
-    /// Chains average at most one record; eight times the length that a million random keys reach.
+    /// Chains average at most four sevenths of a record; eight times the length that a million random keys reach.
     private static final int CHAIN_BOUND = 64;
 
     private static final int RESTARTS = 8;

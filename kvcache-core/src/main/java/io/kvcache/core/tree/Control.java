@@ -23,8 +23,8 @@ package io.kvcache.core.tree;
 /// next got it by the store's lock after that; an order of stores that passes through a lock holds for a third
 /// thread too. The reader must load the generation, copy, put a **load-load fence**, and load the generation again.
 /// An acquire load in place of the fence will not do: it keeps back what comes after it, and the copy comes before.
-/// With the fence, a copy with a byte of the next owner in it sees the next generation. In both looks the state has
-/// to be one in which the bytes are whole: SEALED, or DOOMED in the second.
+/// With the fence, a copy with a byte of the next owner in it sees the next generation. The state has to be SEALED
+/// at the first look; at the second the generation alone counts, as a slot is given back only after it has risen.
 public final class Control {
 
     public static final int FREE = 0;

@@ -24,6 +24,7 @@ public final class RecordPool implements RecordView {
 
     private final MemorySegment memory;
     private final int capacity;
+    private final int buckets;
     private final long hotBase;
     private final long coldBase;
     private int fresh;
@@ -42,9 +43,10 @@ public final class RecordPool implements RecordView {
         }
         this.memory = memory;
         this.capacity = capacity;
+        buckets = RecordLayout.buckets(capacity);
         hotBase = RecordLayout.hotBase(capacity);
         coldBase = RecordLayout.coldBase(capacity);
-        for (int bucket = 0; bucket < capacity; bucket++) {
+        for (int bucket = 0; bucket < buckets; bucket++) {
             memory.set(INT32, (long) bucket * RecordLayout.BUCKET_BYTES, NONE);
         }
     }
@@ -113,7 +115,7 @@ public final class RecordPool implements RecordView {
     }
 
     int bucketOf(long lo) {
-        return (int) Math.unsignedMultiplyHigh(lo, capacity);
+        return (int) Math.unsignedMultiplyHigh(lo, buckets);
     }
 
     /// First record of the bucket that a key with this low word belongs to; for checks under the lock.

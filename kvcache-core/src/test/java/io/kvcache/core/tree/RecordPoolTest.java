@@ -102,9 +102,10 @@ final class RecordPoolTest {
     @Test
     void givenAnyKey_whenItsBucketIsAsked_thenItLiesInTheTable() {
         RecordPool pool = pool(7);
+        assertThat(RecordLayout.buckets(7)).isEqualTo(13);
         assertThat(pool.bucketOf(0)).isZero();
-        assertThat(pool.bucketOf(-1)).isEqualTo(6);
-        assertThat(pool.bucketOf(Long.MIN_VALUE)).isEqualTo(3);
+        assertThat(pool.bucketOf(-1)).isEqualTo(12);
+        assertThat(pool.bucketOf(Long.MIN_VALUE)).isEqualTo(6);
         assertThat(pool.bucketHead(5)).isEqualTo(RecordPool.NONE);
     }
 
@@ -123,8 +124,8 @@ final class RecordPoolTest {
 
     @Test
     void givenTheBudget_whenARecordIsCounted_thenItKeepsIt() {
-        assertThat(RecordLayout.HOT_BYTES + RecordLayout.COLD_BYTES + RecordLayout.BUCKET_BYTES)
-                .isEqualTo(108);
+        assertThat(RecordLayout.HOT_BYTES + RecordLayout.COLD_BYTES + RecordLayout.INDEX_BYTES)
+                .isEqualTo(111);
         assertThat(RecordLayout.hotBase(3) % RecordLayout.HOT_BYTES).isZero();
     }
 }
