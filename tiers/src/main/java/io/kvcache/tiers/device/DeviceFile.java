@@ -90,6 +90,9 @@ record DeviceFile(Libc libc, Path path, int descriptor, boolean direct) {
 
     private void requireSize(FileDeviceOptions options) throws IOException {
         long found = libc.call(Call.LSEEK, descriptor, 0L, SEEK_END);
+        if (found < 0) {
+            throw new IOException("Cannot use %s: its size gave %s".formatted(path, Errno.explain(found)));
+        }
         if (found == 0 && options.create()) {
             new Preallocation(libc, path, options.size()).fill(descriptor);
         } else if (found != options.size()) {

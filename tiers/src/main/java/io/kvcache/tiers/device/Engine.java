@@ -21,9 +21,9 @@ interface Engine {
     /// Hands over what is queued, as far as the kernel takes it.
     void submit();
 
-    /// Submits, brings in completions, and waits for one.
+    /// Submits, brings in completions, and waits for one if there is none yet.
     ///
-    /// @param timeoutNanos the longest wait; 0 not to wait
+    /// @param timeoutNanos the longest wait; 0 or less not to wait
     void gather(long timeoutNanos);
 
     /// The next request that has ended among those gathered, or null.

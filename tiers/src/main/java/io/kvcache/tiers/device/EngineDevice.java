@@ -87,15 +87,14 @@ final class EngineDevice implements BlockDevice {
     @Override
     public int await(CompletionSink sink, long timeoutNanos) {
         use();
-        engine.gather(0);
-        int delivered = deliver(sink);
         long start = System.nanoTime();
         long left = timeoutNanos;
-        while (delivered == 0 && left > 0 && inFlight() > 0) {
-            engine.gather(left);
+        int delivered;
+        do {
+            engine.gather(inFlight() > 0 ? left : 0);
             delivered = deliver(sink);
             left = timeoutNanos - (System.nanoTime() - start);
-        }
+        } while (delivered == 0 && left > 0 && inFlight() > 0);
         return delivered;
     }
 
