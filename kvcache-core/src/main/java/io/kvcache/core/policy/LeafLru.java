@@ -9,7 +9,7 @@ import java.util.function.IntPredicate;
 /// child leaves. A block becomes a candidate only once all its descendants have left, so by then it has inherited
 /// from all of them, and the victims are exactly those of touching the whole path from its tail to its head.
 ///
-/// Costs 8 bytes a record and at most 11.5 a resident leaf; a touch is one store.
+/// Costs 8 bytes a record and at most 9 a record in its heap; a touch is one store.
 ///
 /// Source: the order of vLLM's free queue (Kwon et al., SOSP 2023: tails before heads) and of SGLang's radix tree
 /// (Zheng et al., NeurIPS 2024: leaves by last use). Deviation: the walk over the path is left out, as above.

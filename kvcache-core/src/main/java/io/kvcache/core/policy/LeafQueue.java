@@ -177,7 +177,7 @@ final class LeafQueue {
         if (heap.isFull()) {
             sweep();
             if (heap.isCrowded()) {
-                heap.grow();
+                heap.grow(records.capacity() + records.capacity() / 8);
             }
         }
         heap.push(record);

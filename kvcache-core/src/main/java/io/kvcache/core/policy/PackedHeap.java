@@ -65,9 +65,11 @@ final class PackedHeap {
         return size == entries.length;
     }
 
-    /// Makes a quarter more room.
-    void grow() {
-        entries = Arrays.copyOf(entries, entries.length + entries.length / 4);
+    /// Makes a quarter more room, but no more than `enough` as long as that leaves some.
+    void grow(int enough) {
+        int quarterMore = entries.length + entries.length / 4;
+        int length = size < enough ? Math.min(quarterMore, Math.max(enough, entries.length)) : quarterMore;
+        entries = Arrays.copyOf(entries, length);
     }
 
     /// Whether more than seven eighths of the room are taken.

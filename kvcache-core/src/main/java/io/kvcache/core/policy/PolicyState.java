@@ -6,7 +6,7 @@ import org.jspecify.annotations.Nullable;
 ///
 /// A store runs one policy instance a slot class, and a record belongs to exactly one class at a time, so all
 /// instances write into the same arrays and none pays for records that are not its own. Arrays appear when the
-/// first policy asks for them: LRU costs 8 bytes a record here, and its heap at most 11.5 bytes a resident leaf.
+/// first policy asks for them: LRU costs 8 bytes a record here, and its heaps at most 9 more each.
 ///
 /// All instances over one state must be of one [PolicyKind].
 ///

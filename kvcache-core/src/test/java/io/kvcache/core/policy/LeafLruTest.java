@@ -69,7 +69,7 @@ final class LeafLruTest {
     }
 
     @Test
-    void givenOnlyLeaves_whenFull_thenAtMostTwentyBytesARecord() {
+    void givenOnlyLeaves_whenFull_thenAtMostSeventeenBytesARecord() {
         for (int records : new int[] {1000, 4096, 65_537, 300_000}) {
             TreeStore store = new TreeStore(records);
             PolicyState state = new PolicyState(records);
@@ -79,7 +79,7 @@ final class LeafLruTest {
                 store.admit(record, RecordView.NONE, 0);
             }
             double bytes = (double) (state.arrayBytes() + lru.heapBytes()) / records;
-            assertThat(bytes).as("bytes a record of %d", records).isLessThanOrEqualTo(20);
+            assertThat(bytes).as("bytes a record of %d", records).isLessThanOrEqualTo(17);
         }
     }
 

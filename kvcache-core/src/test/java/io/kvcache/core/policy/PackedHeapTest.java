@@ -43,7 +43,7 @@ final class PackedHeapTest {
         PackedHeap heap = new PackedHeap(capacity, record -> scores[record]);
         for (int record = 0; record < scores.length; record++) {
             while (heap.isFull()) {
-                heap.grow();
+                heap.grow(Integer.MAX_VALUE);
             }
             heap.push(record);
         }
