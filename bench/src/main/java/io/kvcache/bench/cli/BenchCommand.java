@@ -115,12 +115,8 @@ final class BenchCommand implements Callable<Integer> {
     }
 
     private String command() {
-        return "kvcache bench "
-                + String.join(
-                        " ",
-                        spec.commandLine().getParseResult() == null
-                                ? List.of(suite)
-                                : spec.commandLine().getParseResult().originalArgs());
+        List<String> typed = spec.root().commandLine().getParseResult().originalArgs();
+        return "kvcache " + String.join(" ", typed);
     }
 
     private void print(String text) {

@@ -33,7 +33,7 @@ sealed interface BenchReport permits BenchReport.Table, BenchReport.Lines, Bench
                         answer.question().budget().describe(),
                         verdict(answer)));
             }
-            return text.toString();
+            return text.append(legend(answers)).toString();
         }
     }
 
@@ -67,8 +67,14 @@ sealed interface BenchReport permits BenchReport.Table, BenchReport.Lines, Bench
                         answer.question().budget().describe(),
                         verdict(answer)));
             }
-            return text.toString();
+            return text.append('\n').append(legend(answers)).toString();
         }
+    }
+
+    /// What the figures are, as the ratio is not always the quotient of the two beside it.
+    private static String legend(List<Answer> answers) {
+        int rounds = answers.isEmpty() ? 0 : answers.getFirst().runs();
+        return String.format(Locale.ROOT, "Medians of rounds: %d. A ratio is the median of the rounds' own.%n", rounds);
     }
 
     private static String verdict(Answer answer) {
