@@ -1,0 +1,79 @@
+package io.kvcache.tiers.disk;
+
+/// Where things lie on a device.
+///
+/// ```
+/// 0                superblock, first copy       SUPERBLOCK_BYTES
+/// 1 MiB            superblock, second copy
+/// 2 MiB            region 0, region 1, …        regionBytes each
+/// ```
+///
+/// A region is written front to back: groups, each a page or more of entries and then the blocks themselves, and
+/// at its end a trailer with the entries of all groups. It is reclaimed whole.
+///
+/// @param deviceBytes bytes of the device
+/// @param regionBytes bytes of a region, whole pages
+public record Geometry(long deviceBytes, long regionBytes) {
+
+    /// The unit of everything on disk: what direct I/O asks for.
+    public static final int PAGE_BYTES = 4096;
+
+    /// Room for one copy of the superblock with its table of namespaces: a few thousand of usual length.
+    public static final int SUPERBLOCK_BYTES = 1 << 20;
+
+    /// A region holds the largest object (256 MiB) beside its tables in the largest case, and many blocks in the
+    /// smallest.
+    public static final long MIN_REGION_BYTES = 1 << 20;
+
+    public static final long MAX_REGION_BYTES = 512L << 20;
+
+    /// Regions of a tier when its size allows: reclaiming one frees half a percent.
+    private static final int USUAL_REGIONS = 200;
+
+    private static final long USUAL_LARGEST_REGION_BYTES = 256L << 20;
+
+    /// The open region, one to reclaim into, and two that hold something.
+    private static final int MIN_REGIONS = 4;
+
+    public Geometry {
+        if (regionBytes < MIN_REGION_BYTES || regionBytes > MAX_REGION_BYTES || regionBytes % PAGE_BYTES != 0) {
+            throw new IllegalArgumentException("a region of " + regionBytes + " bytes; it takes " + MIN_REGION_BYTES
+                    + " to " + MAX_REGION_BYTES + ", in whole pages of " + PAGE_BYTES);
+        }
+        if ((deviceBytes - 2L * SUPERBLOCK_BYTES) / regionBytes < MIN_REGIONS) {
+            throw new IllegalArgumentException("a device of " + deviceBytes + " bytes; regions of " + regionBytes
+                    + " bytes take at least " + (2L * SUPERBLOCK_BYTES + MIN_REGIONS * regionBytes));
+        }
+    }
+
+    /// Regions of half a percent of the device, between 1 and 256 MiB.
+    public static Geometry of(long deviceBytes) {
+        long wanted = deviceBytes / USUAL_REGIONS / PAGE_BYTES * PAGE_BYTES;
+        return new Geometry(deviceBytes, Math.clamp(wanted, MIN_REGION_BYTES, USUAL_LARGEST_REGION_BYTES));
+    }
+
+    /// Regions on the device.
+    public int regions() {
+        return (int) ((deviceBytes - 2L * SUPERBLOCK_BYTES) / regionBytes);
+    }
+
+    /// Where a copy of the superblock begins.
+    ///
+    /// @param copy 0 or 1
+    public long superblockOffset(int copy) {
+        return (long) copy * SUPERBLOCK_BYTES;
+    }
+
+    /// Where a region begins.
+    public long regionOffset(int region) {
+        if (region < 0 || region >= regions()) {
+            throw new IndexOutOfBoundsException("region " + region + " of " + regions());
+        }
+        return 2L * SUPERBLOCK_BYTES + region * regionBytes;
+    }
+
+    /// Pages of a region.
+    public int regionPages() {
+        return (int) (regionBytes / PAGE_BYTES);
+    }
+}
