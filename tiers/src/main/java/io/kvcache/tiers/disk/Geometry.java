@@ -8,8 +8,8 @@ package io.kvcache.tiers.disk;
 /// 2 MiB            region 0, region 1, …        regionBytes each
 /// ```
 ///
-/// A region is written front to back: groups, each a page or more of entries and then the blocks themselves, and
-/// at its end a trailer with the entries of all groups. It is reclaimed whole.
+/// A region is written front to back: groups, each a page or more of entries and then the blocks themselves,
+/// and at its end a trailer with the entries of all groups. It is reclaimed whole.
 ///
 /// @param deviceBytes bytes of the device
 /// @param regionBytes bytes of a region, whole pages
@@ -21,8 +21,8 @@ public record Geometry(long deviceBytes, long regionBytes) {
     /// Room for one copy of the superblock with its table of namespaces: a few thousand of usual length.
     public static final int SUPERBLOCK_BYTES = 1 << 20;
 
-    /// A region holds the largest object (256 MiB) beside its tables in the largest case, and many blocks in the
-    /// smallest.
+    /// A region holds the largest object (256 MiB) beside its tables in the largest case, and many blocks in
+    /// the smallest.
     public static final long MIN_REGION_BYTES = 1 << 20;
 
     public static final long MAX_REGION_BYTES = 512L << 20;
@@ -43,6 +43,10 @@ public record Geometry(long deviceBytes, long regionBytes) {
         if ((deviceBytes - 2L * SUPERBLOCK_BYTES) / regionBytes < MIN_REGIONS) {
             throw new IllegalArgumentException("a device of " + deviceBytes + " bytes; regions of " + regionBytes
                     + " bytes take at least " + (2L * SUPERBLOCK_BYTES + MIN_REGIONS * regionBytes));
+        }
+        if ((deviceBytes - 2L * SUPERBLOCK_BYTES) / regionBytes > DiskPlace.MAX_REGIONS) {
+            throw new IllegalArgumentException("a device of " + deviceBytes + " bytes in regions of " + regionBytes
+                    + " bytes; it takes at most " + DiskPlace.MAX_REGIONS + " regions");
         }
     }
 
@@ -70,6 +74,11 @@ public record Geometry(long deviceBytes, long regionBytes) {
             throw new IndexOutOfBoundsException("region " + region + " of " + regions());
         }
         return 2L * SUPERBLOCK_BYTES + region * regionBytes;
+    }
+
+    /// The largest block or object that a region holds beside head and trailer.
+    public long maxEntryBytes() {
+        return (long) (regionPages() - Group.HEAD_PAGES - Trailer.pages(1)) * PAGE_BYTES;
     }
 
     /// Pages of a region.

@@ -14,8 +14,10 @@ import java.io.DataOutputStream;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.util.Arrays;
+import org.jspecify.annotations.Nullable;
 
-/// A namespace as bytes: its seven texts, its parts, and its digest, by which a reader knows that it understood.
+/// A namespace as bytes: its seven texts, its parts, and its digest, by which a reader knows that it
+/// understood.
 final class NamespaceText {
 
     private NamespaceText() {}
@@ -62,9 +64,9 @@ final class NamespaceText {
         }
     }
 
-    /// @throws IllegalStateException when the text does not give a namespace of the digest it carries: another
-    ///     version of this class wrote it, under the same format version
-    static Namespace read(byte[] text) {
+    /// Answers null when the text does not give a namespace of the digest it carries: another version of this
+    /// class wrote it, under the same format version.
+    static @Nullable Namespace read(byte[] text) {
         try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(text))) {
             Namespace.Builder builder = Namespace.builder(in.readUTF())
                     .revision(in.readUTF())
@@ -78,12 +80,9 @@ final class NamespaceText {
                 builder.part(readPart(in));
             }
             Namespace namespace = builder.build();
-            if (!Arrays.equals(namespace.digest(), in.readAllBytes())) {
-                throw new IllegalStateException(namespace + " was stored with another digest");
-            }
-            return namespace;
-        } catch (IOException torn) {
-            throw new IllegalStateException("a namespace of " + text.length + " bytes ends early", torn);
+            return Arrays.equals(namespace.digest(), in.readAllBytes()) ? namespace : null;
+        } catch (IOException | IllegalArgumentException strange) {
+            return null;
         }
     }
 

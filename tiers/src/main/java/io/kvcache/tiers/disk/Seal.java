@@ -1,6 +1,7 @@
 package io.kvcache.tiers.disk;
 
 import static io.kvcache.tiers.disk.EntryTable.INT32;
+import static java.lang.foreign.ValueLayout.JAVA_BYTE;
 
 import java.lang.foreign.MemorySegment;
 
@@ -18,6 +19,12 @@ final class Seal {
 
     static boolean holds(MemorySegment span) {
         return span.get(INT32, OFFSET) == sum(span);
+    }
+
+    /// Whether nothing was ever written there.
+    static boolean blank(MemorySegment span) {
+        long last = span.byteSize() - 1;
+        return span.get(JAVA_BYTE, last) == 0 && span.asSlice(0, last).mismatch(span.asSlice(1)) < 0;
     }
 
     private static int sum(MemorySegment span) {

@@ -11,53 +11,85 @@ import org.jspecify.annotations.Nullable;
 
 /// What a device says of itself: format, geometry, and the namespaces by number.
 ///
-/// There are two copies. A new one is written over the older, so that a crash in between leaves the other; the
-/// one with the higher sequence counts.
+/// There are two copies, and nothing depends on a new one before both have it: a crash in between leaves one
+/// that is whole and knows every namespace in use, and so does damage to either later. The one with the
+/// higher sequence counts.
 ///
 /// ```
 ///  0  int64  magic                  8  int32  CRC32C of all that follows and of the magic
 /// 12  int32  format version        16  int64  sequence           24  int64  device bytes
 /// 32  int64  region bytes          40  int32  namespaces         44  int32  bytes of their table
-/// 48  table: for each namespace its length (int32) and its text, see NamespaceText
+/// 48  int64  device id
+/// 56  table: for each namespace its length (int32) and its text, see NamespaceText
 /// ```
 ///
+/// @param deviceId drawn when the device was formatted; pages of an earlier formatting have another. It is
+///     hard to guess: who knew it could hide what looks like a page of metadata in a block
 /// @param sequence counts how often it was written
 /// @param namespaces by number; entries refer to them by it, so the order never changes
-public record Superblock(long sequence, Geometry geometry, List<Namespace> namespaces) {
+record Superblock(long deviceId, long sequence, Geometry geometry, List<Namespace> namespaces) {
 
-    /// The version of everything in this package. A device of another is refused or discarded, never guessed at.
-    public static final int FORMAT_VERSION = 1;
+    /// The version of everything in this package. A device of another is refused or discarded, never guessed
+    /// at.
+    static final int FORMAT_VERSION = 1;
 
     private static final long MAGIC = 0x3150_5553_4356_4b4bL; // "KKVCSUP1", little-endian
-    private static final int HEADER_BYTES = 48;
+    private static final int HEADER_BYTES = 56;
 
-    public Superblock {
+    Superblock {
         namespaces = List.copyOf(namespaces);
     }
 
-    /// What a span that should be a superblock turned out to be.
-    public enum Kind {
+    /// What a span that should be a superblock turned out to be; of two, the one that is named first here
+    /// counts.
+    enum Kind {
         /// Whole, and of this version.
         SOUND,
-        /// Nothing of ours was ever written here.
-        FOREIGN,
+        /// The device could not read it.
+        UNREADABLE,
         /// Ours, and of another format version.
         OTHER_VERSION,
         /// Ours once; torn or damaged now.
-        DAMAGED
+        DAMAGED,
+        /// Somebody else's.
+        FOREIGN,
+        /// All zeroes.
+        BLANK
     }
 
     /// What one copy turned out to be.
     ///
     /// @param superblock there when the kind is SOUND
     /// @param version format version that the span claims, 0 when it claims none
-    public record Found(Kind kind, @Nullable Superblock superblock, int version) {}
+    record Found(Kind kind, @Nullable Superblock superblock, int version) {
+
+        static Found nothing(Kind kind) {
+            return new Found(kind, null, 0);
+        }
+    }
+
+    /// The same, written once more.
+    Superblock next() {
+        return new Superblock(deviceId, sequence + 1, geometry, namespaces);
+    }
+
+    /// The same with one more namespace, or null when there is no room for it.
+    @Nullable
+    Superblock with(Namespace namespace) {
+        List<Namespace> more = new ArrayList<>(namespaces);
+        more.add(namespace);
+        long bytes = HEADER_BYTES;
+        for (Namespace each : more) {
+            bytes += Integer.BYTES + NamespaceText.write(each).length;
+        }
+        boolean fits = bytes <= Geometry.SUPERBLOCK_BYTES && more.size() <= DiskEntry.MAX_NAMESPACES;
+        return fits ? new Superblock(deviceId, sequence + 1, geometry, more) : null;
+    }
 
     /// Writes one copy.
     ///
     /// @param target exactly [Geometry#SUPERBLOCK_BYTES]
-    /// @throws IllegalStateException when the namespaces do not fit
-    public void write(MemorySegment target) {
+    void write(MemorySegment target) {
         target.fill((byte) 0);
         target.set(INT64, 0, MAGIC);
         target.set(INT32, 12, FORMAT_VERSION);
@@ -65,13 +97,10 @@ public record Superblock(long sequence, Geometry geometry, List<Namespace> names
         target.set(INT64, 24, geometry.deviceBytes());
         target.set(INT64, 32, geometry.regionBytes());
         target.set(INT32, 40, namespaces.size());
+        target.set(INT64, 48, deviceId);
         int at = HEADER_BYTES;
         for (Namespace each : namespaces) {
             byte[] text = NamespaceText.write(each);
-            if (at + Integer.BYTES + text.length > target.byteSize()) {
-                throw new IllegalStateException(namespaces.size() + " namespaces take more than the "
-                        + Geometry.SUPERBLOCK_BYTES + " bytes of a superblock");
-            }
             target.set(INT32, at, text.length);
             MemorySegment.copy(MemorySegment.ofArray(text), 0, target, at + (long) Integer.BYTES, text.length);
             at += Integer.BYTES + text.length;
@@ -83,34 +112,47 @@ public record Superblock(long sequence, Geometry geometry, List<Namespace> names
     /// Reads one copy; damage is an answer, not an exception.
     ///
     /// @param span exactly [Geometry#SUPERBLOCK_BYTES]
-    public static Found read(MemorySegment span) {
+    static Found read(MemorySegment span) {
         if (span.get(INT64, 0) != MAGIC) {
-            return new Found(Kind.FOREIGN, null, 0);
+            return Found.nothing(Seal.blank(span) ? Kind.BLANK : Kind.FOREIGN);
         }
         if (!Seal.holds(span)) {
-            return new Found(Kind.DAMAGED, null, 0);
+            return Found.nothing(Kind.DAMAGED);
         }
         int version = span.get(INT32, 12);
         if (version != FORMAT_VERSION) {
             return new Found(Kind.OTHER_VERSION, null, version);
         }
+        List<Namespace> namespaces = readNamespaces(span);
+        if (namespaces == null) {
+            return new Found(Kind.DAMAGED, null, version);
+        }
         Geometry geometry = new Geometry(span.get(INT64, 24), span.get(INT64, 32));
+        Superblock superblock = new Superblock(span.get(INT64, 48), span.get(INT64, 16), geometry, namespaces);
+        return new Found(Kind.SOUND, superblock, version);
+    }
+
+    private static @Nullable List<Namespace> readNamespaces(MemorySegment span) {
         List<Namespace> namespaces = new ArrayList<>();
         int at = HEADER_BYTES;
         for (int i = 0; i < span.get(INT32, 40); i++) {
             byte[] text = new byte[span.get(INT32, at)];
             MemorySegment.copy(span, at + (long) Integer.BYTES, MemorySegment.ofArray(text), 0, text.length);
-            namespaces.add(NamespaceText.read(text));
+            Namespace namespace = NamespaceText.read(text);
+            if (namespace == null) {
+                return null;
+            }
+            namespaces.add(namespace);
             at += Integer.BYTES + text.length;
         }
-        return new Found(Kind.SOUND, new Superblock(span.get(INT64, 16), geometry, namespaces), version);
+        return namespaces;
     }
 
-    /// The copy that counts: of two sound ones the later, else the sound one, else whichever tells more.
-    public static Found newer(Found first, Found second) {
+    /// The copy that counts: of two sound ones the later, else the one that tells more.
+    static Found newer(Found first, Found second) {
         if (first.superblock != null && second.superblock != null) {
             return first.superblock.sequence >= second.superblock.sequence ? first : second;
         }
-        return first.kind == Kind.SOUND || second.kind == Kind.FOREIGN ? first : second;
+        return first.kind.compareTo(second.kind) <= 0 ? first : second;
     }
 }

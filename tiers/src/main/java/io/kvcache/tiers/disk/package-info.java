@@ -1,8 +1,10 @@
 /// How blocks lie on a disk: a log of regions, and what it takes to find everything again after a crash.
 ///
-/// So far the format alone — [io.kvcache.tiers.disk.Geometry], [io.kvcache.tiers.disk.Superblock],
-/// [io.kvcache.tiers.disk.Group] and [io.kvcache.tiers.disk.Trailer] read and write pages in memory; the tier that
-/// moves them to a device comes next.
+/// [io.kvcache.tiers.disk.DiskLog] is the log over one device, driven tick by tick.
+/// [io.kvcache.tiers.disk.DiskIndex] is what it asks of whoever knows what lies where. The format is in
+/// Geometry, Superblock, Group, Trailer, Footer and [io.kvcache.tiers.disk.DiskEntry].
+///
+/// May import core's identity and store packages, `io.kvcache.tiers.device` and the JDK only.
 @NullMarked
 package io.kvcache.tiers.disk;
 

@@ -6,6 +6,8 @@ import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.tiers.disk.Superblock.Found;
+import io.kvcache.tiers.disk.Superblock.Kind;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -22,6 +24,7 @@ final class DiskFormatTest {
 
     private static final long SEED = 7;
     private static final int REGION_PAGES = 1024;
+    private static final Life LIFE = new Life(77, 3, 42);
 
     private final Arena arena = Arena.ofConfined();
     private final Random random = new Random(SEED);
@@ -52,23 +55,18 @@ final class DiskFormatTest {
     }
 
     @ParameterizedTest
-    @ValueSource(ints = {1, 2, 63, 64, 65, 200})
+    @ValueSource(ints = {1, 2, 62, 63})
     void givenAGroup_whenWrittenAndRead_thenTheSame(int count) {
-        Group group = Group.of(42, 17, entries(count));
-        MemorySegment head = pages(group.headPages());
+        Group group = Group.of(LIFE, 17, entries(count));
+        MemorySegment head = pages(Group.HEAD_PAGES);
         group.write(head);
-        assertThat(Group.headPagesAt(head, REGION_PAGES)).isEqualTo(group.headPages());
-        assertThat(Group.read(head, 42, 17)).isEqualTo(group);
-        assertThat(Group.read(head, 41, 17))
-                .as("of an earlier life of the region")
-                .isNull();
-        assertThat(Group.read(head, 42, 18)).as("somewhere else").isNull();
+        assertThat(Group.read(head)).isEqualTo(group);
     }
 
     @Test
     void givenAGroup_whenLaidOut_thenBlocksFollowTheHeadWithoutGaps() {
-        Group group = Group.of(1, 10, entries(100));
-        int at = 10 + group.headPages();
+        Group group = Group.of(LIFE, 10, entries(50));
+        int at = 10 + Group.HEAD_PAGES;
         for (DiskEntry entry : group.entries()) {
             assertThat(entry.page()).isEqualTo(at);
             at += entry.pages();
@@ -76,38 +74,52 @@ final class DiskFormatTest {
         assertThat(group.pages()).isEqualTo(at - 10);
     }
 
+    @Test
+    void givenAHeadWhoseBlocksDoNotFollowEachOther_whenRead_thenItIsNone() {
+        MemorySegment head = pages(Group.HEAD_PAGES);
+        new Group(LIFE, 10, 9, entries(2)).write(head);
+        assertThat(Group.read(head)).isNull();
+    }
+
     @ParameterizedTest
     @ValueSource(ints = {0, 1, 64, 65, 500})
     void givenATrailer_whenWrittenAndRead_thenTheSame(int count) {
-        Trailer trailer = new Trailer(9, entries(count));
-        int tablePage = REGION_PAGES - Trailer.pages(count);
+        Trailer trailer = new Trailer(LIFE, entries(count));
         MemorySegment span = pages(Trailer.pages(count));
-        trailer.write(span, tablePage);
-        MemorySegment last = span.asSlice(span.byteSize() - Geometry.PAGE_BYTES);
-        Trailer.Footer footer = Trailer.readFooter(last, REGION_PAGES);
+        trailer.write(span, REGION_PAGES);
+        Footer footer = Footer.read(span.asSlice(span.byteSize() - Geometry.PAGE_BYTES), REGION_PAGES);
         assertThat(footer).isNotNull();
-        assertThat(footer.tablePage()).isEqualTo(tablePage);
-        assertThat(Trailer.readTable(footer, span.asSlice(0, footer.tableBytes())))
-                .isEqualTo(trailer);
+        assertThat(footer.life()).isEqualTo(LIFE);
+        assertThat(footer.isFree()).isFalse();
+        assertThat(footer.tablePage()).isEqualTo(REGION_PAGES - Trailer.pages(count));
+        MemorySegment table = span.asSlice(0, footer.tableBytes());
+        assertThat(Checksum.of(table)).isEqualTo(footer.tableChecksum());
+        assertThat(IntStream.range(0, footer.entries()).mapToObj(i -> EntryTable.read(table, i)))
+                .isEqualTo(trailer.entries());
+    }
+
+    @Test
+    void givenTheFooterOfAFreeRegion_whenWrittenAndRead_thenTheSame() {
+        MemorySegment page = pages(1);
+        Footer.free(LIFE).write(page);
+        assertThat(Footer.read(page, REGION_PAGES)).isEqualTo(Footer.free(LIFE));
     }
 
     @Test
     void givenAnyFlippedBit_whenRead_thenNothingComesBack() {
-        Group group = Group.of(42, 0, entries(90));
-        MemorySegment head = pages(group.headPages());
-        Trailer trailer = new Trailer(9, entries(90));
+        Group group = Group.of(LIFE, 0, entries(60));
+        MemorySegment head = pages(Group.HEAD_PAGES);
+        Trailer trailer = new Trailer(LIFE, entries(90));
         MemorySegment span = pages(Trailer.pages(90));
         for (int round = 0; round < 500; round++) {
             group.write(head);
             flip(head);
-            boolean recognised = Group.headPagesAt(head, REGION_PAGES) == group.headPages();
-            assertThat(recognised ? Group.read(head, 42, 0) : null).isNull();
-            trailer.write(span, REGION_PAGES - Trailer.pages(90));
+            assertThat(Group.read(head)).isNull();
+            trailer.write(span, REGION_PAGES);
             flip(span);
-            MemorySegment last = span.asSlice(span.byteSize() - Geometry.PAGE_BYTES);
-            Trailer.Footer footer = Trailer.readFooter(last, REGION_PAGES);
-            assertThat(footer == null ? null : Trailer.readTable(footer, span.asSlice(0, footer.tableBytes())))
-                    .isNull();
+            Footer footer = Footer.read(span.asSlice(span.byteSize() - Geometry.PAGE_BYTES), REGION_PAGES);
+            assertThat(footer != null && Checksum.of(span.asSlice(0, footer.tableBytes())) == footer.tableChecksum())
+                    .isFalse();
         }
     }
 
@@ -121,37 +133,72 @@ final class DiskFormatTest {
     void givenASuperblock_whenWrittenAndRead_thenTheSame() {
         Namespace blocks = Namespace.of("llama-3-8b", BlockShape.kv(32, 8, 128, 16, Dtype.BF16));
         Namespace objects = Namespace.objects("objects", "tenant ü");
-        Superblock block = new Superblock(5, Geometry.of(10L << 30), List.of(blocks, objects));
+        Superblock block = new Superblock(99, 5, Geometry.of(10L << 30), List.of(blocks, objects));
         MemorySegment span = arena.allocate(Geometry.SUPERBLOCK_BYTES);
-        assertThat(Superblock.read(span).kind()).isEqualTo(Superblock.Kind.FOREIGN);
+        assertThat(Superblock.read(span).kind()).isEqualTo(Kind.BLANK);
+        span.set(ValueLayout.JAVA_BYTE, 100_000, (byte) 1);
+        assertThat(Superblock.read(span).kind()).isEqualTo(Kind.FOREIGN);
         block.write(span);
-        assertThat(Superblock.read(span)).isEqualTo(new Superblock.Found(Superblock.Kind.SOUND, block, 1));
+        assertThat(Superblock.read(span)).isEqualTo(new Found(Kind.SOUND, block, 1));
         span.set(ValueLayout.JAVA_BYTE, 100, (byte) (span.get(ValueLayout.JAVA_BYTE, 100) ^ 1));
-        assertThat(Superblock.read(span).kind()).isEqualTo(Superblock.Kind.DAMAGED);
+        assertThat(Superblock.read(span).kind()).isEqualTo(Kind.DAMAGED);
+    }
+
+    @Test
+    void givenATableFullOfNamespaces_whenOneMoreComes_thenThereIsNoRoom() {
+        Superblock block = new Superblock(1, 1, Geometry.of(1L << 30), List.of());
+        int count = 0;
+        Superblock next = block.with(longNamespace(count));
+        while (next != null) {
+            block = next;
+            count++;
+            next = block.with(longNamespace(count));
+        }
+        assertThat(count).isBetween(280, 300);
+        MemorySegment span = arena.allocate(Geometry.SUPERBLOCK_BYTES);
+        block.write(span);
+        assertThat(Superblock.read(span).superblock()).isEqualTo(block);
+    }
+
+    private static Namespace longNamespace(int number) {
+        String text = "n".repeat(500);
+        return Namespace.builder(text + number)
+                .revision(text)
+                .dtype(text)
+                .layout(text)
+                .adapter(text)
+                .tenant(text)
+                .salt(text)
+                .build();
     }
 
     @Test
     void givenAnotherFormatVersion_whenRead_thenItIsToldAndNotGuessedAt() {
         MemorySegment span = arena.allocate(Geometry.SUPERBLOCK_BYTES);
-        new Superblock(5, Geometry.of(10L << 30), List.of()).write(span);
+        new Superblock(99, 5, Geometry.of(10L << 30), List.of()).write(span);
         span.set(EntryTable.INT32, 12, 2);
         Seal.close(span);
-        assertThat(Superblock.read(span)).isEqualTo(new Superblock.Found(Superblock.Kind.OTHER_VERSION, null, 2));
+        assertThat(Superblock.read(span)).isEqualTo(new Found(Kind.OTHER_VERSION, null, 2));
     }
 
     @Test
-    void givenTwoCopies_whenOneIsTorn_thenTheOtherCounts() {
+    void givenTwoCopies_whenOneIsNotSound_thenTheOtherCounts() {
         Geometry geometry = Geometry.of(1L << 30);
-        var sound = new Superblock.Found(Superblock.Kind.SOUND, new Superblock(5, geometry, List.of()), 1);
-        var later = new Superblock.Found(Superblock.Kind.SOUND, new Superblock(6, geometry, List.of()), 1);
-        var torn = new Superblock.Found(Superblock.Kind.DAMAGED, null, 0);
-        var foreign = new Superblock.Found(Superblock.Kind.FOREIGN, null, 0);
+        Found sound = new Found(Kind.SOUND, new Superblock(9, 5, geometry, List.of()), 1);
+        Found later = new Found(Kind.SOUND, new Superblock(9, 6, geometry, List.of()), 1);
         assertThat(Superblock.newer(sound, later)).isSameAs(later);
         assertThat(Superblock.newer(later, sound)).isSameAs(later);
-        assertThat(Superblock.newer(torn, sound)).isSameAs(sound);
-        assertThat(Superblock.newer(sound, torn)).isSameAs(sound);
-        assertThat(Superblock.newer(foreign, torn)).isSameAs(torn);
-        assertThat(Superblock.newer(torn, foreign)).isSameAs(torn);
+        for (Kind kind : Kind.values()) {
+            if (kind != Kind.SOUND) {
+                Found other = Found.nothing(kind);
+                assertThat(Superblock.newer(other, sound)).isSameAs(sound);
+                assertThat(Superblock.newer(sound, other)).isSameAs(sound);
+            }
+        }
+        Found blank = Found.nothing(Kind.BLANK);
+        Found damaged = Found.nothing(Kind.DAMAGED);
+        assertThat(Superblock.newer(blank, damaged)).isSameAs(damaged);
+        assertThat(Superblock.newer(damaged, blank)).isSameAs(damaged);
     }
 
     @Test
@@ -166,5 +213,14 @@ final class DiskFormatTest {
                 .isThrownBy(() -> Geometry.of(3L << 20))
                 .withMessageContaining("3145728")
                 .withMessageContaining("6291456");
+    }
+
+    @Test
+    void givenAPlace_whenTakenApart_thenItsPartsComeBack() {
+        long place = DiskPlace.of((1 << 24) - 1, DiskPlace.MAX_REGIONS - 1, (1 << 17) - 1);
+        assertThat(place).isPositive();
+        assertThat(DiskPlace.region(place)).isEqualTo(DiskPlace.MAX_REGIONS - 1);
+        assertThat(DiskPlace.page(place)).isEqualTo((1 << 17) - 1);
+        assertThat(DiskPlace.of(1 << 24, 5, 6)).as("generations wrap").isEqualTo(DiskPlace.of(0, 5, 6));
     }
 }

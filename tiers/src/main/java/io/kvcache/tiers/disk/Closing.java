@@ -1,0 +1,78 @@
+package io.kvcache.tiers.disk;
+
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayDeque;
+import java.util.Deque;
+
+/// Writes the trailers of regions that are full: once all their groups have ended, and a sync has made those
+/// durable. So a footer that says CLOSED vouches for all groups, and the footer before it, which says FREE,
+/// is not touched while the first head may still be lost.
+final class Closing {
+
+    private final Io io;
+    private final Regions regions;
+    private final MemorySegment buffer;
+    private final Deque<OpenRegion> waiting = new ArrayDeque<>();
+    private boolean busy;
+
+    /// @param buffer [#bytes] of it
+    Closing(Io io, Regions regions, MemorySegment buffer) {
+        this.io = io;
+        this.regions = regions;
+        this.buffer = buffer;
+    }
+
+    /// Memory for regions of so many pages.
+    static long bytes(int regionPages) {
+        return (1L + Trailer.maxTablePages(regionPages)) * Geometry.PAGE_BYTES;
+    }
+
+    void close(OpenRegion full) {
+        full.region().become(Region.State.CLOSING);
+        waiting.add(full);
+    }
+
+    /// Whether there are groups that are found by a trailer alone, and it is not written yet.
+    boolean broken() {
+        return waiting.stream().anyMatch(OpenRegion::broken);
+    }
+
+    boolean idle() {
+        return waiting.isEmpty();
+    }
+
+    void pump() {
+        if (busy || io.condition().halted()) {
+            return;
+        }
+        for (OpenRegion each : waiting) {
+            if (each.flying() == 0) {
+                busy = true;
+                io.syncs().request(durable -> {
+                    if (durable) {
+                        write(each);
+                    }
+                });
+                return;
+            }
+        }
+    }
+
+    private void write(OpenRegion full) {
+        Trailer trailer = full.trailer();
+        int pages = Trailer.pages(trailer.entries().size());
+        int regionPages = regions.geometry().regionPages();
+        MemorySegment target = buffer.asSlice(0, (long) pages * Geometry.PAGE_BYTES);
+        trailer.write(target, regionPages);
+        io.write(WriteKind.TRAILER, target, regions.offset(full.region(), regionPages - pages), done -> {
+            if (done) {
+                busy = false;
+                waiting.remove(full);
+                regions.closed(full.region());
+            } else {
+                io.condition()
+                        .stopWriting("the trailer of region " + full.region().index() + " cannot be written");
+            }
+        });
+    }
+}

@@ -1,0 +1,27 @@
+package io.kvcache.tiers.disk;
+
+/// Who knows what lies where: the tree of records, as a [DiskLog] sees it. The log keeps no index of its own.
+///
+/// **Threads.** Called by the log's thread, within a tick. It may ask the log for anything but a tick.
+public interface DiskIndex {
+
+    /// An entry was found at opening. Later ones come first, so of several with one key the first told is the
+    /// one that counts. A child may come before its parent, and the parent may never come.
+    ///
+    /// It can be read at once. Entries that were appended meanwhile are later than any that is told here.
+    void recovered(DiskEntry entry, long place);
+
+    /// All that was found has been told.
+    void recoveryEnded();
+
+    /// A region is about to be reclaimed: says which of its entries to keep, by [RegionOffer#keep]. The
+    /// others are gone when this returns; each kept one stays readable where it is until it is [#moved] or
+    /// [#lost].
+    void offered(RegionOffer offer);
+
+    /// A kept entry was written elsewhere. It stays readable at its old place only until this returns.
+    void moved(DiskEntry entry, long from, long to);
+
+    /// A kept entry could not be read, or not be written again.
+    void lost(DiskEntry entry, long place);
+}

@@ -1,0 +1,235 @@
+package io.kvcache.tiers.disk;
+
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.tiers.device.BlockDevice;
+import java.lang.foreign.MemorySegment;
+import java.util.EnumMap;
+import java.util.List;
+import java.util.Map;
+import org.jspecify.annotations.Nullable;
+
+/// Blocks and objects on one device: written one after another into regions, read by place, reclaimed a
+/// region at a time, found again after a crash.
+///
+/// The log does nothing between ticks. A tick hands to the device what it takes, follows up what has ended,
+/// and does a bounded amount of work; so a simulation drives it step by step, and a thread is put around it
+/// last. It keeps no index: what lies where is the business of its [DiskIndex].
+///
+/// **Opening.** A log begins in state OPENING and gets to SERVING by ticks: it reads the superblock, formats
+/// a blank device, and looks at one or two pages of each region. Then it appends and reads, and tells the
+/// index region by region what it finds; reclaiming begins when all is told. A device that holds something
+/// else is left alone, or formatted if the configuration says so.
+///
+/// **Promises.**
+/// - A read that is good has the block's bytes: its checksum is verified, and a place that was reclaimed is
+///   never read.
+/// - What was appended before a [#flush] that was answered with true is found by every later opening, with
+///   its bytes, until its region is reclaimed without its being kept; as long as the device keeps what it
+///   reported as synced.
+/// - What was not flushed may be found or not; if so, with its bytes.
+/// - An entry that was dropped by reclaiming may come back after a crash, with its bytes, until the region's
+///   being free is durable.
+///
+/// **Failures.** A single one becomes a miss, or a block that is not written, and is counted. No space, a
+/// failed sync, or a trailer that cannot be written end the writing ([LogState#READ_ONLY]): a log that goes
+/// on after a failed sync would promise what it does not know. Too many failures in a row, or one operation
+/// that hangs, end everything ([LogState#FAILED]). A log comes back by being opened again.
+///
+/// **Ownership.** The device and all memory are the caller's. Memory of an append or a read is the log's from
+/// TAKEN until its outcome is told. The log itself needs no closing: the device is closed when the log is no
+/// longer ticked.
+///
+/// **Threads.** One, the owner of the device.
+public final class DiskLog {
+
+    private final Io io;
+    private final Opening opening;
+    private final Surroundings around;
+    private final DiskLogConfig config;
+    private @Nullable Running running;
+
+    /// Begins to open a device that nobody else uses.
+    ///
+    /// @throws IllegalArgumentException when the configuration is for a device of another size
+    public DiskLog(BlockDevice device, DiskLogConfig config, Surroundings around) {
+        if (config.geometry().deviceBytes() != device.size()) {
+            throw new IllegalArgumentException("a geometry for %d bytes and a device of %d"
+                    .formatted(config.geometry().deviceBytes(), device.size()));
+        }
+        this.io = new Io(device, config.limits());
+        this.config = config;
+        this.around = around;
+        MemorySegment memory = around.memory().apply(2L * Geometry.SUPERBLOCK_BYTES);
+        this.opening = new Opening(io, config, memory, this::mounted);
+    }
+
+    private void mounted(Superblocks superblocks) {
+        running = new Running(io, config, superblocks, around);
+    }
+
+    /// Does what there is to do, without waiting.
+    ///
+    /// @param nowNanos of a clock that never goes back
+    /// @return how much was done; after 0 there is nothing to do before the device has done something
+    public int tick(long nowNanos) {
+        return tick(nowNanos, 0);
+    }
+
+    /// Like [#tick(long)], and waits for the device while there is nothing else to do.
+    ///
+    /// @param waitNanos the longest wait
+    public int tick(long nowNanos, long waitNanos) {
+        int done = io.transfers().run(nowNanos, waitNanos);
+        if (running != null) {
+            done += running.pump();
+        }
+        io.syncs().pump();
+        io.transfers().start();
+        return done;
+    }
+
+    /// What the log can do now.
+    public LogState state() {
+        return io.condition().state();
+    }
+
+    /// Why it cannot do more; empty while it can do all.
+    public String cause() {
+        return io.condition().cause();
+    }
+
+    /// Why the device was left alone, if it was.
+    public @Nullable Refusal refusal() {
+        return opening.refusal();
+    }
+
+    /// Whether the index has not been told everything yet.
+    public boolean recovering() {
+        return running == null || running.recovering();
+    }
+
+    /// Whether nothing is waiting or on its way.
+    public boolean idle() {
+        return io.transfers().idle() && io.syncs().idle() && (running == null || running.idle());
+    }
+
+    /// The largest block or object that the log takes, in bytes.
+    ///
+    /// @throws IllegalStateException before it serves
+    public long maxEntryBytes() {
+        return serving().geometry().maxEntryBytes();
+    }
+
+    /// The number of a namespace, as entries have it, or -1 when it is not registered yet.
+    public int namespaceNumber(Namespace namespace) {
+        return running == null ? -1 : running.namespaces().number(namespace);
+    }
+
+    /// The namespaces by number.
+    public List<Namespace> namespaces() {
+        return running == null ? List.of() : running.namespaces().all();
+    }
+
+    /// Gives a namespace a number; [DiskLogSink#registered] tells it when it is durable.
+    ///
+    /// @return TAKEN, REFUSED, or FULL when the table has no room for it
+    public Admission register(Namespace namespace) {
+        return running == null ? Admission.REFUSED : running.namespaces().register(namespace);
+    }
+
+    /// Appends a block or object; [DiskLogSink#appended] tells where it lies.
+    ///
+    /// @param entry what is to be known of it; its page is not looked at
+    /// @param pieces native memory at aligned addresses, in whole pages, together as many as the bytes take.
+    ///     It is written as it is, with what lies behind the last byte
+    /// @return TAKEN, FULL or REFUSED
+    /// @throws IllegalArgumentException when the pieces do not fit the entry, it is too large, or its
+    ///     namespace is not registered
+    public Admission append(DiskEntry entry, List<MemorySegment> pieces, long tag) {
+        if (!io.condition().writes()) {
+            return Admission.REFUSED;
+        }
+        Pieces checked = new Pieces(pieces, entry.bytes());
+        if (entry.bytes() > maxEntryBytes() || entry.namespace() >= namespaces().size()) {
+            throw new IllegalArgumentException("%s: at most %d bytes and a namespace below %d are taken"
+                    .formatted(entry, maxEntryBytes(), namespaces().size()));
+        }
+        GroupWriter writer = serving().writer();
+        if (writer.full()) {
+            return Admission.FULL;
+        }
+        writer.append(entry, checked, place -> around.sink().appended(tag, place));
+        return Admission.TAKEN;
+    }
+
+    /// Reads a block or object; [DiskLogSink#read] tells how it went.
+    ///
+    /// @return TAKEN, FULL, STALE or REFUSED
+    /// @throws IllegalArgumentException when the pieces do not fit the bytes, or no such place was ever
+    ///     handed out
+    public Admission read(BlockRead read) {
+        return running == null ? Admission.REFUSED : running.reads().read(read);
+    }
+
+    /// Makes durable what was appended by now: all of it whose place was or will be told is found by every
+    /// later opening, until its region is reclaimed. [DiskLogSink#flushed] tells when.
+    ///
+    /// It waits until those blocks and the heads of their groups are written, and, where a group before one
+    /// of them failed, until the trailer that alone leads to it is; then it syncs. False makes no promise at
+    /// all, and the log is no longer serving.
+    ///
+    /// @return TAKEN or REFUSED
+    public Admission flush(long tag) {
+        if (!io.condition().writes()) {
+            return Admission.REFUSED;
+        }
+        serving().flushes().appended(durable -> around.sink().flushed(tag, durable));
+        return Admission.TAKEN;
+    }
+
+    /// Takes nothing more. What waits ends as not done; what is on its way ends as it does, when ticked until
+    /// idle.
+    public void stop() {
+        io.condition().stop();
+    }
+
+    /// What was done since the opening.
+    public DiskLogStats stats() {
+        Running log = serving();
+        Map<WriteKind, Long> written = new EnumMap<>(WriteKind.class);
+        for (WriteKind kind : WriteKind.values()) {
+            written.put(kind, io.transfers().written(kind));
+        }
+        return new DiskLogStats(
+                log.writer().appended(),
+                log.writer().appendedBytes(),
+                log.writer().failed(),
+                written,
+                io.transfers().failures(),
+                log.reads().stats(),
+                log.reclaimed(),
+                log.recovered(),
+                log.regionCounts());
+    }
+
+    /// Number of the life that the region of a place is in.
+    long life(long place) {
+        return serving().life(place);
+    }
+
+    /// Checks what must always hold.
+    ///
+    /// @throws IllegalStateException that names what does not
+    void validate() {
+        if (running != null) {
+            running.validate();
+        }
+    }
+
+    private Running serving() {
+        if (running == null) {
+            throw new IllegalStateException("the log is " + state() + ", it has not served yet");
+        }
+        return running;
+    }
+}

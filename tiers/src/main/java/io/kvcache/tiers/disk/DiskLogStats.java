@@ -1,0 +1,58 @@
+package io.kvcache.tiers.disk;
+
+import java.util.Map;
+
+/// What a [DiskLog] has done since it was opened.
+///
+/// @param appended blocks and objects written for callers
+/// @param appendedBytes their bytes
+/// @param appendsFailed taken, and not written
+/// @param writtenBytes bytes that the device has written, by what they were written for
+/// @param failures operations that the device could not do
+/// @param reads ends of reads
+/// @param reclaimed what became of what was reclaimed
+/// @param recovered entries found at opening
+/// @param regions by what they are in
+public record DiskLogStats(
+        long appended,
+        long appendedBytes,
+        long appendsFailed,
+        Map<WriteKind, Long> writtenBytes,
+        long failures,
+        Reads reads,
+        Reclaimed reclaimed,
+        Recovered recovered,
+        RegionCounts regions) {
+
+    public DiskLogStats {
+        writtenBytes = Map.copyOf(writtenBytes);
+    }
+
+    /// Reads by how they ended.
+    ///
+    /// @param stale refused because the region had been reclaimed
+    public record Reads(long good, long ioErrors, long checksumErrors, long stale) {}
+
+    /// What became of reclaimed regions.
+    ///
+    /// @param kept entries written again
+    /// @param dropped entries that the index let go
+    /// @param lost entries that were to be kept and could not
+    public record Reclaimed(long regions, long kept, long dropped, long lost) {}
+
+    /// What was found at opening.
+    ///
+    /// @param strange entries that were left out: of an unknown namespace, or beyond their region
+    public record Recovered(long entries, long strange) {}
+
+    /// Regions by what they are in; together with those not looked at yet, all.
+    ///
+    /// @param bad not used until the next opening, because the footer cannot be written
+    public record RegionCounts(int free, int open, int closing, int closed, int reclaiming, int freeing, int bad) {}
+
+    /// Bytes that the device has written for each byte of blocks that were appended; 0.0 when none were.
+    public double writeAmplification() {
+        long all = writtenBytes.values().stream().mapToLong(Long::longValue).sum();
+        return appendedBytes == 0 ? 0 : (double) all / appendedBytes;
+    }
+}

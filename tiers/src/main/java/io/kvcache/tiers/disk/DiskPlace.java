@@ -1,0 +1,40 @@
+package io.kvcache.tiers.disk;
+
+/// Where a block lies in a [DiskLog], as a number of 63 bits that fits a field of a record:
+/// `generation << 39 | region << 17 | page`.
+///
+/// The generation counts how often the region was reclaimed since the log was opened. So a place that was
+/// handed out before is known to be stale when it is used; one would have to be kept for 16 million reclaims
+/// of its region to be mistaken. Places mean nothing to the next opening, which hands out its own.
+public final class DiskPlace {
+
+    /// No place.
+    public static final long NONE = -1;
+
+    /// The pages of [Geometry#MAX_REGION_BYTES]: 2^17.
+    private static final int PAGE_BITS = 17;
+
+    /// Regions enough for 4 TiB of the smallest and 2 PiB of the largest.
+    private static final int REGION_BITS = 22;
+
+    private static final int GENERATION_BITS = 24;
+
+    static final int MAX_REGIONS = 1 << REGION_BITS;
+
+    private DiskPlace() {}
+
+    static long of(int generation, int region, int page) {
+        long upper = (long) (generation & (1 << GENERATION_BITS) - 1) << REGION_BITS | region;
+        return upper << PAGE_BITS | page;
+    }
+
+    /// Number of the region.
+    public static int region(long place) {
+        return (int) (place >>> PAGE_BITS) & MAX_REGIONS - 1;
+    }
+
+    /// Page within the region.
+    public static int page(long place) {
+        return (int) place & (1 << PAGE_BITS) - 1;
+    }
+}

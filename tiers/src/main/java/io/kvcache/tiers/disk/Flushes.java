@@ -1,0 +1,68 @@
+package io.kvcache.tiers.disk;
+
+import java.util.ArrayDeque;
+import java.util.Queue;
+
+/// Waits until what was appended is written, and what only a trailer finds has its trailer, then syncs.
+final class Flushes {
+
+    /// A group that failed hides the heads behind it, so all groups that were begun before must have ended,
+    /// whoever's they are.
+    private static final class Waiting {
+        final long appends;
+        final Syncs.Done done;
+        long groups = UNKNOWN;
+
+        Waiting(long appends, Syncs.Done done) {
+            this.appends = appends;
+            this.done = done;
+        }
+    }
+
+    private static final long UNKNOWN = -1;
+
+    private final Io io;
+    private final GroupWriter writer;
+    private final Closing closing;
+    private final Queue<Waiting> waiting = new ArrayDeque<>();
+
+    Flushes(Io io, GroupWriter writer, Closing closing) {
+        this.io = io;
+        this.writer = writer;
+        this.closing = closing;
+    }
+
+    /// Makes durable, findable after a crash, all that was appended by now.
+    void appended(Syncs.Done done) {
+        waiting.add(new Waiting(writer.taken(), done));
+    }
+
+    /// Makes durable, findable after a crash, all that has been written by now.
+    void written(Syncs.Done done) {
+        waiting.add(new Waiting(0, done));
+    }
+
+    boolean idle() {
+        return waiting.isEmpty();
+    }
+
+    void pump() {
+        Waiting next;
+        while ((next = waiting.peek()) != null) {
+            if (io.condition().halted()) {
+                waiting.remove().done.done(false);
+            } else if (written(next) && !closing.broken()) {
+                io.syncs().request(waiting.remove().done);
+            } else {
+                return;
+            }
+        }
+    }
+
+    private boolean written(Waiting next) {
+        if (next.groups == UNKNOWN && writer.begunAppends() >= next.appends) {
+            next.groups = writer.begunGroups();
+        }
+        return next.groups != UNKNOWN && writer.endedGroups() >= next.groups;
+    }
+}

@@ -1,0 +1,86 @@
+package io.kvcache.tiers.disk;
+
+import java.util.ArrayList;
+import java.util.List;
+
+/// A region that groups are added to, until its trailer is written.
+final class OpenRegion {
+
+    private final Region region;
+    private final Life life;
+    private final int regionPages;
+    private final List<PlacedGroup> groups = new ArrayList<>();
+    private int nextPage;
+    private int entries;
+    private int flying;
+    private boolean broken;
+
+    OpenRegion(Regions regions, Region region) {
+        this.region = region;
+        this.life = regions.life(region);
+        this.regionPages = regions.geometry().regionPages();
+    }
+
+    /// A region that was open when the log ended; no more is added to it, because the remains of groups that
+    /// were never finished may lie behind its last whole one.
+    static OpenRegion recovered(Regions regions, Region region, List<DiskEntry> entries) {
+        OpenRegion open = new OpenRegion(regions, region);
+        open.entries = entries.size();
+        open.groups.add(new PlacedGroup(new Group(open.life, 0, 0, entries), true));
+        return open;
+    }
+
+    Region region() {
+        return region;
+    }
+
+    Life life() {
+        return life;
+    }
+
+    /// Whether a group of so many entries, of so many pages without its head, fits before the trailer.
+    boolean fits(int count, long pages) {
+        return pages <= room(count);
+    }
+
+    /// Pages for the blocks of one more group of so many entries.
+    int room(int count) {
+        return regionPages - nextPage - Group.HEAD_PAGES - Trailer.pages(entries + count);
+    }
+
+    /// Places a group at the end.
+    PlacedGroup place(List<DiskEntry> blocks) {
+        PlacedGroup placed = new PlacedGroup(Group.of(life, nextPage, blocks), false);
+        groups.add(placed);
+        nextPage += placed.group().pages();
+        entries += blocks.size();
+        flying++;
+        return placed;
+    }
+
+    /// A group has ended. After one that failed, later heads are not found without the trailer.
+    void ended(PlacedGroup placed) {
+        flying--;
+        broken |= !placed.written();
+    }
+
+    /// Groups on their way.
+    int flying() {
+        return flying;
+    }
+
+    /// Whether a group failed.
+    boolean broken() {
+        return broken;
+    }
+
+    Trailer trailer() {
+        List<DiskEntry> written = new ArrayList<>(entries);
+        for (PlacedGroup placed : groups) {
+            if (placed.written()) {
+                written.addAll(placed.group().entries());
+            }
+        }
+        return new Trailer(life, written);
+    }
+}

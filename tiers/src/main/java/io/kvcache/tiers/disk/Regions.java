@@ -1,0 +1,154 @@
+package io.kvcache.tiers.disk;
+
+import java.util.ArrayDeque;
+import java.util.Comparator;
+import java.util.PriorityQueue;
+import java.util.Queue;
+import org.jspecify.annotations.Nullable;
+
+/// All regions, those that may be opened in the order they became free, those that may be reclaimed oldest
+/// first.
+final class Regions {
+
+    private final Geometry geometry;
+    private final long deviceId;
+    private final Region[] all;
+    private final Queue<Region> free = new ArrayDeque<>();
+    private final Queue<Region> closed = new PriorityQueue<>(Comparator.comparingLong(Region::life));
+    private long lastLife;
+
+    /// @param mount sequence of the superblock that this opening wrote; it puts the numbers of this opening's
+    ///     lives above those of all earlier ones, even of lives that nothing was found of
+    Regions(Geometry geometry, long deviceId, long mount) {
+        this.geometry = geometry;
+        this.deviceId = deviceId;
+        this.all = new Region[geometry.regions()];
+        for (int i = 0; i < all.length; i++) {
+            all[i] = new Region(i);
+        }
+        this.lastLife = mount << Integer.SIZE;
+    }
+
+    Geometry geometry() {
+        return geometry;
+    }
+
+    int count() {
+        return all.length;
+    }
+
+    Region get(int index) {
+        return all[index];
+    }
+
+    /// The region of a place that was handed out.
+    Region at(long place) {
+        int index = DiskPlace.region(place);
+        if (place < 0 || index >= all.length) {
+            throw new IllegalArgumentException("place %d is in region %d of %d".formatted(place, index, all.length));
+        }
+        return all[index];
+    }
+
+    long offset(Region region, int page) {
+        return geometry.regionOffset(region.index()) + (long) page * Geometry.PAGE_BYTES;
+    }
+
+    /// Where the footer lies.
+    long footerOffset(Region region) {
+        return offset(region, geometry.regionPages() - 1);
+    }
+
+    Life life(Region region) {
+        return new Life(deviceId, region.index(), region.life());
+    }
+
+    /// Whether a page of metadata, which says it is of this life, can lie in this region.
+    boolean belongs(Region region, Life life) {
+        return life.device() == deviceId && life.region() == region.index();
+    }
+
+    /// What the footer of a region says that becomes free now: every life that is given later is higher.
+    Life lastLife(Region region) {
+        return new Life(deviceId, region.index(), lastLife);
+    }
+
+    /// A life that was found on the device.
+    void seen(long life) {
+        lastLife = Math.max(lastLife, life);
+    }
+
+    int free() {
+        return free.size();
+    }
+
+    /// Gives the region that has been free longest its next life.
+    @Nullable
+    Region open() {
+        Region region = free.poll();
+        if (region != null) {
+            region.live(++lastLife);
+            region.become(Region.State.OPEN);
+        }
+        return region;
+    }
+
+    void freed(Region region) {
+        region.become(Region.State.FREE);
+        free.add(region);
+    }
+
+    void closed(Region region) {
+        region.become(Region.State.CLOSED);
+        closed.add(region);
+    }
+
+    /// The oldest region that may be reclaimed.
+    @Nullable
+    Region takeOldest() {
+        Region region = closed.poll();
+        if (region != null) {
+            region.become(Region.State.RECLAIMING);
+        }
+        return region;
+    }
+
+    /// Regions in a state.
+    int count(Region.State state) {
+        int count = 0;
+        for (Region region : all) {
+            count += region.state() == state ? 1 : 0;
+        }
+        return count;
+    }
+
+    /// Checks that the queues hold what they should.
+    void validate() {
+        requireAll(free, Region.State.FREE);
+        requireAll(closed, Region.State.CLOSED);
+        require(count(Region.State.OPEN) <= 1, "more than one region is open");
+        for (Region region : all) {
+            require(region.life() <= lastLife, "region " + region.index() + " lives in a life that was not given yet");
+        }
+    }
+
+    private void requireAll(Queue<Region> queue, Region.State state) {
+        for (Region region : queue) {
+            require(region.state() == state, "region " + region.index() + " is " + region.state() + ", not " + state);
+        }
+        require(queue.size() == count(state), queue.size() + " of " + count(state) + " regions are queued as " + state);
+    }
+
+    /// Checks that nobody counts as reading.
+    void requireUnread() {
+        for (Region region : all) {
+            require(region.readers() == 0, "region " + region.index() + " has " + region.readers() + " readers");
+        }
+    }
+
+    private static void require(boolean holds, String what) {
+        if (!holds) {
+            throw new IllegalStateException(what);
+        }
+    }
+}

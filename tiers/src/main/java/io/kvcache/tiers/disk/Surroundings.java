@@ -1,0 +1,13 @@
+package io.kvcache.tiers.disk;
+
+import java.lang.foreign.MemorySegment;
+import java.util.function.LongFunction;
+
+/// What a [DiskLog] gets from the store around it.
+///
+/// @param index knows what lies where
+/// @param sink hears what became of what was asked
+/// @param memory gives so many bytes of native memory, whole pages at an aligned address, that stay until the
+///     device is closed. It is asked twice, at opening, by the log's thread, while nothing is on its way to
+///     the device, so it may register what it gives with the device
+public record Surroundings(DiskIndex index, DiskLogSink sink, LongFunction<MemorySegment> memory) {}

@@ -1,0 +1,178 @@
+package io.kvcache.tiers.disk;
+
+import io.kvcache.tiers.device.BlockDevice;
+import io.kvcache.tiers.device.IoOutcome;
+import java.util.ArrayDeque;
+import java.util.Deque;
+import java.util.EnumMap;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Queue;
+import org.jspecify.annotations.Nullable;
+
+/// What is on its way to and from the device, and what waits because the device takes no more.
+///
+/// Blocks that somebody waits for go first, and a quarter of the device's depth is theirs alone. The rest
+/// goes in the order it was asked for. The queues are as long as those who use them allow.
+///
+/// Here failures are counted, and here a device that fails too often, hangs, is full, or cannot sync, puts an
+/// end to the log. After a failed sync nothing is known of what was written before it, and a later one that
+/// succeeds proves nothing (Rebello et al.: "Can Applications Recover from fsync Failures?", ATC 2020), so
+/// one is enough.
+final class Transfers {
+
+    private static final IoOutcome REFUSED = new IoOutcome(IoOutcome.Kind.FAILED, "the log has failed");
+
+    private final BlockDevice device;
+    private final LogLimits limits;
+    private final Condition condition;
+    private final Queue<Transfer> loads = new ArrayDeque<>();
+    private final Queue<Transfer> others = new ArrayDeque<>();
+    private final Deque<Flight> oldestFirst = new ArrayDeque<>();
+    private final @Nullable Flight[] flights;
+    private final int[] freeTags;
+    private int freeCount;
+    private final int othersAtMost;
+    private int othersFlying;
+    private final Map<WriteKind, Long> written = new EnumMap<>(WriteKind.class);
+    private long failures;
+    private int failuresInARow;
+    private long nowNanos;
+
+    /// A transfer that the device has taken.
+    private static final class Flight {
+        final Transfer transfer;
+        final long startNanos;
+        boolean over;
+
+        Flight(Transfer transfer, long startNanos) {
+            this.transfer = transfer;
+            this.startNanos = startNanos;
+        }
+    }
+
+    Transfers(BlockDevice device, LogLimits limits, Condition condition) {
+        this.device = device;
+        this.limits = limits;
+        this.condition = condition;
+        this.flights = new Flight[device.depth()];
+        this.freeTags = new int[device.depth()];
+        for (int tag = 0; tag < freeTags.length; tag++) {
+            freeTags[freeCount++] = tag;
+        }
+        this.othersAtMost = Math.max(1, device.depth() - Math.ceilDiv(device.depth(), 4));
+    }
+
+    void add(Transfer transfer) {
+        (transfer.sort() == Transfer.Sort.LOAD ? loads : others).add(transfer);
+    }
+
+    /// Transfers that the device had no room for, those that somebody waits for left out.
+    int backlog() {
+        return others.size();
+    }
+
+    /// Whether nothing waits and nothing is on its way.
+    boolean idle() {
+        return loads.isEmpty() && others.isEmpty() && freeCount == freeTags.length;
+    }
+
+    long written(WriteKind kind) {
+        return written.getOrDefault(kind, 0L);
+    }
+
+    long failures() {
+        return failures;
+    }
+
+    /// Hands to the device what it takes, and has all that ended followed up.
+    ///
+    /// @param waitNanos the longest wait for the first to end; 0 for none
+    /// @return how many ended
+    int run(long now, long waitNanos) {
+        nowNanos = now;
+        start();
+        int ended = waitNanos > 0 ? device.await(this::completed, waitNanos) : device.poll(this::completed);
+        watch();
+        return ended + (condition.failed() ? drain() : 0);
+    }
+
+    /// Hands to the device what it takes.
+    void start() {
+        start(loads, freeTags.length);
+        start(others, othersAtMost - othersFlying);
+        device.submit();
+    }
+
+    private void start(Queue<Transfer> queue, int atMost) {
+        for (int left = atMost; left > 0 && freeCount > 0 && !queue.isEmpty(); left--) {
+            Transfer next = queue.remove();
+            int tag = freeTags[--freeCount];
+            Flight flight = new Flight(next, nowNanos);
+            flights[tag] = flight;
+            oldestFirst.add(flight);
+            othersFlying += next.sort() == Transfer.Sort.LOAD ? 0 : 1;
+            if (!next.start().on(device, tag)) {
+                throw new IllegalStateException("somebody else uses the device: it is full with %d of %d operations"
+                        .formatted(freeTags.length - freeCount, freeTags.length));
+            }
+        }
+    }
+
+    private void completed(long tag, IoOutcome outcome) {
+        Flight flight = Objects.requireNonNull(flights[(int) tag], "an operation ended twice");
+        flights[(int) tag] = null;
+        freeTags[freeCount++] = (int) tag;
+        flight.over = true;
+        Transfer transfer = flight.transfer;
+        othersFlying -= transfer.sort() == Transfer.Sort.LOAD ? 0 : 1;
+        judge(transfer, outcome);
+        transfer.ended().ended(outcome);
+    }
+
+    private void judge(Transfer transfer, IoOutcome outcome) {
+        switch (outcome.kind()) {
+            case DONE -> {
+                failuresInARow = 0;
+                if (transfer.written() != null) {
+                    written.merge(transfer.written(), transfer.bytes(), Long::sum);
+                }
+            }
+            case NO_SPACE -> condition.stopWriting("no space on the device, " + outcome.cause());
+            case UNSUPPORTED -> {}
+            case FAILED -> fail(transfer, outcome);
+        }
+    }
+
+    private void fail(Transfer transfer, IoOutcome outcome) {
+        failures++;
+        failuresInARow++;
+        if (transfer.sort() == Transfer.Sort.SYNC) {
+            condition.stopWriting("a sync failed, " + outcome.cause());
+        }
+        if (failuresInARow >= limits.failures()) {
+            condition.fail("%d operations failed in a row, the last by %s".formatted(failuresInARow, outcome.cause()));
+        }
+    }
+
+    /// Looks for an operation that takes too long.
+    private void watch() {
+        Flight oldest;
+        while ((oldest = oldestFirst.peek()) != null && oldest.over) {
+            oldestFirst.remove();
+        }
+        if (oldest != null && nowNanos - oldest.startNanos > limits.hangNanos()) {
+            condition.fail("an operation has not ended after %d ms".formatted(limits.hangNanos() / 1_000_000));
+        }
+    }
+
+    /// Ends what the device was not given yet.
+    private int drain() {
+        int waiting = loads.size() + others.size();
+        for (int i = 0; i < waiting; i++) {
+            Transfer next = loads.isEmpty() ? others.remove() : loads.remove();
+            next.ended().ended(REFUSED);
+        }
+        return waiting;
+    }
+}

@@ -1,0 +1,79 @@
+package io.kvcache.tiers.disk;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.entry;
+
+import io.kvcache.tiers.device.BlockDevice;
+import io.kvcache.tiers.device.FaultRates;
+import io.kvcache.tiers.device.FaultyDevice;
+import io.kvcache.tiers.device.MemoryDevice;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+
+/// What a log does while nothing goes wrong.
+final class DiskLogTest {
+
+    private static final long BYTES = 7L << 20;
+    private static final DiskLogConfig CONFIG = DiskLogConfig.of(Geometry.of(BYTES), 0xABCDEF);
+
+    private final Arena arena = Arena.ofConfined();
+    private final MemorySegment storage = arena.allocate(BYTES, Geometry.PAGE_BYTES);
+    private final LogRig rig = new LogRig(arena);
+
+    @AfterEach
+    void close() {
+        arena.close();
+    }
+
+    private BlockDevice device() {
+        return new FaultyDevice(MemoryDevice.over(storage, 32), FaultRates.none(), 1, rig::now);
+    }
+
+    @Test
+    void givenBlocks_whenAppended_thenTheyCanBeRead() {
+        rig.openAndSettle(device(), CONFIG);
+        assertThat(rig.log().state()).isEqualTo(LogState.SERVING);
+        for (int i = 0; i < 50; i++) {
+            assertThat(rig.append(1 + i * 1000)).isPositive();
+        }
+        rig.settle();
+        assertThat(rig.known).hasSize(50);
+        rig.known.keySet().forEach(rig::read);
+        rig.settle();
+        assertThat(rig.outcomes).containsExactly(entry(ReadOutcome.GOOD, 50));
+    }
+
+    @Test
+    void givenFlushedBlocks_whenOpenedAgain_thenTheyAreThere() {
+        rig.openAndSettle(device(), CONFIG);
+        for (int i = 0; i < 150; i++) {
+            assertThat(rig.append(1 + i * 200)).isPositive();
+        }
+        rig.flush();
+        rig.settle();
+        assertThat(rig.flushes).containsExactly(true);
+        assertThat(rig.durable).hasSize(150);
+        rig.openAndSettle(device(), CONFIG);
+        assertThat(rig.known).hasSize(150);
+        rig.known.keySet().forEach(rig::read);
+        rig.settle();
+        assertThat(rig.outcomes).containsExactly(entry(ReadOutcome.GOOD, 150));
+    }
+
+    @Test
+    void givenMoreThanFits_whenAppended_thenTheOldestIsReclaimed() {
+        rig.openAndSettle(device(), CONFIG);
+        for (int i = 0; i < 2000; i++) {
+            while (rig.append(20_000) == 0) {
+                rig.tick();
+            }
+        }
+        rig.settle();
+        assertThat(rig.known.size()).isBetween(50, 260);
+        rig.known.keySet().forEach(rig::read);
+        rig.settle();
+        assertThat(rig.outcomes.keySet()).containsExactly(ReadOutcome.GOOD);
+    }
+}
