@@ -1,0 +1,208 @@
+package io.kvcache.tiers.disk;
+
+import io.kvcache.tiers.device.BlockDevice;
+import io.kvcache.tiers.device.Fault;
+import io.kvcache.tiers.device.FaultRates;
+import io.kvcache.tiers.device.FaultyDevice;
+import io.kvcache.tiers.device.MemoryDevice;
+import io.kvcache.tiers.disk.DiskLogConfig.OnIncompatible;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.util.Map;
+import java.util.SplittableRandom;
+import java.util.TreeMap;
+
+/// A log over a device that fails as its [FaultRates] say, under a random workload, with crashes and restarts
+/// at arbitrary points. All that is random follows from the seed.
+final class LogSimulation implements AutoCloseable {
+
+    /// What a device does wrong.
+    enum Weather {
+        /// Nothing; it loses what was not synced at a crash.
+        CALM,
+        /// It fails, and says so: writes, syncs, no space, operations that hang.
+        HONEST,
+        /// Reads fail or come with wrong bits too.
+        UNREADABLE,
+        /// It says that it wrote what it did not write, or not there.
+        LYING
+    }
+
+    private static final int DEPTH = 16;
+    private static final int MAX_BLOCK_BYTES = 60_000;
+
+    private final SplittableRandom random;
+    private final Arena arena = Arena.ofConfined();
+    private final MemorySegment storage;
+    private DiskLogConfig config;
+    private final Weather weather;
+    private final FaultRates rates;
+    private final LogRig rig = new LogRig(arena);
+    private final Map<String, Integer> rare = new TreeMap<>();
+    private FaultyDevice device;
+    private int keepPercent;
+
+    LogSimulation(long seed) {
+        random = new SplittableRandom(seed);
+        weather = Weather.values()[random.nextInt(Weather.values().length)];
+        Geometry geometry = Geometry.of((2L + 4 + random.nextInt(4)) << 20);
+        storage = arena.allocate(geometry.deviceBytes(), Geometry.PAGE_BYTES);
+        LogLimits limits = new LogLimits(
+                1 + random.nextInt(64),
+                1 + random.nextInt(32),
+                1 << (14 + random.nextInt(6)),
+                1 + random.nextInt(50),
+                8,
+                50_000_000);
+        ReclaimRules rules = new ReclaimRules(
+                2 + random.nextInt(2), random.nextInt(51), 1 << (16 + random.nextInt(4)), random.nextBoolean());
+        config = DiskLogConfig.of(geometry, 0).withLimits(limits).withReclaim(rules);
+        rates = rates();
+        rig.strict = weather == Weather.CALM || weather == Weather.HONEST;
+        rig.keep = _ -> random.nextInt(100) < keepPercent;
+        device = faulty(MemoryDevice.over(storage, DEPTH), rates);
+        rig.open(device, config.withDeviceId(random.nextLong()));
+    }
+
+    private FaultRates rates() {
+        FaultRates quiet = FaultRates.none().withMaxLatencyTicks(random.nextInt(6));
+        double often = random.nextDouble() * 0.02;
+        return switch (weather) {
+            case CALM -> quiet;
+            case HONEST -> honest(quiet, often);
+            case UNREADABLE ->
+                honest(quiet, often).with(Fault.READ_ERROR, often).with(Fault.BIT_FLIP, often);
+            case LYING ->
+                quiet.with(Fault.LOST_WRITE, often)
+                        .with(Fault.TORN_WRITE, often)
+                        .with(Fault.MISDIRECTED_WRITE, often)
+                        .with(Fault.BIT_FLIP, often);
+        };
+    }
+
+    private static FaultRates honest(FaultRates rates, double often) {
+        return rates.with(Fault.WRITE_ERROR, often)
+                .with(Fault.SYNC_ERROR, often)
+                .with(Fault.NO_SPACE, often / 20)
+                .with(Fault.HANG, often / 20);
+    }
+
+    private FaultyDevice faulty(BlockDevice below, FaultRates with) {
+        return new FaultyDevice(below, with, random.nextLong(), rig::now);
+    }
+
+    /// Runs so many steps, then opens the device once more without faults and reads everything.
+    ///
+    /// @return the end: equal for equal seeds
+    String run(int steps) {
+        for (int i = 0; i < steps; i++) {
+            step();
+        }
+        crash(FaultRates.none());
+        if (rig.log().state() != LogState.REFUSED) {
+            rig.settle();
+            readAll();
+        }
+        count("refused", rig.log().state() == LogState.REFUSED);
+        return "%s %s %s %08x".formatted(weather, rig.known.keySet(), rig.outcomes, Checksum.of(storage));
+    }
+
+    private void step() {
+        switch (random.nextInt(100)) {
+            case 0 -> maybeCrash();
+            case 1, 2 -> rig.flush();
+            case 3 -> keepPercent = random.nextInt(100);
+            case 4 -> registerIfServing();
+            case 5, 6, 7, 8, 9 -> readGone();
+            default -> {
+                if (random.nextInt(3) == 0) {
+                    readKnown();
+                } else {
+                    append();
+                }
+            }
+        }
+        for (int ticks = random.nextInt(4); ticks > 0; ticks--) {
+            rig.tick();
+        }
+    }
+
+    private void registerIfServing() {
+        if (rig.log().state() == LogState.SERVING) {
+            rig.log().register(LogRig.NAMESPACE);
+        }
+    }
+
+    private void append() {
+        if (rig.log().namespaceNumber(LogRig.NAMESPACE) < 0) {
+            registerIfServing();
+            return;
+        }
+        for (int i = random.nextInt(8); i > 0; i--) {
+            int bytes = 1 + random.nextInt(random.nextInt(50) == 0 ? 500_000 : MAX_BLOCK_BYTES);
+            count("full", rig.append(bytes) == 0);
+        }
+    }
+
+    private void readKnown() {
+        if (!rig.known.isEmpty()) {
+            Long from = rig.known.ceilingKey(random.nextLong(rig.known.lastKey() + 1));
+            rig.read(from == null ? rig.known.firstKey() : from);
+        }
+    }
+
+    private void readGone() {
+        LogRig.Known gone = rig.gone.poll();
+        if (gone != null) {
+            count("stale", rig.read(gone.entry().keyHi(), gone) == Admission.STALE);
+        }
+    }
+
+    /// A crash is likely where a log has ended anyway.
+    private void maybeCrash() {
+        if (random.nextInt(3) == 0 || rig.log().state() != LogState.SERVING) {
+            crash(rates);
+        }
+    }
+
+    private void crash(FaultRates next) {
+        count("crash when " + rig.log().state(), true);
+        if (rig.log().state() == LogState.REFUSED) {
+            config = config.withOnIncompatible(OnIncompatible.DISCARD);
+        }
+        device = faulty(device.crash(), next);
+        rig.open(device, config.withDeviceId(random.nextLong()));
+        for (int i = 0; i < 30; i++) {
+            rig.tick();
+        }
+    }
+
+    private void readAll() {
+        for (long key : rig.known.keySet()) {
+            while (rig.read(key) == Admission.FULL) {
+                rig.tick();
+            }
+        }
+        rig.settle();
+    }
+
+    private void count(String what, boolean happened) {
+        if (happened) {
+            rare.merge(what, 1, Integer::sum);
+        }
+    }
+
+    /// How often something rare happened.
+    Map<String, Integer> rare() {
+        return rare;
+    }
+
+    LogRig rig() {
+        return rig;
+    }
+
+    @Override
+    public void close() {
+        arena.close();
+    }
+}

@@ -1,0 +1,58 @@
+package io.kvcache.tiers.disk;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.logging.Level;
+import java.util.logging.Logger;
+import java.util.stream.LongStream;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+
+/// Whatever the device does, no wrong byte comes back; and if it does not lie, what was flushed is there.
+///
+/// More seeds: `./mvnw verify -pl kvcache-core,tiers -Dtest=LogSimulationTest -Dlog.seeds=5000`; one again:
+/// `-Dlog.firstSeed=1234 -Dlog.seeds=1`.
+final class LogSimulationTest {
+
+    private static final long FIRST_SEED = Long.getLong("log.firstSeed", 1);
+    private static final long SEEDS = Long.getLong("log.seeds", 100);
+    private static final int STEPS = 1500;
+
+    private final Logger logger = Logger.getLogger(DiskLog.class.getName());
+
+    @BeforeEach
+    void silence() {
+        logger.setLevel(Level.OFF);
+    }
+
+    @AfterEach
+    void speak() {
+        logger.setLevel(null);
+    }
+
+    @Test
+    void givenCrashesAndFaults_whenReadAndReopened_thenNothingIsWrongAndNothingFlushedIsLost() {
+        Map<String, Integer> rare = new TreeMap<>();
+        LongStream.range(FIRST_SEED, FIRST_SEED + SEEDS).forEach(seed -> {
+            String first = run(seed, rare);
+            assertThat(run(seed, new TreeMap<>()))
+                    .as("seed %d, the second time", seed)
+                    .isEqualTo(first);
+        });
+        System.out.println("log simulation of " + SEEDS + " seeds: " + rare);
+    }
+
+    private static String run(long seed, Map<String, Integer> rare) {
+        try (LogSimulation simulation = new LogSimulation(seed)) {
+            String end = simulation.run(STEPS);
+            simulation.rare().forEach((what, count) -> rare.merge(what, count, Integer::sum));
+            return end;
+        } catch (RuntimeException | AssertionError failure) {
+            throw new AssertionError(
+                    "seed " + seed + "; again with -Dlog.firstSeed=" + seed + " -Dlog.seeds=1", failure);
+        }
+    }
+}
