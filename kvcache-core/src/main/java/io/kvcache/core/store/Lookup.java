@@ -11,6 +11,9 @@ import java.util.concurrent.locks.ReentrantLock;
 /// **Threads.** Any.
 public final class Lookup {
 
+    /// Look-ups of a walk that are under way together: about as many misses as a core keeps track of.
+    private static final int AHEAD = 16;
+
     private final BlockTree tree;
     private final Lifecycle lifecycle;
     private final Touches touches;
@@ -45,6 +48,34 @@ public final class Lookup {
             }
         }
         return known + 1;
+    }
+
+    /// Looks every block up, from the first on, and answers how many are here before one is not: what [#match] finds
+    /// by knowing that they form a prefix.
+    ///
+    /// One look-up waits for memory once or twice. Here the lines of sixteen are asked for before any is
+    /// compared, so that their waits overlap.
+    public int walk(BlockChain chain, int limit) {
+        int[] first = new int[AHEAD];
+        for (int at = 0; at < limit; at += AHEAD) {
+            int end = Math.min(limit, at + AHEAD);
+            for (int index = at; index < end; index++) {
+                first[index - at] = tree.first(chain.keyLo(index));
+            }
+            long taken = 0;
+            for (int index = at; index < end; index++) {
+                taken |= tree.approach(first[index - at]);
+            }
+            if (taken == 0) {
+                return at;
+            }
+            for (int index = at; index < end; index++) {
+                if (!has(chain, index)) {
+                    return index;
+                }
+            }
+        }
+        return limit;
     }
 
     private boolean has(BlockChain chain, int index) {

@@ -66,6 +66,20 @@ final class HostStoreTest {
     }
 
     @Test
+    void givenAnyPrefix_whenWalkedBlockByBlock_thenAsMatched() {
+        for (int blocks = 0; blocks <= 40; blocks++) {
+            BlockChain chain = chain(1, 45);
+            fill(chain, Math.max(0, blocks - 1), blocks);
+            for (int limit : new int[] {0, 1, 15, 16, 17, 40, 45}) {
+                assertThat(store.lookup().walk(chain, limit))
+                        .as("%d blocks here, looking at %d", blocks, limit)
+                        .isEqualTo(Math.min(blocks, limit))
+                        .isEqualTo(store.lookup().match(chain, limit));
+            }
+        }
+    }
+
+    @Test
     void givenParentUnsealed_whenChildSeals_thenItWaitsForTheParent() {
         BlockChain chain = chain(1, 3);
         int first = store.reserve(entry, chain, 0).record();
