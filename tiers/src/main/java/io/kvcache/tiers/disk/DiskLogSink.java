@@ -7,7 +7,8 @@ import io.kvcache.core.identity.Namespace;
 /// **Threads.** Called by the log's thread, within a tick. A sink may ask the log for anything but a tick.
 public interface DiskLogSink {
 
-    /// A namespace has its number, which survives a crash; its entries may be appended.
+    /// A namespace has its number, which survives a crash; its entries may be appended. Never told when
+    /// the log ends before.
     void registered(Namespace namespace, int number);
 
     /// An append has ended, and its memory is the caller's again.

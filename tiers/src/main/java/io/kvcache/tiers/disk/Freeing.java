@@ -30,9 +30,15 @@ final class Freeing {
         waiting.add(region);
     }
 
-    /// Regions that are about to be free.
+    /// Regions that are about to be free, which nobody's slow reading holds up.
     int pending() {
-        return waiting.size() + busy;
+        int unread =
+                (int) waiting.stream().filter(region -> region.readers() == 0).count();
+        return unread + busy;
+    }
+
+    boolean idle() {
+        return waiting.isEmpty() && busy == 0;
     }
 
     void pump() {

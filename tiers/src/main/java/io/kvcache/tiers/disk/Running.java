@@ -134,9 +134,9 @@ final class Running {
     }
 
     boolean idle() {
-        boolean writes = writer.idle() && flushes.idle() && namespaces.idle();
-        boolean upkeep = closing.idle() && reclaim.idle() && freeing.pending() == 0;
-        return !recovering() && writes && upkeep && reads.idle();
+        boolean asked = writer.idle() && flushes.idle() && reads.idle();
+        boolean upkeep = namespaces.idle() && closing.idle() && reclaim.idle() && freeing.idle() && !recovering();
+        return asked && (upkeep || io.condition().halted());
     }
 
     DiskLogStats.Recovered recovered() {

@@ -66,9 +66,7 @@ final class DiskLogTest {
     void givenMoreThanFits_whenAppended_thenTheOldestIsReclaimed() {
         rig.openAndSettle(device(), CONFIG);
         for (int i = 0; i < 2000; i++) {
-            while (rig.append(20_000) == 0) {
-                rig.tick();
-            }
+            rig.appendWaiting(20_000);
         }
         rig.settle();
         assertThat(rig.known.size()).isBetween(50, 260);

@@ -46,6 +46,7 @@ final class LogRig implements DiskIndex, DiskLogSink {
     final NavigableSet<Long> durable = new TreeSet<>();
     final Map<ReadOutcome, Integer> outcomes = new EnumMap<>(ReadOutcome.class);
     final Deque<Boolean> flushes = new ArrayDeque<>();
+    final List<DiskEntry> told = new ArrayList<>();
     final List<RegionOffer> offers = new ArrayList<>();
 
     /// Which entries of an offer to keep.
@@ -83,10 +84,22 @@ final class LogRig implements DiskIndex, DiskLogSink {
         return now;
     }
 
+    /// The device is about to be another.
+    void forgetPromises() {
+        durable.clear();
+        highestLife.clear();
+    }
+
+    /// Where a block lies that is known.
+    Known at(long key) {
+        return Objects.requireNonNull(known.get(key), "not known");
+    }
+
     /// Opens a log, as the next process would.
     void open(BlockDevice device, DiskLogConfig config) {
         known.clear();
         gone.clear();
+        told.clear();
         appending.values().forEach(each -> giveBack(each.slot));
         appending.clear();
         readings.values().forEach(each -> giveBack(each.slot));
@@ -142,7 +155,7 @@ final class LogRig implements DiskIndex, DiskLogSink {
     ///
     /// @return its key, or 0 when the log did not take it
     long append(int bytes) {
-        Prepared next = prepared == null ? prepare(bytes) : prepared;
+        Prepared next = prepared == null ? prepare(nextKey++, 0, bytes) : prepared;
         prepared = null;
         long key = next.entry.keyHi();
         if (log().append(next.entry, split(next.slot, next.entry.pages()), key) != Admission.TAKEN) {
@@ -153,13 +166,34 @@ final class LogRig implements DiskIndex, DiskLogSink {
         return key;
     }
 
-    private Prepared prepare(int bytes) {
-        long key = nextKey++;
+    /// Appends a new block, and ticks until the log takes it.
+    ///
+    /// @return its key
+    long appendWaiting(int bytes) {
+        for (int i = 0; i < 10_000; i++) {
+            long key = append(bytes);
+            if (key > 0) {
+                return key;
+            }
+            tick();
+        }
+        throw new AssertionError("the log takes nothing: " + log().state() + " " + log().stats());
+    }
+
+    /// Appends a block that is known once more, told apart by its depth.
+    void appendAgain(long key) {
+        DiskEntry old = at(key).entry;
+        Prepared next = prepare(key, old.depth() + 1, old.bytes());
+        check(log().append(next.entry, split(next.slot, old.pages()), key) == Admission.TAKEN, () -> "full");
+        appending.put(key, next);
+    }
+
+    private Prepared prepare(long key, int depth, int bytes) {
         MemorySegment slot = take();
         BlockContent.of(key, ~key).fill(slot.asSlice(0, bytes));
         int checksum = ChunkedCrc.of(slot.asSlice(0, bytes));
         int namespace = log().namespaceNumber(NAMESPACE);
-        return new Prepared(new DiskEntry(key, ~key, 0, 0, namespace << 16, 0, 0, bytes, checksum, 0), slot);
+        return new Prepared(new DiskEntry(key, ~key, 0, 0, namespace << 16, depth, 0, bytes, checksum, 0), slot);
     }
 
     /// One piece, or two for every third number of pages.
@@ -178,15 +212,14 @@ final class LogRig implements DiskIndex, DiskLogSink {
         giveBack(ended.slot);
         DiskEntry entry = ended.entry;
         if (place != DiskPlace.NONE) {
-            Known old = known.put(key, new Known(entry.at(DiskPlace.page(place)), place));
-            check(old == null, () -> "block " + key + " was appended twice");
+            known.put(key, new Known(entry.at(DiskPlace.page(place)), place));
             lives(place);
         }
     }
 
     /// Reads a block that is known.
     Admission read(long key) {
-        return read(key, Objects.requireNonNull(known.get(key), "not known"));
+        return read(key, at(key));
     }
 
     Admission read(long key, Known at) {
@@ -244,6 +277,7 @@ final class LogRig implements DiskIndex, DiskLogSink {
     @Override
     public void recovered(DiskEntry entry, long place) {
         check(entry.keyLo() == ~entry.keyHi(), () -> "an entry that was never written: " + entry);
+        told.add(entry);
         known.putIfAbsent(entry.keyHi(), new Known(entry, place));
         long life = log().life(place);
         long highest = highestLife.getOrDefault(DiskPlace.region(place), 0L);

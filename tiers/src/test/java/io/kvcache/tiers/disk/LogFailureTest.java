@@ -1,0 +1,206 @@
+package io.kvcache.tiers.disk;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.kvcache.tiers.device.MemoryDevice;
+import io.kvcache.tiers.disk.PickyDevice.Fate;
+import io.kvcache.tiers.disk.PickyDevice.Operation;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+
+/// What a log does when the device fails.
+final class LogFailureTest {
+
+    private static final long BYTES = 7L << 20;
+    private static final Geometry GEOMETRY = Geometry.of(BYTES);
+    private static final DiskLogConfig CONFIG =
+            DiskLogConfig.of(GEOMETRY, 0xABCDEF).withLimits(new LogLimits(64, 64, 1 << 20, 100, 8, 1_000_000_000));
+
+    private final QuietLog quiet = new QuietLog();
+    private final Arena arena = Arena.ofConfined();
+    private final MemorySegment storage = arena.allocate(BYTES, Geometry.PAGE_BYTES);
+    private final PickyDevice device = new PickyDevice(MemoryDevice.over(storage, 32));
+    private final LogRig rig = new LogRig(arena);
+
+    @BeforeEach
+    void open() {
+        quiet.silence();
+        rig.openAndSettle(device, CONFIG);
+        append(3);
+        rig.settle();
+    }
+
+    @AfterEach
+    void close() {
+        quiet.speak();
+        arena.close();
+    }
+
+    private void append(int blocks) {
+        for (int i = 0; i < blocks; i++) {
+            assertThat(rig.append(10_000)).isPositive();
+        }
+    }
+
+    private void fail(Operation which, Fate fate) {
+        device.pick((operation, _) -> operation == which ? fate : Fate.DONE);
+    }
+
+    private static long block(int page) {
+        return GEOMETRY.regionOffset(0) + (long) page * Geometry.PAGE_BYTES;
+    }
+
+    @Test
+    void givenAHeadThatCannotBeWritten_whenFlushed_thenTheTrailerLeadsToWhatCameAfterIt() {
+        device.pick(
+                (operation, offset) -> operation == Operation.WRITE && offset == block(10) ? Fate.LATER : Fate.DONE);
+        append(2);
+        rig.tick();
+        append(3);
+        rig.tick();
+        rig.tick();
+        rig.flush();
+        device.pick(
+                (operation, offset) -> operation == Operation.WRITE && offset == block(10) ? Fate.FAILED : Fate.DONE);
+        rig.settle();
+        assertThat(rig.flushes).containsExactly(true);
+        assertThat(rig.durable).containsExactly(1L, 2L, 3L, 6L, 7L, 8L);
+        assertThat(rig.log().stats().appendsFailed()).isEqualTo(2);
+        device.allDone();
+        rig.openAndSettle(device, CONFIG);
+        assertThat(rig.known.keySet()).containsExactly(1L, 2L, 3L, 6L, 7L, 8L);
+    }
+
+    @Test
+    void givenABlockThatCannotBeWritten_whenAppended_thenItsGroupIsNotAndTheNextIsInAnotherRegion() {
+        device.pick(
+                (operation, offset) -> operation == Operation.WRITE && offset == block(11) ? Fate.FAILED : Fate.DONE);
+        append(2);
+        rig.settle();
+        device.allDone();
+        append(1);
+        rig.settle();
+        assertThat(rig.known.keySet()).containsExactly(1L, 2L, 3L, 6L);
+        assertThat(DiskPlace.region(rig.at(6L).place())).isEqualTo(1);
+        assertThat(rig.log().state()).isEqualTo(LogState.SERVING);
+    }
+
+    @Test
+    void givenASyncThatFails_whenFlushed_thenNothingIsPromisedAndTheLogReadsOn() {
+        fail(Operation.SYNC, Fate.FAILED);
+        rig.flush();
+        append(1);
+        rig.settle();
+        assertThat(rig.flushes).containsExactly(false);
+        assertThat(rig.log().state()).isEqualTo(LogState.READ_ONLY);
+        assertThat(rig.log().cause()).contains("sync").contains("EIO");
+        device.allDone();
+        assertThat(rig.flush()).isEqualTo(Admission.REFUSED);
+        assertThat(rig.append(1)).isZero();
+        assertThat(rig.read(1)).isEqualTo(Admission.TAKEN);
+        rig.settle();
+        assertThat(rig.outcomes).containsEntry(ReadOutcome.GOOD, 1);
+    }
+
+    @Test
+    void givenNoSpace_whenAppended_thenTheLogReadsOn() {
+        fail(Operation.WRITE, Fate.NO_SPACE);
+        append(20);
+        rig.flush();
+        rig.settle();
+        assertThat(rig.log().state()).isEqualTo(LogState.READ_ONLY);
+        assertThat(rig.log().cause()).contains("no space");
+        assertThat(rig.flushes).containsExactly(false);
+        assertThat(rig.log().stats().appendsFailed()).isEqualTo(20);
+        assertThat(rig.read(1)).isEqualTo(Admission.TAKEN);
+        rig.settle();
+        assertThat(rig.outcomes).containsEntry(ReadOutcome.GOOD, 1);
+    }
+
+    @Test
+    void givenReadsOfTwoPiecesThatFail_whenReading_thenEachIsAMissUntilTheyAreTooMany() {
+        rig.strict = false;
+        fail(Operation.READ, Fate.FAILED);
+        for (int i = 0; i < 3; i++) {
+            rig.read(1);
+        }
+        rig.settle();
+        assertThat(rig.log().state()).isEqualTo(LogState.SERVING);
+        assertThat(rig.log().stats().reads().ioErrors()).isEqualTo(3);
+        rig.read(1);
+        rig.settle();
+        assertThat(rig.log().state()).isEqualTo(LogState.FAILED);
+        assertThat(rig.read(1)).isEqualTo(Admission.REFUSED);
+        assertThat(rig.append(1)).isZero();
+        assertThat(rig.log().cause()).contains("8 operations").contains("EIO");
+    }
+
+    @Test
+    void givenFailuresThatAreNotInARow_whenReading_thenTheLogServesOn() {
+        rig.strict = false;
+        for (int i = 0; i < 20; i++) {
+            fail(Operation.READ, i % 2 == 0 ? Fate.FAILED : Fate.DONE);
+            rig.read(1);
+            rig.settle();
+        }
+        assertThat(rig.log().state()).isEqualTo(LogState.SERVING);
+        assertThat(rig.log().stats().failures()).isEqualTo(20);
+    }
+
+    @Test
+    void givenAnOperationThatHangs_whenTheTimeIsUp_thenTheLogHasFailedAndWhatWaitsIsTold() {
+        device.pick((operation, offset) -> operation == Operation.READ && offset == block(1) ? Fate.LATER : Fate.DONE);
+        rig.read(1);
+        for (int i = 0; i < 999; i++) {
+            rig.tick();
+        }
+        assertThat(rig.log().state()).isEqualTo(LogState.SERVING);
+        for (int i = 0; i < 5; i++) {
+            rig.tick();
+        }
+        assertThat(rig.log().state()).isEqualTo(LogState.FAILED);
+        assertThat(rig.log().cause()).contains("1000 ms");
+        assertThat(rig.outcomes).isEmpty();
+        device.allDone();
+        rig.settle();
+        assertThat(rig.outcomes).containsEntry(ReadOutcome.GOOD, 1);
+    }
+
+    @Test
+    void givenATrailerThatCannotBeWritten_whenTriedThreeTimes_thenTheLogReadsOn() {
+        long footers = GEOMETRY.regionPages() - 3L;
+        device.pick((operation, offset) ->
+                operation == Operation.WRITE && offset >= block((int) footers) && offset < block((int) footers + 3)
+                        ? Fate.FAILED
+                        : Fate.DONE);
+        for (int i = 0; i < 100 && rig.log().state() == LogState.SERVING; i++) {
+            rig.append(10_000);
+            rig.settle();
+        }
+        assertThat(rig.log().state()).isEqualTo(LogState.READ_ONLY);
+        assertThat(rig.log().cause()).contains("trailer of region 0");
+        assertThat(rig.log().stats().failures()).isEqualTo(3);
+        device.allDone();
+        rig.read(1);
+        rig.settle();
+        rig.openAndSettle(device, CONFIG);
+        assertThat(rig.known).hasSizeGreaterThan(55);
+    }
+
+    @Test
+    void givenALogThatWasStopped_whenAsked_thenItRefusesAndWhatIsOnItsWayEnds() {
+        append(2);
+        rig.tick();
+        append(2);
+        rig.log().stop();
+        rig.settle();
+        assertThat(rig.log().state()).isEqualTo(LogState.STOPPED);
+        assertThat(rig.known.keySet()).containsExactly(1L, 2L, 3L, 4L, 5L);
+        assertThat(rig.log().stats().appendsFailed()).isEqualTo(2);
+        assertThat(rig.append(1)).isZero();
+        assertThat(rig.read(1)).isEqualTo(Admission.REFUSED);
+    }
+}

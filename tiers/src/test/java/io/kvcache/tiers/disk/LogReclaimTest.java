@@ -1,0 +1,206 @@
+package io.kvcache.tiers.disk;
+
+import static java.lang.foreign.ValueLayout.JAVA_BYTE;
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
+
+import io.kvcache.tiers.device.MemoryDevice;
+import io.kvcache.tiers.disk.PickyDevice.Fate;
+import io.kvcache.tiers.disk.PickyDevice.Operation;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+
+/// How room is made.
+final class LogReclaimTest {
+
+    private static final long BYTES = 7L << 20;
+    private static final Geometry GEOMETRY = Geometry.of(BYTES);
+    private static final DiskLogConfig CONFIG = DiskLogConfig.of(GEOMETRY, 0xABCDEF);
+
+    private final Arena arena = Arena.ofConfined();
+    private final MemorySegment storage = arena.allocate(BYTES, Geometry.PAGE_BYTES);
+    private final PickyDevice device = new PickyDevice(MemoryDevice.over(storage, 32));
+    private final LogRig rig = new LogRig(arena);
+
+    @BeforeEach
+    void open() {
+        rig.openAndSettle(device, CONFIG);
+    }
+
+    @AfterEach
+    void close() {
+        arena.close();
+    }
+
+    private void append(int blocks) {
+        for (int i = 0; i < blocks; i++) {
+            rig.appendWaiting(10_000);
+        }
+    }
+
+    private void requireAllGood() {
+        rig.known.keySet().forEach(rig::read);
+        rig.settle();
+        assertThat(rig.outcomes.keySet()).containsOnly(ReadOutcome.GOOD);
+    }
+
+    @Test
+    void givenNothingKept_whenFull_thenOldestRegionsGoFirst() {
+        append(1000);
+        rig.settle();
+        assertThat(rig.known.firstKey()).isGreaterThan(650);
+        assertThat(rig.known).hasSize((int) (1001 - rig.known.firstKey()));
+        assertThat(rig.log().stats().reclaimed().dropped()).isEqualTo(rig.known.firstKey() - 1);
+        requireAllGood();
+    }
+
+    @Test
+    void givenSomeKept_whenReclaimed_thenTheyAreMovedAndTheirOldPlacesAreStale() {
+        rig.keep = entry -> entry.keyHi() % 10 == 0;
+        append(1000);
+        rig.settle();
+        DiskLogStats stats = rig.log().stats();
+        assertThat(stats.reclaimed().kept()).isGreaterThan(100);
+        assertThat(rig.known.keySet()).contains(10L, 20L, 30L);
+        requireAllGood();
+        int stale = 0;
+        for (LogRig.Known gone : rig.gone) {
+            stale += rig.read(gone.entry().keyHi(), gone) == Admission.STALE ? 1 : 0;
+        }
+        assertThat(stale).isEqualTo(rig.gone.size());
+        assertThat(rig.log().stats().reads().stale()).isEqualTo(stale);
+    }
+
+    @Test
+    void givenFlushedBlocksThatAreKept_whenReclaimedAndOpenedAgain_thenTheyAreStillThere() {
+        append(5);
+        rig.flush();
+        rig.settle();
+        rig.keep = entry -> entry.keyHi() <= 5;
+        append(1000);
+        rig.settle();
+        assertThat(rig.durable).containsExactly(1L, 2L, 3L, 4L, 5L);
+        rig.openAndSettle(device, CONFIG);
+        assertThat(rig.known.keySet()).contains(1L, 2L, 3L, 4L, 5L);
+        requireAllGood();
+    }
+
+    @Test
+    void givenAllWanted_whenReclaimed_thenNoMoreThanTheShareIsKept() {
+        rig.keep = _ -> true;
+        append(2000);
+        rig.settle();
+        DiskLogStats.Reclaimed reclaimed = rig.log().stats().reclaimed();
+        assertThat(reclaimed.kept()).isPositive();
+        assertThat(reclaimed.dropped()).isGreaterThan(reclaimed.kept());
+        assertThat(rig.log().stats().writeAmplification()).isBetween(1.5, 2.5);
+        requireAllGood();
+    }
+
+    @Test
+    void givenABlockOfMoreThanAnEighthOfARegion_whenWanted_thenItIsNotKept() {
+        rig.keep = _ -> true;
+        long large = rig.append(140_000);
+        append(800);
+        rig.settle();
+        assertThat(rig.known).doesNotContainKey(large);
+    }
+
+    @Test
+    void givenARottenBlock_whenWanted_thenItIsLostAndCountedNotCarriedOn() {
+        long rotten = rig.append(10_000);
+        rig.settle();
+        long at = GEOMETRY.regionOffset(0) + Geometry.PAGE_BYTES;
+        storage.set(JAVA_BYTE, at, (byte) ~storage.get(JAVA_BYTE, at));
+        rig.keep = entry -> entry.keyHi() <= 3;
+        append(500);
+        rig.settle();
+        assertThat(rig.known).doesNotContainKey(rotten).containsKeys(2L, 3L);
+        assertThat(rig.log().stats().reclaimed().lost()).isEqualTo(1);
+    }
+
+    @Test
+    void givenAReaderInARegion_whenItIsReclaimed_thenItIsNotWrittenOverBeforeTheReadHasEnded() {
+        append(10);
+        rig.settle();
+        long block = GEOMETRY.regionOffset(0) + Geometry.PAGE_BYTES;
+        device.pick((operation, offset) -> operation == Operation.READ && offset == block ? Fate.LATER : Fate.DONE);
+        assertThat(rig.read(1)).isEqualTo(Admission.TAKEN);
+        append(600);
+        for (int i = 0; i < 1000; i++) {
+            rig.tick();
+        }
+        assertThat(rig.known).doesNotContainKey(1L);
+        assertThat(rig.log().stats().regions().freeing()).isEqualTo(1);
+        device.allDone();
+        rig.settle();
+        assertThat(rig.outcomes.get(ReadOutcome.GOOD)).isEqualTo(1);
+        assertThat(rig.log().stats().regions().freeing()).isZero();
+    }
+
+    @Test
+    void givenAFooterThatCannotBeMarked_whenReclaimed_thenTheRegionIsNotUsedAgain() {
+        long footer = GEOMETRY.regionOffset(0) + GEOMETRY.regionBytes() - Geometry.PAGE_BYTES;
+        append(200);
+        rig.settle();
+        device.pick((operation, offset) -> operation == Operation.WRITE && offset == footer ? Fate.FAILED : Fate.DONE);
+        append(600);
+        rig.settle();
+        assertThat(rig.log().state()).isEqualTo(LogState.SERVING);
+        assertThat(rig.log().stats().regions().bad()).isEqualTo(1);
+        assertThat(rig.known.values()).noneMatch(each -> DiskPlace.region(each.place()) == 0);
+    }
+
+    @Test
+    void givenADamagedTrailer_whenReclaimed_thenTheHeadsTellAndTheOfferSaysSo() {
+        append(200);
+        rig.settle();
+        Footer footer = Footer.read(page(0, GEOMETRY.regionPages() - 1), GEOMETRY.regionPages());
+        assertThat(footer).isNotNull();
+        page(0, footer.tablePage()).fill((byte) 3);
+        rig.offers.clear();
+        append(600);
+        rig.settle();
+        RegionOffer offer = rig.offers.getFirst();
+        assertThat(offer.region()).isZero();
+        assertThat(offer.complete()).isFalse();
+        assertThat(offer.size()).isEqualTo(footer.entries());
+        assertThat(rig.offers.get(1).complete()).isTrue();
+    }
+
+    private MemorySegment page(int region, int page) {
+        return storage.asSlice(GEOMETRY.regionOffset(region) + (long) page * Geometry.PAGE_BYTES, Geometry.PAGE_BYTES);
+    }
+
+    @Test
+    void givenDiscards_whenReclaimed_thenTheBytesAreGivenBackAndTheFooterIsNot() {
+        rig.openAndSettle(device, CONFIG.withReclaim(new ReclaimRules(2, 0, 4096, true)));
+        append(600);
+        rig.settle();
+        int free = -1;
+        for (int region = 0; region < GEOMETRY.regions(); region++) {
+            Footer footer = Footer.read(page(region, GEOMETRY.regionPages() - 1), GEOMETRY.regionPages());
+            boolean marked = footer != null && footer.isFree();
+            boolean blank = Seal.blank(
+                    storage.asSlice(GEOMETRY.regionOffset(region), GEOMETRY.regionBytes() - Geometry.PAGE_BYTES));
+            free = marked && blank ? region : free;
+        }
+        assertThat(free).as("a region that is free and blank").isNotNegative();
+    }
+
+    @Test
+    void givenUnlawfulRules_whenMade_thenTheRangeIsNamed() {
+        assertThatIllegalArgumentException()
+                .isThrownBy(() -> new ReclaimRules(1, 0, 4096, false))
+                .withMessageContaining("at least 2");
+        assertThatIllegalArgumentException()
+                .isThrownBy(() -> new ReclaimRules(2, 51, 4096, false))
+                .withMessageContaining("0 to 50");
+        assertThatIllegalArgumentException()
+                .isThrownBy(() -> new ReclaimRules(2, 0, 4000, false))
+                .withMessageContaining("4000");
+    }
+}

@@ -1,0 +1,82 @@
+package io.kvcache.tiers.disk;
+
+import static java.lang.foreign.ValueLayout.JAVA_BYTE;
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.kvcache.tiers.device.MemoryDevice;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.util.SplittableRandom;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+
+/// A byte of a closed device that changes is never a wrong byte of a block.
+final class LogRotTest {
+
+    private static final long BYTES = 6L << 20;
+    private static final DiskLogConfig CONFIG = DiskLogConfig.of(Geometry.of(BYTES), 0xABCDEF);
+    private static final int ROUNDS = 1000;
+    private static final long SEED = 20_260_101;
+
+    private final QuietLog quiet = new QuietLog();
+    private final Arena arena = Arena.ofConfined();
+    private final MemorySegment storage = arena.allocate(BYTES, Geometry.PAGE_BYTES);
+    private final LogRig rig = new LogRig(arena);
+    private final SplittableRandom random = new SplittableRandom(SEED);
+
+    @BeforeEach
+    void silence() {
+        quiet.silence();
+    }
+
+    @AfterEach
+    void close() {
+        quiet.speak();
+        arena.close();
+    }
+
+    @Test
+    void givenAFlippedByte_whenOpenedAndRead_thenNoBlockIsWrong() {
+        rig.strict = false;
+        rig.openAndSettle(MemoryDevice.over(storage, 64), CONFIG);
+        for (int i = 0; i < 60; i++) {
+            rig.appendWaiting(1 + random.nextInt(80_000));
+        }
+        rig.flush();
+        rig.settle();
+        int blocks = rig.known.size();
+        MemorySegment closed = arena.allocate(BYTES, Geometry.PAGE_BYTES).copyFrom(storage);
+        int missed = 0;
+        for (int round = 0; round < ROUNDS; round++) {
+            storage.copyFrom(closed);
+            long at = place(round);
+            storage.set(JAVA_BYTE, at, (byte) (storage.get(JAVA_BYTE, at) ^ 1 + random.nextInt(255)));
+            missed += blocks - good();
+        }
+        assertThat(missed).as("blocks that the bytes belonged to").isBetween(ROUNDS / 4, ROUNDS * 3);
+    }
+
+    /// Half of them in metadata: the first page of a copy of the superblock, or of a region, or its last
+    /// page.
+    private long place(int round) {
+        Geometry geometry = CONFIG.geometry();
+        long region = geometry.regionOffset(random.nextInt(geometry.regions()));
+        return random.nextInt(Geometry.PAGE_BYTES)
+                + switch (round % 8) {
+                    case 0 -> geometry.superblockOffset(random.nextInt(2));
+                    case 1, 2 -> region;
+                    case 3 -> region + geometry.regionBytes() - Geometry.PAGE_BYTES;
+                    default -> random.nextLong(BYTES / Geometry.PAGE_BYTES) * Geometry.PAGE_BYTES;
+                };
+    }
+
+    private int good() {
+        rig.outcomes.clear();
+        rig.open(MemoryDevice.over(storage, 64), CONFIG);
+        rig.settle();
+        rig.known.keySet().forEach(rig::read);
+        rig.settle();
+        return rig.outcomes.getOrDefault(ReadOutcome.GOOD, 0);
+    }
+}
