@@ -212,6 +212,16 @@ public final class DiskLog {
                 log.regionCounts());
     }
 
+    /// Whether there are statistics.
+    boolean served() {
+        return running != null;
+    }
+
+    /// Regions of the device.
+    int regions() {
+        return serving().geometry().regions();
+    }
+
     /// Number of the life that the region of a place is in.
     long life(long place) {
         return serving().life(place);

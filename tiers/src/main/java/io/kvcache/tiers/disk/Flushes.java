@@ -1,7 +1,7 @@
 package io.kvcache.tiers.disk;
 
-import java.util.ArrayDeque;
-import java.util.Queue;
+import java.util.ArrayList;
+import java.util.List;
 
 /// Waits until what was appended is written, and what only a trailer finds has its trailer, then syncs.
 final class Flushes {
@@ -24,7 +24,7 @@ final class Flushes {
     private final Io io;
     private final GroupWriter writer;
     private final Closing closing;
-    private final Queue<Waiting> waiting = new ArrayDeque<>();
+    private final List<Waiting> waiting = new ArrayList<>();
 
     Flushes(Io io, GroupWriter writer, Closing closing) {
         this.io = io;
@@ -46,16 +46,18 @@ final class Flushes {
         return waiting.isEmpty();
     }
 
+    /// Nobody waits for another's turn: what reclaiming waits for makes the room that a caller's flush may
+    /// wait for.
     void pump() {
-        Waiting next;
-        while ((next = waiting.peek()) != null) {
-            if (io.condition().halted()) {
-                waiting.remove().done.done(false);
-            } else if (written(next) && !closing.broken()) {
-                io.syncs().request(waiting.remove().done);
-            } else {
-                return;
+        List<Waiting> ready = new ArrayList<>();
+        for (Waiting each : waiting) {
+            if (io.condition().halted() || (written(each) && !closing.broken())) {
+                ready.add(each);
             }
+        }
+        waiting.removeAll(ready);
+        for (Waiting each : ready) {
+            io.syncs().request(each.done);
         }
     }
 

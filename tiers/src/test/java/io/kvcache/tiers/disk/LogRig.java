@@ -21,6 +21,7 @@ import java.util.Objects;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
+import java.util.function.Consumer;
 import java.util.function.Predicate;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
@@ -55,6 +56,12 @@ final class LogRig implements DiskIndex, DiskLogSink {
     /// Whether every read of a known place must be good, and every promise be kept.
     boolean strict = true;
 
+    /// How long a tick waits for a device that takes real time.
+    long waitNanos;
+
+    /// Called with memory before the log gets it.
+    Consumer<MemorySegment> register = _ -> {};
+
     /// Places that are no more.
     final Deque<Known> gone = new ArrayDeque<>();
 
@@ -68,6 +75,8 @@ final class LogRig implements DiskIndex, DiskLogSink {
     private long nextKey = 1;
     private long nextTag = 1;
     private long now;
+    private long appended;
+    private long read;
     private @Nullable Prepared prepared;
     private @Nullable DiskLog log;
 
@@ -100,6 +109,8 @@ final class LogRig implements DiskIndex, DiskLogSink {
         known.clear();
         gone.clear();
         told.clear();
+        appended = 0;
+        read = 0;
         appending.values().forEach(each -> giveBack(each.slot));
         appending.clear();
         readings.values().forEach(each -> giveBack(each.slot));
@@ -110,7 +121,9 @@ final class LogRig implements DiskIndex, DiskLogSink {
     }
 
     private MemorySegment memory(long bytes) {
-        return memory.computeIfAbsent(bytes, _ -> arena.allocate(bytes, Geometry.PAGE_BYTES));
+        MemorySegment span = memory.computeIfAbsent(bytes, _ -> arena.allocate(bytes, Geometry.PAGE_BYTES));
+        register.accept(span);
+        return span;
     }
 
     /// Opens, and ticks until all is told and the namespace is there.
@@ -125,7 +138,7 @@ final class LogRig implements DiskIndex, DiskLogSink {
 
     int tick() {
         now++;
-        int done = log().tick(now * 1_000_000);
+        int done = log().tick(now * 1_000_000, waitNanos);
         log().validate();
         return done;
     }
@@ -137,7 +150,7 @@ final class LogRig implements DiskIndex, DiskLogSink {
                 return;
             }
         }
-        throw new AssertionError("the log does not become idle: " + log().state());
+        throw new AssertionError("the log does not become idle: " + log().state() + " " + log().stats());
     }
 
     private MemorySegment take() {
@@ -212,6 +225,7 @@ final class LogRig implements DiskIndex, DiskLogSink {
         giveBack(ended.slot);
         DiskEntry entry = ended.entry;
         if (place != DiskPlace.NONE) {
+            appended++;
             known.put(key, new Known(entry.at(DiskPlace.page(place)), place));
             lives(place);
         }
@@ -239,6 +253,7 @@ final class LogRig implements DiskIndex, DiskLogSink {
     @Override
     public void read(long tag, ReadOutcome outcome) {
         Reading reading = Objects.requireNonNull(readings.remove(tag), "told twice");
+        read++;
         outcomes.merge(outcome, 1, Integer::sum);
         if (outcome == ReadOutcome.GOOD) {
             BlockContent.of(reading.key, ~reading.key).require(reading.slot.asSlice(0, reading.entry.bytes()));
@@ -327,6 +342,23 @@ final class LogRig implements DiskIndex, DiskLogSink {
     @Override
     public void lost(DiskEntry entry, long place) {
         forget(entry.keyHi());
+    }
+
+    /// The log counts what was told.
+    void requireCounts(DiskLogStats stats) {
+        check(stats.appended() == appended, () -> stats + ", and told of " + appended);
+        DiskLogStats.Reads reads = stats.reads();
+        long ended = reads.good() + reads.ioErrors() + reads.checksumErrors();
+        check(ended == read, () -> stats + ", and " + read + " reads were told");
+        DiskLogStats.RegionCounts regions = stats.regions();
+        int sum = regions.free()
+                + regions.open()
+                + regions.closing()
+                + regions.closed()
+                + regions.reclaiming()
+                + regions.freeing()
+                + regions.bad();
+        check(log().recovering() || sum == log().regions(), () -> regions + " of " + log().regions());
     }
 
     private void lives(long place) {

@@ -91,7 +91,8 @@ final class LogSimulation implements AutoCloseable {
         return new FaultyDevice(below, with, random.nextLong(), rig::now);
     }
 
-    /// Runs so many steps, then opens the device once more without faults and reads everything.
+    /// Runs so many steps, then opens the device once more without faults, reads everything, and writes it
+    /// full.
     ///
     /// @return the end: equal for equal seeds
     String run(int steps) {
@@ -99,12 +100,37 @@ final class LogSimulation implements AutoCloseable {
             step();
         }
         crash(FaultRates.none());
-        if (rig.log().state() != LogState.REFUSED) {
-            rig.settle();
-            readAll();
+        if (rig.log().state() == LogState.REFUSED) {
+            crash(FaultRates.none());
         }
-        count("refused", rig.log().state() == LogState.REFUSED);
-        return "%s %s %s %08x".formatted(weather, rig.known.keySet(), rig.outcomes, Checksum.of(storage));
+        rig.settle();
+        readAll();
+        fill();
+        return "%s %s %s %08x %s"
+                .formatted(
+                        weather,
+                        rig.known.keySet(),
+                        rig.outcomes,
+                        Checksum.of(storage),
+                        rig.log().stats());
+    }
+
+    /// A log on a sound device takes as much as it is given, and keeps what it promises, whatever happened
+    /// before.
+    private void fill() {
+        rig.strict = true;
+        rig.forgetPromises();
+        registerIfServing();
+        rig.settle();
+        for (long left = storage.byteSize(); left > 0; left -= MAX_BLOCK_BYTES) {
+            rig.appendWaiting(MAX_BLOCK_BYTES);
+        }
+        rig.flush();
+        rig.settle();
+        count("durable at the end", rig.flushes.peekLast());
+        crash(FaultRates.none());
+        rig.settle();
+        readAll();
     }
 
     private void step() {
@@ -167,6 +193,7 @@ final class LogSimulation implements AutoCloseable {
 
     private void crash(FaultRates next) {
         count("crash when " + rig.log().state(), true);
+        countStats();
         if (rig.log().state() == LogState.REFUSED) {
             config = config.withOnIncompatible(OnIncompatible.DISCARD);
         }
@@ -175,6 +202,26 @@ final class LogSimulation implements AutoCloseable {
         for (int i = 0; i < 30; i++) {
             rig.tick();
         }
+    }
+
+    private void countStats() {
+        count("crash while recovering", rig.log().recovering());
+        if (!rig.log().served()) {
+            return;
+        }
+        DiskLogStats stats = rig.log().stats();
+        rig.requireCounts(stats);
+        count("kept", stats.reclaimed().kept() > 0);
+        count("dropped", stats.reclaimed().dropped() > 0);
+        count("lost", stats.reclaimed().lost() > 0);
+        count("append failed", stats.appendsFailed() > 0);
+        count("I/O error", stats.reads().ioErrors() > 0);
+        count("checksum error", stats.reads().checksumErrors() > 0);
+        count("recovered", stats.recovered().entries() > 0);
+        count("bad region", stats.regions().bad() > 0);
+        count("crash while closing", stats.regions().closing() > 0);
+        count("crash while reclaiming", stats.regions().reclaiming() > 0);
+        count("crash while freeing", stats.regions().freeing() > 0);
     }
 
     private void readAll() {

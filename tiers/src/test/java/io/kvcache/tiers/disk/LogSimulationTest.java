@@ -4,8 +4,6 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import java.util.Map;
 import java.util.TreeMap;
-import java.util.logging.Level;
-import java.util.logging.Logger;
 import java.util.stream.LongStream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -17,20 +15,45 @@ import org.junit.jupiter.api.Test;
 /// `-Dlog.firstSeed=1234 -Dlog.seeds=1`.
 final class LogSimulationTest {
 
+    private static final long USUAL_SEEDS = 150;
     private static final long FIRST_SEED = Long.getLong("log.firstSeed", 1);
-    private static final long SEEDS = Long.getLong("log.seeds", 100);
+    private static final long SEEDS = Long.getLong("log.seeds", USUAL_SEEDS);
     private static final int STEPS = 1500;
 
-    private final Logger logger = Logger.getLogger(DiskLog.class.getName());
+    /// What so many seeds must have seen.
+    private static final String[] RARE = {
+        "I/O error",
+        "append failed",
+        "bad region",
+        "checksum error",
+        "crash when FAILED",
+        "crash when OPENING",
+        "crash when READ_ONLY",
+        "crash when REFUSED",
+        "crash when SERVING",
+        "crash while closing",
+        "crash while freeing",
+        "crash while reclaiming",
+        "crash while recovering",
+        "dropped",
+        "durable at the end",
+        "full",
+        "kept",
+        "lost",
+        "recovered",
+        "stale"
+    };
+
+    private final QuietLog quiet = new QuietLog();
 
     @BeforeEach
     void silence() {
-        logger.setLevel(Level.OFF);
+        quiet.silence();
     }
 
     @AfterEach
     void speak() {
-        logger.setLevel(null);
+        quiet.speak();
     }
 
     @Test
@@ -43,6 +66,9 @@ final class LogSimulationTest {
                     .isEqualTo(first);
         });
         System.out.println("log simulation of " + SEEDS + " seeds: " + rare);
+        if (SEEDS >= USUAL_SEEDS) {
+            assertThat(rare).containsKeys(RARE);
+        }
     }
 
     private static String run(long seed, Map<String, Integer> rare) {
