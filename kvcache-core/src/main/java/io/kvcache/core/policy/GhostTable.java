@@ -2,13 +2,15 @@ package io.kvcache.core.policy;
 
 /// A bounded memory of keys that are no longer resident: fingerprint to a positive count.
 ///
-/// An open-addressed table with linear probing and backward-shift deletion, so that no tombstones pile up. Every
-/// `put` takes the next seat of a ring; whoever sat there and has not moved since is forgotten. So the table holds
-/// at most as many keys as there are seats, and forgets in the order of the last `put`.
-final class GhostTable {
+/// An open-addressed table with linear probing and backward-shift deletion, so that no tombstones pile up.
+/// Every
+/// `put` takes the next seat of a ring; whoever sat there and has not moved since is forgotten. So the
+/// table holds at most as many keys as there are seats, and forgets in the order of the last `put`.
+public final class GhostTable {
 
-    /// Above this the table would need more than 2^30 places, the most that an array of a power of two can have.
-    static final int MOST_KEYS = 1 << 28;
+    /// Above this the table would need more than 2^30 places, the most that an array of a power of two can
+    /// have.
+    public static final int MOST_KEYS = 1 << 28;
 
     private static final long SPREAD = 0x9E3779B97F4A7C15L;
 
@@ -23,7 +25,8 @@ final class GhostTable {
     private int nextSeat;
     private int size;
 
-    GhostTable(int capacity) {
+    /// @param capacity keys remembered, 1 to [#MOST_KEYS]
+    public GhostTable(int capacity) {
         if (capacity < 1 || capacity > MOST_KEYS) {
             throw new IllegalArgumentException("ghost capacity is " + capacity + ", must be from 1 to " + MOST_KEYS);
         }
@@ -39,12 +42,13 @@ final class GhostTable {
         return size;
     }
 
-    long bytes() {
+    /// Bytes that the table takes.
+    public long bytes() {
         return (long) keys.length * (Long.BYTES + 2 * Integer.BYTES) + (long) ring.length * Long.BYTES;
     }
 
     /// Remembers a positive count for a key, in place of what was known of it.
-    void put(long key, int count) {
+    public void put(long key, int count) {
         assert count > 0 : "count " + count;
         freeSeat();
         int place = find(key);
@@ -59,7 +63,7 @@ final class GhostTable {
     }
 
     /// Forgets a key and returns its count, or 0 when it is not known.
-    int take(long key) {
+    public int take(long key) {
         int place = find(key);
         int count = counts[place];
         if (count != 0) {
@@ -75,7 +79,8 @@ final class GhostTable {
         }
     }
 
-    /// The key's place, or the empty one where it would go. There always is one: at most half of them are taken.
+    /// The key's place, or the empty one where it would go. There always is one: at most half of them are
+    /// taken.
     private int find(long key) {
         int place = home(key);
         while (counts[place] != 0 && keys[place] != key) {

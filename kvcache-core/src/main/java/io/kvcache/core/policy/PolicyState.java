@@ -5,10 +5,10 @@ import org.jspecify.annotations.Nullable;
 /// The per-record arrays that every policy of one store keeps its notes in, and the clock they share.
 ///
 /// A store runs one policy instance a slot class, and a record belongs to exactly one class at a time, so all
-/// instances write into the same arrays and none pays for records that are not its own. Arrays appear when the
-/// first policy asks for them: LRU costs 8 bytes a record here, and its heaps at most 9 more each.
+/// instances write into the same arrays and none pays for records that are not its own. Arrays appear when
+/// the first policy asks for them: LRU costs 8 bytes a record here, and its heaps at most 9 more each.
 ///
-/// All instances over one state must be of one [PolicyKind].
+/// All instances over one state must be of one [PolicyKind], those of [DiskLru] beside them.
 ///
 /// **Threads.** One writer, the holder of the store's lock.
 public final class PolicyState {
@@ -36,7 +36,8 @@ public final class PolicyState {
     }
 
     /// @param capacity number of records, the same as [RecordView#capacity()]
-    /// @param ghostCapacity evicted keys that all instances together remember, for policies that do: 1 to 2^28
+    /// @param ghostCapacity evicted keys that all instances together remember, for policies that do: 1 to
+    ///     2^28
     public PolicyState(int capacity, int ghostCapacity) {
         if (capacity < 1) {
             throw new IllegalArgumentException("capacity is " + capacity + ", must be at least 1");
@@ -74,6 +75,11 @@ public final class PolicyState {
     /// Next reading of the clock that orders uses in all instances; the first is 1.
     long tick() {
         return ++clock;
+    }
+
+    /// Keeps the readings up to this one for uses that lie before the opening of the store.
+    void startAfter(long reading) {
+        clock = Math.max(clock, reading);
     }
 
     /// A number from 1 to 255 that marks the records of one queue.

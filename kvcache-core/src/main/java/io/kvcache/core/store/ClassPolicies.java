@@ -34,6 +34,11 @@ final class ClassPolicies {
         return byClass.size();
     }
 
+    /// What the instances share.
+    PolicyState state() {
+        return state;
+    }
+
     /// The clock that orders uses in all classes.
     long now() {
         return state.now();

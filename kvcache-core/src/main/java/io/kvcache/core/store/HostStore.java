@@ -2,7 +2,6 @@ package io.kvcache.core.store;
 
 import static io.kvcache.core.policy.RecordView.NONE;
 
-import io.kvcache.core.PutOutcome;
 import io.kvcache.core.SealOutcome;
 import io.kvcache.core.event.EventKind;
 import io.kvcache.core.event.EventLog;
@@ -12,11 +11,9 @@ import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.memory.HostMemory;
 import io.kvcache.core.memory.HostMemorySource;
 import io.kvcache.core.memory.SlabPool;
-import io.kvcache.core.memory.SlotClass;
 import io.kvcache.core.tree.BlockTree;
 import io.kvcache.core.tree.Control;
 import io.kvcache.core.tree.Handle;
-import io.kvcache.core.tree.NewRecord;
 import io.kvcache.core.tree.RecordLayout;
 import io.kvcache.core.tree.RecordPool;
 import java.lang.foreign.MemorySegment;
@@ -36,15 +33,20 @@ import java.util.concurrent.locks.ReentrantLock;
 /// **Threads.** Safe for any number.
 public final class HostStore implements AutoCloseable {
 
+    /// Loads begun in one turn of the lock; each may evict a block.
+    private static final int LOADS_A_TURN = 64;
+
     private final HostMemory slotMemory;
     private final HostMemory recordMemory;
     private final RecordPool pool;
     private final BlockTree tree;
     private final SlabPool slabs;
-    private final Namespaces namespaces = new Namespaces();
+    private final Namespaces namespaces;
     private final Lifecycle lifecycle;
     private final Room room;
-    private final ObjectSlots objects;
+    private final Reservations reservations;
+    private final Onboard onboard;
+    private final Disks disks;
     private final Touches touches;
     private final Lookup lookup;
     private final Inspection inspection;
@@ -60,16 +62,20 @@ public final class HostStore implements AutoCloseable {
         slotMemory = memory.reserve("slots", slotBytes);
         recordMemory = reserveRecords(memory, config.records());
         pool = new RecordPool(recordMemory.segment(), config.records());
-        tree = new BlockTree(pool);
         slabs = new SlabPool(slotMemory.segment());
-        ClassPolicies policies = new ClassPolicies(config.policy(), pool);
-        StoreParts parts = new StoreParts(pool, tree, slabs, policies, namespaces, events);
+        StoreParts parts = StoreParts.of(pool, slabs, new ClassPolicies(config.policy(), pool), events);
+        tree = parts.tree();
+        namespaces = parts.namespaces();
         lifecycle = new Lifecycle(parts);
-        room = new Room(parts, lifecycle);
-        objects = new ObjectSlots(slabs, room, lifecycle);
-        touches = new Touches(pool, lifecycle, lock);
-        lookup = new Lookup(tree, lifecycle, touches, lock);
-        inspection = new Inspection(parts, new Inspection.Counters(lifecycle, room, puts, touches), lock);
+        DiskLife diskLife = new DiskLife(parts, lifecycle);
+        room = new Room(parts, lifecycle, diskLife);
+        ObjectSlots objects = new ObjectSlots(slabs, room, lifecycle);
+        onboard = new Onboard(parts, lifecycle, room, objects);
+        reservations = new Reservations(parts, lifecycle, new Reservations.Sources(room, objects, onboard));
+        touches = new Touches(parts, lifecycle, lock);
+        lookup = new Lookup(parts, lifecycle, touches, lock);
+        disks = new Disks(parts, lifecycle, diskLife, lock);
+        inspection = new Inspection(parts, new Inspection.Counters(room, puts, touches), lock);
     }
 
     private HostMemory reserveRecords(HostMemorySource memory, int records) {
@@ -111,46 +117,61 @@ public final class HostStore implements AutoCloseable {
         return inspection;
     }
 
+    /// The store as its disks see it.
+    public Disks disks() {
+        return disks;
+    }
+
     /// Reserves room for block `index` of a chain.
     public Reserved reserve(NamespaceEntry entry, BlockChain chain, int index) {
+        return reserve(entry, chain, index, false);
+    }
+
+    /// Reserves room for block `index` of a chain.
+    ///
+    /// @param sparing whether to leave what waits to be written to disk where it is, and rather answer
+    ///     NO_ROOM
+    public Reserved reserve(NamespaceEntry entry, BlockChain chain, int index, boolean sparing) {
         lock.lock();
         try {
             touches.drain();
-            return puts.counted(reserveBlock(entry, chain, index));
+            return puts.counted(reservations.block(entry, chain, index, sparing));
         } finally {
             lock.unlock();
         }
     }
 
-    private Reserved reserveBlock(NamespaceEntry entry, BlockChain chain, int index) {
-        SlotClass slotClass = entry.slotClass();
-        int present = tree.findAny(chain.keyHi(index), chain.keyLo(index));
-        if (present != NONE) {
-            return presentOrBusy(present);
+    /// Has the blocks `[from, to)` of a chain brought into host memory, and stops at the first that cannot
+    /// be. The block before `from` must be pinned.
+    ///
+    /// @param pins that the caller takes on each block that comes: 1, or 0 when nobody waits
+    public Loads beginLoads(BlockChain chain, int from, int to, int pins) {
+        Loads loads = new Loads(chain, from, to);
+        boolean comes = true;
+        while (comes && loads.end() < to) {
+            lock.lock();
+            try {
+                for (int left = LOADS_A_TURN; comes && left > 0 && loads.end() < to; left--) {
+                    comes = loads.begin(pool, tree, onboard, pins);
+                }
+            } finally {
+                lock.unlock();
+            }
         }
-        int parent = index == 0 ? NONE : tree.findAny(chain.keyHi(index - 1), chain.keyLo(index - 1));
-        if (index > 0 && parent == NONE) {
-            return Reserved.NO_PARENT;
-        }
-        NewRecord what = new NewRecord(
-                chain.keyHi(index),
-                chain.keyLo(index),
-                parent,
-                index,
-                Identity.block(entry.id(), 0),
-                entry.blockBytes(),
-                chain.engineHash64(index),
-                NONE);
-        int record = insert(what);
-        return record == NONE ? Reserved.NO_ROOM : settle(record, room.slot(slotClass, record));
+        return loads;
     }
 
-    private Reserved presentOrBusy(int record) {
-        if (lifecycle.state(record) != Control.SEALED) {
-            return Reserved.BUSY;
+    /// Has an object brought into host memory.
+    ///
+    /// @param pins that the caller takes on it if it comes
+    public LoadStart beginLoad(int record, int generation, int pins) {
+        lock.lock();
+        try {
+            boolean same = Control.generation(pool.control(record)) == generation;
+            return same ? onboard.begin(record, pins) : LoadStart.NOT_HERE;
+        } finally {
+            lock.unlock();
         }
-        lifecycle.policyOf(record).touch(record);
-        return Reserved.PRESENT;
     }
 
     /// Reserves room for an object whose stored form — value, then key — has `bytes`. One that is larger
@@ -159,36 +180,10 @@ public final class HostStore implements AutoCloseable {
         lock.lock();
         try {
             touches.drain();
-            int present = tree.findAny(key.hi(), key.lo());
-            if (present != NONE && lifecycle.state(present) != Control.SEALED) {
-                return puts.counted(Reserved.BUSY);
-            }
-            if (bytes > slabs.capacityBytes()) {
-                return puts.counted(Reserved.NO_ROOM);
-            }
-            int record =
-                    insert(new NewRecord(key.hi(), key.lo(), NONE, 0, Identity.object(entry.id()), bytes, 0, NONE));
-            return puts.counted(record == NONE ? Reserved.NO_ROOM : settle(record, objects.take(bytes, record)));
+            return puts.counted(reservations.object(entry, key, bytes));
         } finally {
             lock.unlock();
         }
-    }
-
-    private int insert(NewRecord what) {
-        int record = tree.insert(what);
-        while (record == NONE && room.freeRecord(what.parent())) {
-            record = tree.insert(what);
-        }
-        return record;
-    }
-
-    private Reserved settle(int record, int page) {
-        if (page == SlabPool.NONE) {
-            lifecycle.withdraw(record);
-            return Reserved.NO_ROOM;
-        }
-        pool.hostPage(record, page);
-        return new Reserved(PutOutcome.RESERVED, record);
     }
 
     /// The writer of a reserved record has filled it.
@@ -196,33 +191,26 @@ public final class HostStore implements AutoCloseable {
         lock.lock();
         try {
             if (lifecycle.state(record) == Control.DOOMED) {
-                letGo(record);
+                lifecycle.letGo(record);
                 return SealOutcome.DROPPED;
             }
             pool.checksum(record, checksum);
-            long older = tree.find(pool.keyHi(record), pool.keyLo(record));
-            boolean sealed = lifecycle.seal(record, Handle.found(older) ? Handle.record(older) : NONE);
-            return sealed ? SealOutcome.SEALED : SealOutcome.PENDING;
+            boolean replaces = Identity.isObject(pool.identity(record));
+            return lifecycle.seal(record, replaces ? tree.findOther(record) : NONE);
         } finally {
             lock.unlock();
         }
     }
 
-    /// The writer of a reserved record gives up; what others have put below it goes too.
+    /// The writer of a reserved record gives up; what others have put below it goes too. A copy on disk
+    /// stays.
     public void abandon(int record) {
         lock.lock();
         try {
             puts.countAbandoned();
-            lifecycle.doom(record, EventKind.DROPPED);
-            letGo(record);
+            lifecycle.giveUp(record);
         } finally {
             lock.unlock();
-        }
-    }
-
-    private void letGo(int record) {
-        if (lifecycle.unpin(record)) {
-            lifecycle.bury(record);
         }
     }
 

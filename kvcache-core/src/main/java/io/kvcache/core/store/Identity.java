@@ -3,7 +3,13 @@ package io.kvcache.core.store;
 /// A record's identity word: `namespace << 16 | part << 8 | flags`.
 final class Identity {
 
-    private static final int OBJECT = 1;
+    static final int OBJECT = 1;
+
+    /// Waits to be written to disk.
+    static final int QUEUED = 2;
+
+    /// Is being written to disk.
+    static final int WRITING = 4;
 
     private Identity() {}
 
@@ -21,5 +27,9 @@ final class Identity {
 
     static boolean isObject(int identity) {
         return (identity & OBJECT) != 0;
+    }
+
+    static boolean has(int identity, int flag) {
+        return (identity & flag) != 0;
     }
 }

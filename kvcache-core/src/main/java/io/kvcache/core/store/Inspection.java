@@ -6,10 +6,11 @@ import io.kvcache.core.event.EventBatch;
 import io.kvcache.core.event.EventKind;
 import io.kvcache.core.event.EventStream;
 import io.kvcache.core.event.Snapshot;
-import io.kvcache.core.identity.BlockKey;
+import io.kvcache.core.event.TierKind;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.EvictionPolicy;
+import io.kvcache.core.policy.RecordView;
 import io.kvcache.core.tree.Control;
 import io.kvcache.core.tree.RecordLayout;
 import io.kvcache.core.tree.RecordPool;
@@ -34,7 +35,7 @@ public final class Inspection implements EventStream {
     private final Counters counters;
     private final ReentrantLock lock;
 
-    record Counters(Lifecycle lifecycle, Room room, PutCounters puts, Touches touches) {}
+    record Counters(Room room, PutCounters puts, Touches touches) {}
 
     Inspection(StoreParts parts, Counters counters, ReentrantLock lock) {
         this.parts = parts;
@@ -50,7 +51,7 @@ public final class Inspection implements EventStream {
         try {
             SlabPool slabs = parts.slabs();
             RecordPool pool = parts.pool();
-            Lifecycle lifecycle = counters.lifecycle();
+            Reports reports = parts.reports();
             return new CacheStats(
                     new CacheStats.Memory(
                             slabs.capacityBytes(),
@@ -61,9 +62,9 @@ public final class Inspection implements EventStream {
                     new CacheStats.Records(pool.capacity(), pool.live(), bytesPerRecord()),
                     counters.puts().stats(),
                     new CacheStats.Removals(
-                            lifecycle.removed(EventKind.EVICTED),
-                            lifecycle.removed(EventKind.DROPPED),
-                            lifecycle.removed(EventKind.REPLACED)),
+                            reports.removedFromHost(EventKind.EVICTED),
+                            reports.removedFromHost(EventKind.DROPPED),
+                            reports.removedFromHost(EventKind.REPLACED)),
                     openTables,
                     counters.touches().lost(),
                     parts.namespaces().all().stream().map(NamespaceEntry::stats).toList());
@@ -102,7 +103,7 @@ public final class Inspection implements EventStream {
     @Override
     public Snapshot snapshot() {
         for (int attempt = 1; attempt < SNAPSHOT_TRIES; attempt++) {
-            Map<BlockKey, CacheEvent> stored = new LinkedHashMap<>();
+            Map<Stored, CacheEvent> stored = new LinkedHashMap<>();
             long start = nextSequence();
             for (int from = 0; from < parts.pool().capacity() && collect(from, stored); from += TURN) {}
             EventBatch meanwhile = since(start, 1 << 16);
@@ -118,7 +119,7 @@ public final class Inspection implements EventStream {
     private Snapshot snapshotUnderLock() {
         lock.lock();
         try {
-            Map<BlockKey, CacheEvent> stored = new LinkedHashMap<>();
+            Map<Stored, CacheEvent> stored = new LinkedHashMap<>();
             for (int from = 0; from < parts.pool().capacity() && collect(from, stored); from += TURN) {}
             return snapshot(parts.events().nextSequence(), stored);
         } finally {
@@ -126,15 +127,22 @@ public final class Inspection implements EventStream {
         }
     }
 
+    /// A key in a tier.
+    private record Stored(long keyHi, long keyLo, TierKind tier) {}
+
     /// Adds the sealed records of one run of numbers; answers whether there may be more.
-    private boolean collect(int from, Map<BlockKey, CacheEvent> stored) {
+    private boolean collect(int from, Map<Stored, CacheEvent> stored) {
         lock.lock();
         try {
             RecordPool pool = parts.pool();
             int to = Math.min(pool.highWater(), from + TURN);
             for (int record = from; record < to; record++) {
-                if (Control.state(pool.control(record)) == Control.SEALED) {
-                    apply(counters.lifecycle().describe(record, EventKind.STORED), stored);
+                int state = Control.state(pool.control(record));
+                if (state == Control.SEALED) {
+                    apply(parts.reports().describe(record, EventKind.STORED, TierKind.HOST), stored);
+                }
+                if (Control.known(state) && pool.diskPlace(record) != RecordView.NONE) {
+                    apply(parts.reports().describe(record, EventKind.STORED, TierKind.DISK), stored);
                 }
             }
             return to < pool.highWater();
@@ -143,8 +151,8 @@ public final class Inspection implements EventStream {
         }
     }
 
-    private static void apply(CacheEvent event, Map<BlockKey, CacheEvent> stored) {
-        BlockKey key = new BlockKey(event.keyHi(), event.keyLo());
+    private static void apply(CacheEvent event, Map<Stored, CacheEvent> stored) {
+        Stored key = new Stored(event.keyHi(), event.keyLo(), event.tier());
         if (event.kind().enters()) {
             stored.put(key, event);
         } else {
@@ -152,7 +160,7 @@ public final class Inspection implements EventStream {
         }
     }
 
-    private Snapshot snapshot(long nextSequence, Map<BlockKey, CacheEvent> stored) {
+    private Snapshot snapshot(long nextSequence, Map<Stored, CacheEvent> stored) {
         List<CacheEvent> parentsFirst = new ArrayList<>(stored.values());
         parentsFirst.sort(Comparator.comparingInt(CacheEvent::depth));
         Map<Integer, Namespace> names = new HashMap<>();
@@ -160,8 +168,8 @@ public final class Inspection implements EventStream {
         return new Snapshot(nextSequence, parentsFirst, names);
     }
 
-    /// Checks every link, count and slot against the others; for tests and for a doubtful operator. Takes the lock
-    /// throughout.
+    /// Checks every link, count and slot against the others; for tests and for a doubtful operator. Takes the
+    /// lock throughout.
     ///
     /// @throws AssertionError that names what does not agree
     public void validate() {

@@ -2,9 +2,8 @@ package io.kvcache.core.store;
 
 import static io.kvcache.core.policy.RecordView.NONE;
 
-import io.kvcache.core.event.CacheEvent;
+import io.kvcache.core.SealOutcome;
 import io.kvcache.core.event.EventKind;
-import io.kvcache.core.event.EventLog;
 import io.kvcache.core.event.TierKind;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.EvictionPolicy;
@@ -13,88 +12,69 @@ import io.kvcache.core.tree.Control;
 import io.kvcache.core.tree.RecordPool;
 import java.util.ArrayDeque;
 
-/// What a record goes through between being reserved and being freed, and everything that has to be told of it:
-/// index, policy, events, slots, parent.
+/// What a record goes through between being reserved and being freed, and everything that has to be told of
+/// it: index, policy, events, slots, parent.
 ///
 /// A record that is dropped while somebody holds a pin on it, or on a block below it, becomes DOOMED: out of
 /// the index, so that nobody finds it again, but in its place until the last pin and the last child are
-/// gone. A writer counts as one pin.
+/// gone. A writer counts as one pin, as does a load.
 ///
-/// **Threads.** Owned by the store's lock, except [#pin] and [#unpin].
+/// A record with a place on disk stays when its slot goes: it is ON_DISK then.
+///
+/// **Threads.** Owned by the store's lock.
 final class Lifecycle {
 
     private final RecordPool pool;
     private final BlockTree tree;
     private final SlabPool slabs;
     private final ClassPolicies policies;
-    private final Namespaces namespaces;
-    private final EventLog events;
-    private final Tally<EventKind> removed = new Tally<>(EventKind.class);
+    private final DiskLedger disks;
+    private final Offload offload;
+    private final Reports reports;
+    private final Pins pins;
 
     Lifecycle(StoreParts parts) {
         pool = parts.pool();
         tree = parts.tree();
         slabs = parts.slabs();
         policies = parts.policies();
-        namespaces = parts.namespaces();
-        events = parts.events();
-    }
-
-    /// Pins a sealed record of this generation; by anyone.
-    ///
-    /// @throws IllegalStateException when the record has as many pins as fit its control word: tables leak
-    boolean pin(int record, int generation) {
-        while (true) {
-            long control = pool.control(record);
-            if (Control.generation(control) != generation || Control.state(control) != Control.SEALED) {
-                return false;
-            }
-            if (Control.pins(control) == Control.MAX_PINS) {
-                throw new IllegalStateException("record " + record + " has " + Control.MAX_PINS
-                        + " pins and takes no more: tables are leaking");
-            }
-            if (pool.casControl(record, control, control + 1)) {
-                return true;
-            }
-        }
-    }
-
-    /// Takes a pin away; by anyone.
-    ///
-    /// @return whether that was the last pin on a doomed record, which [#bury] may now free
-    /// @throws IllegalStateException when the record has no pin
-    boolean unpin(int record) {
-        while (true) {
-            long control = pool.control(record);
-            if (Control.pins(control) == 0) {
-                throw new IllegalStateException("record " + record + " is released and holds no pin");
-            }
-            if (pool.casControl(record, control, control - 1)) {
-                return Control.state(control) == Control.DOOMED && Control.pins(control) == 1;
-            }
-        }
+        disks = parts.disks();
+        offload = parts.offload();
+        reports = parts.reports();
+        pins = parts.pins();
     }
 
     /// Claims an unpinned sealed record for eviction.
     boolean claim(int record) {
-        long control = pool.control(record);
-        return Control.state(control) == Control.SEALED
-                && Control.pins(control) == 0
-                && pool.casControl(record, control, control + ((long) (Control.EVICTING - Control.SEALED) << 24));
+        return pins.claim(record, Control.SEALED);
     }
 
-    /// A writer has finished: makes the record findable, or leaves that to its parent's writer.
+    /// A writer or a load has filled a record's slot: makes it findable there, or leaves that to its
+    /// parent's.
     ///
-    /// @param older the sealed record of the same key that this one replaces, or [#NONE]; readers find one or
+    /// @param older the known record of the same key that this one replaces, or [#NONE]; readers find one or
     ///     the other at any moment
-    boolean seal(int record, int older) {
+    SealOutcome seal(int record, int older) {
         int parent = pool.parent(record);
-        if (parent != NONE && state(parent) != Control.SEALED) {
-            state(record, Control.FILLED, 0);
-            return false;
+        int above = parent == NONE ? Control.SEALED : state(parent);
+        if (above == Control.SEALED) {
+            publishWithChildren(record, older);
+            return SealOutcome.SEALED;
         }
+        boolean filling = above == Control.RESERVED
+                || above == Control.FILLED
+                || above == Control.LOADING
+                || above == Control.LOADED;
+        if (filling) {
+            pool.become(record, state(record) == Control.LOADING ? Control.LOADED : Control.FILLED, -1);
+            return SealOutcome.PENDING;
+        }
+        return giveUp(record) ? SealOutcome.SEALED : SealOutcome.DROPPED;
+    }
+
+    private void publishWithChildren(int record, int older) {
         ArrayDeque<Integer> ready = null;
-        publish(record, older);
+        publish(record, older, -1);
         for (int at = record; at != NONE; ) {
             if (pool.residentChildren(at) > 0) {
                 ready = ready == null ? new ArrayDeque<>() : ready;
@@ -102,13 +82,12 @@ final class Lifecycle {
             }
             at = ready == null || ready.isEmpty() ? NONE : ready.poll();
         }
-        return true;
     }
 
     private void publishFilledChildren(int record, ArrayDeque<Integer> ready) {
         tree.eachChild(record, child -> {
-            if (state(child) == Control.FILLED) {
-                publish(child, NONE);
+            if (state(child) == Control.FILLED || state(child) == Control.LOADED) {
+                publish(child, NONE, 0);
                 ready.add(child);
             }
         });
@@ -116,30 +95,88 @@ final class Lifecycle {
 
     /// Events say first that the older one has gone: they speak of keys, and of this one the last word is
     /// STORED.
-    private void publish(int record, int older) {
-        state(record, Control.SEALED, 0);
+    private void publish(int record, int older, int pinsAdded) {
+        boolean known = Control.known(state(record));
+        pool.become(record, Control.SEALED, pinsAdded);
         if (older != NONE) {
             doom(older, EventKind.REPLACED);
         }
-        NamespaceEntry entry = entryOf(record);
-        entry.live++;
-        entry.liveBytes += pool.bytes(record);
+        if (!known) {
+            reports.entered(record);
+        }
         policyOf(record).admit(record);
-        emit(record, EventKind.STORED);
+        reports.stored(record, TierKind.HOST);
+        if (!known) {
+            offload.stored(record);
+        }
     }
 
-    /// Frees a record that [#claim] has claimed and the policy has let go.
+    /// The slot of a record could not be filled, by a writer or by a load: a copy on disk stays as it was,
+    /// with no copy the record is dropped. What has waited for it falls back with it.
+    ///
+    /// @return whether it is on disk still
+    boolean giveUp(int record) {
+        if (state(record) != Control.LOADING || pool.diskPlace(record) == NONE) {
+            doom(record, EventKind.DROPPED);
+            letGo(record);
+            return false;
+        }
+        toDisk(record, -1);
+        tree.eachBelow(record, below -> {
+            if (state(below) == Control.LOADED && pool.diskPlace(below) != NONE) {
+                toDisk(below, 0);
+            } else if (state(below) == Control.LOADED || state(below) == Control.FILLED) {
+                doom(below, EventKind.DROPPED);
+            }
+        });
+        return true;
+    }
+
+    /// A record's slot goes; its copy on disk stays.
+    private void toDisk(int record, int pinsAdded) {
+        int page = pool.hostPage(record);
+        pool.hostPage(record, NONE);
+        pool.renew(record, Control.ON_DISK, pinsAdded);
+        int parent = tree.depart(record);
+        releaseSlots(page);
+        disks.order(record).admit(record);
+        expose(parent);
+    }
+
+    /// Ends the residence of a record that [#claim] has claimed and the policy has let go.
     void evicted(int record) {
-        retire(record, EventKind.EVICTED);
+        reports.removed(record, EventKind.EVICTED, TierKind.HOST);
+        if (pool.diskPlace(record) != NONE) {
+            toDisk(record, 0);
+            return;
+        }
+        offload.evicted(record);
+        reports.left(record);
+        tree.unindex(record);
+        if (pool.hasChildren(record)) {
+            pool.become(record, Control.DOOMED, 0);
+        } else {
+            free(record);
+        }
+    }
+
+    /// Ends what a disk alone had, claimed and let go by its order.
+    void evictedFromDisk(int record) {
+        reports.removed(record, EventKind.EVICTED, TierKind.DISK);
+        reports.left(record);
+        disks.unplace(record);
         tree.unindex(record);
         free(record);
     }
 
-    /// Drops a record and all below it.
+    /// Drops a record and all below it, in every tier.
     ///
-    /// @return sealed records among them
+    /// @return known records among them
     int doom(int root, EventKind cause) {
         int[] dropped = {0};
+        if (cause != EventKind.EVICTED && pool.diskPlace(root) != NONE) {
+            offload.bury(root);
+        }
         tree.eachBelow(root, record -> dropped[0] += doomOne(record, cause) ? 1 : 0);
         return dropped[0];
     }
@@ -149,17 +186,34 @@ final class Lifecycle {
         if (before == Control.DOOMED) {
             return false;
         }
-        long control = pool.control(record);
-        while (!pool.casControl(record, control, control + ((long) (Control.DOOMED - before) << 24))) {
-            control = pool.control(record);
-        }
         if (before == Control.SEALED) {
             policyOf(record).forget(record);
-            retire(record, cause);
+            reports.removed(record, cause, TierKind.HOST);
+        } else if (before == Control.ON_DISK) {
+            disks.order(record).forget(record);
         }
+        boolean known = Control.known(before);
+        if (known) {
+            reports.left(record);
+        }
+        pool.become(record, Control.DOOMED, 0);
+        if (pool.diskPlace(record) != NONE) {
+            if (known) {
+                reports.removed(record, cause, TierKind.DISK);
+            }
+            disks.unplace(record);
+        }
+        offload.leaving(record);
         tree.unindex(record);
         bury(record);
-        return before == Control.SEALED;
+        return known;
+    }
+
+    /// Takes a writer's or a load's pin away.
+    void letGo(int record) {
+        if (pins.unpin(record)) {
+            bury(record);
+        }
     }
 
     /// Frees a doomed record, and doomed parents after it, as far as neither pins nor children hold them.
@@ -172,14 +226,15 @@ final class Lifecycle {
 
     private boolean dead(int record) {
         long control = pool.control(record);
-        return Control.state(control) == Control.DOOMED
-                && Control.pins(control) == 0
-                && pool.residentChildren(record) == 0;
+        return Control.state(control) == Control.DOOMED && Control.pins(control) == 0 && !pool.hasChildren(record);
     }
 
     private int free(int record) {
         int page = pool.hostPage(record);
-        pool.hostPage(record, NONE);
+        if (page != SlabPool.NONE) {
+            pool.hostPage(record, NONE);
+            tree.depart(record);
+        }
         int parent = tree.remove(record);
         releaseSlots(page);
         expose(parent);
@@ -189,12 +244,20 @@ final class Lifecycle {
     /// Takes back a record that was reserved and got no slot.
     void withdraw(int record) {
         tree.unindex(record);
+        tree.depart(record);
         expose(tree.remove(record));
     }
 
-    private void expose(int parent) {
-        if (parent != NONE && pool.residentChildren(parent) == 0 && state(parent) == Control.SEALED) {
-            policyOf(parent).exposed(parent);
+    /// Tells the policy of a record that may have become a leaf of its tier.
+    void expose(int record) {
+        if (record == NONE) {
+            return;
+        }
+        int state = state(record);
+        if (state == Control.SEALED && pool.residentChildren(record) == 0) {
+            policyOf(record).exposed(record);
+        } else if (state == Control.ON_DISK && !pool.hasChildren(record)) {
+            disks.order(record).exposed(record);
         }
     }
 
@@ -208,44 +271,8 @@ final class Lifecycle {
         }
     }
 
-    private void retire(int record, EventKind cause) {
-        NamespaceEntry entry = entryOf(record);
-        entry.live--;
-        entry.liveBytes -= pool.bytes(record);
-        removed.add(cause);
-        emit(record, cause);
-    }
-
-    private void emit(int record, EventKind kind) {
-        events.record(describe(record, kind));
-    }
-
-    /// What an event says of a record.
-    CacheEvent describe(int record, EventKind kind) {
-        int parent = pool.parent(record);
-        return new CacheEvent(
-                -1,
-                kind,
-                TierKind.HOST,
-                Identity.namespace(pool.identity(record)),
-                pool.keyHi(record),
-                pool.keyLo(record),
-                parent == NONE ? 0 : pool.keyHi(parent),
-                parent == NONE ? 0 : pool.keyLo(parent),
-                pool.depth(record),
-                pool.engineHash(record));
-    }
-
-    long removed(EventKind cause) {
-        return removed.of(cause);
-    }
-
     EvictionPolicy policyOf(int record) {
         return policies.of(slabs.classId(pool.hostPage(record)));
-    }
-
-    private NamespaceEntry entryOf(int record) {
-        return namespaces.byId(Identity.namespace(pool.identity(record)));
     }
 
     int depth(int record) {
@@ -254,9 +281,5 @@ final class Lifecycle {
 
     int state(int record) {
         return Control.state(pool.control(record));
-    }
-
-    private void state(int record, int state, int pins) {
-        pool.state(record, state, pins);
     }
 }

@@ -15,12 +15,14 @@ public final class Lookup {
     private static final int AHEAD = 16;
 
     private final BlockTree tree;
+    private final Pins pins;
     private final Lifecycle lifecycle;
     private final Touches touches;
     private final ReentrantLock lock;
 
-    Lookup(BlockTree tree, Lifecycle lifecycle, Touches touches, ReentrantLock lock) {
-        this.tree = tree;
+    Lookup(StoreParts parts, Lifecycle lifecycle, Touches touches, ReentrantLock lock) {
+        tree = parts.tree();
+        pins = parts.pins();
         this.lifecycle = lifecycle;
         this.touches = touches;
         this.lock = lock;
@@ -50,8 +52,52 @@ public final class Lookup {
         return known + 1;
     }
 
-    /// Looks every block up, from the first on, and answers how many are here before one is not: what [#match] finds
-    /// by knowing that they form a prefix.
+    /// How many leading blocks of the chain are here or on disk, looking from block `resident` on, of which
+    /// it is known that all before it are here.
+    public int matchKnown(BlockChain chain, int resident) {
+        int known = resident - 1;
+        int unknown = chain.length();
+        if (known + 1 == unknown || !isKnown(chain, known + 1)) {
+            return known + 1;
+        }
+        if (isKnown(chain, unknown - 1)) {
+            return unknown;
+        }
+        known++;
+        unknown--;
+        while (unknown - known > 1) {
+            int middle = (known + unknown) >>> 1;
+            if (isKnown(chain, middle)) {
+                known = middle;
+            } else {
+                unknown = middle;
+            }
+        }
+        return known + 1;
+    }
+
+    private boolean isKnown(BlockChain chain, int index) {
+        return Handle.found(findKnown(chain.keyHi(index), chain.keyLo(index)));
+    }
+
+    /// Finds the record of a key that is here or on disk.
+    ///
+    /// @return a [Handle] or [Handle#MISS]
+    public long findKnown(long hi, long lo) {
+        long found = tree.findKnown(hi, lo);
+        if (found != Handle.UNSURE) {
+            return found;
+        }
+        lock.lock();
+        try {
+            return tree.findKnown(hi, lo);
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /// Looks every block up, from the first on, and answers how many are here before one is not: what
+    /// [#match] finds by knowing that they form a prefix.
     ///
     /// One look-up waits for memory once or twice. Here the lines of sixteen are asked for before any is
     /// compared, so that their waits overlap.
@@ -139,7 +185,7 @@ public final class Lookup {
     }
 
     private boolean pin(long handle) {
-        boolean pinned = lifecycle.pin(Handle.record(handle), Handle.generation(handle));
+        boolean pinned = pins.pin(Handle.record(handle), Handle.generation(handle));
         if (pinned) {
             touches.note(handle);
         }
@@ -150,7 +196,7 @@ public final class Lookup {
     ///
     /// @throws IllegalStateException when the record has none
     public void unpin(int record) {
-        if (lifecycle.unpin(record)) {
+        if (pins.unpin(record)) {
             lock.lock();
             try {
                 lifecycle.bury(record);

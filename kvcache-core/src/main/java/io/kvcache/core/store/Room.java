@@ -32,8 +32,8 @@ final class Room {
     /// Records below the owners of one slab that are looked at before it counts as too valuable to empty.
     private static final int FAMILY_LIMIT = 1 << 14;
 
-    /// While everything is pinned, puts that wait ask again every millisecond: only one in so many looks at every
-    /// record.
+    /// While everything is pinned, puts that wait ask again every millisecond: only one in so many looks at
+    /// every record.
     private static final int MOST_CLEARS_SKIPPED = 63;
 
     /// Times that pins of other threads may come between looking and emptying before a put is refused.
@@ -43,32 +43,61 @@ final class Room {
     private final BlockTree tree;
     private final SlabPool slabs;
     private final ClassPolicies policies;
+    private final Offload offload;
     private final Lifecycle lifecycle;
+    private final DiskLife diskLife;
+    private boolean sparing;
     private int cursor;
     private long bytesUntilBalance = BALANCE_BYTES;
     private int clearPause;
     private int clearsToSkip;
     private long slabMoves;
 
-    Room(StoreParts parts, Lifecycle lifecycle) {
+    Room(StoreParts parts, Lifecycle lifecycle, DiskLife diskLife) {
         pool = parts.pool();
         tree = parts.tree();
         slabs = parts.slabs();
         policies = parts.policies();
+        offload = parts.offload();
         this.lifecycle = lifecycle;
+        this.diskLife = diskLife;
     }
 
-    /// A slot for a record, or [SlabPool#NONE] when nothing more can be evicted.
+    /// A slot for a record, or [SlabPool#NONE] when nothing more can be evicted. What waits to be written to
+    /// disk goes only when nothing else can.
     int slot(SlotClass slotClass, int record) {
+        int page = SlabPool.NONE;
+        if (offload.isWaiting()) {
+            page = sparingSlot(slotClass, record);
+        }
+        return page == SlabPool.NONE ? anySlot(slotClass, record) : page;
+    }
+
+    /// A slot for a record without evicting anything that waits to be written, or [SlabPool#NONE].
+    int sparingSlot(SlotClass slotClass, int record) {
+        sparing = true;
+        try {
+            return anySlot(slotClass, record);
+        } finally {
+            sparing = false;
+        }
+    }
+
+    private int anySlot(SlotClass slotClass, int record) {
         int page = slabs.acquire(slotClass, record);
-        while (page == SlabPool.NONE && (evictFrom(slotClass.id()) || steal(slotClass) || clear(slotClass))) {
+        while (page == SlabPool.NONE
+                && (evictFrom(slotClass.id()) || steal(slotClass) || (!sparing && clear(slotClass)))) {
             page = slabs.acquire(slotClass, record);
         }
         return page;
     }
 
-    /// Evicts one record of any class but `keep`, to free the record itself.
+    /// Evicts one record of any class but `keep`, to free the record itself; first what is on disk alone.
     boolean freeRecord(int keep) {
+        return diskLife.freeRecord(keep) || freeResident(keep);
+    }
+
+    private boolean freeResident(int keep) {
         int coldest = policies.coldest();
         if (coldest >= 0 && evictFrom(coldest, keep)) {
             return true;
@@ -99,12 +128,16 @@ final class Room {
         if (policy.size() == 0) {
             return false;
         }
-        int victim = policy.evict(record -> record != keep && lifecycle.claim(record));
+        int victim = policy.evict(record -> record != keep && goes(record) && lifecycle.claim(record));
         if (victim == EvictionPolicy.NONE) {
             return false;
         }
         lifecycle.evicted(victim);
         return true;
+    }
+
+    private boolean goes(int record) {
+        return !sparing || !offload.spares(record);
     }
 
     /// Gives a slab to the class under pressure when another class holds blocks unused for twice as long as
@@ -204,9 +237,7 @@ final class Room {
     private BitSet heldRecords() {
         BitSet held = new BitSet(pool.highWater());
         for (int record = 0; record < pool.highWater(); record++) {
-            long control = pool.control(record);
-            boolean goes = Control.state(control) == Control.SEALED && Control.pins(control) == 0;
-            boolean holds = !goes && Control.state(control) != Control.FREE;
+            boolean holds = hasSlot(record) && !unpinned(record);
             for (int at = record; holds && at != RecordView.NONE && !held.get(at); at = pool.parent(at)) {
                 held.set(at);
             }
@@ -234,10 +265,20 @@ final class Room {
 
     private boolean familyUnpinned(int root, int[] budget) {
         return lifecycle.state(root) == Control.SEALED
-                && tree.allBelow(root, record -> {
-                    long control = pool.control(record);
-                    return Control.state(control) == Control.SEALED && Control.pins(control) == 0 && budget[0]-- > 0;
-                });
+                && tree.allBelow(root, record -> !hasSlot(record) || (unpinned(record) && budget[0]-- > 0));
+    }
+
+    /// Whether a record has a slot, or is about to get one.
+    private boolean hasSlot(int record) {
+        return switch (lifecycle.state(record)) {
+            case Control.FREE, Control.ON_DISK, Control.PHANTOM, Control.DETACHED -> false;
+            default -> true;
+        };
+    }
+
+    private boolean unpinned(int record) {
+        long control = pool.control(record);
+        return Control.state(control) == Control.SEALED && Control.pins(control) == 0 && goes(record);
     }
 
     /// Evicts a record and all below it; a pin that came meanwhile stops it there.

@@ -5,6 +5,7 @@ import static io.kvcache.core.policy.RecordView.NONE;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.tree.BlockTree;
 import io.kvcache.core.tree.Control;
+import io.kvcache.core.tree.DiskNumber;
 import io.kvcache.core.tree.RecordPool;
 
 /// Checks a store against itself, record by record; under its lock.
@@ -15,14 +16,19 @@ final class StoreCheck {
     private final SlabPool slabs;
     private final long[] live;
     private final long[] liveBytes;
+    private final DiskLedger disks;
+    private final long[] diskBlocks;
     private int taken;
     private long sealed;
+    private long onDiskAlone;
     private long slots;
 
     private StoreCheck(StoreParts parts) {
         pool = parts.pool();
         tree = parts.tree();
         slabs = parts.slabs();
+        disks = parts.disks();
+        diskBlocks = new long[disks.disks()];
         int namespaces = parts.namespaces().all().size();
         live = new long[namespaces];
         liveBytes = new long[namespaces];
@@ -47,15 +53,38 @@ final class StoreCheck {
         require(indexed == (state != Control.DOOMED), record, "is in the index: " + indexed + ", state " + state);
         family(record, state);
         slots(record);
-        if (state == Control.SEALED) {
-            sealed++;
+        sealed += state == Control.SEALED ? 1 : 0;
+        onDiskAlone += state == Control.ON_DISK ? 1 : 0;
+        disk(record, state);
+        if (Control.known(state)) {
             int namespace = Identity.namespace(pool.identity(record));
             live[namespace]++;
             liveBytes[namespace] += pool.bytes(record);
         }
         int pins = Control.pins(pool.control(record));
         require(state != Control.RESERVED || pins == 1, record, "is RESERVED with " + pins + " pins");
-        require(state != Control.DOOMED || pins > 0 || pool.residentChildren(record) > 0, record, "should be freed");
+        require(state != Control.DOOMED || pins > 0 || pool.hasChildren(record), record, "should be freed");
+    }
+
+    /// A block on disk has the block above it on disk.
+    private void disk(int record, int state) {
+        long place = pool.diskPlace(record);
+        int parent = pool.parent(record);
+        boolean needed = state == Control.ON_DISK || state == Control.DETACHED;
+        boolean refused = state == Control.DOOMED || state == Control.PHANTOM || state == Control.RESERVED;
+        require(!needed || place != NONE, record, "has no place, state " + state);
+        require(!refused || place == NONE, record, "has a place, state " + state);
+        if (place != NONE) {
+            diskBlocks[DiskNumber.of(place)]++;
+            require(state == Control.DETACHED || disks.carries(parent), record, "is on disk without its parent");
+        }
+    }
+
+    private static boolean hasSlot(int state) {
+        return switch (state) {
+            case Control.RESERVED, Control.FILLED, Control.SEALED, Control.LOADING, Control.LOADED -> true;
+            default -> false;
+        };
     }
 
     private boolean inIndex(int record) {
@@ -68,9 +97,12 @@ final class StoreCheck {
     }
 
     private void family(int record, int state) {
-        int[] children = {0};
+        int[] children = new int[2];
         tree.eachChild(record, child -> {
-            children[0]++;
+            boolean slot = pool.hostPage(child) != SlabPool.NONE;
+            require(!hasSlot(Control.state(pool.control(child))) || slot, child, "has no slot");
+            children[0] += slot ? 1 : 0;
+            children[1] += pool.diskPlace(child) != NONE ? 1 : 0;
             require(pool.parent(child) == record, child, "has another parent than " + record);
             require(pool.depth(child) == pool.depth(record) + 1, child, "has depth " + pool.depth(child));
         });
@@ -78,6 +110,10 @@ final class StoreCheck {
                 children[0] == pool.residentChildren(record),
                 record,
                 "counts " + pool.residentChildren(record) + " children and has " + children[0]);
+        require(
+                children[1] == pool.diskChildren(record),
+                record,
+                "counts " + pool.diskChildren(record) + " children on disk and has " + children[1]);
         int parent = pool.parent(record);
         if (parent != NONE) {
             int parentState = Control.state(pool.control(parent));
@@ -93,7 +129,7 @@ final class StoreCheck {
             bytes += slabs.slotBytes(page);
             slots++;
         }
-        require(bytes >= pool.bytes(record), record, "has " + bytes + " bytes for " + pool.bytes(record));
+        require(bytes == 0 || bytes >= pool.bytes(record), record, "has " + bytes + " bytes for " + pool.bytes(record));
     }
 
     private void totals(StoreParts parts) {
@@ -108,6 +144,12 @@ final class StoreCheck {
             inPolicies += parts.policies().of(id).size();
         }
         require(inPolicies == sealed, NONE, inPolicies + " records under policies, " + sealed + " sealed");
+        long ordered = 0;
+        for (int disk = 0; disk < diskBlocks.length; disk++) {
+            ordered += disks.orderOf(disk).size();
+            require(diskBlocks[disk] == disks.blocks(disk), NONE, "disk " + disk + " counts " + disks.blocks(disk));
+        }
+        require(ordered == onDiskAlone, NONE, ordered + " records in disk orders, " + onDiskAlone + " on disk alone");
         for (NamespaceEntry entry : parts.namespaces().all()) {
             boolean agrees = entry.live == live[entry.id()] && entry.liveBytes == liveBytes[entry.id()];
             require(agrees, NONE, entry.namespace() + " counts " + entry.live + " and has " + live[entry.id()]);

@@ -13,4 +13,25 @@ record StoreParts(
         SlabPool slabs,
         ClassPolicies policies,
         Namespaces namespaces,
-        EventLog events) {}
+        EventLog events,
+        Reports reports,
+        Pins pins,
+        DiskLedger disks,
+        Offload offload) {
+
+    static StoreParts of(RecordPool pool, SlabPool slabs, ClassPolicies policies, EventLog events) {
+        BlockTree tree = new BlockTree(pool);
+        Namespaces namespaces = new Namespaces();
+        return new StoreParts(
+                pool,
+                tree,
+                slabs,
+                policies,
+                namespaces,
+                events,
+                new Reports(pool, namespaces, events),
+                new Pins(pool),
+                new DiskLedger(pool, tree, policies.state()),
+                new Offload(pool));
+    }
+}

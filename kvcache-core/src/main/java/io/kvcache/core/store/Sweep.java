@@ -6,8 +6,8 @@ import io.kvcache.core.event.EventKind;
 import io.kvcache.core.tree.Control;
 import io.kvcache.core.tree.RecordPool;
 
-/// Drops what a namespace has, a run of record numbers at a time, so that the lock is never held for the whole
-/// pool.
+/// Drops what a namespace has, a run of record numbers at a time, so that the lock is never held for the
+/// whole pool.
 final class Sweep {
 
     /// Records looked at in one turn of the lock: some microseconds when there is nothing to drop.
@@ -20,7 +20,7 @@ final class Sweep {
         int to = Math.min(pool.highWater(), from + TURN);
         for (int record = from; record < to; record++) {
             int state = Control.state(pool.control(record));
-            boolean known = state == Control.SEALED || state == Control.RESERVED || state == Control.FILLED;
+            boolean known = state != Control.FREE && state != Control.DOOMED;
             if (known && Identity.namespace(pool.identity(record)) == namespaceId && pool.parent(record) == NONE) {
                 dropped += lifecycle.doom(record, EventKind.DROPPED);
             }

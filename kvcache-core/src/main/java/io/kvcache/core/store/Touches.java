@@ -13,11 +13,13 @@ final class Touches {
 
     private final RecordPool pool;
     private final Lifecycle lifecycle;
+    private final Offload offload;
     private final ReentrantLock lock;
     private final TouchBuffer buffer = new TouchBuffer();
 
-    Touches(RecordPool pool, Lifecycle lifecycle, ReentrantLock lock) {
-        this.pool = pool;
+    Touches(StoreParts parts, Lifecycle lifecycle, ReentrantLock lock) {
+        pool = parts.pool();
+        offload = parts.offload();
         this.lifecycle = lifecycle;
         this.lock = lock;
     }
@@ -50,6 +52,7 @@ final class Touches {
         }
         EvictionPolicy policy = lifecycle.policyOf(record);
         policy.touch(record);
+        offload.used(record);
         if (policy.touchesAncestors()) {
             for (int at = pool.parent(record); at != NONE; at = pool.parent(at)) {
                 lifecycle.policyOf(at).touch(at);

@@ -37,7 +37,8 @@ import java.util.function.IntPredicate;
 /// **Threads.** [#find] by anyone; all else under the store's lock.
 public final class BlockTree {
 
-    /// Chains average at most four sevenths of a record; eight times the length that a million random keys reach.
+    /// Chains average at most four sevenths of a record; eight times the length that a million random keys
+    /// reach.
     private static final int CHAIN_BOUND = 64;
 
     private static final int RESTARTS = 8;
@@ -52,9 +53,20 @@ public final class BlockTree {
     ///
     /// @return a [Handle], [Handle#MISS] or [Handle#UNSURE]
     public long find(long hi, long lo) {
+        return find(hi, lo, Control.READABLE);
+    }
+
+    /// Finds the record of a key that is sealed, on disk, or on its way from there.
+    ///
+    /// @return a [Handle], [Handle#MISS] or [Handle#UNSURE]
+    public long findKnown(long hi, long lo) {
+        return find(hi, lo, Control.KNOWN);
+    }
+
+    private long find(long hi, long lo, int states) {
         int bucket = pool.bucketOf(lo);
         for (int attempt = 0; attempt < RESTARTS; attempt++) {
-            long found = walk(bucket, hi, lo);
+            long found = walk(bucket, hi, lo, states);
             if (found != Handle.UNSURE) {
                 return found;
             }
@@ -63,9 +75,9 @@ public final class BlockTree {
         return Handle.UNSURE;
     }
 
-    /// Reads a record as one line, with one acquire and one fence: the compiler checks bounds and liveness once,
-    /// and the processor may begin with the next look-up while this one waits for memory.
-    private long walk(int bucket, long hi, long lo) {
+    /// Reads a record as one line, with one acquire and one fence: the compiler checks bounds and liveness
+    /// once, and the processor may begin with the next look-up while this one waits for memory.
+    private long walk(int bucket, long hi, long lo, int states) {
         int first = pool.head(bucket);
         long firstControl = 0;
         int unsealed = NONE;
@@ -84,7 +96,7 @@ public final class BlockTree {
                 return Handle.UNSURE;
             }
             if (recordLo == lo && recordHi == hi) {
-                if (Control.state(after) == Control.SEALED) {
+                if ((states >>> Control.state(after) & 1) != 0) {
                     return Handle.of(Control.generation(after), record);
                 }
                 unsealed = record;
@@ -134,28 +146,51 @@ public final class BlockTree {
         return record;
     }
 
+    /// Finds another record of the same key that is known, in front of this one or behind it; under the lock.
+    public int findOther(int record) {
+        long hi = pool.keyHi(record);
+        long lo = pool.keyLo(record);
+        for (int at = pool.head(pool.bucketOf(lo)); at != NONE; at = pool.next(at)) {
+            boolean sameKey = pool.keyLo(at) == lo && pool.keyHi(at) == hi;
+            if (at != record && sameKey && Control.known(Control.state(pool.control(at)))) {
+                return at;
+            }
+        }
+        return NONE;
+    }
+
     /// Takes a record for a key and links it below its parent, state RESERVED with one pin, in the index but
-    /// not to be found by readers.
+    /// not to be found by readers. It counts as resident: a slot is about to be its.
     ///
     /// @return the record, or -1 when all are taken
     public int insert(NewRecord what) {
+        int record = insert(what, Control.RESERVED, 1);
+        if (record != NONE) {
+            arrive(record);
+        }
+        return record;
+    }
+
+    /// Takes a record for a key and links it below its parent, without its being resident.
+    ///
+    /// @return the record, or -1 when all are taken
+    public int insert(NewRecord what, int state, int pins) {
         int record = pool.take();
         if (record == NONE) {
             return NONE;
         }
         pool.key(record, what.keyHi(), what.keyLo());
         pool.parent(record, what.parent());
-        pool.depth(record, what.depth());
-        pool.identity(record, what.identity());
-        pool.bytes(record, what.bytes());
-        pool.engineHash(record, what.engineHash());
+        pool.describe(record, what);
         pool.hostPage(record, what.hostPage());
         pool.checksum(record, 0);
+        pool.diskPlace(record, NONE);
         pool.firstChild(record, NONE);
         pool.residentChildren(record, 0);
+        pool.diskChildren(record, 0);
         int bucket = pool.bucketOf(what.keyLo());
         pool.next(record, pool.head(bucket));
-        pool.control(record, Control.word(Control.generation(pool.control(record)), Control.RESERVED, 1));
+        pool.control(record, Control.word(Control.generation(pool.control(record)), state, pins));
         adopt(what.parent(), record);
         pool.head(bucket, record);
         return record;
@@ -194,10 +229,55 @@ public final class BlockTree {
         if (right != NONE) {
             pool.previousSibling(right, left);
         }
+        pool.give(record);
+        return parent;
+    }
+
+    /// Links a record that has no parent yet below one.
+    public void attach(int record, int parent) {
+        assert pool.parent(record) == NONE : "record " + record + " has a parent";
+        pool.parent(record, parent);
+        adopt(parent, record);
+    }
+
+    /// Counts a record among its parent's resident children.
+    public void arrive(int record) {
+        int parent = pool.parent(record);
+        if (parent != NONE) {
+            pool.residentChildren(parent, pool.residentChildren(parent) + 1);
+        }
+    }
+
+    /// Counts a record among its parent's resident children no longer.
+    ///
+    /// @return the parent, or -1
+    public int depart(int record) {
+        int parent = pool.parent(record);
         if (parent != NONE) {
             pool.residentChildren(parent, pool.residentChildren(parent) - 1);
         }
-        pool.give(record);
+        return parent;
+    }
+
+    /// Gives a record its place on disk, and counts it among its parent's children there.
+    public void place(int record, long place, int checksum) {
+        int parent = pool.parent(record);
+        if (pool.diskPlace(record) == NONE && parent != NONE) {
+            pool.diskChildren(parent, pool.diskChildren(parent) + 1);
+        }
+        pool.diskPlace(record, place);
+        pool.diskChecksum(record, checksum);
+    }
+
+    /// Takes a record's place on disk away.
+    ///
+    /// @return the parent, or -1
+    public int unplace(int record) {
+        int parent = pool.parent(record);
+        if (pool.diskPlace(record) != NONE && parent != NONE) {
+            pool.diskChildren(parent, pool.diskChildren(parent) - 1);
+        }
+        pool.diskPlace(record, NONE);
         return parent;
     }
 
@@ -254,7 +334,6 @@ public final class BlockTree {
         if (parent != NONE) {
             right = pool.firstChild(parent);
             pool.firstChild(parent, record);
-            pool.residentChildren(parent, pool.residentChildren(parent) + 1);
             if (right != NONE) {
                 pool.previousSibling(right, record);
             }

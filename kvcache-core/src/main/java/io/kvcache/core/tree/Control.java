@@ -9,22 +9,34 @@ package io.kvcache.core.tree;
 ///                          └─▶ FILLED ─▶ SEALED     SEALED ─▶ DOOMED ─ last unpin ─▶ FREE, generation + 1
 /// ```
 ///
-/// Only a SEALED record can be found and pinned by readers. State changes happen under the store's lock; pins are
-/// added and taken away by anyone, by compare-and-set on the whole word, so that a pin and a change of state cannot
-/// both win. The generation is raised before a slot is reused: who copied without a pin reads it again afterwards.
+/// With disks, a block whose copy lies there stays known when its slot goes:
 ///
-/// **Why this holds on ARM as on x86.** *With a pin:* seal is a release store and pin a compare-and-set, which
-/// acquires, so a reader sees the bytes that the writer left. All changes of one word have one order, on any
-/// processor; so of a pin and a claim that both expect the same word only one succeeds. Unpin is a compare-and-set,
-/// which releases, and a claim, which acquires, reads the word that the last unpin wrote (or one after it): what the
-/// reader read is read before the slot is written again.
+/// ```
+///   SEALED ─ evict ─▶ ON_DISK, generation + 1       ON_DISK ─ load or put ─▶ LOADING ─▶ LOADED ─▶ SEALED
+///   LOADING ─ given up ─▶ ON_DISK                   (LOADED: its parent is not SEALED yet)
+/// ```
 ///
-/// *Without a pin:* freeing stores the new generation and then a store-store fence, and whoever writes to the slot
-/// next got it by the store's lock after that; an order of stores that passes through a lock holds for a third
-/// thread too. The reader must load the generation, copy, put a **load-load fence**, and load the generation again.
-/// An acquire load in place of the fence will not do: it keeps back what comes after it, and the copy comes before.
-/// With the fence, a copy with a byte of the next owner in it sees the next generation. The state has to be SEALED
-/// at the first look; at the second the generation alone counts, as a slot is given back only after it has risen.
+/// At opening, blocks are found on disk in any order: PHANTOM stands for a parent that was not found yet,
+/// DETACHED for a block that has one above it. Once the chain above is whole they become ON_DISK.
+///
+/// Only a SEALED record can be pinned by readers. State changes happen under the store's lock; pins are added
+/// and taken away by anyone, by compare-and-set on the whole word, so that a pin and a change of state cannot
+/// both win. The generation is raised before a slot is reused: who copied without a pin reads it again
+/// afterwards.
+///
+/// **Why this holds on ARM as on x86.** *With a pin:* seal is a release store and pin a compare-and-set,
+/// which acquires, so a reader sees the bytes that the writer left. All changes of one word have one order,
+/// on any processor; so of a pin and a claim that both expect the same word only one succeeds. Unpin is a
+/// compare-and-set, which releases, and a claim, which acquires, reads the word that the last unpin wrote (or
+/// one after it): what the reader read is read before the slot is written again.
+///
+/// *Without a pin:* freeing stores the new generation and then a store-store fence, and whoever writes to
+/// the slot next got it by the store's lock after that; an order of stores that passes through a lock holds
+/// for a third thread too. The reader must load the generation, copy, put a **load-load fence**, and load the
+/// generation again. An acquire load in place of the fence will not do: it keeps back what comes after it,
+/// and the copy comes before. With the fence, a copy with a byte of the next owner in it sees the next
+/// generation. The state has to be SEALED at the first look; at the second the generation alone counts, as a
+/// slot is given back only after it has risen.
 public final class Control {
 
     public static final int FREE = 0;
@@ -33,6 +45,11 @@ public final class Control {
     public static final int SEALED = 3;
     public static final int EVICTING = 4;
     public static final int DOOMED = 5;
+    public static final int ON_DISK = 6;
+    public static final int LOADING = 7;
+    public static final int LOADED = 8;
+    public static final int PHANTOM = 9;
+    public static final int DETACHED = 10;
 
     /// 16.7 million claims on one record; more is a leak and is refused as such.
     public static final int MAX_PINS = (1 << 24) - 1;
@@ -41,6 +58,27 @@ public final class Control {
     private static final int GENERATION_SHIFT = 32;
 
     private Control() {}
+
+    /// The states in which a key is known: its bytes are in host memory, on disk, or on their way from there.
+    static final int KNOWN = 1 << SEALED | 1 << ON_DISK | 1 << LOADING | 1 << LOADED;
+
+    /// The state in which readers may pin.
+    static final int READABLE = 1 << SEALED;
+
+    /// Whether a record in this state is known: a match counts it.
+    public static boolean known(int state) {
+        return (KNOWN >>> state & 1) != 0;
+    }
+
+    static long changed(long control, int state, int pins) {
+        int after = pins(control) + pins;
+        assert after >= 0 && after <= MAX_PINS : "pins would be " + after;
+        return word(generation(control), state, after);
+    }
+
+    static long renewed(long control, int state, int pins) {
+        return word(generation(control) + 1, state, pins(control) + pins);
+    }
 
     static long word(int generation, int state, int pins) {
         return (long) generation << GENERATION_SHIFT | (long) state << STATE_SHIFT | pins;

@@ -4,7 +4,8 @@ import java.lang.foreign.ValueLayout;
 import java.lang.invoke.VarHandle;
 import java.nio.ByteOrder;
 
-/// Where each field of a record lies. Processes on the same host read this memory, so it is part of the contract.
+/// Where each field of a record lies. Processes on the same host read this memory, so it is part of the
+/// contract.
 ///
 /// One span of memory holds three tables, little-endian, in this order and each aligned to 64 bytes:
 ///
@@ -14,8 +15,8 @@ import java.nio.ByteOrder;
 /// cold     40 bytes × records     family links and slower tiers: read under the store's lock only
 /// ```
 ///
-/// There are seven buckets for four records, see [#buckets]. The bucket of a key is the high half of the 128-bit
-/// product of its low word (unsigned) and the number of buckets.
+/// There are seven buckets for four records, see [#buckets]. The bucket of a key is the high half of the
+/// 128-bit product of its low word (unsigned) and the number of buckets.
 ///
 /// A hot line:
 ///
@@ -31,12 +32,12 @@ import java.nio.ByteOrder;
 /// 48  int32  depth                 blocks before this one
 /// 52  int32  identity              namespace << 16 | part << 8 | flags
 /// 56  int32  checksum              CRC32C over the CRC32Cs of the 64 KiB chunks
-/// 60  int32  disk bytes            stored length on disk
+/// 60  int32  disk checksum         the same sum over the copy on disk, which may be of an earlier put
 /// ```
 ///
-/// A cold line: device offset (int64), disk offset (int64), first child, next sibling, previous sibling,
-/// children in host memory, on the device, on disk (int32 each). Sum: 64 + 40 + 7 for the buckets = 111 bytes a
-/// record, which leaves a policy 17 bytes of its own within the budget of 128.
+/// A cold line: device offset (int64), disk place (int64, -1 when not on disk), first child, next sibling,
+/// previous sibling, children in host memory, on the device, on disk (int32 each). Sum: 64 + 40 + 7 for the
+/// buckets = 111 bytes a record, which leaves a policy 17 bytes of its own within the budget of 128.
 public final class RecordLayout {
 
     public static final int HOT_BYTES = 64;
@@ -60,10 +61,10 @@ public final class RecordLayout {
     static final long DEPTH = 48;
     static final long IDENTITY = 52;
     static final long CHECKSUM = 56;
-    static final long DISK_BYTES = 60;
+    static final long DISK_CHECKSUM = 60;
 
     static final long DEVICE_OFFSET = 0;
-    static final long DISK_OFFSET = 8;
+    static final long DISK_PLACE = 8;
     static final long FIRST_CHILD = 16;
     static final long NEXT_SIBLING = 20;
     static final long PREVIOUS_SIBLING = 24;
@@ -83,9 +84,9 @@ public final class RecordLayout {
         return coldBase(records) + (long) records * COLD_BYTES;
     }
 
-    /// Buckets for so many records. A look-up that finds something reads 1 + 1 / (2 · buckets / records) records on
-    /// average, one cache miss each: 1.29 here, 1.5 with a bucket a record, 1.25 with two, for which the budget of
-    /// bytes has no room.
+    /// Buckets for so many records. A look-up that finds something reads 1 + 1 / (2 · buckets / records)
+    /// records on average, one cache miss each: 1.29 here, 1.5 with a bucket a record, 1.25 with two, for
+    /// which the budget of bytes has no room.
     static int buckets(int records) {
         return Math.toIntExact(Math.ceilDiv((long) records * BUCKETS, RECORDS));
     }

@@ -104,9 +104,27 @@ public final class RecordPool implements RecordView {
         return LONG.compareAndSet(memory, hot(record) + RecordLayout.CONTROL, expected, word);
     }
 
-    /// Sets state and pins of a record that nobody else can pin: one that is RESERVED or FILLED.
+    /// Sets state and pins of a record that nobody else can pin: one that is RESERVED, FILLED or not indexed.
     public void state(int record, int state, int pins) {
         control(record, Control.word(Control.generation(control(record)), state, pins));
+    }
+
+    /// Changes a record's state and its pins by so many; what others do to the pins meanwhile is kept.
+    public void become(int record, int state, int pins) {
+        long before = control(record);
+        while (!casControl(record, before, Control.changed(before, state, pins))) {
+            before = control(record);
+        }
+    }
+
+    /// Changes a record's state and pins, and raises its generation: what its slot held is about to be
+    /// overwritten.
+    public void renew(int record, int state, int pins) {
+        long before = control(record);
+        while (!casControl(record, before, Control.renewed(before, state, pins))) {
+            before = control(record);
+        }
+        VarHandle.storeStoreFence();
     }
 
     /// A record's hot line, for readers that take several fields of it.
@@ -210,6 +228,14 @@ public final class RecordPool implements RecordView {
         return getInt(hot(record) + RecordLayout.IDENTITY);
     }
 
+    /// Says of a record that stood for an unknown block what it is.
+    public void describe(int record, NewRecord what) {
+        depth(record, what.depth());
+        identity(record, what.identity());
+        bytes(record, what.bytes());
+        engineHash(record, what.engineHash());
+    }
+
     void identity(int record, int identity) {
         setInt(hot(record) + RecordLayout.IDENTITY, identity);
     }
@@ -220,6 +246,44 @@ public final class RecordPool implements RecordView {
 
     public void checksum(int record, int crc) {
         setInt(hot(record) + RecordLayout.CHECKSUM, crc);
+    }
+
+    /// Where the record's copy on disk lies, or [#NONE] when there is none; what the number means is up to
+    /// whoever wrote it, but for its highest bits, see [DiskNumber].
+    public long diskPlace(int record) {
+        return getLong(cold(record) + RecordLayout.DISK_PLACE);
+    }
+
+    public void diskPlace(int record, long place) {
+        setLong(cold(record) + RecordLayout.DISK_PLACE, place);
+    }
+
+    /// Checksum of the copy on disk.
+    public int diskChecksum(int record) {
+        return getInt(hot(record) + RecordLayout.DISK_CHECKSUM);
+    }
+
+    public void diskChecksum(int record, int crc) {
+        setInt(hot(record) + RecordLayout.DISK_CHECKSUM, crc);
+    }
+
+    /// Children that are on disk.
+    public int diskChildren(int record) {
+        return getInt(cold(record) + RecordLayout.DISK_CHILDREN);
+    }
+
+    void diskChildren(int record, int count) {
+        setInt(cold(record) + RecordLayout.DISK_CHILDREN, count);
+    }
+
+    /// Sets or clears bits of the record's identity word.
+    public void flag(int record, int bits, boolean set) {
+        identity(record, set ? identity(record) | bits : identity(record) & ~bits);
+    }
+
+    /// Whether the record has a child of any kind.
+    public boolean hasChildren(int record) {
+        return firstChild(record) != NONE;
     }
 
     int firstChild(int record) {

@@ -7,7 +7,6 @@ import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.memory.SlotClass;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.policy.RecordView;
-import io.kvcache.core.tree.BlockTree;
 import io.kvcache.core.tree.NewRecord;
 import io.kvcache.core.tree.RecordLayout;
 import io.kvcache.core.tree.RecordPool;
@@ -28,24 +27,24 @@ final class StressedStore {
     final RecordPool pool = new RecordPool(
             MemorySegment.ofArray(new long[(int) (RecordLayout.spanBytes(RECORDS) / Long.BYTES) + 1]), RECORDS);
     final int record;
+    private final Pins pins;
     private final Lifecycle lifecycle;
     private final ReentrantLock lock = new ReentrantLock();
 
     StressedStore() {
-        BlockTree tree = new BlockTree(pool);
         SlabPool slabs = new SlabPool(SLAB);
-        Namespaces namespaces = new Namespaces();
         SlotClass slots = slabs.classOf(SlabPool.SLAB_BYTES);
-        namespaces.add(new NamespaceEntry(0, SPACE, slots, (int) SlabPool.SLAB_BYTES));
-        lifecycle = new Lifecycle(new StoreParts(
-                pool, tree, slabs, new ClassPolicies(PolicyKind.LRU, pool), namespaces, new EventLog(2)));
-        record = tree.insert(new NewRecord(1, 1, RecordView.NONE, 0, Identity.block(0, 0), 4096, 0, -1));
+        StoreParts parts = StoreParts.of(pool, slabs, new ClassPolicies(PolicyKind.LRU, pool), new EventLog(2));
+        parts.namespaces().add(new NamespaceEntry(0, SPACE, slots, (int) SlabPool.SLAB_BYTES));
+        pins = parts.pins();
+        lifecycle = new Lifecycle(parts);
+        record = parts.tree().insert(new NewRecord(1, 1, RecordView.NONE, 0, Identity.block(0, 0), 4096, 0, -1));
         pool.hostPage(record, slabs.acquire(slots, record));
         lifecycle.seal(record, RecordView.NONE);
     }
 
     boolean pin() {
-        return lifecycle.pin(record, 0);
+        return pins.pin(record, 0);
     }
 
     /// As eviction does it, under the lock.
@@ -65,7 +64,7 @@ final class StressedStore {
 
     /// As [Lookup#unpin].
     void unpin() {
-        if (lifecycle.unpin(record)) {
+        if (pins.unpin(record)) {
             lock.lock();
             try {
                 lifecycle.bury(record);

@@ -35,6 +35,7 @@ final class BlockTreeTest {
 
     private void remove(int record) {
         tree.unindex(record);
+        tree.depart(record);
         tree.remove(record);
     }
 

@@ -1,0 +1,103 @@
+package io.kvcache.core.policy;
+
+import java.util.function.IntPredicate;
+
+/// Least recently used among the records that are on one disk and nowhere else.
+///
+/// A record comes here when its host slot goes. Victims leave host memory in the order of their last use
+/// (under LRU exactly, under the others nearly), so the order of admission continues it, and both tiers
+/// together are one LRU. Only leaves go: records without any child, wherever that is. A parent inherits the
+/// last use of a child that leaves, if it is here too.
+///
+/// Keeps its notes in the words that the host tier's policies use: a record has an owner in one of the
+/// tiers only.
+public final class DiskLru {
+
+    /// No victim.
+    public static final int NONE = EvictionPolicy.NONE;
+
+    /// Room below the first reading of the clock for what is found at opening, newest first.
+    private static final long BEFORE = 1L << 32;
+
+    private final RecordView records;
+    private final PolicyState state;
+    private final LeafQueue queue;
+    private long earlier = BEFORE;
+
+    /// @param records whose [RecordView#residentChildren] tells children of any kind
+    /// @param state shared with the host tier's policies
+    public DiskLru(RecordView records, PolicyState state) {
+        this.records = records;
+        this.state = state;
+        state.startAfter(BEFORE);
+        queue = new LeafQueue(records, state);
+    }
+
+    /// The record has lost its slot and is on disk alone.
+    public void admit(int record) {
+        queue.admit(record, state.tick());
+    }
+
+    /// The record was found at opening; it counts as used before all that were admitted, and before all that
+    /// were found earlier.
+    public void found(int record) {
+        earlier = Math.max(1, earlier - 1);
+        queue.admit(record, earlier);
+    }
+
+    /// The record was used where it lies.
+    public void touch(int record) {
+        if (queue.holds(record)) {
+            queue.raise(record, state.tick());
+        }
+    }
+
+    /// The record lost its last child.
+    public void exposed(int record) {
+        queue.exposed(record);
+    }
+
+    /// The record is here no longer.
+    public void forget(int record) {
+        bequeath(record);
+        queue.forget(record);
+    }
+
+    /// Chooses the next to go, claims it and forgets it.
+    ///
+    /// @return the record, or [#NONE]
+    public int evict(IntPredicate claim) {
+        int victim = queue.evict(claim, this::touch);
+        if (victim != NONE) {
+            forget(victim);
+        }
+        return victim;
+    }
+
+    /// When a record that is here was last used, by the shared clock.
+    public long lastUse(int record) {
+        return queue.score(record);
+    }
+
+    /// Whether the record is on this disk alone.
+    public boolean holds(int record) {
+        return queue.holds(record);
+    }
+
+    /// Records that are on this disk alone.
+    public int size() {
+        return queue.size();
+    }
+
+    /// Bytes of this instance's heap, beside the shared state.
+    public long heapBytes() {
+        return queue.heapBytes();
+    }
+
+    private void bequeath(int record) {
+        int parent = records.parent(record);
+        if (parent != RecordView.NONE && queue.holds(parent)) {
+            queue.raise(parent, queue.score(record));
+        }
+    }
+}

@@ -1,0 +1,168 @@
+package io.kvcache.core.store;
+
+import static io.kvcache.core.policy.RecordView.NONE;
+
+import io.kvcache.core.event.EventKind;
+import io.kvcache.core.event.TierKind;
+import io.kvcache.core.policy.DiskLru;
+import io.kvcache.core.tier.TierOffer;
+import io.kvcache.core.tree.BlockTree;
+import io.kvcache.core.tree.Control;
+import io.kvcache.core.tree.DiskNumber;
+import io.kvcache.core.tree.RecordPool;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.List;
+
+/// How records come to disk and leave it.
+///
+/// A record on disk has all blocks above it on disk: one is placed only when the block above is, and whoever
+/// loses its place takes the places of all below it along.
+///
+/// **Threads.** Owned by the store's lock.
+final class DiskLife {
+
+    private final RecordPool pool;
+    private final BlockTree tree;
+    private final DiskLedger disks;
+    private final Reports reports;
+    private final Pins pins;
+    private final Lifecycle lifecycle;
+
+    DiskLife(StoreParts parts, Lifecycle lifecycle) {
+        pool = parts.pool();
+        tree = parts.tree();
+        disks = parts.disks();
+        reports = parts.reports();
+        pins = parts.pins();
+        this.lifecycle = lifecycle;
+    }
+
+    /// A record's copy was written or found.
+    ///
+    /// @return false when it may not count, because the block above is not on disk
+    boolean place(int record, long place, int checksum) {
+        if (!disks.carries(pool.parent(record))) {
+            return false;
+        }
+        disks.place(record, place, checksum);
+        reports.stored(record, TierKind.DISK);
+        connectBelow(record);
+        return true;
+    }
+
+    /// Makes what was found below a record findable, now that the record is on disk.
+    void connectBelow(int record) {
+        if (!pool.hasChildren(record)) {
+            return;
+        }
+        ArrayDeque<Integer> ready = new ArrayDeque<>();
+        ready.add(record);
+        while (!ready.isEmpty()) {
+            tree.eachChild(ready.poll(), child -> {
+                if (lifecycle.state(child) == Control.DETACHED) {
+                    connect(child);
+                    ready.add(child);
+                }
+            });
+        }
+    }
+
+    /// Makes a record findable that was found on disk with all above it.
+    void connect(int record) {
+        pool.become(record, Control.ON_DISK, 0);
+        disks.order(record).found(record);
+        reports.entered(record);
+        reports.stored(record, TierKind.DISK);
+    }
+
+    /// Forgets the copies on disk of a record and of all below it.
+    void forget(int root) {
+        tree.eachBelow(root, record -> {
+            if (pool.diskPlace(record) != NONE) {
+                forgetOne(record);
+            }
+        });
+    }
+
+    private void forgetOne(int record) {
+        int state = lifecycle.state(record);
+        if (state == Control.ON_DISK || state == Control.DETACHED) {
+            lifecycle.doom(record, EventKind.EVICTED);
+        } else {
+            reports.removed(record, EventKind.EVICTED, TierKind.DISK);
+            disks.unplace(record);
+        }
+    }
+
+    /// Evicts what was used least recently, while more is alive on a disk than may be.
+    void trim(int disk) {
+        DiskLru order = disks.orderOf(disk);
+        while (disks.over(disk)) {
+            int victim = order.evict(record -> pins.claim(record, Control.ON_DISK));
+            if (victim == NONE) {
+                return;
+            }
+            lifecycle.evictedFromDisk(victim);
+        }
+    }
+
+    /// Evicts one record that is on disk alone, whichever disk that is, to free the record itself.
+    boolean freeRecord(int keep) {
+        for (int disk = 0; disk < disks.disks(); disk++) {
+            int victim = disks.orderOf(disk).evict(record -> record != keep && pins.claim(record, Control.ON_DISK));
+            if (victim != NONE) {
+                lifecycle.evictedFromDisk(victim);
+                return true;
+            }
+        }
+        return false;
+    }
+
+    /// The record whose copy lies at a place, or -1.
+    int at(long keyHi, long keyLo, long place) {
+        for (int at = pool.bucketHead(keyLo); at != NONE; at = pool.bucketNext(at)) {
+            if (pool.keyLo(at) == keyLo && pool.keyHi(at) == keyHi && pool.diskPlace(at) == place) {
+                return at;
+            }
+        }
+        return NONE;
+    }
+
+    /// Chooses what is kept of a region that is about to be reclaimed: all that is alive, as far as that may
+    /// be; first what has blocks below it, then what was used last. What is not kept is forgotten with all
+    /// below it.
+    void offered(int disk, TierOffer offer) {
+        List<Live> live = new ArrayList<>();
+        for (int i = 0; i < offer.size(); i++) {
+            int record = at(offer.keyHi(i), offer.keyLo(i), DiskNumber.place(disk, offer.place(i)));
+            if (record != NONE) {
+                live.add(new Live(i, record, worth(record)));
+            }
+        }
+        live.sort(Comparator.comparingLong(Live::worth).reversed());
+        List<Live> refused = new ArrayList<>();
+        for (Live each : live) {
+            if (!offer.keep(each.index)) {
+                refused.add(each);
+            }
+        }
+        for (Live each : refused) {
+            long place = DiskNumber.place(disk, offer.place(each.index));
+            if (pool.diskPlace(each.record) == place) {
+                forget(each.record);
+            }
+        }
+    }
+
+    private record Live(int index, int record, long worth) {}
+
+    private long worth(int record) {
+        if (pool.hasChildren(record)) {
+            return Long.MAX_VALUE - pool.depth(record);
+        }
+        boolean alone = lifecycle.state(record) == Control.ON_DISK;
+        return alone ? disks.order(record).lastUse(record) : Long.MAX_VALUE / 2;
+    }
+}

@@ -1,0 +1,40 @@
+package io.kvcache.core.store;
+
+import java.util.List;
+
+/// What the tree knows of the disks.
+///
+/// @param disks by number
+/// @param admitted records that were taken into the queue of writes
+/// @param notYet sealed, and not worth a write yet
+/// @param queueFull not taken because too many bytes waited
+/// @param sacrificed left host memory while they waited
+/// @param evictedUnwritten evicted from host memory, and no disk had them
+/// @param waitingBytes that wait to be written
+/// @param restored copies found at opening that count
+/// @param superseded copies found at opening that do not, as newer ones or burials came before
+/// @param orphans found at opening without all blocks above them
+/// @param withoutRecord found at opening when all records were taken
+public record DiskSideStats(
+        List<Alive> disks,
+        long admitted,
+        long notYet,
+        long queueFull,
+        long sacrificed,
+        long evictedUnwritten,
+        long waitingBytes,
+        long restored,
+        long superseded,
+        long orphans,
+        long withoutRecord) {
+
+    public DiskSideStats {
+        disks = List.copyOf(disks);
+    }
+
+    /// What is alive on one disk.
+    ///
+    /// @param bytes in whole pages
+    /// @param limitBytes that may be alive
+    public record Alive(long blocks, long bytes, long limitBytes) {}
+}

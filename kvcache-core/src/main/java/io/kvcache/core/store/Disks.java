@@ -1,0 +1,392 @@
+package io.kvcache.core.store;
+
+import static io.kvcache.core.policy.RecordView.NONE;
+
+import io.kvcache.core.event.EventKind;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.tier.AdmissionKind;
+import io.kvcache.core.tier.TierBlock;
+import io.kvcache.core.tier.TierOffer;
+import io.kvcache.core.tree.BlockTree;
+import io.kvcache.core.tree.Control;
+import io.kvcache.core.tree.DiskNumber;
+import io.kvcache.core.tree.RecordPool;
+import java.lang.foreign.MemorySegment;
+import java.util.List;
+import java.util.concurrent.locks.ReentrantLock;
+import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
+
+/// The store as its disks see it: what is to be written, what was written, found, read, reclaimed, lost.
+///
+/// Places are numbers that a disk hands out, see [DiskNumber]: below 2^59, and never the same twice while
+/// anything lies there.
+///
+/// **Threads.** Any; takes the store's lock, for metadata only.
+public final class Disks {
+
+    /// Records looked at in one turn of the lock.
+    private static final int TURN = 4096;
+
+    private final StoreParts parts;
+    private final RecordPool pool;
+    private final BlockTree tree;
+    private final Offload offload;
+    private final Lifecycle lifecycle;
+    private final DiskLife diskLife;
+    private final Restore restore;
+    private final ReentrantLock lock;
+
+    Disks(StoreParts parts, Lifecycle lifecycle, DiskLife diskLife, ReentrantLock lock) {
+        this.parts = parts;
+        pool = parts.pool();
+        tree = parts.tree();
+        offload = parts.offload();
+        this.lifecycle = lifecycle;
+        this.diskLife = diskLife;
+        this.restore = new Restore(parts, lifecycle, diskLife);
+        this.lock = lock;
+    }
+
+    /// Adds a disk, before any is used.
+    ///
+    /// @param limitBytes alive on it at most, each block in whole pages
+    /// @return its number
+    public int open(long limitBytes) {
+        lock.lock();
+        try {
+            return parts.disks().open(limitBytes);
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /// Begins to choose what is written.
+    ///
+    /// @param waitingLimit bytes that may wait to be written
+    /// @param eachLimit a larger block is not written, nor what is below it
+    public void admit(AdmissionKind kind, long waitingLimit, long eachLimit) {
+        lock.lock();
+        try {
+            offload.begin(kind, waitingLimit, eachLimit);
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /// A resident record that is pinned to be written.
+    ///
+    /// @param pages its slots, in whole pages
+    public record Write(int record, TierBlock block, List<MemorySegment> pages) {}
+
+    /// Takes the next record that is to be written and pins it; or null when none waits. [#written] ends it.
+    public @Nullable Write nextWrite() {
+        lock.lock();
+        try {
+            int[] next = {NONE};
+            offload.next(record -> next[0] = record);
+            return next[0] == NONE ? null : new Write(next[0], describe(next[0]), pages(next[0]));
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /// A write has ended.
+    ///
+    /// @param disk where
+    /// @param place or -1 when nothing was written
+    /// @return whether the copy counts
+    public boolean written(int record, int disk, long place) {
+        lock.lock();
+        try {
+            pool.flag(record, Identity.WRITING, false);
+            int state = lifecycle.state(record);
+            boolean counts = place != NONE
+                    && state == Control.SEALED
+                    && pool.diskPlace(record) == NONE
+                    && diskLife.place(record, DiskNumber.place(disk, place), pool.checksum(record));
+            if (place != NONE && state == Control.DOOMED) {
+                offload.bury(record);
+            }
+            lifecycle.letGo(record);
+            if (counts) {
+                diskLife.trim(disk);
+            }
+            return counts;
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /// A key whose copies on disk do not count any longer, to be told to every disk before anything else is
+    /// written. Its bytes and checksum mean nothing. Null when there is none.
+    public @Nullable TierBlock nextBurial() {
+        lock.lock();
+        try {
+            Offload.Burial burial = offload.burials().poll();
+            return burial == null
+                    ? null
+                    : new TierBlock(
+                            burial.keyHi(),
+                            burial.keyLo(),
+                            0,
+                            0,
+                            Identity.namespace(burial.identity()),
+                            Identity.isObject(burial.identity()),
+                            0,
+                            0,
+                            0,
+                            0);
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /// Registers a namespace that a disk has blocks of.
+    ///
+    /// @throws IllegalArgumentException as [HostStore#register] says
+    public int namespaceId(Namespace namespace) {
+        lock.lock();
+        try {
+            NamespaceEntry known = parts.namespaces().find(namespace);
+            return (known == null ? Registration.add(parts.namespaces(), parts.slabs(), namespace) : known).id();
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /// The namespace of a number.
+    public Namespace namespace(int id) {
+        return parts.namespaces().byId(id).namespace();
+    }
+
+    /// A copy was found at opening; newer ones come first.
+    ///
+    /// @return whether it counts
+    public boolean found(int disk, TierBlock block, long place) {
+        lock.lock();
+        try {
+            return restore.found(block, DiskNumber.place(disk, place));
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /// Copies of this key that are found from now on do not count.
+    public void buried(TierBlock block) {
+        lock.lock();
+        try {
+            restore.buried(block.keyHi(), block.keyLo());
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /// All disks have told what they held.
+    public void restored() {
+        boolean more = true;
+        for (int from = 0; more; from += TURN) {
+            lock.lock();
+            try {
+                more = restore.dropOrphans(from, TURN);
+            } finally {
+                lock.unlock();
+            }
+        }
+        for (int disk = 0; disk < parts.disks().disks(); disk++) {
+            lock.lock();
+            try {
+                diskLife.trim(disk);
+            } finally {
+                lock.unlock();
+            }
+        }
+    }
+
+    /// A span of a disk is about to be reclaimed: keeps what is worth it, forgets the rest.
+    public void offered(int disk, TierOffer offer) {
+        lock.lock();
+        try {
+            diskLife.offered(disk, offer);
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /// A copy was written elsewhere on its disk.
+    public void moved(int disk, TierBlock block, long from, long to) {
+        lock.lock();
+        try {
+            int record = diskLife.at(block.keyHi(), block.keyLo(), DiskNumber.place(disk, from));
+            if (record != NONE) {
+                parts.disks().move(record, DiskNumber.place(disk, to));
+            } else if (tree.findAny(block.keyHi(), block.keyLo()) == NONE) {
+                offload.bury(block);
+            }
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /// A copy is lost: forgets it and all below it.
+    public void lost(int disk, TierBlock block, long place) {
+        lock.lock();
+        try {
+            int record = diskLife.at(block.keyHi(), block.keyLo(), DiskNumber.place(disk, place));
+            if (record != NONE) {
+                diskLife.forget(record);
+            }
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /// A whole disk is lost: forgets all its copies, a bounded number of records a turn of the lock.
+    public void lost(int disk) {
+        for (int from = 0; from < pool.capacity(); from += TURN) {
+            lock.lock();
+            try {
+                int to = Math.min(pool.highWater(), from + TURN);
+                for (int record = from; record < to; record++) {
+                    boolean there = lifecycle.state(record) != Control.FREE
+                            && pool.diskPlace(record) != NONE
+                            && DiskNumber.of(pool.diskPlace(record)) == disk;
+                    if (there) {
+                        diskLife.forget(record);
+                    }
+                }
+                if (to == pool.highWater()) {
+                    return;
+                }
+            } finally {
+                lock.unlock();
+            }
+        }
+    }
+
+    /// A record on disk that was given a slot, to be read into it.
+    ///
+    /// @param place as the disk knows it
+    /// @param checksum that the bytes must have
+    /// @param pages its slots, in whole pages
+    public record Read(int record, int disk, long place, int bytes, int checksum, List<MemorySegment> pages) {}
+
+    /// What is to be read for a load that was started, or null when nobody waits for it any longer: then the
+    /// record is on disk as before, and [#read] is not to be called.
+    ///
+    /// @param wanted whether to read it though nobody but the load has a pin
+    public @Nullable Read nextRead(int record, boolean wanted) {
+        lock.lock();
+        try {
+            long control = pool.control(record);
+            boolean awaited = wanted || Control.pins(control) > 1 || pool.residentChildren(record) > 0;
+            if (Control.state(control) != Control.LOADING || !awaited || pool.diskPlace(record) == NONE) {
+                lifecycle.giveUp(record);
+                return null;
+            }
+            long place = pool.diskPlace(record);
+            return new Read(
+                    record,
+                    DiskNumber.of(place),
+                    DiskNumber.own(place),
+                    Math.toIntExact(pool.bytes(record)),
+                    pool.diskChecksum(record),
+                    pages(record));
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /// A read has ended.
+    ///
+    /// @param good whether the bytes are there and have their checksum
+    /// @param lost whether the copy is to be forgotten
+    public void read(int record, int checksum, boolean good, boolean lost) {
+        lock.lock();
+        try {
+            if (good && lifecycle.state(record) == Control.LOADING) {
+                pool.checksum(record, checksum);
+                lifecycle.seal(record, NONE);
+                return;
+            }
+            if (lost && lifecycle.state(record) == Control.LOADING) {
+                lifecycle.doom(record, EventKind.EVICTED);
+            }
+            lifecycle.giveUp(record);
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /// Has everything that is resident and not on disk written, whatever its worth, in a run of record
+    /// numbers.
+    ///
+    /// @return whether there are more records to look at
+    public boolean wantAll(int from) {
+        lock.lock();
+        try {
+            int to = Math.min(pool.highWater(), from + TURN);
+            for (int record = from; record < to; record++) {
+                if (lifecycle.state(record) == Control.SEALED && pool.diskPlace(record) == NONE) {
+                    offload.want(record);
+                }
+            }
+            return to < pool.highWater();
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /// Records that [#wantAll] looks at in a turn.
+    public static int turn() {
+        return TURN;
+    }
+
+    /// What is alive on disk, and what became of what might be written.
+    public DiskSideStats stats() {
+        lock.lock();
+        try {
+            DiskLedger ledger = parts.disks();
+            List<DiskSideStats.Alive> alive = IntStream.range(0, ledger.disks())
+                    .mapToObj(disk ->
+                            new DiskSideStats.Alive(ledger.blocks(disk), ledger.bytes(disk), ledger.limitBytes(disk)))
+                    .toList();
+            OffloadCounters counters = offload.counters();
+            return new DiskSideStats(
+                    alive,
+                    counters.admitted,
+                    counters.notYet,
+                    counters.queueFull,
+                    counters.sacrificed,
+                    counters.evictedUnwritten,
+                    offload.waitingBytes(),
+                    restore.restored(),
+                    restore.superseded(),
+                    restore.orphans(),
+                    restore.withoutRecord());
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    private TierBlock describe(int record) {
+        int parent = pool.parent(record);
+        int identity = pool.identity(record);
+        return new TierBlock(
+                pool.keyHi(record),
+                pool.keyLo(record),
+                parent == NONE ? 0 : pool.keyHi(parent),
+                parent == NONE ? 0 : pool.keyLo(parent),
+                Identity.namespace(identity),
+                Identity.isObject(identity),
+                pool.depth(record),
+                Math.toIntExact(pool.bytes(record)),
+                pool.checksum(record),
+                pool.engineHash(record));
+    }
+
+    private List<MemorySegment> pages(int record) {
+        long bytes = (pool.bytes(record) + 4095) & -4096;
+        return Pieces.of(parts.slabs(), pool.hostPage(record), bytes);
+    }
+}

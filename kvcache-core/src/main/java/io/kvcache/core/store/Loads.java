@@ -1,0 +1,63 @@
+package io.kvcache.core.store;
+
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.policy.RecordView;
+import io.kvcache.core.tree.BlockTree;
+import io.kvcache.core.tree.RecordPool;
+import java.util.BitSet;
+
+/// A run of blocks of one chain that are resident or on their way to host memory.
+public final class Loads {
+
+    private final BlockChain chain;
+    private final int from;
+    private final int[] records;
+    private final BitSet started = new BitSet();
+    private int count;
+
+    Loads(BlockChain chain, int from, int to) {
+        this.chain = chain;
+        this.from = from;
+        records = new int[to - from];
+    }
+
+    /// First block of the chain in the run.
+    public int from() {
+        return from;
+    }
+
+    /// The first block that does not come.
+    public int end() {
+        return from + count;
+    }
+
+    /// Blocks that come.
+    public int count() {
+        return count;
+    }
+
+    /// Record of block `from + position`.
+    public int record(int position) {
+        return records[position];
+    }
+
+    /// Whether whoever asked has to see that block `from + position` is read; otherwise somebody else does.
+    public boolean started(int position) {
+        return started.get(position);
+    }
+
+    /// Begins with the next block; under the store's lock.
+    boolean begin(RecordPool pool, BlockTree tree, Onboard onboard, int pins) {
+        int index = from + count;
+        int record = tree.findAny(chain.keyHi(index), chain.keyLo(index));
+        boolean inPlace = record != RecordView.NONE
+                && pool.depth(record) == index
+                && (count == 0 || pool.parent(record) == records[count - 1]);
+        LoadStart start = inPlace ? onboard.begin(record, pins) : LoadStart.NOT_HERE;
+        if (start.comes()) {
+            started.set(count, start == LoadStart.STARTED);
+            records[count++] = record;
+        }
+        return start.comes();
+    }
+}

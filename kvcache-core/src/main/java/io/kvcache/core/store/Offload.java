@@ -1,0 +1,213 @@
+package io.kvcache.core.store;
+
+import static io.kvcache.core.policy.RecordView.NONE;
+
+import io.kvcache.core.policy.GhostTable;
+import io.kvcache.core.tier.AdmissionKind;
+import io.kvcache.core.tier.TierBlock;
+import io.kvcache.core.tree.Control;
+import io.kvcache.core.tree.RecordPool;
+import java.util.ArrayDeque;
+import java.util.function.IntConsumer;
+import org.jspecify.annotations.Nullable;
+
+/// Which records are to be written to disk, in which order.
+///
+/// A block is written after all blocks above it, so whatever makes it worth a write makes them worth one too.
+/// A record waits at most once. When too many bytes wait, none is added: it may be again when it is used
+/// again.
+///
+/// **Threads.** Owned by the store's lock.
+final class Offload {
+
+    /// Keys put and evicted unwritten that are remembered, so that their return counts as a second use: 8 MiB
+    /// of heap at most.
+    private static final int MOST_GHOSTS = 1 << 18;
+
+    private final RecordPool pool;
+    private final LongRing waiting = new LongRing();
+    private final ArrayDeque<Burial> burials = new ArrayDeque<>();
+    private final OffloadCounters counters = new OffloadCounters();
+    private @Nullable AdmissionKind admission;
+    private @Nullable GhostTable ghosts;
+    private long mostWaitingBytes;
+    private long mostBytesEach;
+    private long waitingBytes;
+
+    /// A key whose copies on disk count no longer.
+    record Burial(long keyHi, long keyLo, int identity) {}
+
+    Offload(RecordPool pool) {
+        this.pool = pool;
+    }
+
+    /// Begins to choose.
+    ///
+    /// @param waitingLimit bytes that may wait
+    /// @param eachLimit a larger block is never written, nor what is below it
+    void begin(AdmissionKind kind, long waitingLimit, long eachLimit) {
+        admission = kind;
+        mostWaitingBytes = waitingLimit;
+        mostBytesEach = eachLimit;
+        if (kind == AdmissionKind.SECOND_HIT) {
+            ghosts = new GhostTable(Math.min(MOST_GHOSTS, 2 * pool.capacity()));
+        }
+    }
+
+    OffloadCounters counters() {
+        return counters;
+    }
+
+    long waitingBytes() {
+        return waitingBytes;
+    }
+
+    /// A record was sealed that was not known before.
+    void stored(int record) {
+        if (admission == null) {
+            return;
+        }
+        boolean again = ghosts != null && ghosts.take(pool.fingerprint(record)) > 0;
+        if (admission == AdmissionKind.ALWAYS || again) {
+            admit(record);
+        } else {
+            counters.notYet++;
+        }
+    }
+
+    /// A resident record was used.
+    void used(int record) {
+        if (admission != null && pool.diskPlace(record) == NONE) {
+            admit(record);
+        }
+    }
+
+    /// A record is about to leave host memory, or the store.
+    void leaving(int record) {
+        if (Identity.has(pool.identity(record), Identity.QUEUED)) {
+            pool.flag(record, Identity.QUEUED, false);
+            waitingBytes -= pool.bytes(record);
+            counters.sacrificed++;
+        }
+    }
+
+    /// A record was evicted that no disk has.
+    void evicted(int record) {
+        if (admission != null) {
+            leaving(record);
+            counters.evictedUnwritten++;
+            if (ghosts != null) {
+                ghosts.put(pool.fingerprint(record), 1);
+            }
+        }
+    }
+
+    /// A copy that was written for a record counts no longer.
+    void bury(int record) {
+        burials.add(new Burial(
+                pool.keyHi(record), pool.keyLo(record), pool.identity(record) & ~(Identity.QUEUED | Identity.WRITING)));
+    }
+
+    /// Like [#bury(int)], of a key that has no record.
+    void bury(TierBlock block) {
+        int identity = block.object() ? Identity.object(block.namespaceId()) : Identity.block(block.namespaceId(), 0);
+        burials.add(new Burial(block.keyHi(), block.keyLo(), identity));
+    }
+
+    ArrayDeque<Burial> burials() {
+        return burials;
+    }
+
+    private void admit(int record) {
+        if (waitingBytes + pool.bytes(record) > mostWaitingBytes) {
+            counters.queueFull++;
+        } else {
+            want(record);
+        }
+    }
+
+    /// Has a resident record written, after all blocks above it that are not.
+    ///
+    /// @return whether it waits now, or is being written
+    boolean want(int record) {
+        int depth = 0;
+        for (int at = record; at != NONE && !settled(at); at = pool.parent(at)) {
+            if (Control.state(pool.control(at)) != Control.SEALED || pool.bytes(at) > mostBytesEach) {
+                return false;
+            }
+            depth++;
+        }
+        if (depth == 1) {
+            enqueue(record);
+        } else if (depth > 1) {
+            enqueuePath(record, depth);
+        }
+        return true;
+    }
+
+    private void enqueuePath(int record, int length) {
+        int[] path = new int[length];
+        int at = record;
+        for (int i = length - 1; i >= 0; i--) {
+            path[i] = at;
+            at = pool.parent(at);
+        }
+        for (int each : path) {
+            enqueue(each);
+        }
+    }
+
+    /// Whether a record is on disk, on its way there, or waits for that.
+    private boolean settled(int record) {
+        return pool.diskPlace(record) != NONE
+                || Identity.has(pool.identity(record), Identity.QUEUED | Identity.WRITING);
+    }
+
+    private void enqueue(int record) {
+        pool.flag(record, Identity.QUEUED, true);
+        waiting.add((long) Control.generation(pool.control(record)) << Integer.SIZE | record);
+        waitingBytes += pool.bytes(record);
+        counters.admitted++;
+    }
+
+    /// Takes the next record to be written, pins it, and says so; or answers false when none waits.
+    boolean next(IntConsumer writer) {
+        while (!waiting.isEmpty()) {
+            long handle = waiting.take();
+            int record = (int) handle;
+            long control = pool.control(record);
+            boolean same = Control.generation(control) == (int) (handle >>> Integer.SIZE)
+                    && Identity.has(pool.identity(record), Identity.QUEUED);
+            if (!same) {
+                continue;
+            }
+            waitingBytes -= pool.bytes(record);
+            pool.flag(record, Identity.QUEUED, false);
+            if (Control.state(control) == Control.SEALED && pool.diskPlace(record) == NONE && follows(record)) {
+                pool.become(record, Control.SEALED, 1);
+                pool.flag(record, Identity.WRITING, true);
+                writer.accept(record);
+                return true;
+            }
+        }
+        return false;
+    }
+
+    /// Whether the block above is on disk or on its way there.
+    private boolean follows(int record) {
+        int parent = pool.parent(record);
+        return parent == NONE
+                || pool.diskPlace(parent) != NONE
+                || Identity.has(pool.identity(parent), Identity.WRITING);
+    }
+
+    /// Whether eviction should spare a record because its write is about to begin.
+    boolean spares(int record) {
+        return Identity.has(pool.identity(record), Identity.QUEUED);
+    }
+
+    /// Whether anything waits to be written.
+    boolean isWaiting() {
+        return !waiting.isEmpty();
+    }
+}

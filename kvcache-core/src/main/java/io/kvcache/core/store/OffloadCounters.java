@@ -1,0 +1,20 @@
+package io.kvcache.core.store;
+
+/// What became of records that might have been written to disk. Owned by the store's lock.
+final class OffloadCounters {
+
+    /// Taken into the queue.
+    long admitted;
+
+    /// Sealed, and not worth a write yet.
+    long notYet;
+
+    /// Refused because too many bytes waited.
+    long queueFull;
+
+    /// Left host memory, and no disk had them.
+    long evictedUnwritten;
+
+    /// Left while they waited to be written.
+    long sacrificed;
+}

@@ -1,0 +1,124 @@
+package io.kvcache.core.store;
+
+import static io.kvcache.core.policy.RecordView.NONE;
+
+import io.kvcache.core.PutOutcome;
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.BlockKey;
+import io.kvcache.core.memory.SlabPool;
+import io.kvcache.core.memory.SlotClass;
+import io.kvcache.core.tree.BlockTree;
+import io.kvcache.core.tree.Control;
+import io.kvcache.core.tree.NewRecord;
+import io.kvcache.core.tree.RecordPool;
+
+/// Answers requests for room.
+///
+/// **Threads.** Owned by the store's lock.
+final class Reservations {
+
+    private final RecordPool pool;
+    private final BlockTree tree;
+    private final SlabPool slabs;
+    private final Lifecycle lifecycle;
+    private final Sources sources;
+
+    /// Where room comes from.
+    record Sources(Room room, ObjectSlots objects, Onboard onboard) {}
+
+    Reservations(StoreParts parts, Lifecycle lifecycle, Sources sources) {
+        pool = parts.pool();
+        tree = parts.tree();
+        slabs = parts.slabs();
+        this.lifecycle = lifecycle;
+        this.sources = sources;
+    }
+
+    /// Room for block `index` of a chain.
+    Reserved block(NamespaceEntry entry, BlockChain chain, int index, boolean sparing) {
+        SlotClass slotClass = entry.slotClass();
+        int present = tree.findAny(chain.keyHi(index), chain.keyLo(index));
+        if (present != NONE) {
+            return presentOrBusy(present);
+        }
+        int parent = index == 0 ? NONE : tree.findAny(chain.keyHi(index - 1), chain.keyLo(index - 1));
+        if (index > 0 && (parent == NONE || !takesChildren(parent))) {
+            return Reserved.NO_PARENT;
+        }
+        NewRecord what = new NewRecord(
+                chain.keyHi(index),
+                chain.keyLo(index),
+                parent,
+                index,
+                Identity.block(entry.id(), 0),
+                entry.blockBytes(),
+                chain.engineHash64(index),
+                NONE);
+        int record = insert(what);
+        if (record == NONE) {
+            return Reserved.NO_ROOM;
+        }
+        return settle(
+                record,
+                sparing
+                        ? sources.room().sparingSlot(slotClass, record)
+                        : sources.room().slot(slotClass, record));
+    }
+
+    /// Whether blocks may be put below a record: not below one whose own blocks above were not found yet.
+    private boolean takesChildren(int record) {
+        int state = lifecycle.state(record);
+        return state != Control.PHANTOM && state != Control.DETACHED;
+    }
+
+    /// A block that is on disk alone is filled by the caller, who has its bytes at hand, if the block above
+    /// is in host memory or on its way there.
+    private Reserved presentOrBusy(int record) {
+        return switch (lifecycle.state(record)) {
+            case Control.SEALED -> {
+                lifecycle.policyOf(record).touch(record);
+                yield Reserved.PRESENT;
+            }
+            case Control.ON_DISK -> {
+                int parent = pool.parent(record);
+                boolean follows = parent == NONE || lifecycle.state(parent) != Control.ON_DISK;
+                boolean fills = follows && sources.onboard().beginRead(record, 0);
+                yield fills ? new Reserved(PutOutcome.RESERVED, record) : Reserved.PRESENT;
+            }
+            case Control.LOADING, Control.LOADED -> Reserved.PRESENT;
+            default -> Reserved.BUSY;
+        };
+    }
+
+    /// Room for an object whose stored form has `bytes`.
+    Reserved object(NamespaceEntry entry, BlockKey key, int bytes) {
+        int present = tree.findAny(key.hi(), key.lo());
+        if (present != NONE && !Control.known(lifecycle.state(present))) {
+            return Reserved.BUSY;
+        }
+        if (bytes > slabs.capacityBytes()) {
+            return Reserved.NO_ROOM;
+        }
+        int record = insert(new NewRecord(key.hi(), key.lo(), NONE, 0, Identity.object(entry.id()), bytes, 0, NONE));
+        return record == NONE
+                ? Reserved.NO_ROOM
+                : settle(record, sources.objects().take(bytes, record));
+    }
+
+    private int insert(NewRecord what) {
+        int record = tree.insert(what);
+        while (record == NONE && sources.room().freeRecord(what.parent())) {
+            record = tree.insert(what);
+        }
+        return record;
+    }
+
+    private Reserved settle(int record, int page) {
+        if (page == SlabPool.NONE) {
+            lifecycle.withdraw(record);
+            return Reserved.NO_ROOM;
+        }
+        pool.hostPage(record, page);
+        return new Reserved(PutOutcome.RESERVED, record);
+    }
+}

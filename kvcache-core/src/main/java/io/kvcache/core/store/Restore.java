@@ -1,0 +1,185 @@
+package io.kvcache.core.store;
+
+import static io.kvcache.core.policy.RecordView.NONE;
+
+import io.kvcache.core.event.EventKind;
+import io.kvcache.core.identity.BlockKey;
+import io.kvcache.core.tier.TierBlock;
+import io.kvcache.core.tree.BlockTree;
+import io.kvcache.core.tree.Control;
+import io.kvcache.core.tree.NewRecord;
+import io.kvcache.core.tree.RecordPool;
+import java.util.HashSet;
+import java.util.Set;
+
+/// Puts what a disk held before the opening back into the tree, newest first, whatever the order of families.
+///
+/// A block whose parent was not found yet hangs below a PHANTOM, a record that stands for the parent and
+/// knows its key alone; when the parent is found it takes the phantom's place. Blocks become findable when
+/// all above them are there. What hangs below a phantom at the end is dropped.
+///
+/// **Threads.** Owned by the store's lock.
+final class Restore {
+
+    private final RecordPool pool;
+    private final BlockTree tree;
+    private final DiskLedger disks;
+    private final Lifecycle lifecycle;
+    private final DiskLife diskLife;
+    private final Offload offload;
+    private final Set<BlockKey> buried = new HashSet<>();
+    private long restored;
+    private long superseded;
+    private long noRecord;
+    private long orphans;
+
+    Restore(StoreParts parts, Lifecycle lifecycle, DiskLife diskLife) {
+        pool = parts.pool();
+        tree = parts.tree();
+        disks = parts.disks();
+        offload = parts.offload();
+        this.lifecycle = lifecycle;
+        this.diskLife = diskLife;
+    }
+
+    /// A key whose older copies do not count.
+    void buried(long keyHi, long keyLo) {
+        int present = tree.findAny(keyHi, keyLo);
+        if (present == NONE || pool.diskPlace(present) == NONE) {
+            buried.add(new BlockKey(keyHi, keyLo));
+        }
+    }
+
+    /// A copy was found.
+    ///
+    /// @return whether it counts
+    boolean found(TierBlock block, long place) {
+        boolean counts = buried.isEmpty() || !buried.contains(new BlockKey(block.keyHi(), block.keyLo()));
+        int present = counts ? tree.findAny(block.keyHi(), block.keyLo()) : NONE;
+        if (counts && present != NONE) {
+            counts = lifecycle.state(present) == Control.PHANTOM
+                    ? embody(present, block, place)
+                    : adopt(present, block, place);
+        } else if (counts) {
+            counts = enter(block, place);
+        }
+        restored += counts ? 1 : 0;
+        superseded += counts ? 0 : 1;
+        return counts;
+    }
+
+    /// A child has told of this block before: now it is known what it is.
+    private boolean embody(int phantom, TierBlock block, long place) {
+        pool.describe(phantom, newRecord(block, NONE));
+        pool.become(phantom, Control.DETACHED, 0);
+        if (block.hasParent()) {
+            int parent = parentOf(block);
+            if (parent == NONE) {
+                lifecycle.doom(phantom, EventKind.EVICTED);
+                return false;
+            }
+            tree.attach(phantom, parent);
+        }
+        disks.place(phantom, place, block.checksum());
+        connectIfWhole(phantom);
+        return true;
+    }
+
+    /// The block came into the store meanwhile, or a newer copy was found. An object's older copy has other
+    /// bytes.
+    private boolean adopt(int present, TierBlock block, long place) {
+        if (pool.diskPlace(present) != NONE || Identity.has(pool.identity(present), Identity.WRITING)) {
+            return false;
+        }
+        if (block.object()) {
+            offload.bury(present);
+            return false;
+        }
+        return lifecycle.state(present) == Control.SEALED && diskLife.place(present, place, block.checksum());
+    }
+
+    private boolean enter(TierBlock block, long place) {
+        int parent = block.hasParent() ? parentOf(block) : NONE;
+        int record =
+                block.hasParent() && parent == NONE ? NONE : tree.insert(newRecord(block, parent), Control.DETACHED, 0);
+        if (record == NONE) {
+            noRecord++;
+            return false;
+        }
+        disks.place(record, place, block.checksum());
+        connectIfWhole(record);
+        return true;
+    }
+
+    private void connectIfWhole(int record) {
+        if (disks.carries(pool.parent(record))) {
+            diskLife.connect(record);
+            diskLife.connectBelow(record);
+        }
+    }
+
+    /// The record of a block's parent, a phantom when it is not known; or -1 when there is no record to be
+    /// had.
+    private int parentOf(TierBlock block) {
+        int parent = tree.findAny(block.parentHi(), block.parentLo());
+        if (parent != NONE) {
+            return parent;
+        }
+        NewRecord unknown = new NewRecord(
+                block.parentHi(),
+                block.parentLo(),
+                NONE,
+                block.depth() - 1,
+                Identity.block(block.namespaceId(), 0),
+                0,
+                0,
+                NONE);
+        return tree.insert(unknown, Control.PHANTOM, 0);
+    }
+
+    private static NewRecord newRecord(TierBlock block, int parent) {
+        int identity = block.object() ? Identity.object(block.namespaceId()) : Identity.block(block.namespaceId(), 0);
+        return new NewRecord(
+                block.keyHi(), block.keyLo(), parent, block.depth(), identity, block.bytes(), block.engineHash(), NONE);
+    }
+
+    /// All was found: drops what has no whole chain above it, in a run of record numbers.
+    ///
+    /// @return whether there are more records to look at
+    boolean dropOrphans(int from, int turn) {
+        int to = Math.min(pool.highWater(), from + turn);
+        for (int record = from; record < to; record++) {
+            int state = lifecycle.state(record);
+            if (state == Control.PHANTOM || (state == Control.DETACHED && !detachedAbove(record))) {
+                orphans++;
+                lifecycle.doom(record, EventKind.EVICTED);
+            }
+        }
+        if (to == pool.highWater()) {
+            buried.clear();
+        }
+        return to < pool.highWater();
+    }
+
+    private boolean detachedAbove(int record) {
+        int parent = pool.parent(record);
+        int state = parent == NONE ? Control.FREE : lifecycle.state(parent);
+        return state == Control.DETACHED || state == Control.PHANTOM;
+    }
+
+    long restored() {
+        return restored;
+    }
+
+    long superseded() {
+        return superseded;
+    }
+
+    long withoutRecord() {
+        return noRecord;
+    }
+
+    long orphans() {
+        return orphans;
+    }
+}

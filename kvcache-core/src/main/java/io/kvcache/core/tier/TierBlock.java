@@ -1,0 +1,31 @@
+package io.kvcache.core.tier;
+
+/// What a tier is told of a block or object, and tells when it finds it again.
+///
+/// @param keyHi first half of the key
+/// @param keyLo second half of the key
+/// @param parentHi first half of the parent's key; both halves 0 for a first block and for objects
+/// @param parentLo second half of the parent's key
+/// @param namespaceId the store's number of the namespace
+/// @param object whether it is an object
+/// @param depth blocks before this one
+/// @param bytes of it, rounding not included; an object's with its key behind it
+/// @param checksum CRC32C over the CRC32Cs of the 64 KiB chunks
+/// @param engineHash low 64 bits of the engine's own hash, or 0
+public record TierBlock(
+        long keyHi,
+        long keyLo,
+        long parentHi,
+        long parentLo,
+        int namespaceId,
+        boolean object,
+        int depth,
+        int bytes,
+        int checksum,
+        long engineHash) {
+
+    /// Whether there is a block before this one.
+    public boolean hasParent() {
+        return depth > 0;
+    }
+}

@@ -1,0 +1,355 @@
+package io.kvcache.core.store;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.kvcache.core.PutOutcome;
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.BlockKey;
+import io.kvcache.core.identity.BlockShape;
+import io.kvcache.core.identity.Dtype;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.memory.ArenaMemory;
+import io.kvcache.core.memory.SlabPool;
+import io.kvcache.core.policy.PolicyKind;
+import io.kvcache.core.tier.AdmissionKind;
+import io.kvcache.core.tree.Control;
+import io.kvcache.core.tree.Handle;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.EnumMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Random;
+import java.util.stream.IntStream;
+
+/// Random life of a store over one disk, from one thread: puts, writes, reads, drops, reclaims and restarts come
+/// in any order, and after each the store is validated.
+final class RandomDiskRun implements AutoCloseable {
+
+    enum Count {
+        LOADED,
+        JOINED,
+        CANCELLED,
+        FAILED_READS,
+        REFUSED_WRITES,
+        RESTARTS,
+        RECLAIMS,
+        REFILLED,
+        OBJECTS_READ,
+        SACRIFICED
+    }
+
+    private static final Namespace SPACE = Namespace.of("m", BlockShape.kv(16, 8, 128, 64, Dtype.BF16));
+    private static final Namespace THINGS = Namespace.objects("things", "t");
+    private static final List<PolicyKind> POLICIES = List.of(PolicyKind.values());
+    private static final int BLOCK_TOKENS = 64;
+    private static final int LONGEST = 12;
+    private static final long PAGE = 4096;
+
+    private final Random random;
+    private final PolicyKind policy;
+    private final AdmissionKind admission;
+    private final int records;
+    private final long diskLimit;
+    private final FakeDisk disk = new FakeDisk();
+    private final Map<Count, Integer> counts = new EnumMap<>(Count.class);
+    private HostStore store;
+    private NamespaceEntry blocks;
+    private NamespaceEntry things;
+    private final ArrayDeque<Disks.Write> writing = new ArrayDeque<>();
+    private final ArrayDeque<Integer> toRead = new ArrayDeque<>();
+    private final List<Disks.Read> reading = new ArrayList<>();
+    private final List<int[]> tables = new ArrayList<>();
+    private final List<Integer> filling = new ArrayList<>();
+
+    RandomDiskRun(long seed) {
+        random = new Random(seed);
+        policy = POLICIES.get((int) (seed % POLICIES.size()));
+        admission = seed % 2 == 0 ? AdmissionKind.ALWAYS : AdmissionKind.SECOND_HIT;
+        records = seed % 3 == 0 ? 50 : 1000;
+        diskLimit = (seed % 4 == 0 ? 15L : 60L) * SPACE.parts().getFirst().bytes();
+        open();
+    }
+
+    private void open() {
+        HostStoreConfig config = new HostStoreConfig(3 * SlabPool.SLAB_BYTES, records, policy, 1 << 10);
+        store = new HostStore(config, ArenaMemory.source());
+        assertThat(store.disks().open(diskLimit)).isZero();
+        store.disks().admit(admission, 1L << 30, 1L << 30);
+        blocks = store.register(SPACE);
+        things = store.register(THINGS);
+        disk.tell(store.disks(), 0);
+    }
+
+    Map<Count, Integer> counts() {
+        return counts;
+    }
+
+    private void count(Count what) {
+        counts.merge(what, 1, Integer::sum);
+    }
+
+    void step() {
+        int dice = random.nextInt(100);
+        if (dice < 30) {
+            put();
+        } else if (dice < 36) {
+            putObject();
+        } else if (dice < 50) {
+            beginWrite();
+        } else if (dice < 60) {
+            endWrite(random.nextInt(10) > 0);
+        } else if (dice < 72) {
+            acquire(random.nextInt(4) > 0 ? 1 : 0);
+        } else if (dice < 80) {
+            read();
+        } else if (dice < 88) {
+            letGo();
+        } else if (dice < 91) {
+            endFilling();
+        } else if (dice < 94) {
+            drop();
+        } else if (dice < 96) {
+            reclaim();
+        } else if (dice < 98) {
+            getObject();
+        } else if (random.nextInt(20) == 0) {
+            restart();
+        }
+        store.inspection().validate();
+    }
+
+    private BlockChain chain() {
+        int trunk = random.nextInt(5);
+        int branch = random.nextInt(4);
+        int length = 1 + random.nextInt(LONGEST);
+        return BlockChain.of(
+                SPACE,
+                IntStream.range(0, length * BLOCK_TOKENS)
+                        .map(i -> trunk * 1_000_000 + (i < 4 * BLOCK_TOKENS ? i : branch * 100_000 + i))
+                        .toArray());
+    }
+
+    private void put() {
+        BlockChain chain = chain();
+        for (int index = 0; index < chain.length(); index++) {
+            Reserved reserved = store.reserve(blocks, chain, index, random.nextBoolean());
+            if (reserved.outcome() == PutOutcome.RESERVED) {
+                int record = reserved.record();
+                if (store.records().diskPlace(record) != -1) {
+                    count(Count.REFILLED);
+                }
+                fill(record);
+            } else if (!reserved.outcome().continues()) {
+                return;
+            }
+        }
+    }
+
+    private void fill(int record) {
+        first(record).set(ValueLayout.JAVA_LONG, 0, content(record));
+        int dice = random.nextInt(20);
+        if (dice == 0) {
+            store.abandon(record);
+        } else if (dice == 1) {
+            filling.add(record);
+        } else {
+            store.seal(record, 7);
+        }
+    }
+
+    private void endFilling() {
+        if (!filling.isEmpty()) {
+            int record = filling.remove(/* index */ random.nextInt(filling.size()));
+            if (random.nextBoolean()) {
+                store.seal(record, 7);
+            } else {
+                store.abandon(record);
+            }
+        }
+    }
+
+    private long content(int record) {
+        return store.records().keyLo(record) ^ store.records().keyHi(record);
+    }
+
+    private MemorySegment first(int record) {
+        return store.span(store.records().hostPage(record), PAGE);
+    }
+
+    private void putObject() {
+        BlockKey key = BlockKey.ofObject(THINGS, new byte[] {(byte) random.nextInt(6)});
+        Reserved reserved = store.reserveObject(things, key, 1 + random.nextInt(3 << 20));
+        if (reserved.outcome() == PutOutcome.RESERVED) {
+            fill(reserved.record());
+        }
+    }
+
+    private void getObject() {
+        BlockKey key = BlockKey.ofObject(THINGS, new byte[] {(byte) random.nextInt(6)});
+        long handle = store.lookup().findKnown(key.hi(), key.lo());
+        if (Handle.found(handle)) {
+            int record = Handle.record(handle);
+            LoadStart start = store.beginLoad(record, Handle.generation(handle), 1);
+            if (start == LoadStart.STARTED) {
+                toRead.add(record);
+                count(Count.OBJECTS_READ);
+            }
+            if (start.comes()) {
+                tables.add(new int[] {record});
+            }
+        }
+    }
+
+    private void beginWrite() {
+        for (var burial = store.disks().nextBurial();
+                burial != null;
+                burial = store.disks().nextBurial()) {
+            disk.bury(burial);
+        }
+        Disks.Write write = store.disks().nextWrite();
+        if (write != null) {
+            writing.add(write);
+        }
+    }
+
+    private void endWrite(boolean succeeds) {
+        Disks.Write write = writing.poll();
+        if (write != null) {
+            long place = succeeds ? disk.write(write.block(), write.pages().getFirst()) : -1;
+            if (!store.disks().written(write.record(), 0, place)) {
+                count(Count.REFUSED_WRITES);
+            }
+        }
+    }
+
+    private void acquire(int pins) {
+        BlockChain chain = chain();
+        long deepest = store.lookup().pinDeepest(chain);
+        int here = Handle.found(deepest) ? store.records().depth(Handle.record(deepest)) + 1 : 0;
+        int known = store.lookup().matchKnown(chain, here);
+        assertThat(known).isGreaterThanOrEqualTo(here);
+        Loads loads = store.beginLoads(chain, here, known, pins);
+        for (int i = 0; i < loads.count(); i++) {
+            if (loads.started(i)) {
+                toRead.add(loads.record(i));
+            } else {
+                count(Count.JOINED);
+            }
+        }
+        List<Integer> pinned = new ArrayList<>();
+        if (Handle.found(deepest)) {
+            pinned.add(Handle.record(deepest));
+        }
+        for (int i = 0; pins > 0 && i < loads.count(); i++) {
+            pinned.add(loads.record(i));
+        }
+        tables.add(pinned.stream().mapToInt(Integer::intValue).toArray());
+    }
+
+    private void read() {
+        if (reading.size() < 3 && !toRead.isEmpty()) {
+            Disks.Read read = store.disks().nextRead(toRead.poll(), random.nextInt(3) == 0);
+            if (read == null) {
+                count(Count.CANCELLED);
+            } else {
+                reading.add(read);
+            }
+        } else if (!reading.isEmpty()) {
+            Disks.Read read = reading.remove(random.nextInt(reading.size()));
+            boolean good = disk.read(read.place(), read.pages().getFirst()) && random.nextInt(12) > 0;
+            store.disks().read(read.record(), read.checksum(), good, !good && random.nextBoolean());
+            count(good ? Count.LOADED : Count.FAILED_READS);
+        }
+    }
+
+    /// Whatever a table has pinned and is sealed has its content.
+    private void letGo() {
+        if (!tables.isEmpty()) {
+            for (int record : tables.remove(random.nextInt(tables.size()))) {
+                if (Control.state(store.records().control(record)) == Control.SEALED) {
+                    assertThat(first(record).get(ValueLayout.JAVA_LONG, 0)).isEqualTo(content(record));
+                }
+                store.lookup().unpin(record);
+            }
+        }
+    }
+
+    private void drop() {
+        BlockChain chain = chain();
+        store.drop(chain.keyHi(chain.length() - 1), chain.keyLo(chain.length() - 1));
+    }
+
+    private void reclaim() {
+        if (disk.size() > 20) {
+            disk.reclaim(store.disks(), 0, 4 + random.nextInt(8), random.nextInt(6));
+            count(Count.RECLAIMS);
+        }
+    }
+
+    /// Everything that the store knew to be on disk is known afterwards; unless copies that had been evicted come
+    /// back with it and are more than may be alive, or than there are records.
+    private void restart() {
+        List<BlockKey> before = onDisk();
+        finish();
+        before.retainAll(onDisk());
+        store.close();
+        open();
+        DiskSideStats stats = store.disks().stats();
+        if (stats.restored() * SPACE.parts().getFirst().bytes() <= diskLimit && stats.withoutRecord() == 0) {
+            assertThat(onDisk()).containsAll(before);
+            count(Count.RESTARTS);
+        }
+    }
+
+    private List<BlockKey> onDisk() {
+        List<BlockKey> keys = new ArrayList<>();
+        RecordReader reader = new RecordReader(store);
+        reader.eachKnown(record -> {
+            if (store.records().diskPlace(record) != -1) {
+                keys.add(new BlockKey(
+                        store.records().keyHi(record), store.records().keyLo(record)));
+            }
+        });
+        return keys;
+    }
+
+    /// Ends whatever is under way.
+    void finish() {
+        while (!tables.isEmpty()) {
+            letGo();
+        }
+        while (!filling.isEmpty()) {
+            endFilling();
+        }
+        while (!toRead.isEmpty() || !reading.isEmpty()) {
+            read();
+        }
+        for (boolean more = true; more; more = !writing.isEmpty()) {
+            beginWrite();
+            endWrite(true);
+        }
+        store.inspection().validate();
+        if (store.disks().stats().sacrificed() > 0) {
+            count(Count.SACRIFICED);
+        }
+    }
+
+    @Override
+    public void close() {
+        store.close();
+    }
+
+    /// Looks at every record.
+    private record RecordReader(HostStore store) {
+        void eachKnown(java.util.function.IntConsumer visitor) {
+            for (int record = 0; record < store.records().highWater(); record++) {
+                if (Control.known(Control.state(store.records().control(record)))) {
+                    visitor.accept(record);
+                }
+            }
+        }
+    }
+}
