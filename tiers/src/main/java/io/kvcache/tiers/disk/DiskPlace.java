@@ -1,10 +1,10 @@
 package io.kvcache.tiers.disk;
 
-/// Where a block lies in a [DiskLog], as a number of 63 bits that fits a field of a record:
-/// `generation << 39 | region << 17 | page`.
+/// Where a block lies in a [DiskLog], as a number of 59 bits: `generation << 39 | region << 17 | page`. A
+/// record's field of 64 bits has four left for the number of the disk.
 ///
 /// The generation counts how often the region was reclaimed since the log was opened. So a place that was
-/// handed out before is known to be stale when it is used; one would have to be kept for 16 million reclaims
+/// handed out before is known to be stale when it is used; one would have to be kept for a million reclaims
 /// of its region to be mistaken. Places mean nothing to the next opening, which hands out its own.
 public final class DiskPlace {
 
@@ -17,7 +17,12 @@ public final class DiskPlace {
     /// Regions enough for 4 TiB of the smallest and 2 PiB of the largest.
     private static final int REGION_BITS = 22;
 
-    private static final int GENERATION_BITS = 24;
+    /// A region that is reclaimed every second gets to a million in twelve days; a place is kept while one read
+    /// takes.
+    private static final int GENERATION_BITS = 20;
+
+    /// Bits of a place; those above are 0.
+    public static final int BITS = GENERATION_BITS + REGION_BITS + PAGE_BITS;
 
     static final int MAX_REGIONS = 1 << REGION_BITS;
 

@@ -217,10 +217,11 @@ final class DiskFormatTest {
 
     @Test
     void givenAPlace_whenTakenApart_thenItsPartsComeBack() {
-        long place = DiskPlace.of((1 << 24) - 1, DiskPlace.MAX_REGIONS - 1, (1 << 17) - 1);
-        assertThat(place).isPositive();
+        long place = DiskPlace.of((1 << 20) - 1, DiskPlace.MAX_REGIONS - 1, (1 << 17) - 1);
+        assertThat(place).isEqualTo((1L << DiskPlace.BITS) - 1);
+        assertThat(DiskPlace.BITS).isEqualTo(59);
         assertThat(DiskPlace.region(place)).isEqualTo(DiskPlace.MAX_REGIONS - 1);
         assertThat(DiskPlace.page(place)).isEqualTo((1 << 17) - 1);
-        assertThat(DiskPlace.of(1 << 24, 5, 6)).as("generations wrap").isEqualTo(DiskPlace.of(0, 5, 6));
+        assertThat(DiskPlace.of(1 << 20, 5, 6)).as("generations wrap").isEqualTo(DiskPlace.of(0, 5, 6));
     }
 }
