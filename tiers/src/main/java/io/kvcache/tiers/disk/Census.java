@@ -5,6 +5,7 @@ import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
+import java.util.stream.Stream;
 
 /// Finds out what every region holds, from its footer, and where that does not tell, from its first head:
 ///
@@ -20,6 +21,8 @@ import java.util.List;
 /// Nothing of an earlier life is believed: a region is opened only when its footer says durably that it is
 /// free, and the footer is written over only when all groups are durable. So where a footer is torn, the
 /// first head is of the life that was ending, and nothing had been written over its blocks.
+///
+/// A region whose life is over, as any footer says, holds nothing either.
 final class Census {
 
     private final Io io;
@@ -50,13 +53,16 @@ final class Census {
 
     /// Regions that hold something, newest first.
     List<Region> newestFirst() {
-        found.sort(Comparator.comparingLong(Region::life).reversed());
-        return found;
+        return found.stream()
+                .filter(region -> region.life() > regions.over())
+                .sorted(Comparator.comparingLong(Region::life).reversed())
+                .toList();
     }
 
     /// Regions that hold nothing, whose footers do not say so.
     List<Region> unmarked() {
-        return unmarked;
+        Stream<Region> over = found.stream().filter(region -> region.life() <= regions.over());
+        return Stream.concat(unmarked.stream(), over).toList();
     }
 
     private final class Look {
@@ -83,6 +89,7 @@ final class Census {
             if (footer != null && regions.belongs(region, footer.life())) {
                 freeSince = footer.life().number();
                 regions.seen(freeSince);
+                regions.end(footer.over());
                 if (!footer.isFree()) {
                     holds(freeSince);
                     return;

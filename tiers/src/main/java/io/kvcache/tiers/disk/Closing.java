@@ -59,7 +59,7 @@ final class Closing {
     }
 
     private void write(OpenRegion full) {
-        Trailer trailer = full.trailer();
+        Trailer trailer = full.trailer(regions.over());
         int pages = Trailer.pages(trailer.entries().size());
         int regionPages = regions.geometry().regionPages();
         MemorySegment target = buffer.asSlice(0, (long) pages * Geometry.PAGE_BYTES);

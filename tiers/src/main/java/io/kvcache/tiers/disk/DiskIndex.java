@@ -11,6 +11,11 @@ public interface DiskIndex {
     /// It can be read at once. Entries that were appended meanwhile are later than any that is told here.
     void recovered(DiskEntry entry, long place);
 
+    /// A tombstone was found at opening: of the entries that it replaces ([DiskEntry#replaces]) those that are
+    /// told after it, by [#recovered], do not count. Those that were told before it, or appended meanwhile, are
+    /// later, and do.
+    void buried(DiskEntry tombstone);
+
     /// All that was found has been told.
     void recoveryEnded();
 
@@ -19,9 +24,11 @@ public interface DiskIndex {
     /// [#lost].
     void offered(RegionOffer offer);
 
-    /// A kept entry was written elsewhere. It stays readable at its old place only until this returns.
+    /// A kept entry was written elsewhere. It stays readable at its old place only until this returns. When
+    /// its key was appended anew or buried meanwhile, neither place counts.
     void moved(DiskEntry entry, long from, long to);
 
-    /// A kept entry could not be read, or not be written again.
+    /// A kept entry could not be read, or not be written again, or was replaced before it was; its old place is
+    /// stale from now on.
     void lost(DiskEntry entry, long place);
 }

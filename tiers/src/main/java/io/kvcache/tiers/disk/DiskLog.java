@@ -29,6 +29,8 @@ import org.jspecify.annotations.Nullable;
 /// - What was not flushed may be found or not; if so, with its bytes.
 /// - An entry that was dropped by reclaiming may come back after a crash, with its bytes, until the region's
 ///   being free is durable.
+/// - An entry that was appended anew or buried ([#bury]) before a flush that was answered with true does not
+///   come back, neither when the later entry or the tombstone is reclaimed.
 ///
 /// **Failures.** A single one becomes a miss, or a block that is not written, and is counted. No space, a
 /// failed sync, or a trailer that cannot be written end the writing ([LogState#READ_ONLY]): a log that goes
@@ -146,19 +148,42 @@ public final class DiskLog {
     /// @throws IllegalArgumentException when the pieces do not fit the entry, it is too large, or its
     ///     namespace is not registered
     public Admission append(DiskEntry entry, List<MemorySegment> pieces, long tag) {
+        return append(entry, false, pieces, tag);
+    }
+
+    /// Appends a tombstone: what it replaces ([DiskEntry#replaces]) and was appended before it does not count
+    /// after the next opening, which tells it by [DiskIndex#buried]. For now nothing changes: what was buried
+    /// can be read as long as its region is not reclaimed, and the index does not keep it then.
+    ///
+    /// It takes a row of its region's table and no room for bytes, and lasts until its region is reclaimed.
+    /// [DiskLogSink#appended] tells that it is written; its place is none to read from. [#flush] makes it
+    /// durable.
+    ///
+    /// @param tombstone see [DiskEntry#tombstone()] and [DiskEntry#tombstone(int)]
+    /// @return TAKEN, FULL or REFUSED
+    /// @throws IllegalArgumentException when it is no tombstone, or its namespace is not registered
+    public Admission bury(DiskEntry tombstone, long tag) {
+        return append(tombstone, true, List.of(), tag);
+    }
+
+    private Admission append(DiskEntry entry, boolean tombstone, List<MemorySegment> pieces, long tag) {
         if (!io.condition().writes()) {
             return Admission.REFUSED;
         }
         Pieces checked = new Pieces(pieces, entry.bytes());
+        if (entry.isTombstone() != tombstone || !entry.lawful()) {
+            throw new IllegalArgumentException(
+                    entry + ": blocks and objects of at least 1 byte are appended, tombstones of 0 are buried");
+        }
         if (entry.bytes() > maxEntryBytes() || entry.namespace() >= namespaces().size()) {
             throw new IllegalArgumentException("%s: at most %d bytes and a namespace below %d are taken"
                     .formatted(entry, maxEntryBytes(), namespaces().size()));
         }
-        GroupWriter writer = serving().writer();
-        if (writer.full()) {
+        Running log = serving();
+        if (log.writer().full()) {
             return Admission.FULL;
         }
-        writer.append(entry, checked, place -> around.sink().appended(tag, place));
+        log.append(entry, checked, place -> around.sink().appended(tag, place));
         return Admission.TAKEN;
     }
 

@@ -4,7 +4,7 @@ import java.util.Map;
 
 /// What a [DiskLog] has done since it was opened.
 ///
-/// @param appended blocks and objects written for callers
+/// @param appended blocks, objects and tombstones written for callers
 /// @param appendedBytes their bytes
 /// @param appendsFailed taken, and not written
 /// @param writtenBytes bytes that the device has written, by what they were written for
@@ -37,13 +37,14 @@ public record DiskLogStats(
     ///
     /// @param kept entries written again
     /// @param dropped entries that the index let go
-    /// @param lost entries that were to be kept and could not
+    /// @param lost entries that were to be kept and could not, or were replaced before they were
     public record Reclaimed(long regions, long kept, long dropped, long lost) {}
 
     /// What was found at opening.
     ///
+    /// @param entries blocks and objects, those that are buried included
     /// @param strange entries that were left out: of an unknown namespace, or beyond their region
-    public record Recovered(long entries, long strange) {}
+    public record Recovered(long entries, long tombstones, long strange) {}
 
     /// Regions by what they are in; together with those not looked at yet, all.
     ///

@@ -15,6 +15,8 @@ final class EntryTable {
 
     static final int ENTRY_BYTES = 64;
 
+    static final int ENTRIES_A_PAGE = Geometry.PAGE_BYTES / ENTRY_BYTES;
+
     static final ValueLayout.OfLong INT64 = ValueLayout.JAVA_LONG_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
     static final ValueLayout.OfInt INT32 = ValueLayout.JAVA_INT_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
 

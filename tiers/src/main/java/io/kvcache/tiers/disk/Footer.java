@@ -11,12 +11,19 @@ import org.jspecify.annotations.Nullable;
 /// ```
 ///  0  int64  magic                  8  int32  CRC32C of the footer   12  int32  entries, -1 of a free region
 /// 16  life, 20 bytes               36  int32  page of the table      40  int32  CRC32C of the table
+/// 48  int64  life that is over
 /// ```
+///
+/// Footers also say which lives of the whole device are over, so that a tombstone never goes before what it
+/// buries. Regions are reclaimed in the order of their lives, but their footers need not become durable in
+/// it: one waits for a reader, one cannot be written at all. With the footer that ends the tombstone's life
+/// goes the word that all earlier ones have ended.
 ///
 /// @param life of a closed region its own; of a free region the last that had been given when it became free
 /// @param entries of the table, or [#FREE]
 /// @param tablePage where the table begins in the region
-record Footer(Life life, int entries, int tablePage, int tableChecksum) {
+/// @param over number of a life that had ended when this was written, with all earlier ones of the device
+record Footer(Life life, int entries, int tablePage, int tableChecksum, long over) {
 
     /// Instead of a number of entries.
     static final int FREE = -1;
@@ -24,8 +31,8 @@ record Footer(Life life, int entries, int tablePage, int tableChecksum) {
     private static final long MAGIC = 0x3152_4c54_4356_4b4bL; // "KKVCTLR1", little-endian
 
     /// The footer of a region that holds nothing.
-    static Footer free(Life last) {
-        return new Footer(last, FREE, 0, 0);
+    static Footer free(Life last, long over) {
+        return new Footer(last, FREE, 0, 0, over);
     }
 
     boolean isFree() {
@@ -45,6 +52,7 @@ record Footer(Life life, int entries, int tablePage, int tableChecksum) {
         life.write(page);
         page.set(INT32, 36, tablePage);
         page.set(INT32, 40, tableChecksum);
+        page.set(INT64, 48, over);
         Seal.close(page);
     }
 
@@ -53,8 +61,10 @@ record Footer(Life life, int entries, int tablePage, int tableChecksum) {
         if (page.get(INT64, 0) != MAGIC || !Seal.holds(page)) {
             return null;
         }
-        Footer footer = new Footer(Life.read(page), page.get(INT32, 12), page.get(INT32, 36), page.get(INT32, 40));
+        Footer footer = new Footer(
+                Life.read(page), page.get(INT32, 12), page.get(INT32, 36), page.get(INT32, 40), page.get(INT64, 48));
         boolean fits = footer.entries >= 0
+                && footer.entries <= Trailer.maxEntries(regionPages)
                 && footer.tablePage >= 0
                 && footer.tablePage + (long) Trailer.pages(footer.entries) == regionPages;
         return fits || footer.isFree() ? footer : null;

@@ -56,7 +56,8 @@ final class Freeing {
     }
 
     private void mark(Region region, MemorySegment page) {
-        Footer.free(regions.lastLife(region)).write(page);
+        regions.end(region.life());
+        Footer.free(regions.lastLife(region), regions.over()).write(page);
         io.write(WriteKind.FREE_FOOTER, page, regions.footerOffset(region), done -> {
             pages.giveBack(page);
             if (done) {

@@ -22,7 +22,7 @@ import org.jspecify.annotations.Nullable;
 ///
 /// @param page where the head begins in its region
 /// @param pages of head and blocks together
-/// @param entries the blocks that follow, in order, without gaps
+/// @param entries the blocks that follow, in order, without gaps; tombstones, of no pages, among them
 record Group(Life life, int page, int pages, List<DiskEntry> entries) {
 
     /// Pages of a head.
@@ -79,7 +79,7 @@ record Group(Life life, int page, int pages, List<DiskEntry> entries) {
         boolean sound = head.get(INT64, 0) == MAGIC
                 && entries > 0
                 && entries <= MAX_ENTRIES
-                && pages > HEAD_PAGES
+                && pages >= HEAD_PAGES
                 && Seal.holds(head);
         if (!sound) {
             return null;
@@ -97,7 +97,7 @@ record Group(Life life, int page, int pages, List<DiskEntry> entries) {
         long at = page + (long) HEAD_PAGES;
         boolean follows = page >= 0;
         for (DiskEntry entry : entries) {
-            follows &= entry.page() == at && entry.bytes() > 0;
+            follows &= entry.page() == at && entry.lawful();
             at += entry.pages();
         }
         return follows && at == page + (long) pages;

@@ -44,6 +44,7 @@ final class GroupCheck {
     }
 
     void read() {
+        skipTombstones();
         int end = group.page() + group.pages();
         if (nextPage == end) {
             then.accept(sound);
@@ -54,6 +55,14 @@ final class GroupCheck {
         long offset = regions.offset(region, nextPage);
         nextPage += (int) (span.byteSize() / Geometry.PAGE_BYTES);
         transfers.add(Transfer.read(span, offset, outcome -> arrived(span, outcome)));
+    }
+
+    /// Tombstones have no bytes that could be torn.
+    private void skipTombstones() {
+        while (index < group.entries().size() && group.entries().get(index).isTombstone()) {
+            sound.add(group.entries().get(index));
+            index++;
+        }
     }
 
     private void arrived(MemorySegment span, IoOutcome outcome) {
@@ -81,6 +90,7 @@ final class GroupCheck {
             crc = new ChunkedCrc();
             fed = 0;
             failed = false;
+            skipTombstones();
         }
         return taken;
     }

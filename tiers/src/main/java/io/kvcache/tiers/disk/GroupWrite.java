@@ -4,6 +4,7 @@ import io.kvcache.tiers.device.IoOutcome;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
 import java.util.function.Consumer;
+import java.util.stream.Stream;
 
 /// A group on its way to the device: the head and every piece of every block a write of its own, straight
 /// from where it lies. It is written when all of them are; if one fails, none of its blocks counts.
@@ -62,6 +63,10 @@ final class GroupWrite {
             into.ended(placed);
             then.accept(this);
         }
+    }
+
+    Stream<Append> appends() {
+        return appends.stream();
     }
 
     OpenRegion into() {

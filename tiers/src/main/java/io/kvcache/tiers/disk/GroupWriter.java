@@ -7,6 +7,7 @@ import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Queue;
 import java.util.SequencedSet;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /// Packs what is appended into groups and adds them to the open region.
@@ -67,6 +68,13 @@ final class GroupWriter {
             }
             ended.ended(place);
         }));
+    }
+
+    /// What was taken from callers and has not ended.
+    Stream<DiskEntry> unended() {
+        return Stream.concat(flying.stream().flatMap(GroupWrite::appends), appends.stream())
+                .filter(append -> !append.isRewrite())
+                .map(Append::entry);
     }
 
     /// Writes again what a reclaimed region held.

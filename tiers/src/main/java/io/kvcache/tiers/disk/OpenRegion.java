@@ -43,8 +43,11 @@ final class OpenRegion {
         return pages <= room(count);
     }
 
-    /// Pages for the blocks of one more group of so many entries.
+    /// Pages for the blocks of one more group of so many entries; negative when they do not fit.
     int room(int count) {
+        if (entries + count > Trailer.maxEntries(regionPages)) {
+            return -1;
+        }
         return regionPages - nextPage - Group.HEAD_PAGES - Trailer.pages(entries + count);
     }
 
@@ -74,13 +77,13 @@ final class OpenRegion {
         return broken;
     }
 
-    Trailer trailer() {
+    Trailer trailer(long over) {
         List<DiskEntry> written = new ArrayList<>(entries);
         for (PlacedGroup placed : groups) {
             if (placed.written()) {
                 written.addAll(placed.group().entries());
             }
         }
-        return new Trailer(life, written);
+        return new Trailer(life, written, over);
     }
 }

@@ -7,7 +7,7 @@ import java.util.List;
 /// The memory of one block or object: one slot, or the several slots of an object in order.
 ///
 /// @param spans native memory at aligned addresses, whole pages, together the pages that the bytes take
-/// @param bytes of the block or object; what is left of the last page belongs to nobody
+/// @param bytes of the block or object, 0 of a tombstone; what is left of the last page belongs to nobody
 record Pieces(List<MemorySegment> spans, int bytes) {
 
     Pieces {
@@ -24,7 +24,7 @@ record Pieces(List<MemorySegment> spans, int bytes) {
             sum += span.byteSize();
         }
         long pages = (bytes + (long) Geometry.PAGE_BYTES - 1) / Geometry.PAGE_BYTES;
-        if (bytes <= 0 || sum != pages * Geometry.PAGE_BYTES) {
+        if (bytes < 0 || sum != pages * Geometry.PAGE_BYTES) {
             throw new IllegalArgumentException(
                     "pieces of %d bytes for %d bytes, which take %d pages".formatted(sum, bytes, pages));
         }

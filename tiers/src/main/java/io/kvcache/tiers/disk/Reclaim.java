@@ -2,7 +2,9 @@ package io.kvcache.tiers.disk;
 
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Queue;
 
 /// Makes room: while few regions are free it takes the oldest, offers its entries to the index, writes those
@@ -10,6 +12,10 @@ import java.util.Queue;
 ///
 /// Of what is kept as much is read at a time as the memory for it holds; each block is verified, so that rot
 /// is not carried on under a new place.
+///
+/// What is appended anew or buried before the writer has got it is not written again: it would come behind
+/// what replaces it, and after a crash it would be the one that counts. What the writer has got comes before
+/// whatever is appended later.
 final class Reclaim {
 
     /// Of a region: what is larger cannot be kept, since it could leave so much unused at the end of the one
@@ -29,12 +35,20 @@ final class Reclaim {
     private final MemorySegment buffer;
     private final ReclaimRules rules;
     private final Queue<DiskEntry> kept = new ArrayDeque<>();
+    private final Map<Identity, DiskEntry> unwritten = new HashMap<>();
     private Phase phase = Phase.IDLE;
     private int outstanding;
     private long regionsReclaimed;
     private long entriesKept;
     private long entriesDropped;
     private long entriesLost;
+
+    /// What tells an entry from all others.
+    private record Identity(long keyHi, long keyLo, int namespaceAndPart) {
+        static Identity of(DiskEntry entry) {
+            return new Identity(entry.keyHi(), entry.keyLo(), entry.identity() >>> DiskEntry.FLAG_BITS);
+        }
+    }
 
     /// What it works with beside the device.
     record Parts(
@@ -90,9 +104,22 @@ final class Reclaim {
         int pages = Math.min(share, parts.writer.rewritePages());
         RegionOffer offer = new RegionOffer(parts.entries, regionPages, new RegionOffer.Budget(pages, largest));
         parts.index.offered(offer);
-        kept.addAll(offer.kept());
+        for (DiskEntry entry : offer.kept()) {
+            kept.add(entry);
+            unwritten.put(Identity.of(entry), entry);
+        }
+        parts.writer.unended().forEach(this::replaced);
         entriesDropped += offer.size() - kept.size();
         phase = kept.isEmpty() ? Phase.SAVED : Phase.REWRITING;
+    }
+
+    /// Something is appended that a kept entry, which the writer has not got yet, must not come behind.
+    void replaced(DiskEntry by) {
+        if (by.isOfNamespace()) {
+            unwritten.values().removeIf(by::replaces);
+        } else {
+            unwritten.remove(Identity.of(by));
+        }
     }
 
     /// Begins the next batch when the one before has ended.
@@ -119,7 +146,8 @@ final class Reclaim {
         Region region = parts.entries.region();
         Pieces pieces = new Pieces(List.of(target), entry.bytes());
         io.transfers().add(Transfer.read(target, parts.regions.offset(region, entry.page()), outcome -> {
-            if (outcome.done() && pieces.checksum() == entry.checksum()) {
+            boolean current = unwritten.remove(Identity.of(entry), entry);
+            if (current && outcome.done() && pieces.checksum() == entry.checksum()) {
                 parts.writer.rewrite(entry, pieces, place -> rewritten(entry, place));
             } else {
                 rewritten(entry, DiskPlace.NONE);

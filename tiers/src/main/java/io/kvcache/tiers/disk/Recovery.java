@@ -21,6 +21,7 @@ final class Recovery {
     private final Queue<RegionEntries> lanes;
     private int told;
     private long entries;
+    private long tombstones;
     private long strange;
     private boolean ended;
 
@@ -45,6 +46,11 @@ final class Recovery {
     /// Entries told.
     long entries() {
         return entries;
+    }
+
+    /// Tombstones told.
+    long tombstones() {
+        return tombstones;
     }
 
     /// Entries not told, because they cannot be right.
@@ -86,11 +92,14 @@ final class Recovery {
     }
 
     private void tell(RegionEntries from, DiskEntry entry) {
-        if (entry.fits(regions.geometry().regionPages()) && entry.namespace() < namespaces.size()) {
+        if (!entry.fits(regions.geometry().regionPages()) || entry.namespace() >= namespaces.size()) {
+            strange++;
+        } else if (entry.isTombstone()) {
+            tombstones++;
+            index.buried(entry);
+        } else {
             entries++;
             index.recovered(entry, from.region().place(entry.page()));
-        } else {
-            strange++;
         }
     }
 

@@ -8,6 +8,10 @@ import java.util.List;
 ///
 /// Not all can be kept, see [ReclaimRules#keptPercent]: whoever chooses begins with what is worth most.
 ///
+/// Tombstones are not offered. The region is the oldest, so what they bury lies in it or is gone already; and
+/// nothing that is buried was ever kept and so written again behind its tombstone, because only what counts
+/// is kept.
+///
 /// **Threads.** For use within [DiskIndex#offered].
 public final class RegionOffer {
 
@@ -33,7 +37,7 @@ public final class RegionOffer {
         this.entries = new ArrayList<>(read.count());
         for (int i = 0; i < read.count(); i++) {
             DiskEntry entry = read.entry(i);
-            if (entry.fits(regionPages)) {
+            if (entry.fits(regionPages) && !entry.isTombstone()) {
                 entries.add(entry);
             }
         }

@@ -16,6 +16,7 @@ final class Regions {
     private final Queue<Region> free = new ArrayDeque<>();
     private final Queue<Region> closed = new PriorityQueue<>(Comparator.comparingLong(Region::life));
     private long lastLife;
+    private long over;
 
     /// @param mount sequence of the superblock that this opening wrote; it puts the numbers of this opening's
     ///     lives above those of all earlier ones, even of lives that nothing was found of
@@ -78,6 +79,16 @@ final class Regions {
         lastLife = Math.max(lastLife, life);
     }
 
+    /// A life that has ended, as have all before it.
+    void end(long life) {
+        over = Math.max(over, life);
+    }
+
+    /// The latest life that is over with all before it; what a footer says.
+    long over() {
+        return over;
+    }
+
     int free() {
         return free.size();
     }
@@ -103,14 +114,26 @@ final class Regions {
         closed.add(region);
     }
 
-    /// The oldest region that may be reclaimed.
+    /// The region to reclaim: the oldest of all that hold something. While that one is not closed yet there is
+    /// none, so that lives end in their order.
     @Nullable
     Region takeOldest() {
-        Region region = closed.poll();
-        if (region != null) {
-            region.become(Region.State.RECLAIMING);
+        Region region = closed.peek();
+        if (region == null || closingBefore(region.life())) {
+            return null;
         }
+        closed.remove();
+        region.become(Region.State.RECLAIMING);
         return region;
+    }
+
+    private boolean closingBefore(long life) {
+        for (Region region : all) {
+            if (region.state() == Region.State.CLOSING && region.life() < life) {
+                return true;
+            }
+        }
+        return false;
     }
 
     /// Regions in a state.

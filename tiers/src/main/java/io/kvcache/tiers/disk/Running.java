@@ -106,6 +106,12 @@ final class Running {
         return namespaces;
     }
 
+    /// Appends a block, an object or a tombstone.
+    void append(DiskEntry entry, Pieces pieces, Append.Ended ended) {
+        reclaim.replaced(entry);
+        writer.append(entry, pieces, ended);
+    }
+
     GroupWriter writer() {
         return writer;
     }
@@ -141,8 +147,8 @@ final class Running {
 
     DiskLogStats.Recovered recovered() {
         return recovery == null
-                ? new DiskLogStats.Recovered(0, 0)
-                : new DiskLogStats.Recovered(recovery.entries(), recovery.strange());
+                ? new DiskLogStats.Recovered(0, 0, 0)
+                : new DiskLogStats.Recovered(recovery.entries(), recovery.tombstones(), recovery.strange());
     }
 
     DiskLogStats.Reclaimed reclaimed() {

@@ -10,8 +10,9 @@ import java.util.List;
 /// footer   the region's last page, see Footer
 /// ```
 ///
-/// @param entries all blocks of the region, in the order they lie
-record Trailer(Life life, List<DiskEntry> entries) {
+/// @param entries all blocks and tombstones of the region, in the order they lie
+/// @param over see [Footer]
+record Trailer(Life life, List<DiskEntry> entries, long over) {
 
     Trailer {
         entries = List.copyOf(entries);
@@ -28,7 +29,12 @@ record Trailer(Life life, List<DiskEntry> entries) {
 
     /// Pages of the longest table: every block is a page, and each needs a row. Heads are left out.
     static int maxTablePages(int regionPages) {
-        return regionPages / (Geometry.PAGE_BYTES / EntryTable.ENTRY_BYTES) + 1;
+        return regionPages / EntryTable.ENTRIES_A_PAGE + 1;
+    }
+
+    /// Entries of the longest table. Tombstones take no pages, and a region ends when it has so many.
+    static int maxEntries(int regionPages) {
+        return maxTablePages(regionPages) * EntryTable.ENTRIES_A_PAGE;
     }
 
     /// Writes table and footer.
@@ -41,7 +47,7 @@ record Trailer(Life life, List<DiskEntry> entries) {
         }
         long tableBytes = target.byteSize() - Geometry.PAGE_BYTES;
         int checksum = Checksum.of(target.asSlice(0, tableBytes));
-        new Footer(life, entries.size(), regionPages - pages(entries.size()), checksum)
+        new Footer(life, entries.size(), regionPages - pages(entries.size()), checksum, over)
                 .write(target.asSlice(tableBytes));
     }
 }

@@ -41,7 +41,7 @@ final class DiskFormatTest {
                         random.nextLong(),
                         random.nextLong(),
                         random.nextLong(),
-                        random.nextInt(),
+                        random.nextInt() << 8 | DiskEntry.OBJECT,
                         i,
                         0,
                         1 + random.nextInt(20_000),
@@ -84,13 +84,14 @@ final class DiskFormatTest {
     @ParameterizedTest
     @ValueSource(ints = {0, 1, 64, 65, 500})
     void givenATrailer_whenWrittenAndRead_thenTheSame(int count) {
-        Trailer trailer = new Trailer(LIFE, entries(count));
+        Trailer trailer = new Trailer(LIFE, entries(count), 9);
         MemorySegment span = pages(Trailer.pages(count));
         trailer.write(span, REGION_PAGES);
         Footer footer = Footer.read(span.asSlice(span.byteSize() - Geometry.PAGE_BYTES), REGION_PAGES);
         assertThat(footer).isNotNull();
         assertThat(footer.life()).isEqualTo(LIFE);
         assertThat(footer.isFree()).isFalse();
+        assertThat(footer.over()).isEqualTo(9);
         assertThat(footer.tablePage()).isEqualTo(REGION_PAGES - Trailer.pages(count));
         MemorySegment table = span.asSlice(0, footer.tableBytes());
         assertThat(Checksum.of(table)).isEqualTo(footer.tableChecksum());
@@ -101,15 +102,15 @@ final class DiskFormatTest {
     @Test
     void givenTheFooterOfAFreeRegion_whenWrittenAndRead_thenTheSame() {
         MemorySegment page = pages(1);
-        Footer.free(LIFE).write(page);
-        assertThat(Footer.read(page, REGION_PAGES)).isEqualTo(Footer.free(LIFE));
+        Footer.free(LIFE, 41).write(page);
+        assertThat(Footer.read(page, REGION_PAGES)).isEqualTo(Footer.free(LIFE, 41));
     }
 
     @Test
     void givenAnyFlippedBit_whenRead_thenNothingComesBack() {
         Group group = Group.of(LIFE, 0, entries(60));
         MemorySegment head = pages(Group.HEAD_PAGES);
-        Trailer trailer = new Trailer(LIFE, entries(90));
+        Trailer trailer = new Trailer(LIFE, entries(90), 9);
         MemorySegment span = pages(Trailer.pages(90));
         for (int round = 0; round < 500; round++) {
             group.write(head);

@@ -205,7 +205,7 @@ final class LogRecoveryTest {
         reopen();
         for (int i = 0; i < 120; i++) {
             group(1);
-            rig.appendAgain(1);
+            rig.appendAgain(1, 10_000);
             rig.settle();
         }
         reopen();

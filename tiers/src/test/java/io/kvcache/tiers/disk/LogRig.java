@@ -10,6 +10,7 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
+import java.util.Collection;
 import java.util.Deque;
 import java.util.EnumMap;
 import java.util.HashMap;
@@ -32,9 +33,6 @@ final class LogRig implements DiskIndex, DiskLogSink {
 
     static final Namespace NAMESPACE = Namespace.of("model", BlockShape.kv(2, 2, 64, 16, Dtype.BF16));
 
-    private static final byte POISON = (byte) 0xDD;
-    private static final int SLOT_BYTES = 512 << 10;
-
     /// What the index knows of a block.
     record Known(DiskEntry entry, long place) {}
 
@@ -42,6 +40,9 @@ final class LogRig implements DiskIndex, DiskLogSink {
     private record Prepared(DiskEntry entry, MemorySegment slot) {}
 
     private record Reading(long key, DiskEntry entry, MemorySegment slot) {}
+
+    /// What a flush is to make durable.
+    private record Promise(Set<Long> present, Map<Long, Integer> versions) {}
 
     final NavigableMap<Long, Known> known = new TreeMap<>();
     final NavigableSet<Long> durable = new TreeSet<>();
@@ -53,7 +54,7 @@ final class LogRig implements DiskIndex, DiskLogSink {
     /// Which entries of an offer to keep.
     Predicate<DiskEntry> keep = _ -> false;
 
-    /// Whether every read of a known place must be good, and every promise be kept.
+    /// Whether every read of a known place must be good, and every promise kept.
     boolean strict = true;
 
     /// How long a tick waits for a device that takes real time.
@@ -62,27 +63,28 @@ final class LogRig implements DiskIndex, DiskLogSink {
     /// Called with memory before the log gets it.
     Consumer<MemorySegment> register = _ -> {};
 
+    /// Appends and reads that were told since the log was opened.
+    long appended;
+    long read;
+
     /// Places that are no more.
     final Deque<Known> gone = new ArrayDeque<>();
 
-    private final Arena arena;
-    private final Map<Long, MemorySegment> memory = new HashMap<>();
-    private final Deque<MemorySegment> slots = new ArrayDeque<>();
+    private final RigMemory memory;
     private final Map<Long, Prepared> appending = new HashMap<>();
     private final Map<Long, Reading> readings = new HashMap<>();
-    private final Map<Long, Set<Long>> flushing = new HashMap<>();
+    private final Map<Long, Promise> flushing = new HashMap<>();
+    private final Versions versions = new Versions();
     private final Map<Integer, Long> highestLife = new HashMap<>();
     private long nextKey = 1;
     private long nextTag = 1;
     private long now;
-    private long appended;
-    private long read;
     private @Nullable Prepared prepared;
     private @Nullable DiskLog log;
 
     /// @param arena of all memory
     LogRig(Arena arena) {
-        this.arena = arena;
+        this.memory = new RigMemory(arena);
     }
 
     DiskLog log() {
@@ -96,6 +98,7 @@ final class LogRig implements DiskIndex, DiskLogSink {
     /// The device is about to be another.
     void forgetPromises() {
         durable.clear();
+        versions.forget();
         highestLife.clear();
     }
 
@@ -111,17 +114,18 @@ final class LogRig implements DiskIndex, DiskLogSink {
         told.clear();
         appended = 0;
         read = 0;
-        appending.values().forEach(each -> giveBack(each.slot));
+        appending.values().forEach(each -> memory.giveBack(each.slot));
         appending.clear();
-        readings.values().forEach(each -> giveBack(each.slot));
+        readings.values().forEach(each -> memory.giveBack(each.slot));
         readings.clear();
         flushing.clear();
         flushes.clear();
+        versions.crash();
         log = new DiskLog(device, config, new Surroundings(this, this, this::memory));
     }
 
     private MemorySegment memory(long bytes) {
-        MemorySegment span = memory.computeIfAbsent(bytes, _ -> arena.allocate(bytes, Geometry.PAGE_BYTES));
+        MemorySegment span = memory.forLog(bytes);
         register.accept(span);
         return span;
     }
@@ -153,30 +157,22 @@ final class LogRig implements DiskIndex, DiskLogSink {
         throw new AssertionError("the log does not become idle: " + log().state() + " " + log().stats());
     }
 
-    private MemorySegment take() {
-        MemorySegment slot = slots.poll();
-        return slot == null ? arena.allocate(SLOT_BYTES, Geometry.PAGE_BYTES) : slot;
-    }
-
-    private void giveBack(MemorySegment slot) {
-        // Enough for a block that is written or read after its end was told to be noticed.
-        slot.asSlice(0, Geometry.PAGE_BYTES).fill(POISON);
-        slots.push(slot);
-    }
-
     /// Appends a new block.
     ///
     /// @return its key, or 0 when the log did not take it
     long append(int bytes) {
-        Prepared next = prepared == null ? prepare(nextKey++, 0, bytes) : prepared;
-        prepared = null;
+        Prepared next = prepared == null ? prepare(nextKey++, bytes) : prepared;
+        prepared = append(next) ? null : next;
+        return prepared == null ? next.entry.keyHi() : 0;
+    }
+
+    private boolean append(Prepared next) {
         long key = next.entry.keyHi();
-        if (log().append(next.entry, split(next.slot, next.entry.pages()), key) != Admission.TAKEN) {
-            prepared = next;
-            return 0;
+        if (log().append(next.entry, RigMemory.split(next.slot, next.entry.pages()), key) != Admission.TAKEN) {
+            return false;
         }
         appending.put(key, next);
-        return key;
+        return true;
     }
 
     /// Appends a new block, and ticks until the log takes it.
@@ -193,40 +189,73 @@ final class LogRig implements DiskIndex, DiskLogSink {
         throw new AssertionError("the log takes nothing: " + log().state() + " " + log().stats());
     }
 
-    /// Appends a block that is known once more, told apart by its depth.
-    void appendAgain(long key) {
-        DiskEntry old = at(key).entry;
-        Prepared next = prepare(key, old.depth() + 1, old.bytes());
-        check(log().append(next.entry, split(next.slot, old.pages()), key) == Admission.TAKEN, () -> "full");
-        appending.put(key, next);
+    /// Appends a block once more that was appended before, told apart by its depth.
+    ///
+    /// @return whether the log took it; never while it is on its way already
+    boolean appendAgain(long key, int bytes) {
+        if (appending.containsKey(key)) {
+            return false;
+        }
+        Prepared next = prepare(key, bytes);
+        boolean taken = append(next);
+        if (!taken) {
+            versions.ended(key, false);
+            memory.giveBack(next.slot);
+        }
+        return taken;
     }
 
-    private Prepared prepare(long key, int depth, int bytes) {
-        MemorySegment slot = take();
+    /// Buries a block, whether it is known or on its way.
+    Admission bury(long key) {
+        return bury(entry(key, 0, 1, 0).tombstone(), List.of(key));
+    }
+
+    /// Buries everything.
+    Admission buryAll() {
+        return bury(DiskEntry.tombstone(log().namespaceNumber(NAMESPACE)), versions.keys());
+    }
+
+    private Admission bury(DiskEntry tombstone, Collection<Long> keys) {
+        long tag = -nextTag++;
+        Admission admission = log().bury(tombstone, tag);
+        if (admission == Admission.TAKEN) {
+            versions.bury(tombstone);
+            // What is prepared for the next append will be later than this tombstone.
+            keys.stream()
+                    .filter(key -> prepared == null || prepared.entry.keyHi() != key)
+                    .forEach(key -> {
+                        versions.next(key, tag);
+                        known.remove(key);
+                        durable.remove(key);
+                    });
+        }
+        return admission;
+    }
+
+    private Prepared prepare(long key, int bytes) {
+        MemorySegment slot = memory.take();
         BlockContent.of(key, ~key).fill(slot.asSlice(0, bytes));
         int checksum = ChunkedCrc.of(slot.asSlice(0, bytes));
-        int namespace = log().namespaceNumber(NAMESPACE);
-        return new Prepared(new DiskEntry(key, ~key, 0, 0, namespace << 16, depth, 0, bytes, checksum, 0), slot);
+        return new Prepared(entry(key, versions.next(key, key), bytes, checksum), slot);
     }
 
-    /// One piece, or two for every third number of pages.
-    private static List<MemorySegment> split(MemorySegment slot, int pages) {
-        long bytes = (long) pages * Geometry.PAGE_BYTES;
-        if (pages % 3 != 0) {
-            return List.of(slot.asSlice(0, bytes));
-        }
-        long first = (long) pages / 3 * Geometry.PAGE_BYTES;
-        return List.of(slot.asSlice(0, first), slot.asSlice(first, bytes - first));
+    private DiskEntry entry(long key, int version, int bytes, int checksum) {
+        int namespace = log().namespaceNumber(NAMESPACE);
+        return new DiskEntry(key, ~key, 0, 0, namespace << 16, version, 0, bytes, checksum, 0);
     }
 
     @Override
-    public void appended(long key, long place) {
-        Prepared ended = Objects.requireNonNull(appending.remove(key), "told twice");
-        giveBack(ended.slot);
-        DiskEntry entry = ended.entry;
-        if (place != DiskPlace.NONE) {
-            appended++;
-            known.put(key, new Known(entry.at(DiskPlace.page(place)), place));
+    public void appended(long tag, long place) {
+        boolean written = place != DiskPlace.NONE;
+        appended += written ? 1 : 0;
+        versions.ended(tag, written);
+        if (tag < 0) {
+            return;
+        }
+        Prepared ended = Objects.requireNonNull(appending.remove(tag), "told twice");
+        memory.giveBack(ended.slot);
+        if (written && versions.isLatest(tag, ended.entry.depth())) {
+            known.put(tag, new Known(ended.entry.at(DiskPlace.page(place)), place));
             lives(place);
         }
     }
@@ -237,15 +266,15 @@ final class LogRig implements DiskIndex, DiskLogSink {
     }
 
     Admission read(long key, Known at) {
-        MemorySegment slot = take();
+        MemorySegment slot = memory.take();
         long tag = nextTag++;
         DiskEntry entry = at.entry;
-        List<MemorySegment> pieces = split(slot, entry.pages());
+        var pieces = RigMemory.split(slot, entry.pages());
         Admission admission = log().read(new BlockRead(at.place, entry.bytes(), entry.checksum(), pieces, tag));
         if (admission == Admission.TAKEN) {
             readings.put(tag, new Reading(key, entry, slot));
         } else {
-            slots.push(slot);
+            memory.giveBack(slot);
         }
         return admission;
     }
@@ -260,7 +289,7 @@ final class LogRig implements DiskIndex, DiskLogSink {
         } else {
             check(!strict, () -> "reading block " + reading.key + " gave " + outcome);
         }
-        giveBack(reading.slot);
+        memory.giveBack(reading.slot);
     }
 
     Admission flush() {
@@ -269,18 +298,19 @@ final class LogRig implements DiskIndex, DiskLogSink {
         if (admission == Admission.TAKEN) {
             Set<Long> promised = new TreeSet<>(known.keySet());
             promised.addAll(appending.keySet());
-            flushing.put(tag, promised);
+            flushing.put(tag, new Promise(promised, versions.promise()));
         }
         return admission;
     }
 
     @Override
     public void flushed(long tag, boolean isDurable) {
-        Set<Long> promised = Objects.requireNonNull(flushing.remove(tag), "told twice");
-        promised.retainAll(known.keySet());
+        Promise promised = Objects.requireNonNull(flushing.remove(tag), "told twice");
+        promised.present.retainAll(known.keySet());
         flushes.add(isDurable);
         if (isDurable) {
-            durable.addAll(promised);
+            durable.addAll(promised.present);
+            versions.durable(promised.versions);
         }
     }
 
@@ -293,15 +323,25 @@ final class LogRig implements DiskIndex, DiskLogSink {
     public void recovered(DiskEntry entry, long place) {
         check(entry.keyLo() == ~entry.keyHi(), () -> "an entry that was never written: " + entry);
         told.add(entry);
-        known.putIfAbsent(entry.keyHi(), new Known(entry, place));
+        if (!versions.isBuried(entry.keyHi())) {
+            known.putIfAbsent(entry.keyHi(), new Known(entry, place));
+        }
         long life = log().life(place);
         long highest = highestLife.getOrDefault(DiskPlace.region(place), 0L);
         check(!strict || life >= highest, () -> entry + " is of life " + life + ", there was " + highest);
     }
 
     @Override
+    public void buried(DiskEntry tombstone) {
+        versions.bury(tombstone);
+    }
+
+    @Override
     public void recoveryEnded() {
         if (strict) {
+            known.forEach((key, at) -> check(
+                    at.entry.depth() >= versions.least(key),
+                    () -> at + " came back, and version " + versions.least(key) + " was flushed"));
             for (long key : durable) {
                 check(known.containsKey(key), () -> "block " + key + " was flushed, and is lost");
             }
@@ -333,32 +373,19 @@ final class LogRig implements DiskIndex, DiskLogSink {
     @Override
     public void moved(DiskEntry entry, long from, long to) {
         Known old = known.get(entry.keyHi());
-        check(old != null && old.place == from, () -> entry + " was not there");
-        known.put(entry.keyHi(), new Known(entry, to));
-        gone.add(Objects.requireNonNull(old));
+        if (old != null && old.place == from) {
+            known.put(entry.keyHi(), new Known(entry, to));
+            gone.add(old);
+        }
         lives(to);
     }
 
     @Override
     public void lost(DiskEntry entry, long place) {
-        forget(entry.keyHi());
-    }
-
-    /// The log counts what was told.
-    void requireCounts(DiskLogStats stats) {
-        check(stats.appended() == appended, () -> stats + ", and told of " + appended);
-        DiskLogStats.Reads reads = stats.reads();
-        long ended = reads.good() + reads.ioErrors() + reads.checksumErrors();
-        check(ended == read, () -> stats + ", and " + read + " reads were told");
-        DiskLogStats.RegionCounts regions = stats.regions();
-        int sum = regions.free()
-                + regions.open()
-                + regions.closing()
-                + regions.closed()
-                + regions.reclaiming()
-                + regions.freeing()
-                + regions.bad();
-        check(log().recovering() || sum == log().regions(), () -> regions + " of " + log().regions());
+        Known old = known.get(entry.keyHi());
+        if (old != null && old.place == place) {
+            forget(entry.keyHi());
+        }
     }
 
     private void lives(long place) {

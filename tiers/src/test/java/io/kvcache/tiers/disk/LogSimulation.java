@@ -1,5 +1,7 @@
 package io.kvcache.tiers.disk;
 
+import static org.assertj.core.api.Assertions.assertThat;
+
 import io.kvcache.tiers.device.BlockDevice;
 import io.kvcache.tiers.device.Fault;
 import io.kvcache.tiers.device.FaultRates;
@@ -140,6 +142,8 @@ final class LogSimulation implements AutoCloseable {
             case 3 -> keepPercent = random.nextInt(100);
             case 4 -> registerIfServing();
             case 5, 6, 7, 8, 9 -> readGone();
+            case 10, 11 -> bury();
+            case 12, 13 -> appendAgain();
             default -> {
                 if (random.nextInt(3) == 0) {
                     readKnown();
@@ -170,11 +174,34 @@ final class LogSimulation implements AutoCloseable {
         }
     }
 
+    private void bury() {
+        if (rig.log().namespaceNumber(LogRig.NAMESPACE) < 0) {
+            return;
+        }
+        if (random.nextInt(20) == 0) {
+            count("all buried", rig.buryAll() == Admission.TAKEN);
+        } else if (!rig.known.isEmpty()) {
+            count("buried", rig.bury(someKnown()) == Admission.TAKEN);
+        }
+    }
+
+    /// Replaces a block, or brings one back that was buried.
+    private void appendAgain() {
+        if (rig.log().namespaceNumber(LogRig.NAMESPACE) >= 0 && !rig.known.isEmpty()) {
+            long key = 1 + random.nextLong(rig.known.lastKey());
+            count("appended again", rig.appendAgain(key, 1 + random.nextInt(MAX_BLOCK_BYTES)));
+        }
+    }
+
     private void readKnown() {
         if (!rig.known.isEmpty()) {
-            Long from = rig.known.ceilingKey(random.nextLong(rig.known.lastKey() + 1));
-            rig.read(from == null ? rig.known.firstKey() : from);
+            rig.read(someKnown());
         }
+    }
+
+    private long someKnown() {
+        Long from = rig.known.ceilingKey(random.nextLong(rig.known.lastKey() + 1));
+        return from == null ? rig.known.firstKey() : from;
     }
 
     private void readGone() {
@@ -210,18 +237,38 @@ final class LogSimulation implements AutoCloseable {
             return;
         }
         DiskLogStats stats = rig.log().stats();
-        rig.requireCounts(stats);
+        requireCounts(stats);
         count("kept", stats.reclaimed().kept() > 0);
         count("dropped", stats.reclaimed().dropped() > 0);
         count("lost", stats.reclaimed().lost() > 0);
         count("append failed", stats.appendsFailed() > 0);
         count("I/O error", stats.reads().ioErrors() > 0);
         count("checksum error", stats.reads().checksumErrors() > 0);
+        count("tombstones recovered", stats.recovered().tombstones() > 0);
         count("recovered", stats.recovered().entries() > 0);
         count("bad region", stats.regions().bad() > 0);
         count("crash while closing", stats.regions().closing() > 0);
         count("crash while reclaiming", stats.regions().reclaiming() > 0);
         count("crash while freeing", stats.regions().freeing() > 0);
+    }
+
+    /// The log counts what was told.
+    private void requireCounts(DiskLogStats stats) {
+        assertThat(stats.appended()).isEqualTo(rig.appended);
+        DiskLogStats.Reads reads = stats.reads();
+        long ended = reads.good() + reads.ioErrors() + reads.checksumErrors();
+        assertThat(ended).isEqualTo(rig.read);
+        DiskLogStats.RegionCounts regions = stats.regions();
+        int sum = regions.free()
+                + regions.open()
+                + regions.closing()
+                + regions.closed()
+                + regions.reclaiming()
+                + regions.freeing()
+                + regions.bad();
+        if (!rig.log().recovering()) {
+            assertThat(sum).isEqualTo(rig.log().regions());
+        }
     }
 
     private void readAll() {

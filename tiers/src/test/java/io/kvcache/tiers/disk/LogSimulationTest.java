@@ -23,8 +23,11 @@ final class LogSimulationTest {
     /// What so many seeds must have seen.
     private static final String[] RARE = {
         "I/O error",
+        "all buried",
         "append failed",
+        "appended again",
         "bad region",
+        "buried",
         "checksum error",
         "crash when FAILED",
         "crash when OPENING",
@@ -41,7 +44,8 @@ final class LogSimulationTest {
         "kept",
         "lost",
         "recovered",
-        "stale"
+        "stale",
+        "tombstones recovered"
     };
 
     private final QuietLog quiet = new QuietLog();
