@@ -25,8 +25,8 @@ import java.lang.foreign.MemorySegment;
 ///
 /// **Threads.** One. The first thread to queue, submit, poll or await owns the device from then on, and is the
 /// one that closes it; before that any thread may register memory, and a device that was never used may be
-/// closed by any thread. It is a platform thread, because the kernel knows the owner too. [#size], [#depth] and
-/// [#describe] may be called by all.
+/// closed by any thread. It is a platform thread, because the kernel knows the owner too. [#size], [#depth],
+/// [#describe] and [#wake] may be called by all.
 ///
 /// **Errors.** What the device could not do is an [IoOutcome], never an exception. Misuse is one:
 /// [IllegalArgumentException] for a span that is misaligned, out of range or not native memory, naming the
@@ -87,8 +87,16 @@ public interface BlockDevice extends AutoCloseable {
     /// Like [#poll], and waits for the first completion while there is anything to wait for.
     ///
     /// @param timeoutNanos the longest wait; 0 for none
-    /// @return how many completions were delivered; 0 when the time was up or nothing is on its way
+    /// @return how many completions were delivered; 0 when the time was up, nothing is on its way, or somebody
+    ///     called [#wake]
     int await(CompletionSink sink, long timeoutNanos);
+
+    /// Ends the wait that the owner is in, or else the next one that it would enter; several calls before that
+    /// count as one. Never waits itself, and does nothing to a closed device.
+    ///
+    /// So who hands the owner work first puts it where the owner looks after every [#await], then calls this:
+    /// either the owner sees the work before it waits, or it does not wait.
+    void wake();
 
     /// Tells the device of memory that many spans will lie in, which can spare the kernel work for each of
     /// them. All of the memory is touched, and stays in place until the device is closed. Spans elsewhere work

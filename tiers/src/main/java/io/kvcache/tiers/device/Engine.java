@@ -6,7 +6,7 @@ import org.jspecify.annotations.Nullable;
 /// A way to carry out requests.
 ///
 /// **Threads.** All calls come from the owner of the device, except [#register], [#describe] and [#close],
-/// which may come from another one before there is an owner or after it has ended.
+/// which may come from another one before there is an owner or after it has ended, and [#wake].
 interface Engine {
 
     /// All the requests there are, those on their way among them.
@@ -21,10 +21,14 @@ interface Engine {
     /// Hands over what is queued, as far as the kernel takes it.
     void submit();
 
-    /// Submits, brings in completions, and waits for one if there is none yet.
+    /// Submits, brings in completions, and waits for one if there is none yet. It may return too early.
     ///
     /// @param timeoutNanos the longest wait; 0 or less not to wait
     void gather(long timeoutNanos);
+
+    /// Ends the wait of [#gather], or the next one; called by any thread while the owner is in it or about to
+    /// be, and not once the engine is being closed.
+    void wake();
 
     /// The next request that has ended among those gathered, or null.
     @Nullable

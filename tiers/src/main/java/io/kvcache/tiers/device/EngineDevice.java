@@ -13,6 +13,7 @@ final class EngineDevice implements BlockDevice {
     private final RequestPool requests;
     private final Engine engine;
     private final Tenure tenure;
+    private final Alarm alarm;
     private final Ending ending;
 
     /// How a device ends.
@@ -28,6 +29,7 @@ final class EngineDevice implements BlockDevice {
         this.requests = engine.requests();
         this.engine = engine;
         this.tenure = new Tenure(name);
+        this.alarm = new Alarm(engine);
         this.ending = ending;
     }
 
@@ -89,13 +91,29 @@ final class EngineDevice implements BlockDevice {
         use();
         long start = System.nanoTime();
         long left = timeoutNanos;
+        boolean woken;
         int delivered;
         do {
-            engine.gather(inFlight() > 0 ? left : 0);
+            woken = gather(inFlight() > 0 ? left : 0);
             delivered = deliver(sink);
             left = timeoutNanos - (System.nanoTime() - start);
-        } while (delivered == 0 && left > 0 && inFlight() > 0);
+        } while (delivered == 0 && !woken && left > 0 && inFlight() > 0);
         return delivered;
+    }
+
+    /// @return whether the alarm has rung
+    private boolean gather(long timeoutNanos) {
+        if (timeoutNanos <= 0) {
+            engine.gather(0);
+            return false;
+        }
+        engine.gather(alarm.set() ? timeoutNanos : 0);
+        return alarm.unset();
+    }
+
+    @Override
+    public void wake() {
+        alarm.ring();
     }
 
     @Override
@@ -119,6 +137,7 @@ final class EngineDevice implements BlockDevice {
         tenure.requireClosable();
         awaitAll();
         tenure.end();
+        alarm.remove();
         engine.close();
         ending.release().run();
     }

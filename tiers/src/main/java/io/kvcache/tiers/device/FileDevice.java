@@ -54,9 +54,9 @@ public final class FileDevice {
         if (options.engine() == IoEngine.THREADS) {
             return new ThreadEngine(file, requests);
         }
-        RingSetup setup = RingSetup.request(file.libc(), options.depth());
+        RingSetup setup = RingSetup.request(file.libc(), options.depth() + Doorbell.ENTRIES);
         if (setup.accepted()) {
-            return new UringEngine(new Ring(file.libc(), setup), file, requests);
+            return uring(new Ring(file.libc(), setup), file, requests);
         }
         if (options.engine() == IoEngine.IO_URING) {
             throw new IOException("Cannot open %s: io_uring is refused, %s; choose engine AUTO or THREADS"
@@ -64,5 +64,14 @@ public final class FileDevice {
         }
         LOG.log(Level.WARNING, "io_uring is refused for {0}, threads do: {1}", options.path(), setup.refusal());
         return new ThreadEngine(file, requests);
+    }
+
+    private static Engine uring(Ring ring, DeviceFile file, RequestPool requests) throws IOException {
+        try {
+            return new UringEngine(ring, Doorbell.open(file.libc()), file, requests);
+        } catch (IOException failure) {
+            ring.close();
+            throw failure;
+        }
     }
 }

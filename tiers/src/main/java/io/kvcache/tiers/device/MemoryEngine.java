@@ -45,6 +45,9 @@ final class MemoryEngine implements Engine {
         }
     }
 
+    @Override
+    public void wake() {}
+
     private void carryOut(Request request) {
         switch (request.operation()) {
             case READ -> request.segment().copyFrom(span(request));

@@ -22,7 +22,8 @@ final class Ring {
     // the place of an entry is its number modulo the size. We produce submissions: an entry is filled in, then
     // the tail is released. We consume completions: the tail is acquired, entries are read, then the head is
     // released. The submission head need not be looked at, because the kernel consumes only within `enter`,
-    // and there are never more requests than entries. Nor can completions overflow: their queue is twice as
+    // and there are never more requests, the doorbell's among them, than entries. Nor can completions overflow: their
+    // queue is twice as
     // long. The array of the submission queue, an indirection that nobody needs, holds each number at its own
     // place for good.
 

@@ -12,7 +12,8 @@ import java.lang.foreign.MemorySegment;
 ///
 /// Asked for first: one thread only that submits, and completions brought in only when it enters the kernel
 /// (both Linux 6.1), which saves interrupting it; disabled until that thread is known. Older kernels get no
-/// flags. Those before 5.11 cannot wait with a timeout and count as a refusal.
+/// flags. Those before 5.13 do not register buffers while the doorbell's read is on its way, and those before
+/// 5.11 cannot wait with a timeout either; they count as a refusal.
 ///
 /// @param result the descriptor of the ring, or a negated errno
 /// @param parameters struct io_uring_params, as the kernel filled it in
@@ -24,7 +25,9 @@ record RingSetup(long result, MemorySegment parameters) {
     private static final int SETUP_TASKRUN_FLAG = 1 << 9;
     private static final int SETUP_SINGLE_ISSUER = 1 << 12;
     private static final int SETUP_DEFER_TASKRUN = 1 << 13;
-    private static final int FEATURE_EXT_ARG = 1 << 8;
+
+    /// IORING_FEAT_EXT_ARG | IORING_FEAT_RSRC_TAGS
+    private static final int FEATURES_NEEDED = 1 << 8 | 1 << 10;
 
     // struct io_uring_params, then struct io_sqring_offsets at 40 and struct io_cqring_offsets at 80.
     private static final long PARAMETERS_BYTES = 120;
@@ -44,7 +47,7 @@ record RingSetup(long result, MemorySegment parameters) {
         int best = SETUP_SINGLE_ISSUER | SETUP_DEFER_TASKRUN | SETUP_TASKRUN_FLAG | SETUP_R_DISABLED;
         RingSetup modern = request(libc, entries, best);
         RingSetup setup = Errno.EINVAL.is(modern.result) ? request(libc, entries, 0) : modern;
-        if (setup.result >= 0 && (setup.parameter(FEATURES) & FEATURE_EXT_ARG) == 0) {
+        if (setup.result >= 0 && (setup.parameter(FEATURES) & FEATURES_NEEDED) != FEATURES_NEEDED) {
             libc.call(Call.CLOSE, (int) setup.result);
             return new RingSetup(-Errno.ENOSYS.number(), setup.parameters);
         }
@@ -66,7 +69,7 @@ record RingSetup(long result, MemorySegment parameters) {
     String refusal() {
         String advice =
                 Errno.EPERM.is(result) ? "a container profile (seccomp) or kernel.io_uring_disabled forbids it" : "";
-        String cause = Errno.ENOSYS.is(result) ? "it needs Linux 5.11 and a profile that allows it" : advice;
+        String cause = Errno.ENOSYS.is(result) ? "it needs Linux 5.13 and a profile that allows it" : advice;
         return cause.isEmpty() ? Errno.explain(result) : "%s: %s".formatted(Errno.name(result), cause);
     }
 

@@ -19,7 +19,8 @@ final class ThreadEngine implements Engine {
 
     // The workers and the owner meet in two queues and in `waiting`. The owner announces itself in `waiting`
     // before it looks into `ended` for the last time; a worker adds to `ended` before it looks at `waiting`.
-    // Both are volatile, so one of the two sees the other.
+    // Both are volatile, so one of the two sees the other. So it is with who wakes the owner, and `woken`; one
+    // that comes too late for its wait ends the next, which is what `gather` may do.
 
     /// As many as keep a disk busy with large reads; more only wait for the same disk.
     static final int MAX_THREADS = 8;
@@ -35,6 +36,7 @@ final class ThreadEngine implements Engine {
     private final Queue<Request> ended = new ConcurrentLinkedQueue<>();
     private final Thread[] threads;
     private volatile @Nullable Thread waiting;
+    private volatile boolean woken;
 
     ThreadEngine(DeviceFile file, RequestPool requests) {
         this.file = file;
@@ -83,15 +85,22 @@ final class ThreadEngine implements Engine {
         long start = System.nanoTime();
         long left = timeoutNanos;
         waiting = Thread.currentThread();
-        while (ended.isEmpty() && left > 0) {
+        while (ended.isEmpty() && !woken && left > 0) {
             LockSupport.parkNanos(this, left);
             interrupted |= Thread.interrupted();
             left = timeoutNanos - (System.nanoTime() - start);
         }
         waiting = null;
+        woken = false;
         if (interrupted) {
             Thread.currentThread().interrupt();
         }
+    }
+
+    @Override
+    public void wake() {
+        woken = true;
+        LockSupport.unpark(waiting);
     }
 
     @Override

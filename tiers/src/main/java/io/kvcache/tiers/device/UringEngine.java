@@ -17,25 +17,26 @@ final class UringEngine implements Engine {
     private static final byte OP_READ_FIXED = 4;
     private static final byte OP_WRITE_FIXED = 5;
     private static final byte OP_FALLOCATE = 17;
-    private static final byte OP_READ = 22;
+    static final byte OP_READ = 22;
     private static final byte OP_WRITE = 23;
 
     private static final byte FIXED_FILE = 1;
     private static final int FSYNC_DATASYNC = 1;
 
     // struct io_uring_sqe
-    private static final long OPCODE = 0;
+    static final long OPCODE = 0;
     private static final long FLAGS = 1;
-    private static final long DESCRIPTOR = 4;
+    static final long DESCRIPTOR = 4;
     private static final long OFFSET = 8;
-    private static final long ADDRESS = 16;
-    private static final long LENGTH = 24;
+    static final long ADDRESS = 16;
+    static final long LENGTH = 24;
     private static final long OPERATION_FLAGS = 28;
-    private static final long USER_DATA = 32;
+    static final long USER_DATA = 32;
     private static final long BUFFER_INDEX = 40;
 
     private final Ring ring;
     private final RequestPool requests;
+    private final Doorbell doorbell;
     private final FixedBuffers buffers;
     private final boolean direct;
     private final boolean fixedFile;
@@ -45,8 +46,10 @@ final class UringEngine implements Engine {
 
     private volatile String description;
 
-    UringEngine(Ring ring, DeviceFile file, RequestPool requests) {
+    /// @param doorbell closed with the engine
+    UringEngine(Ring ring, Doorbell doorbell, DeviceFile file, RequestPool requests) {
         this.ring = ring;
+        this.doorbell = doorbell;
         this.requests = requests;
         this.buffers = new FixedBuffers(ring);
         this.direct = file.direct();
@@ -116,6 +119,7 @@ final class UringEngine implements Engine {
     @Override
     public void gather(long timeoutNanos) {
         if (timeoutNanos > 0 && ring.completion() == Ring.NONE) {
+            doorbell.listen(ring);
             ring.enter(timeoutNanos);
         } else {
             submit();
@@ -123,18 +127,33 @@ final class UringEngine implements Engine {
     }
 
     @Override
+    public void wake() {
+        doorbell.ring();
+    }
+
+    @Override
     public @Nullable Request next() {
         long completion;
         while ((completion = ring.completion()) != Ring.NONE) {
-            Request request = requests.at((int) ring.userData(completion));
+            long number = ring.userData(completion);
             int result = ring.result(completion);
             ring.consume();
-            if (request.endsWith(result)) {
-                return request;
+            if (number == Doorbell.NUMBER) {
+                doorbell.heard();
+            } else if (ended(requests.at((int) number), result)) {
+                return requests.at((int) number);
             }
-            start(request);
         }
         return null;
+    }
+
+    /// Takes the kernel's answer, and asks again where it is not the last.
+    private boolean ended(Request request, int result) {
+        boolean ended = request.endsWith(result);
+        if (!ended) {
+            start(request);
+        }
+        return ended;
     }
 
     @Override
@@ -160,5 +179,6 @@ final class UringEngine implements Engine {
         ring.register(Ring.UNREGISTER_BUFFERS, MemorySegment.NULL, 0);
         ring.register(Ring.UNREGISTER_FILES, MemorySegment.NULL, 0);
         ring.close();
+        doorbell.close();
     }
 }

@@ -10,7 +10,11 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Queue;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.stream.IntStream;
 import java.util.stream.LongStream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -252,6 +256,54 @@ public abstract class BlockDeviceContract {
                 .withMessageContaining("native memory");
         assertThat(device.inFlight()).isZero();
         assertThat(calls().write(filled(SPAN, 12), 0)).isEqualTo(IoOutcome.DONE);
+    }
+
+    @Test
+    void givenWorkHandedOverByOthers_whenTheyWakeTheOwner_thenAllOfItIsCarriedOutOnce() throws Exception {
+        long each = 500;
+        Queue<Long> handedOver = new ConcurrentLinkedQueue<>();
+        List<Thread> others = IntStream.range(0, 3)
+                .mapToObj(other -> Thread.ofPlatform().start(() -> {
+                    for (long i = 0; i < each; i++) {
+                        handedOver.add(other * each + i);
+                        device.wake();
+                    }
+                }))
+                .toList();
+        MemorySegment target = segment(SPAN);
+        List<Long> tags = new ArrayList<>();
+        while (tags.size() < 3 * each) {
+            while (device.inFlight() < DEPTH && !handedOver.isEmpty()) {
+                assertThat(device.read(target, 0, handedOver.remove())).isTrue();
+            }
+            device.await((tag, _) -> tags.add(tag), Long.MAX_VALUE);
+        }
+        for (Thread other : others) {
+            other.join();
+        }
+        assertThat(tags)
+                .containsExactlyInAnyOrderElementsOf(
+                        LongStream.range(0, 3 * each).boxed().toList());
+    }
+
+    @Test
+    void givenAnotherThreadThatWakes_whenTheDeviceIsUsedAndClosed_thenItDoesNeitherOwnNorDisturbIt() throws Exception {
+        AtomicBoolean over = new AtomicBoolean();
+        AtomicReference<BlockDevice> current = new AtomicReference<>(device);
+        Thread other = Thread.ofPlatform().start(() -> {
+            while (!over.get()) {
+                current.get().wake();
+            }
+        });
+        for (int i = 0; i < 20; i++) {
+            assertThat(calls().write(filled(SPAN, i), 0)).isEqualTo(IoOutcome.DONE);
+            requireContent(0, i);
+            device.close();
+            device = open(SIZE, DEPTH);
+            current.set(device);
+        }
+        over.set(true);
+        other.join();
     }
 
     private BlockingCalls calls() {

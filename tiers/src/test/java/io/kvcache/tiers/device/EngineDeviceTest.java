@@ -37,6 +37,9 @@ class EngineDeviceTest {
         public void gather(long timeoutNanos) {}
 
         @Override
+        public void wake() {}
+
+        @Override
         public @Nullable Request next() {
             Request ended = told ? stuck : null;
             stuck = told ? null : stuck;

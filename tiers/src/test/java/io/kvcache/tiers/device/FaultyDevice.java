@@ -166,6 +166,10 @@ public final class FaultyDevice implements BlockDevice {
         return poll(sink);
     }
 
+    /// Nothing: it never waits.
+    @Override
+    public void wake() {}
+
     private int deliver(CompletionSink sink, long until) {
         tenure.startDelivery();
         try {

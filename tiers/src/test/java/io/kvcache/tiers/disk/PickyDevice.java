@@ -138,6 +138,11 @@ final class PickyDevice implements BlockDevice {
     }
 
     @Override
+    public void wake() {
+        below.wake();
+    }
+
+    @Override
     public void register(MemorySegment pool) {
         below.register(pool);
     }

@@ -1,0 +1,54 @@
+package io.kvcache.tiers.device;
+
+import java.util.concurrent.atomic.AtomicReference;
+
+/// Ends the waits of a device's owner from other threads, at no cost to those who find it awake.
+///
+/// **Threads.** [#ring] any; the rest the owner.
+final class Alarm {
+
+    // The owner sets the alarm before it waits and takes it back afterwards; both are one exchange, and so is the
+    // ringing. One that comes before the setting makes the setting fail, so that the owner does not wait; one
+    // that comes after it calls the engine. Ringing holds the lock for as long as it uses the engine, so that the
+    // engine's descriptors are not closed, and given to somebody else, under it.
+
+    private enum State {
+        QUIET,
+        SET,
+        RUNG
+    }
+
+    private final Engine engine;
+    private final AtomicReference<State> state = new AtomicReference<>(State.QUIET);
+    private boolean removed;
+
+    Alarm(Engine engine) {
+        this.engine = engine;
+    }
+
+    /// The owner is about to wait.
+    ///
+    /// @return false when it has rung already, and the owner may not wait
+    boolean set() {
+        return state.compareAndSet(State.QUIET, State.SET);
+    }
+
+    /// The owner waits no longer.
+    ///
+    /// @return whether it has rung
+    boolean unset() {
+        return state.getAndSet(State.QUIET) == State.RUNG;
+    }
+
+    /// Ends the wait that the owner is in, or the next one.
+    synchronized void ring() {
+        if (!removed && state.getAndSet(State.RUNG) == State.SET) {
+            engine.wake();
+        }
+    }
+
+    /// From here on ringing does nothing, and none is under way.
+    synchronized void remove() {
+        removed = true;
+    }
+}

@@ -1,0 +1,76 @@
+package io.kvcache.tiers.device;
+
+import static java.lang.foreign.ValueLayout.JAVA_BYTE;
+import static java.lang.foreign.ValueLayout.JAVA_INT;
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+
+import io.kvcache.tiers.os.Call;
+import io.kvcache.tiers.os.Errno;
+import io.kvcache.tiers.os.Libc;
+import java.io.IOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+
+/// What another thread rings to end a wait in a [Ring]: an eventfd, of which the ring has one read on its way
+/// whenever it waits.
+///
+/// **Threads.** [#ring] any, for as long as it is open; the rest the owner of the ring.
+final class Doorbell {
+
+    /// The number of its submission, beyond those of requests.
+    static final long NUMBER = BlockDevice.MAX_DEPTH;
+
+    /// Submissions it has on their way at most.
+    static final int ENTRIES = 1;
+
+    private static final int EFD_CLOEXEC = 0x80000;
+
+    private final Libc libc;
+    private final int descriptor;
+
+    /// Where the kernel writes the count of rings. It does so only when somebody rings, so never once the
+    /// doorbell was closed; the arena may end with this object.
+    private final MemorySegment count = Arena.ofAuto().allocate(JAVA_LONG);
+
+    private boolean listening;
+
+    private Doorbell(Libc libc, int descriptor) {
+        this.libc = libc;
+        this.descriptor = descriptor;
+    }
+
+    static Doorbell open(Libc libc) throws IOException {
+        long descriptor = libc.call(Call.EVENTFD, 0, EFD_CLOEXEC);
+        if (descriptor < 0) {
+            throw new IOException("Cannot make an eventfd: " + Errno.explain(descriptor));
+        }
+        return new Doorbell(libc, (int) descriptor);
+    }
+
+    /// Has the ring listen from the next time it is entered.
+    void listen(Ring ring) {
+        if (listening) {
+            return;
+        }
+        MemorySegment entry = ring.claim();
+        entry.set(JAVA_BYTE, UringEngine.OPCODE, UringEngine.OP_READ);
+        entry.set(JAVA_INT, UringEngine.DESCRIPTOR, descriptor);
+        entry.set(JAVA_LONG, UringEngine.ADDRESS, count.address());
+        entry.set(JAVA_INT, UringEngine.LENGTH, Long.BYTES);
+        entry.set(JAVA_LONG, UringEngine.USER_DATA, NUMBER);
+        listening = true;
+    }
+
+    /// Its submission has come back.
+    void heard() {
+        listening = false;
+    }
+
+    void ring() {
+        libc.call(Call.EVENTFD_WRITE, descriptor, 1L);
+    }
+
+    void close() {
+        libc.call(Call.CLOSE, descriptor);
+    }
+}
