@@ -6,6 +6,8 @@ import java.util.List;
 ///
 /// @param disks by number
 /// @param admitted records that were taken into the queue of writes
+/// @param written of these, on disk since
+/// @param notWritten of these, failed or in vain
 /// @param notYet sealed, and not worth a write yet
 /// @param queueFull not taken because too many bytes waited
 /// @param sacrificed left host memory while they waited
@@ -18,6 +20,8 @@ import java.util.List;
 public record DiskSideStats(
         List<Alive> disks,
         long admitted,
+        long written,
+        long notWritten,
         long notYet,
         long queueFull,
         long sacrificed,

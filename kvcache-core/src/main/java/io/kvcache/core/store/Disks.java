@@ -7,7 +7,6 @@ import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.core.tier.TierBlock;
 import io.kvcache.core.tier.TierOffer;
-import io.kvcache.core.tree.BlockTree;
 import io.kvcache.core.tree.Control;
 import io.kvcache.core.tree.DiskNumber;
 import io.kvcache.core.tree.RecordPool;
@@ -30,21 +29,21 @@ public final class Disks {
 
     private final StoreParts parts;
     private final RecordPool pool;
-    private final BlockTree tree;
     private final Offload offload;
     private final Lifecycle lifecycle;
     private final DiskLife diskLife;
     private final Restore restore;
+    private final Writes writes;
     private final ReentrantLock lock;
 
     Disks(StoreParts parts, Lifecycle lifecycle, DiskLife diskLife, ReentrantLock lock) {
         this.parts = parts;
         pool = parts.pool();
-        tree = parts.tree();
         offload = parts.offload();
         this.lifecycle = lifecycle;
         this.diskLife = diskLife;
         this.restore = new Restore(parts, lifecycle, diskLife);
+        this.writes = new Writes(parts, lifecycle, diskLife);
         this.lock = lock;
     }
 
@@ -83,60 +82,55 @@ public final class Disks {
     public @Nullable Write nextWrite() {
         lock.lock();
         try {
-            int[] next = {NONE};
-            offload.next(record -> next[0] = record);
-            return next[0] == NONE ? null : new Write(next[0], describe(next[0]), pages(next[0]));
+            int record = offload.next();
+            return record == NONE ? null : new Write(record, describe(record), pages(record));
         } finally {
             lock.unlock();
         }
     }
 
-    /// A write has ended.
+    /// A write has ended. While the block above is still on its way to another disk, so is this one.
     ///
     /// @param disk where
     /// @param place or -1 when nothing was written
-    /// @return whether the copy counts
-    public boolean written(int record, int disk, long place) {
+    public void written(int record, int disk, long place) {
         lock.lock();
         try {
-            pool.flag(record, Identity.WRITING, false);
-            int state = lifecycle.state(record);
-            boolean counts = place != NONE
-                    && state == Control.SEALED
-                    && pool.diskPlace(record) == NONE
-                    && diskLife.place(record, DiskNumber.place(disk, place), pool.checksum(record));
-            if (place != NONE && state == Control.DOOMED) {
-                offload.bury(record);
-            }
-            lifecycle.letGo(record);
-            if (counts) {
-                diskLife.trim(disk);
-            }
-            return counts;
+            writes.ended(record, disk, place);
         } finally {
             lock.unlock();
         }
     }
 
-    /// A key whose copies on disk do not count any longer, to be told to every disk before anything else is
-    /// written. Its bytes and checksum mean nothing. Null when there is none.
-    public @Nullable TierBlock nextBurial() {
+    /// A key whose copies on a disk do not count any longer, to be told to it before anything else is
+    /// written. Null
+    /// when there is none.
+    public @Nullable TierBlock nextBurial(int disk) {
         lock.lock();
         try {
-            Offload.Burial burial = offload.burials().poll();
-            return burial == null
-                    ? null
-                    : new TierBlock(
-                            burial.keyHi(),
-                            burial.keyLo(),
-                            0,
-                            0,
-                            Identity.namespace(burial.identity()),
-                            Identity.isObject(burial.identity()),
-                            0,
-                            0,
-                            0,
-                            0);
+            Offload.Burial burial = offload.burialsOf(disk).poll();
+            return burial == null ? null : burial.block();
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /// Records that were queued for writing by now: all of them are done with once [#settled] has reached this
+    /// number.
+    public long mark() {
+        lock.lock();
+        try {
+            return offload.mark();
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /// So many of the records that were ever queued are done with, in their order.
+    public long settled() {
+        lock.lock();
+        try {
+            return offload.settled();
         } finally {
             lock.unlock();
         }
@@ -172,11 +166,11 @@ public final class Disks {
         }
     }
 
-    /// Copies of this key that are found from now on do not count.
-    public void buried(TierBlock block) {
+    /// Copies of a key that the disk tells of from now on do not count.
+    public void buried(int disk, long keyHi, long keyLo) {
         lock.lock();
         try {
-            restore.buried(block.keyHi(), block.keyLo());
+            restore.buried(disk, keyHi, keyLo);
         } finally {
             lock.unlock();
         }
@@ -220,8 +214,6 @@ public final class Disks {
             int record = diskLife.at(block.keyHi(), block.keyLo(), DiskNumber.place(disk, from));
             if (record != NONE) {
                 parts.disks().move(record, DiskNumber.place(disk, to));
-            } else if (tree.findAny(block.keyHi(), block.keyLo()) == NONE) {
-                offload.bury(block);
             }
         } finally {
             lock.unlock();
@@ -355,6 +347,8 @@ public final class Disks {
             return new DiskSideStats(
                     alive,
                     counters.admitted,
+                    counters.written,
+                    counters.notWritten,
                     counters.notYet,
                     counters.queueFull,
                     counters.sacrificed,

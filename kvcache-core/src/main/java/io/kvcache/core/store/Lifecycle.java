@@ -9,6 +9,7 @@ import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.EvictionPolicy;
 import io.kvcache.core.tree.BlockTree;
 import io.kvcache.core.tree.Control;
+import io.kvcache.core.tree.DiskNumber;
 import io.kvcache.core.tree.RecordPool;
 import java.util.ArrayDeque;
 
@@ -175,7 +176,7 @@ final class Lifecycle {
     int doom(int root, EventKind cause) {
         int[] dropped = {0};
         if (cause != EventKind.EVICTED && pool.diskPlace(root) != NONE) {
-            offload.bury(root);
+            offload.bury(root, DiskNumber.of(pool.diskPlace(root)));
         }
         tree.eachBelow(root, record -> dropped[0] += doomOne(record, cause) ? 1 : 0);
         return dropped[0];
@@ -203,7 +204,7 @@ final class Lifecycle {
             }
             disks.unplace(record);
         }
-        offload.leaving(record);
+        offload.dropping(record);
         tree.unindex(record);
         bury(record);
         return known;

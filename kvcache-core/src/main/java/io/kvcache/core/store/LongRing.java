@@ -13,6 +13,10 @@ final class LongRing {
         return size == 0;
     }
 
+    int size() {
+        return size;
+    }
+
     void add(long value) {
         if (size == ring.length) {
             long[] larger = Arrays.copyOfRange(ring, head, head + 2 * size);
@@ -23,10 +27,14 @@ final class LongRing {
         ring[(head + size++) & (ring.length - 1)] = value;
     }
 
-    long take() {
-        long value = ring[head];
+    /// The oldest; of a ring that is not empty.
+    long peek() {
+        return ring[head];
+    }
+
+    /// Drops the oldest.
+    void skip() {
         head = (head + 1) & (ring.length - 1);
         size--;
-        return value;
     }
 }

@@ -2,13 +2,19 @@ package io.kvcache.core.store;
 
 import static io.kvcache.core.policy.RecordView.NONE;
 
+import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.policy.GhostTable;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.core.tier.TierBlock;
 import io.kvcache.core.tree.Control;
 import io.kvcache.core.tree.RecordPool;
 import java.util.ArrayDeque;
-import java.util.function.IntConsumer;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
 /// Which records are to be written to disk, in which order.
@@ -26,16 +32,25 @@ final class Offload {
 
     private final RecordPool pool;
     private final LongRing waiting = new LongRing();
-    private final ArrayDeque<Burial> burials = new ArrayDeque<>();
+    private final List<ArrayDeque<Burial>> burials = new ArrayList<>();
     private final OffloadCounters counters = new OffloadCounters();
     private @Nullable AdmissionKind admission;
     private @Nullable GhostTable ghosts;
     private long mostWaitingBytes;
     private long mostBytesEach;
+    private final Map<Integer, Long> underWay = new HashMap<>();
+    private final Set<BlockKey> writtenInVain = new HashSet<>();
     private long waitingBytes;
+    private long enqueued;
 
     /// A key whose copies on disk count no longer.
-    record Burial(long keyHi, long keyLo, int identity) {}
+    record Burial(long keyHi, long keyLo, int identity) {
+        /// As a disk is told: key and namespace alone.
+        TierBlock block() {
+            return new TierBlock(
+                    keyHi, keyLo, 0, 0, Identity.namespace(identity), Identity.isObject(identity), 0, 0, 0, 0);
+        }
+    }
 
     Offload(RecordPool pool) {
         this.pool = pool;
@@ -91,6 +106,19 @@ final class Offload {
         }
     }
 
+    /// A record is about to be dropped. While a copy of it is still being written, no other with its key is: the
+    /// burial that follows the first would be taken to mean both.
+    void dropping(int record) {
+        leaving(record);
+        if (Identity.has(pool.identity(record), Identity.WRITING)) {
+            writtenInVain.add(key(record));
+        }
+    }
+
+    private BlockKey key(int record) {
+        return new BlockKey(pool.keyHi(record), pool.keyLo(record));
+    }
+
     /// A record was evicted that no disk has.
     void evicted(int record) {
         if (admission != null) {
@@ -102,20 +130,21 @@ final class Offload {
         }
     }
 
-    /// A copy that was written for a record counts no longer.
-    void bury(int record) {
-        burials.add(new Burial(
-                pool.keyHi(record), pool.keyLo(record), pool.identity(record) & ~(Identity.QUEUED | Identity.WRITING)));
+    /// Copies of a record's key on a disk count no longer.
+    void bury(int record, int disk) {
+        burialsOf(disk)
+                .add(new Burial(
+                        pool.keyHi(record),
+                        pool.keyLo(record),
+                        pool.identity(record) & ~(Identity.QUEUED | Identity.WRITING)));
     }
 
-    /// Like [#bury(int)], of a key that has no record.
-    void bury(TierBlock block) {
-        int identity = block.object() ? Identity.object(block.namespaceId()) : Identity.block(block.namespaceId(), 0);
-        burials.add(new Burial(block.keyHi(), block.keyLo(), identity));
-    }
-
-    ArrayDeque<Burial> burials() {
-        return burials;
+    /// The burials that a disk was not told of yet.
+    ArrayDeque<Burial> burialsOf(int disk) {
+        while (burials.size() <= disk) {
+            burials.add(new ArrayDeque<>());
+        }
+        return burials.get(disk);
     }
 
     private void admit(int record) {
@@ -168,16 +197,21 @@ final class Offload {
         waiting.add((long) Control.generation(pool.control(record)) << Integer.SIZE | record);
         waitingBytes += pool.bytes(record);
         counters.admitted++;
+        enqueued++;
     }
 
-    /// Takes the next record to be written, pins it, and says so; or answers false when none waits.
-    boolean next(IntConsumer writer) {
+    /// Takes the next record to be written and pins it; or answers [RecordView#NONE] when none waits.
+    int next() {
         while (!waiting.isEmpty()) {
-            long handle = waiting.take();
+            long handle = waiting.peek();
             int record = (int) handle;
             long control = pool.control(record);
             boolean same = Control.generation(control) == (int) (handle >>> Integer.SIZE)
                     && Identity.has(pool.identity(record), Identity.QUEUED);
+            if (same && !writtenInVain.isEmpty() && writtenInVain.contains(key(record))) {
+                return NONE;
+            }
+            waiting.skip();
             if (!same) {
                 continue;
             }
@@ -186,11 +220,32 @@ final class Offload {
             if (Control.state(control) == Control.SEALED && pool.diskPlace(record) == NONE && follows(record)) {
                 pool.become(record, Control.SEALED, 1);
                 pool.flag(record, Identity.WRITING, true);
-                writer.accept(record);
-                return true;
+                underWay.put(record, enqueued - waiting.size() - 1);
+                return record;
             }
         }
-        return false;
+        return NONE;
+    }
+
+    /// A write that [#next] began has ended.
+    void ended(int record) {
+        pool.flag(record, Identity.WRITING, false);
+        underWay.remove(record);
+        writtenInVain.remove(key(record));
+    }
+
+    /// Records that were queued by now: all of them are done with once [#settled()] has reached this number.
+    long mark() {
+        return enqueued;
+    }
+
+    /// So many of the records that were ever queued are done with, in their order.
+    long settled() {
+        long settled = enqueued - waiting.size();
+        for (long number : underWay.values()) {
+            settled = Math.min(settled, number);
+        }
+        return settled;
     }
 
     /// Whether the block above is on disk or on its way there.

@@ -6,6 +6,12 @@ final class OffloadCounters {
     /// Taken into the queue.
     long admitted;
 
+    /// Written, and on disk since.
+    long written;
+
+    /// Taken, and not written, or in vain.
+    long notWritten;
+
     /// Sealed, and not worth a write yet.
     long notYet;
 

@@ -3,10 +3,10 @@ package io.kvcache.core.store;
 import static io.kvcache.core.policy.RecordView.NONE;
 
 import io.kvcache.core.event.EventKind;
-import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.tier.TierBlock;
 import io.kvcache.core.tree.BlockTree;
 import io.kvcache.core.tree.Control;
+import io.kvcache.core.tree.DiskNumber;
 import io.kvcache.core.tree.NewRecord;
 import io.kvcache.core.tree.RecordPool;
 import java.util.HashSet;
@@ -27,7 +27,7 @@ final class Restore {
     private final Lifecycle lifecycle;
     private final DiskLife diskLife;
     private final Offload offload;
-    private final Set<BlockKey> buried = new HashSet<>();
+    private final Set<Buried> buried = new HashSet<>();
     private long restored;
     private long superseded;
     private long noRecord;
@@ -42,19 +42,20 @@ final class Restore {
         this.diskLife = diskLife;
     }
 
-    /// A key whose older copies do not count.
-    void buried(long keyHi, long keyLo) {
-        int present = tree.findAny(keyHi, keyLo);
-        if (present == NONE || pool.diskPlace(present) == NONE) {
-            buried.add(new BlockKey(keyHi, keyLo));
-        }
+    /// A key whose older copies on one disk do not count.
+    private record Buried(int disk, long keyHi, long keyLo) {}
+
+    /// Copies of a key that a disk tells of from now on do not count.
+    void buried(int disk, long keyHi, long keyLo) {
+        buried.add(new Buried(disk, keyHi, keyLo));
     }
 
     /// A copy was found.
     ///
     /// @return whether it counts
     boolean found(TierBlock block, long place) {
-        boolean counts = buried.isEmpty() || !buried.contains(new BlockKey(block.keyHi(), block.keyLo()));
+        boolean counts =
+                buried.isEmpty() || !buried.contains(new Buried(DiskNumber.of(place), block.keyHi(), block.keyLo()));
         int present = counts ? tree.findAny(block.keyHi(), block.keyLo()) : NONE;
         if (counts && present != NONE) {
             counts = lifecycle.state(present) == Control.PHANTOM
@@ -92,7 +93,7 @@ final class Restore {
             return false;
         }
         if (block.object()) {
-            offload.bury(present);
+            offload.bury(present, DiskNumber.of(place));
             return false;
         }
         return lifecycle.state(present) == Control.SEALED && diskLife.place(present, place, block.checksum());

@@ -50,7 +50,10 @@ final class FakeDisk {
         List<Map.Entry<Long, Copy>> newestFirst = new ArrayList<>(copies.entrySet()).reversed();
         for (Map.Entry<Long, Copy> each : newestFirst) {
             if (each.getValue().burial) {
-                disks.buried(each.getValue().block);
+                disks.buried(
+                        disk,
+                        each.getValue().block.keyHi(),
+                        each.getValue().block.keyLo());
             } else {
                 disks.found(disk, each.getValue().block, each.getKey());
             }

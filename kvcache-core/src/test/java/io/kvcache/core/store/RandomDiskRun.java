@@ -204,9 +204,9 @@ final class RandomDiskRun implements AutoCloseable {
     }
 
     private void beginWrite() {
-        for (var burial = store.disks().nextBurial();
+        for (var burial = store.disks().nextBurial(0);
                 burial != null;
-                burial = store.disks().nextBurial()) {
+                burial = store.disks().nextBurial(0)) {
             disk.bury(burial);
         }
         Disks.Write write = store.disks().nextWrite();
@@ -216,12 +216,10 @@ final class RandomDiskRun implements AutoCloseable {
     }
 
     private void endWrite(boolean succeeds) {
-        Disks.Write write = writing.poll();
+        Disks.Write write = random.nextBoolean() ? writing.pollFirst() : writing.pollLast();
         if (write != null) {
             long place = succeeds ? disk.write(write.block(), write.pages().getFirst()) : -1;
-            if (!store.disks().written(write.record(), 0, place)) {
-                count(Count.REFUSED_WRITES);
-            }
+            store.disks().written(write.record(), 0, place);
         }
     }
 
@@ -327,12 +325,17 @@ final class RandomDiskRun implements AutoCloseable {
         while (!toRead.isEmpty() || !reading.isEmpty()) {
             read();
         }
-        for (boolean more = true; more; more = !writing.isEmpty()) {
+        for (boolean more = true;
+                more;
+                more = store.disks().settled() < store.disks().mark()) {
             beginWrite();
             endWrite(true);
         }
         store.inspection().validate();
-        if (store.disks().stats().sacrificed() > 0) {
+        assertThat(store.disks().settled()).isEqualTo(store.disks().mark());
+        DiskSideStats stats = store.disks().stats();
+        counts.merge(Count.REFUSED_WRITES, (int) stats.notWritten(), Integer::sum);
+        if (stats.sacrificed() > 0) {
             count(Count.SACRIFICED);
         }
     }
