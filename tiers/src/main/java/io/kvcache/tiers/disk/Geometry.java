@@ -35,6 +35,9 @@ public record Geometry(long deviceBytes, long regionBytes) {
     /// The open region, one to reclaim into, and two that hold something.
     private static final int MIN_REGIONS = 4;
 
+    /// Two copies of the superblock, and as few regions as there can be, as small as they can be.
+    public static final long MIN_DEVICE_BYTES = 2L * SUPERBLOCK_BYTES + MIN_REGIONS * MIN_REGION_BYTES;
+
     public Geometry {
         if (regionBytes < MIN_REGION_BYTES || regionBytes > MAX_REGION_BYTES || regionBytes % PAGE_BYTES != 0) {
             throw new IllegalArgumentException("a region of " + regionBytes + " bytes; it takes " + MIN_REGION_BYTES

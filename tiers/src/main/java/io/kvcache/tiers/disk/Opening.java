@@ -60,7 +60,7 @@ final class Opening {
         } else if (found.kind() == Kind.BLANK) {
             format();
         } else {
-            Refusal why = refusal(found);
+            Refusal why = Refusal.of(found, config.geometry().deviceBytes());
             if (config.onIncompatible() == OnIncompatible.DISCARD && why.reason() != Reason.UNREADABLE) {
                 format();
             } else {
@@ -68,21 +68,6 @@ final class Opening {
                 io.condition().refuse(why.message());
             }
         }
-    }
-
-    private Refusal refusal(Found found) {
-        long bytes = config.geometry().deviceBytes();
-        String expected = "a blank device, or a disk tier of format version %d on %d bytes"
-                .formatted(Superblock.FORMAT_VERSION, bytes);
-        return switch (found.kind()) {
-            case SOUND ->
-                new Refusal(Reason.OTHER_SIZE, "a disk tier of another size: " + found.superblock(), expected);
-            case UNREADABLE -> new Refusal(Reason.UNREADABLE, "a superblock that cannot be read", expected);
-            case OTHER_VERSION ->
-                new Refusal(Reason.OTHER_VERSION, "a disk tier of format version " + found.version(), expected);
-            case DAMAGED -> new Refusal(Reason.DAMAGED, "a disk tier whose superblock is damaged", expected);
-            case FOREIGN, BLANK -> new Refusal(Reason.FOREIGN, "something that no disk tier wrote", expected);
-        };
     }
 
     private void format() {

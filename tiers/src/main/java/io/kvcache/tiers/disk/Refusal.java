@@ -1,5 +1,7 @@
 package io.kvcache.tiers.disk;
 
+import io.kvcache.tiers.disk.Superblock.Found;
+
 /// Why a [DiskLog] left a device alone.
 ///
 /// @param found what is there
@@ -18,6 +20,26 @@ public record Refusal(Reason reason, String found, String expected) {
         OTHER_SIZE,
         /// It could not be read. This is never discarded, since the next try may succeed.
         UNREADABLE
+    }
+
+    /// Why a device is left alone on which `found` was found.
+    ///
+    /// @param bytes of the device
+    static Refusal of(Found found, long bytes) {
+        String expected = "a blank device, or a disk tier of format version %d on %d bytes"
+                .formatted(Superblock.FORMAT_VERSION, bytes);
+        Superblock other = found.superblock();
+        return switch (found.kind()) {
+            case SOUND -> {
+                long otherBytes = other == null ? 0 : other.geometry().deviceBytes();
+                yield new Refusal(Reason.OTHER_SIZE, "a disk tier of " + otherBytes + " bytes", expected);
+            }
+            case UNREADABLE -> new Refusal(Reason.UNREADABLE, "a superblock that cannot be read", expected);
+            case OTHER_VERSION ->
+                new Refusal(Reason.OTHER_VERSION, "a disk tier of format version " + found.version(), expected);
+            case DAMAGED -> new Refusal(Reason.DAMAGED, "a disk tier whose superblock is damaged", expected);
+            case FOREIGN, BLANK -> new Refusal(Reason.FOREIGN, "something that no disk tier wrote", expected);
+        };
     }
 
     /// Both in a sentence.

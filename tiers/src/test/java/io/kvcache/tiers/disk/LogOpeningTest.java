@@ -126,7 +126,7 @@ final class LogOpeningTest {
     void givenADeviceThatGrew_whenOpened_thenItIsRefusedOrDiscarded() {
         rig.openAndSettle(
                 MemoryDevice.over(storage.asSlice(0, 6L << 20), 32), DiskLogConfig.of(Geometry.of(6L << 20), 5));
-        requireRefused(Reason.OTHER_SIZE, "deviceBytes=" + (6L << 20));
+        requireRefused(Reason.OTHER_SIZE, "a disk tier of " + (6L << 20));
         requireDiscarded();
     }
 

@@ -1,0 +1,62 @@
+package io.kvcache.tiers.directory;
+
+import io.kvcache.tiers.device.FileDeviceOptions.Direct;
+import io.kvcache.tiers.device.FileDeviceOptions.IoEngine;
+import io.kvcache.tiers.disk.DiskLogConfig.OnIncompatible;
+import io.kvcache.tiers.disk.LogLimits;
+import io.kvcache.tiers.disk.ReclaimRules;
+
+/// How a [DiskDirectory] is opened.
+///
+/// @param onIncompatible whether a file is discarded that is no disk tier of this format and size
+/// @param depth operations on their way at a time, see [io.kvcache.tiers.device.FileDeviceOptions]
+/// @param direct whether the page cache is gone round
+/// @param engine how the kernel is asked
+/// @param limits of the log
+/// @param reclaim rules of the log
+public record DirectoryOptions(
+        OnIncompatible onIncompatible,
+        int depth,
+        Direct direct,
+        IoEngine engine,
+        LogLimits limits,
+        ReclaimRules reclaim) {
+
+    /// Deep enough that an NVMe disk is busy with blocks of 64 KiB.
+    private static final int USUAL_DEPTH = 64;
+
+    /// Refuses what is incompatible, on the best path there is.
+    public static DirectoryOptions usual() {
+        return new DirectoryOptions(
+                OnIncompatible.REFUSE,
+                USUAL_DEPTH,
+                Direct.AUTO,
+                IoEngine.AUTO,
+                LogLimits.usual(),
+                ReclaimRules.usual());
+    }
+
+    public DirectoryOptions withOnIncompatible(OnIncompatible change) {
+        return new DirectoryOptions(change, depth, direct, engine, limits, reclaim);
+    }
+
+    public DirectoryOptions withDepth(int change) {
+        return new DirectoryOptions(onIncompatible, change, direct, engine, limits, reclaim);
+    }
+
+    public DirectoryOptions withDirect(Direct change) {
+        return new DirectoryOptions(onIncompatible, depth, change, engine, limits, reclaim);
+    }
+
+    public DirectoryOptions withEngine(IoEngine change) {
+        return new DirectoryOptions(onIncompatible, depth, direct, change, limits, reclaim);
+    }
+
+    public DirectoryOptions withLimits(LogLimits change) {
+        return new DirectoryOptions(onIncompatible, depth, direct, engine, change, reclaim);
+    }
+
+    public DirectoryOptions withReclaim(ReclaimRules change) {
+        return new DirectoryOptions(onIncompatible, depth, direct, engine, limits, change);
+    }
+}

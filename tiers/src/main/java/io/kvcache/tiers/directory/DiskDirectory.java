@@ -1,0 +1,174 @@
+package io.kvcache.tiers.directory;
+
+import io.kvcache.tiers.device.BlockDevice;
+import io.kvcache.tiers.device.FileDevice;
+import io.kvcache.tiers.device.FileDeviceOptions;
+import io.kvcache.tiers.directory.Findings.Verdict;
+import io.kvcache.tiers.disk.DiskLog;
+import io.kvcache.tiers.disk.DiskLogConfig;
+import io.kvcache.tiers.disk.DiskLogConfig.OnIncompatible;
+import io.kvcache.tiers.disk.Geometry;
+import io.kvcache.tiers.disk.LogState;
+import io.kvcache.tiers.disk.Refusal;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.security.SecureRandom;
+
+/// An opened directory that holds one disk tier: the device, and how its log is to be opened.
+///
+/// ```
+/// DIR/tier     the tier, of its full size from the start, mode 0600
+/// DIR/lock     who has it open, mode 0600; it stays when nobody has
+/// ```
+///
+/// A directory that is not there is made, with mode 0700. A file system that cannot reserve space, or that
+/// refuses O_DIRECT or io_uring, does too: the log of [FileDevice] says so once, and [BlockDevice#describe]
+/// at any time.
+///
+/// **Ownership.** Closing it closes the device and lets go of the directory. It is closed when the log on it is
+/// no longer ticked, by the thread that ticked it.
+///
+/// **Threads.** Opening and [#refused] by any; closing as [BlockDevice].
+public final class DiskDirectory implements AutoCloseable {
+
+    private static final String FILE = "tier";
+
+    private final Path folder;
+    private final DirectoryLock lock;
+    private final BlockDevice device;
+    private final DiskLogConfig config;
+
+    private DiskDirectory(Path folder, DirectoryLock lock, BlockDevice device, DiskLogConfig config) {
+        this.folder = folder;
+        this.lock = lock;
+        this.device = device;
+        this.config = config;
+    }
+
+    /// Opens a directory for a tier of so many bytes; makes what is missing.
+    ///
+    /// @param bytes of the tier, rounded down to whole pages
+    /// @throws DiskRefusedException when the directory cannot be used, with nothing changed: it is open already,
+    ///     here or elsewhere; it is no directory, cannot be made or not be written to; there are too few bytes,
+    ///     or more than its file system has left; it holds a tier of another size or format version, one that is
+    ///     truncated or damaged, or something else, and the options do not say to discard that
+    /// @throws IllegalStateException when the JVM refuses native access; names the flag that allows it
+    public static DiskDirectory open(Path folder, long bytes, DirectoryOptions options) {
+        Path file = folder.resolve(FILE);
+        Findings findings = new Findings(folder, file, Findings.requireBytes(folder, bytes));
+        Verdict first = findings.check(options.onIncompatible());
+        makeFolder(folder);
+        DirectoryLock lock = DirectoryLock.take(folder);
+        try {
+            if (first != Verdict.USE) {
+                clear(findings, options);
+            }
+            return open(findings, lock, options, true);
+        } catch (IOException failure) {
+            lock.close();
+            throw new DiskRefusedException(folder, String.valueOf(failure.getMessage()), failure);
+        } catch (RuntimeException failure) {
+            lock.close();
+            throw failure;
+        }
+    }
+
+    /// Opens a directory that holds a tier, of whatever size that has.
+    ///
+    /// @throws DiskRefusedException as [#open], and when there is no tier; nothing has changed then
+    public static DiskDirectory openExisting(Path folder, DirectoryOptions options) {
+        Path file = folder.resolve(FILE);
+        if (!Files.isRegularFile(file)) {
+            throw noTier(folder);
+        }
+        DirectoryLock lock = DirectoryLock.take(folder);
+        try {
+            Findings findings = new Findings(folder, file, Files.size(file));
+            if (findings.check(OnIncompatible.REFUSE) != Verdict.USE || findings.blank()) {
+                throw noTier(folder);
+            }
+            return open(findings, lock, options, false);
+        } catch (IOException failure) {
+            lock.close();
+            throw new DiskRefusedException(folder, String.valueOf(failure.getMessage()), failure);
+        } catch (RuntimeException failure) {
+            lock.close();
+            throw failure;
+        }
+    }
+
+    private static DiskRefusedException noTier(Path folder) {
+        return new DiskRefusedException(folder, "there is no disk tier in it; name a directory that has one");
+    }
+
+    private static void makeFolder(Path folder) {
+        try {
+            Files.createDirectories(
+                    folder.toAbsolutePath(),
+                    PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------")));
+        } catch (IOException failure) {
+            throw new DiskRefusedException(folder, "it cannot be made: " + failure, failure);
+        }
+    }
+
+    /// Removes a file that is to be made anew; an empty one too, whose space somebody reserved who was killed.
+    /// Looks again first, since the directory was not locked before.
+    private static void clear(Findings findings, DirectoryOptions options) throws IOException {
+        if (findings.check(options.onIncompatible()) != Verdict.USE) {
+            Files.deleteIfExists(findings.file());
+            findings.check(options.onIncompatible());
+        }
+    }
+
+    private static DiskDirectory open(Findings findings, DirectoryLock lock, DirectoryOptions options, boolean create)
+            throws IOException {
+        BlockDevice device = FileDevice.open(FileDeviceOptions.of(findings.file(), findings.bytes())
+                .withDepth(options.depth())
+                .withDirect(options.direct())
+                .withEngine(options.engine())
+                .withCreate(create));
+        // A device id that can be guessed lets a client hide what looks like metadata in a block.
+        DiskLogConfig config = DiskLogConfig.of(Geometry.of(findings.bytes()), new SecureRandom().nextLong())
+                .withOnIncompatible(options.onIncompatible())
+                .withLimits(options.limits())
+                .withReclaim(options.reclaim());
+        return new DiskDirectory(findings.folder(), lock, device, config);
+    }
+
+    /// The directory.
+    public Path folder() {
+        return folder;
+    }
+
+    /// The device, which this object closes.
+    public BlockDevice device() {
+        return device;
+    }
+
+    /// How a log is opened on the device; for a device that is blank, with an id that was never used.
+    public DiskLogConfig config() {
+        return config;
+    }
+
+    /// For a log on this directory that did not get to serve: why, in the words of [#open]. Its state is
+    /// [LogState#REFUSED] or [LogState#FAILED].
+    public DiskRefusedException refused(DiskLog log) {
+        Refusal refusal = log.refusal();
+        String why = refusal == null ? log.cause() : refusal.message();
+        String advice = log.state() == LogState.REFUSED
+                ? "name another directory, or choose onIncompatible DISCARD to lose what is there"
+                : "check the disk (dmesg, SMART), or name another directory";
+        return new DiskRefusedException(folder, why + "; " + advice);
+    }
+
+    /// Closes the device and lets go of the directory.
+    ///
+    /// @throws IllegalStateException as [BlockDevice#close]; the directory stays taken then
+    @Override
+    public void close() {
+        device.close();
+        lock.close();
+    }
+}

@@ -1,0 +1,132 @@
+package io.kvcache.tiers.directory;
+
+import io.kvcache.tiers.disk.DiskLogConfig.OnIncompatible;
+import io.kvcache.tiers.disk.Geometry;
+import io.kvcache.tiers.disk.LogHeader;
+import io.kvcache.tiers.os.ByteSize;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+
+/// What is wrong with a directory, found out without changing anything. Each check throws a
+/// [DiskRefusedException].
+///
+/// @param folder the directory
+/// @param file the file of the tier in it
+/// @param bytes that are asked for, whole pages
+record Findings(Path folder, Path file, long bytes) {
+
+    /// What is to be done with the file that is there.
+    enum Verdict {
+        /// There is none, or none that anything was written to.
+        CREATE,
+        /// It holds a tier of this format and size.
+        USE,
+        /// It holds something else, and is to be discarded.
+        DISCARD
+    }
+
+    /// Looks at everything.
+    Verdict check(OnIncompatible onIncompatible) {
+        try {
+            requireFolder();
+            return checkFile(onIncompatible);
+        } catch (IOException failure) {
+            throw new DiskRefusedException(folder, "looking at it gave " + failure, failure);
+        }
+    }
+
+    /// A tier of so many bytes can be laid out.
+    static long requireBytes(Path folder, long bytes) {
+        if (bytes < Geometry.MIN_DEVICE_BYTES) {
+            throw new DiskRefusedException(
+                    folder,
+                    "%s are too few; a tier takes at least %s"
+                            .formatted(
+                                    ByteSize.readable(Math.max(0, bytes)),
+                                    ByteSize.readable(Geometry.MIN_DEVICE_BYTES)));
+        }
+        return bytes / Geometry.PAGE_BYTES * Geometry.PAGE_BYTES;
+    }
+
+    /// Whether nothing was ever written to a file of the right size.
+    boolean blank() throws IOException {
+        return LogHeader.read(file).tier() == null;
+    }
+
+    private void requireFolder() {
+        Path nearest = nearest();
+        if (!Files.isDirectory(nearest)) {
+            String what = nearest.equals(folder) ? "it is a file" : nearest + " is a file";
+            throw new DiskRefusedException(folder, what + "; name a directory");
+        }
+        if (!Files.isWritable(nearest) || !Files.isExecutable(nearest)) {
+            String what = nearest.equals(folder) ? "it" : "it is not there, and " + nearest;
+            throw new DiskRefusedException(
+                    folder, what + " cannot be written to by this user; check its owner and mode");
+        }
+    }
+
+    /// The directory itself, or the nearest above it that is there.
+    private Path nearest() {
+        Path nearest = folder.toAbsolutePath();
+        Path parent = nearest.getParent();
+        while (!Files.exists(nearest) && parent != null) {
+            nearest = parent;
+            parent = nearest.getParent();
+        }
+        return nearest.equals(folder.toAbsolutePath()) ? folder : nearest;
+    }
+
+    private Verdict checkFile(OnIncompatible onIncompatible) throws IOException {
+        if (!Files.exists(file)) {
+            requireSpace(0);
+            return Verdict.CREATE;
+        }
+        if (!Files.isRegularFile(file)) {
+            throw new DiskRefusedException(folder, file + " is no file; remove it, or name another directory");
+        }
+        long size = Files.size(file);
+        if (size == 0) {
+            return Verdict.CREATE;
+        }
+        String wrong = incompatibility(LogHeader.read(file), size);
+        if (wrong.isEmpty()) {
+            return Verdict.USE;
+        }
+        if (onIncompatible == OnIncompatible.REFUSE) {
+            throw new DiskRefusedException(
+                    folder, wrong + "; name another directory, or choose onIncompatible DISCARD to lose what is there");
+        }
+        requireSpace(size);
+        return Verdict.DISCARD;
+    }
+
+    /// Why the file is none of this format and size; empty when it is.
+    private String incompatibility(LogHeader header, long size) {
+        LogHeader.Tier tier = header.tier();
+        if (tier != null && tier.geometry().deviceBytes() > size) {
+            return "%s is truncated: it has %d bytes of %d"
+                    .formatted(file, size, tier.geometry().deviceBytes());
+        }
+        if (header.refusal() != null) {
+            return "%s: %s".formatted(file, header.refusal().message());
+        }
+        if (size != bytes) {
+            return "%s has %s, asked for are %s; ask for as many"
+                    .formatted(file, ByteSize.readable(size), ByteSize.readable(bytes));
+        }
+        return "";
+    }
+
+    /// There is room, counting what goes.
+    private void requireSpace(long heldBytes) throws IOException {
+        long usable = Files.getFileStore(nearest()).getUsableSpace() + heldBytes;
+        if (usable < bytes) {
+            throw new DiskRefusedException(
+                    folder,
+                    "it was asked for %s, and its file system has only %s left; ask for less, or free space there"
+                            .formatted(ByteSize.readable(bytes), ByteSize.readable(usable)));
+        }
+    }
+}

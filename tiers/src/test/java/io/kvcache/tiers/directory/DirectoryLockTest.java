@@ -1,0 +1,96 @@
+package io.kvcache.tiers.directory;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.condition.EnabledOnOs;
+import org.junit.jupiter.api.condition.OS;
+import org.junit.jupiter.api.io.TempDir;
+
+/// One opening of a directory at a time, whoever asks.
+@EnabledOnOs(OS.LINUX)
+final class DirectoryLockTest {
+
+    private static final long BYTES = 6L << 20;
+
+    @TempDir
+    private Path above;
+
+    private DiskDirectory open(Path folder) {
+        return DiskDirectory.open(folder, BYTES, DirectoryOptions.usual());
+    }
+
+    private void requireTaken(Path folder, String by) {
+        assertThatExceptionOfType(DiskRefusedException.class)
+                .isThrownBy(() -> open(folder))
+                .withMessageContaining(folder.toString())
+                .withMessageContaining(by);
+    }
+
+    @Test
+    void givenAnOpenDirectory_whenOpenedOnceMoreInThisProcess_thenRefusedUnderAnyNameUntilItIsClosed()
+            throws IOException {
+        Path folder = above.resolve("disk");
+        try (DiskDirectory _ = open(folder)) {
+            Path other = Files.createSymbolicLink(above.resolve("other"), folder);
+            requireTaken(folder, "this process has it open already");
+            requireTaken(other, "this process has it open already");
+            assertThatExceptionOfType(DiskRefusedException.class)
+                    .isThrownBy(() -> DiskDirectory.openExisting(folder, DirectoryOptions.usual()));
+        }
+        open(folder).close();
+    }
+
+    @Test
+    void givenARefusedOpening_whenOpenedAgain_thenTheLockWasLetGo() throws IOException {
+        Path folder = Files.createDirectory(above.resolve("disk"));
+        Files.writeString(folder.resolve("tier"), "somebody's");
+        assertThatExceptionOfType(DiskRefusedException.class).isThrownBy(() -> open(folder));
+        Files.delete(folder.resolve("tier"));
+        open(folder).close();
+    }
+
+    @Test
+    void givenADirectoryThatAnotherProcessHas_whenOpened_thenItsNumberIsNamedUntilItIsKilled() throws Exception {
+        Path folder = above.resolve("disk");
+        try (ChildJvm child = new ChildJvm(List.of(), Holder.class, folder.toString())) {
+            assertThat(child.line()).isEqualTo("open");
+            requireTaken(folder, "process " + child.pid() + " has it open");
+            requireTaken(folder, "process " + child.pid() + " has it open");
+            child.kill();
+            open(folder).close();
+        }
+    }
+
+    @Test
+    void givenADirectoryOpenHere_whenAnotherOpeningHereIsRefused_thenOtherProcessesAreStillKeptOut() throws Exception {
+        Path folder = above.resolve("disk");
+        try (DiskDirectory _ = open(folder)) {
+            requireTaken(folder, "this process");
+            try (ChildJvm child = new ChildJvm(List.of(), Holder.class, folder.toString())) {
+                assertThat(child.line())
+                        .contains("process " + ProcessHandle.current().pid() + " has it open");
+            }
+        }
+    }
+
+    /// Opens a directory, says so or why not, and keeps it until it is told to go on.
+    static final class Holder {
+
+        private Holder() {}
+
+        public static void main(String[] arguments) throws IOException {
+            try (DiskDirectory _ = DiskDirectory.open(Path.of(arguments[0]), BYTES, DirectoryOptions.usual())) {
+                System.out.println("open");
+                System.in.read();
+            } catch (DiskRefusedException refused) {
+                System.out.println(refused.getMessage());
+            }
+        }
+    }
+}

@@ -1,0 +1,279 @@
+package io.kvcache.tiers.directory;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
+import static org.assertj.core.api.Assumptions.assumeThat;
+
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.tiers.disk.DiskLogConfig.OnIncompatible;
+import io.kvcache.tiers.disk.LogState;
+import io.kvcache.tiers.disk.SimpleLog;
+import java.io.IOException;
+import java.io.RandomAccessFile;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.channels.FileChannel;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.util.zip.CRC32C;
+import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.condition.EnabledOnOs;
+import org.junit.jupiter.api.condition.OS;
+import org.junit.jupiter.api.io.TempDir;
+
+/// What is made, and every reason to refuse.
+@EnabledOnOs(OS.LINUX)
+final class DiskDirectoryTest {
+
+    private static final long BYTES = 8L << 20;
+    private static final int SUPERBLOCK_BYTES = 1 << 20;
+    private static final DirectoryOptions REFUSE = DirectoryOptions.usual();
+    private static final DirectoryOptions DISCARD = REFUSE.withOnIncompatible(OnIncompatible.DISCARD);
+
+    @TempDir
+    private Path above;
+
+    private Path folder = Path.of("");
+
+    @BeforeEach
+    void name() {
+        folder = above.resolve("a").resolve("b");
+    }
+
+    private Path file() {
+        return folder.resolve("tier");
+    }
+
+    /// Opens a tier and keeps so many more objects in it.
+    private int fill(int objects) {
+        try (DiskDirectory directory = DiskDirectory.open(folder, BYTES, REFUSE);
+                SimpleLog log = new SimpleLog(directory.device(), directory.config())) {
+            assertThat(log.log().state()).isEqualTo(LogState.SERVING);
+            int found = log.keys().size();
+            for (int i = 0; i < objects; i++) {
+                log.append(found + i + 1, 5_000);
+            }
+            log.flush();
+            return found;
+        }
+    }
+
+    private void requireRefused(ThrowingCallable open, String... messages) {
+        assertThatExceptionOfType(DiskRefusedException.class)
+                .isThrownBy(open)
+                .withMessageStartingWith("Cannot use " + folder + " for a disk tier: ")
+                .satisfies(refused -> assertThat(refused.getMessage()).contains(messages));
+    }
+
+    /// Nothing but the lock is new, and what was there is as it was.
+    private void requireRefusedUntouched(String... messages) throws IOException {
+        byte[] before = Files.readAllBytes(file());
+        requireRefused(() -> DiskDirectory.open(folder, BYTES, REFUSE), messages);
+        assertThat(file()).hasBinaryContent(before);
+    }
+
+    private void requireDiscarded() {
+        try (DiskDirectory directory = DiskDirectory.open(folder, BYTES, DISCARD);
+                SimpleLog log = new SimpleLog(directory.device(), directory.config())) {
+            assertThat(log.log().state()).isEqualTo(LogState.SERVING);
+            assertThat(log.keys()).isEmpty();
+        }
+        assertThat(file()).hasSize(BYTES);
+    }
+
+    @Test
+    void givenNoDirectory_whenOpened_thenItIsItsOwnersAloneAndSoAreItsFiles() throws IOException {
+        assertThat(fill(10)).isZero();
+        assertThat(fill(0)).isEqualTo(10);
+        for (Path each : new Path[] {folder, folder.getParent()}) {
+            assertThat(PosixFilePermissions.toString(Files.getPosixFilePermissions(each)))
+                    .isEqualTo("rwx------");
+        }
+        for (String name : new String[] {"tier", "lock"}) {
+            assertThat(PosixFilePermissions.toString(Files.getPosixFilePermissions(folder.resolve(name))))
+                    .isEqualTo("rw-------");
+        }
+        assertThat(folder).isDirectoryNotContaining(each -> !each.endsWith("tier") && !each.endsWith("lock"));
+    }
+
+    @Test
+    void givenTwoOpenings_whenFormatted_thenTheirDeviceIdsDiffer() {
+        long first;
+        try (DiskDirectory directory = DiskDirectory.open(folder, BYTES, REFUSE)) {
+            first = directory.config().deviceId();
+        }
+        try (DiskDirectory directory = DiskDirectory.open(folder, BYTES, REFUSE)) {
+            assertThat(directory.config().deviceId()).isNotEqualTo(first);
+        }
+    }
+
+    @Test
+    void givenAFileInItsPlace_whenOpened_thenRefused() throws IOException {
+        Files.createDirectories(folder.getParent());
+        Files.writeString(folder, "mine");
+        requireRefused(() -> DiskDirectory.open(folder, BYTES, DISCARD), "it is a file; name a directory");
+        assertThat(folder).hasContent("mine");
+    }
+
+    @Test
+    void givenAFileAboveIt_whenOpened_thenRefused() throws IOException {
+        Files.writeString(above.resolve("a"), "mine");
+        requireRefused(() -> DiskDirectory.open(folder, BYTES, DISCARD), above.resolve("a") + " is a file");
+    }
+
+    @Test
+    void givenADirectoryThatIsNotWritable_whenOpened_thenRefusedAndNothingIsMade() throws IOException {
+        Files.createDirectories(folder);
+        Files.setPosixFilePermissions(folder, PosixFilePermissions.fromString("r-x------"));
+        assumeThat(Files.isWritable(folder)).as("root may do everything").isFalse();
+        requireRefused(() -> DiskDirectory.open(folder, BYTES, REFUSE), "cannot be written to by this user");
+        assertThat(folder).isEmptyDirectory();
+    }
+
+    @Test
+    void givenTooFewBytes_whenOpened_thenTheLeastIsNamedAndNothingIsMade() {
+        requireRefused(() -> DiskDirectory.open(folder, (6L << 20) - 1, REFUSE), "6291455", "at least", "6291456");
+        requireRefused(() -> DiskDirectory.open(folder, -1, REFUSE), "at least 6.0 MiB");
+        assertThat(above).isEmptyDirectory();
+    }
+
+    @Test
+    void givenBytesThatAreNoWholePages_whenOpened_thenTheyAreRoundedDown() {
+        try (DiskDirectory directory = DiskDirectory.open(folder, BYTES + 1000, REFUSE)) {
+            assertThat(directory.device().size()).isEqualTo(BYTES);
+        }
+    }
+
+    @Test
+    void givenMoreBytesThanThereIsSpace_whenOpened_thenBothAreNamedAndNothingIsMade() {
+        long bytes = above.toFile().getUsableSpace() + (1L << 40);
+        requireRefused(() -> DiskDirectory.open(folder, bytes, REFUSE), String.valueOf(bytes), "has only", "left");
+        assertThat(above).isEmptyDirectory();
+    }
+
+    @Test
+    void givenATierOfAnotherSize_whenOpened_thenBothAreNamedAndItIsRefusedOrDiscarded() throws IOException {
+        try (DiskDirectory directory = DiskDirectory.open(folder, BYTES + (1 << 20), REFUSE);
+                SimpleLog log = new SimpleLog(directory.device(), directory.config())) {
+            log.append(1, 1000);
+        }
+        requireRefusedUntouched("9437184", "8388608", "onIncompatible DISCARD");
+        requireDiscarded();
+    }
+
+    @Test
+    void givenATruncatedTier_whenOpened_thenItIsRefusedOrDiscarded() throws IOException {
+        fill(5);
+        try (FileChannel channel = FileChannel.open(file(), StandardOpenOption.WRITE)) {
+            channel.truncate(BYTES - 4096);
+        }
+        requireRefusedUntouched("truncated: it has 8384512 bytes of 8388608");
+        requireDiscarded();
+    }
+
+    @Test
+    void givenSomethingElse_whenOpened_thenItIsRefusedOrDiscarded() throws IOException {
+        Files.createDirectories(folder);
+        Files.writeString(file(), "somebody's diary");
+        requireRefusedUntouched("something that no disk tier wrote");
+        requireDiscarded();
+    }
+
+    @Test
+    void givenADirectoryInItsFilesPlace_whenOpened_thenItIsRefusedWhateverTheChoice() throws IOException {
+        Files.createDirectories(file());
+        requireRefused(() -> DiskDirectory.open(folder, BYTES, DISCARD), "is no file");
+    }
+
+    @Test
+    void givenAnotherFormatVersion_whenOpened_thenItIsRefusedOrDiscarded() throws IOException {
+        fill(5);
+        changeSuperblocks((block, _) -> block.putInt(12, 9), true);
+        requireRefusedUntouched("format version 9", "format version 1");
+        requireDiscarded();
+    }
+
+    @Test
+    void givenBothSuperblocksDamaged_whenOpened_thenItIsRefusedOrDiscarded() throws IOException {
+        fill(5);
+        changeSuperblocks((block, copy) -> block.put(100 + copy, (byte) 77), false);
+        requireRefusedUntouched("damaged");
+        requireDiscarded();
+    }
+
+    private interface Change {
+        ByteBuffer apply(ByteBuffer superblock, int copy);
+    }
+
+    private void changeSuperblocks(Change change, boolean seal) throws IOException {
+        try (RandomAccessFile file = new RandomAccessFile(file().toFile(), "rw")) {
+            for (int copy = 0; copy < 2; copy++) {
+                byte[] bytes = new byte[SUPERBLOCK_BYTES];
+                file.seek((long) copy * SUPERBLOCK_BYTES);
+                file.readFully(bytes);
+                ByteBuffer block = ByteBuffer.wrap(bytes).order(ByteOrder.LITTLE_ENDIAN);
+                change.apply(block, copy);
+                if (seal) {
+                    CRC32C crc = new CRC32C();
+                    crc.update(bytes, 0, 8);
+                    crc.update(bytes, 12, bytes.length - 12);
+                    block.putInt(8, (int) crc.getValue());
+                }
+                file.seek((long) copy * SUPERBLOCK_BYTES);
+                file.write(bytes);
+            }
+        }
+    }
+
+    @Test
+    void givenAnEmptyFile_whenOpened_thenItIsANewOne() throws IOException {
+        Files.createDirectories(folder);
+        Files.createFile(file());
+        assertThat(fill(1)).isZero();
+    }
+
+    @Test
+    void givenALogThatIsRefusedWhileOpening_whenAsked_thenTheSameErrorSaysWhy() throws IOException {
+        fill(5);
+        try (DiskDirectory directory = DiskDirectory.open(folder, BYTES, REFUSE)) {
+            changeSuperblocks((block, _) -> block.put(50, (byte) 77), false);
+            try (SimpleLog log = new SimpleLog(directory.device(), directory.config())) {
+                assertThat(log.log().state()).isEqualTo(LogState.REFUSED);
+                assertThat(directory.refused(log.log()))
+                        .isInstanceOf(DiskRefusedException.class)
+                        .hasMessageContainingAll(folder.toString(), "damaged", "onIncompatible DISCARD");
+            }
+        }
+    }
+
+    @Test
+    void givenNoTier_whenAnExistingOneIsOpened_thenRefused() throws IOException {
+        requireRefused(() -> DiskDirectory.openExisting(folder, REFUSE), "there is no disk tier in it");
+        Files.createDirectories(folder);
+        requireRefused(() -> DiskDirectory.openExisting(folder, REFUSE), "there is no disk tier in it");
+        assertThat(folder).isEmptyDirectory();
+        Files.write(file(), new byte[8192]);
+        requireRefused(() -> DiskDirectory.openExisting(folder, REFUSE), "there is no disk tier in it");
+    }
+
+    @Test
+    void givenATier_whenAnExistingOneIsOpened_thenItsSizeIsTaken() {
+        fill(3);
+        try (DiskDirectory directory = DiskDirectory.openExisting(folder, REFUSE)) {
+            assertThat(directory.device().size()).isEqualTo(BYTES);
+        }
+    }
+
+    @Test
+    void givenNamespacesOfObjects_whenOpenedAgain_thenTheyAreThere() {
+        fill(1);
+        try (DiskDirectory directory = DiskDirectory.openExisting(folder, REFUSE);
+                SimpleLog log = new SimpleLog(directory.device(), directory.config())) {
+            assertThat(log.log().namespaces()).containsExactly(Namespace.objects("objects", ""));
+        }
+    }
+}

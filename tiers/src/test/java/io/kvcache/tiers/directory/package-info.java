@@ -1,0 +1,4 @@
+@NullMarked
+package io.kvcache.tiers.directory;
+
+import org.jspecify.annotations.NullMarked;
