@@ -50,6 +50,15 @@ enum Confinement {
             filter(arena, new int[][] {{LOAD, 0, 0, CALL}, {IF_EQUAL, 0, 1, pread}, {RETURN, 0, 0, DENY | 22}, ALLOW});
         }
     },
+    /// fallocate ends with EOPNOTSUPP.
+    NO_RESERVING {
+        @Override
+        void enter(Arena arena) throws Throwable {
+            int fallocate = ARM ? 47 : 285;
+            filter(arena, new int[][] {{LOAD, 0, 0, CALL}, {IF_EQUAL, 0, 1, fallocate}, {RETURN, 0, 0, DENY | 95}, ALLOW
+            });
+        }
+    },
     /// RLIMIT_MEMLOCK holds, whoever runs the test.
     NO_LOCKED_MEMORY {
         @Override

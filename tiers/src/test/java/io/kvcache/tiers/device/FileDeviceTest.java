@@ -148,6 +148,16 @@ class FileDeviceTest {
     }
 
     @Test
+    void givenFileSystemThatCannotReserveSpace_whenCreated_thenItWorksAndTheLogSaysSo() throws Exception {
+        try (LogCapture log = new LogCapture(Preallocation.class);
+                BlockDevice device = Confinement.NO_RESERVING.run(() -> FileDevice.open(options()))) {
+            requireWorks(device);
+            assertThat(path()).hasSize(SIZE);
+            assertThat(log.warnings()).singleElement().asString().contains("cannot reserve space");
+        }
+    }
+
+    @Test
     void givenFileOfAnotherSize_whenOpened_thenTheErrorNamesBothAndNothingIsTouched() throws IOException {
         Files.write(path(), new byte[8192]);
         assertThatIOException()
