@@ -1,0 +1,85 @@
+package io.kvcache.tiers.disk;
+
+import io.kvcache.core.identity.Namespace;
+import java.util.List;
+
+/// What a [LogAudit] found on a device.
+///
+/// @param superblocks how often a superblock was written: at each opening, and for each namespace
+/// @param soundCopies of the superblock, 1 or 2; the next opening repairs the other
+/// @param regions all of them, by number
+/// @param namespaces by number
+/// @param strange entries beyond their region or of an unknown namespace; no opening tells them
+/// @param repairedRegions whose trailer was written anew
+public record AuditReport(
+        Geometry geometry,
+        long superblocks,
+        int soundCopies,
+        List<RegionReport> regions,
+        List<NamespaceReport> namespaces,
+        long strange,
+        int repairedRegions) {
+
+    public AuditReport {
+        regions = List.copyOf(regions);
+        namespaces = List.copyOf(namespaces);
+    }
+
+    /// What a region is in.
+    public enum RegionState {
+        /// Nothing in it counts, and its footer says so.
+        FREE,
+        /// Nothing in it counts; the next opening writes its footer.
+        UNMARKED,
+        /// It has no trailer; the next opening writes it.
+        OPEN,
+        /// It has its trailer.
+        CLOSED,
+        /// Its trailer is damaged; what it holds was found by the heads of its groups, perhaps not all of it.
+        DAMAGED
+    }
+
+    /// One region.
+    ///
+    /// @param life its number in the order in which regions were begun, 0 when it holds nothing: the higher, the
+    ///     younger are its blocks
+    /// @param entries blocks, objects and tombstones
+    /// @param bytes of blocks and objects, in whole pages
+    public record RegionReport(RegionState state, long life, int entries, long bytes) {}
+
+    /// What counts of a namespace, and what does not.
+    ///
+    /// @param blocks that count, and were not found bad
+    /// @param objects that count, and were not found bad
+    /// @param bytes of both
+    /// @param orphans of those, blocks whose parent is nowhere
+    /// @param replaced blocks and objects that a later entry or a tombstone replaces
+    /// @param badChecksums blocks and objects whose bytes are not theirs
+    /// @param unreadable blocks and objects that the device cannot read
+    public record NamespaceReport(
+            Namespace namespace,
+            long blocks,
+            long objects,
+            long bytes,
+            long orphans,
+            long replaced,
+            long tombstones,
+            long badChecksums,
+            long unreadable) {
+
+        /// Bad blocks and objects, of whatever cause.
+        public long bad() {
+            return badChecksums + unreadable;
+        }
+    }
+
+    /// Bad blocks and objects of all namespaces.
+    public long bad() {
+        return namespaces.stream().mapToLong(NamespaceReport::bad).sum();
+    }
+
+    /// Regions in a state.
+    public long count(RegionState state) {
+        return regions.stream().filter(region -> region.state() == state).count();
+    }
+}
