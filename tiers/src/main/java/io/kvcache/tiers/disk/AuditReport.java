@@ -9,6 +9,8 @@ import java.util.List;
 /// @param soundCopies of the superblock, 1 or 2; the next opening repairs the other
 /// @param regions all of them, by number
 /// @param namespaces by number
+/// @param torn blocks and objects of regions without a sound trailer that are not whole: they were being written
+///     when the log ended, or have gone bad since. No opening tells them
 /// @param strange entries beyond their region or of an unknown namespace; no opening tells them
 /// @param repairedRegions whose trailer was written anew
 public record AuditReport(
@@ -17,6 +19,7 @@ public record AuditReport(
         int soundCopies,
         List<RegionReport> regions,
         List<NamespaceReport> namespaces,
+        long torn,
         long strange,
         int repairedRegions) {
 

@@ -68,6 +68,7 @@ public final class LogAudit {
     private final KeyPrints tombstones = new KeyPrints();
     private final BitSet buriedNamespaces = new BitSet();
     private final List<NamespaceTally> tallies = new ArrayList<>();
+    private long torn;
     private long strange;
     private int repaired;
 
@@ -82,7 +83,8 @@ public final class LogAudit {
         this.soundCopies = header.soundCopies();
         Superblock superblock = found.superblock();
         if (header.refusal() != null || superblock == null) {
-            String why = header.refusal() == null ? "it is blank" : header.refusal().message();
+            String why =
+                    header.refusal() == null ? "it is blank" : header.refusal().message();
             throw new IllegalArgumentException("no disk tier to look at: " + why);
         }
         this.regions = new Regions(superblock.geometry(), superblock.deviceId(), superblock.sequence());
@@ -171,6 +173,7 @@ public final class LogAudit {
                 check(region, i, counted, bad);
             }
         }
+        torn += entries.torn();
         await(probe::idle);
         counted.andNot(bad);
         counting.put(region, counted);
@@ -272,6 +275,7 @@ public final class LogAudit {
                 soundCopies,
                 List.of(reports),
                 namespaces,
+                torn,
                 strange,
                 repaired);
     }

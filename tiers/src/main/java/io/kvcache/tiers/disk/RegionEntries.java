@@ -15,6 +15,7 @@ final class RegionEntries {
     private final MemorySegment table;
     private Region region = new Region(-1);
     private int count;
+    private int torn;
     private int nextHead;
     private boolean ready = true;
     private boolean complete;
@@ -39,6 +40,7 @@ final class RegionEntries {
         assert ready : "one at a time";
         region = next;
         count = 0;
+        torn = 0;
         nextHead = 0;
         ready = false;
         complete = false;
@@ -61,6 +63,11 @@ final class RegionEntries {
 
     DiskEntry entry(int index) {
         return EntryTable.read(table, index);
+    }
+
+    /// Entries that were left out, because only their head vouches for them and they are not whole.
+    int torn() {
+        return torn;
     }
 
     /// Whether these are known to be all entries of the region.
@@ -119,6 +126,7 @@ final class RegionEntries {
         for (DiskEntry entry : sound) {
             EntryTable.write(table, count++, entry);
         }
+        torn += group.entries().size() - sound.size();
         nextHead += group.pages();
         readHead();
     }
