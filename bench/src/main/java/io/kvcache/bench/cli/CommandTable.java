@@ -16,6 +16,8 @@ final class CommandTable {
                 new Entry(CommandGroup.RUN, new DemoCommand()),
                 new Entry(CommandGroup.PLAN, new ReplayCommand()),
                 new Entry(CommandGroup.CHECK, new BenchCommand()),
+                new Entry(CommandGroup.CHECK, new FsckCommand()),
+                new Entry(CommandGroup.CHECK, new InspectCommand()),
                 new Entry(CommandGroup.USE, new CommandLine.HelpCommand()));
     }
 }
