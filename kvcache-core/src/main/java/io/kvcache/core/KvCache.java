@@ -9,11 +9,13 @@ import org.jspecify.annotations.Nullable;
 
 /// A store of KV blocks and opaque objects, embedded in this process or served by another one.
 ///
-/// A prompt's tokens become a [BlockChain]; [#match] says how many of its leading blocks the store has, [#acquire]
+/// A prompt's tokens become a [BlockChain]; [#match] says how many of its leading blocks the store has,
+/// [#acquire]
 /// pins them, [#put] adds those that were computed. Every failure shortens the prefix: a get answers "the first n
 /// blocks are here", and n may be 0. What is returned is byte for byte what was put.
 ///
-/// A namespace is registered before it is used. Chains and object keys of an unregistered namespace are refused by
+/// A namespace is registered before it is used. Chains and object keys of an unregistered namespace are
+/// refused by
 /// `IllegalArgumentException`, as are a wrong index, part, size or key: these are the caller's bugs. A full
 /// store, a block that another writer is at, a deadline are outcomes, answered by values.
 ///
@@ -33,7 +35,8 @@ public interface KvCache extends AutoCloseable {
     /// Makes a namespace usable; registering it again is harmless.
     ///
     /// @throws IllegalArgumentException when a namespace that differs in nothing but its parts is registered
-    ///     already (the message shows both shapes), when a block does not fit the store, or when there are too many
+    ///     already (the message shows both shapes), when a block does not fit the store, or when there are
+    /// too many
     ///     namespaces
     void register(Namespace namespace);
 
@@ -42,7 +45,8 @@ public interface KvCache extends AutoCloseable {
 
     /// Pins the leading blocks that are here, from block `from` on, and returns at once.
     ///
-    /// Blocks in slower tiers go on arriving in chain order until the time-out; the table may end early. Close the
+    /// Blocks in slower tiers go on arriving in chain order until the time-out; the table may end early.
+    /// Close the
     /// table to give the blocks free.
     ///
     /// @param from first block wanted, `0 <= from <= chain.length()`
@@ -56,7 +60,8 @@ public interface KvCache extends AutoCloseable {
 
     /// Reserves room for one block of the chain.
     ///
-    /// @param index block of the chain, `0 <= index < chain.length()`; the block before it must be here or be being
+    /// @param index block of the chain, `0 <= index < chain.length()`; the block before it must be here or be
+    ///     being
     ///     written
     /// @param part number of the block's part, `0 <= part <` parts of the namespace
     /// @param timeoutNanos how long to wait for room while every block is pinned
@@ -70,7 +75,8 @@ public interface KvCache extends AutoCloseable {
     /// @param blocks each of exactly the block's size, native or heap memory
     PutSummary putAll(BlockChain chain, int from, List<MemorySegment> blocks, long timeoutNanos);
 
-    /// Forgets block `from` of the chain and everything below it, in every tier. Pinned blocks are no longer found
+    /// Forgets block `from` of the chain and everything below it, in every tier. Pinned blocks are no longer
+    /// found
     /// at once, and freed when their last pin goes.
     ///
     /// @return blocks forgotten
@@ -94,17 +100,33 @@ public interface KvCache extends AutoCloseable {
     ///     case
     ObjectWriter putObject(Namespace namespace, byte[] key, long bytes, long timeoutNanos);
 
-    /// Pins an object, or answers null when it is not here. Close the view to give it free.
+    /// Pins an object, or answers null when it is not resident. Close the view to give it free.
     @Nullable
     ObjectView getObject(Namespace namespace, byte[] key);
 
-    /// Whether an object is here. Pins and touches nothing.
+    /// Pins an object, or answers null when it is not here, waiting while it arrives from a slower tier.
+    ///
+    /// @param timeoutNanos the longest wait; 0 takes what is resident
+    default @Nullable ObjectView getObject(Namespace namespace, byte[] key, long timeoutNanos) {
+        return getObject(namespace, key);
+    }
+
+    /// Whether an object is here, in any tier. Pins and touches nothing.
     boolean containsObject(Namespace namespace, byte[] key);
 
     /// Forgets an object.
     ///
     /// @return whether it was here
     boolean dropObject(Namespace namespace, byte[] key);
+
+    /// Makes durable what was sealed and dropped before: it survives a crash from then on, until it is evicted,
+    /// replaced or dropped. Without a flush, a crash may lose what was sealed and bring back what was dropped.
+    ///
+    /// @param timeoutNanos the longest wait
+    /// @return whether all of it is durable; false of a store that keeps nothing on disk
+    default boolean flush(long timeoutNanos) {
+        return false;
+    }
 
     /// What the store holds and has done, at one moment.
     CacheStats stats();

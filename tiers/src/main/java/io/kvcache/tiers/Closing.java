@@ -11,7 +11,8 @@ import java.util.concurrent.TimeUnit;
 ///
 /// @param patience how long to wait for open tables
 /// @param strict whether tables that stay open are an error of the caller's, not just a warning
-record Closing(HostStore store, Holders holders, Clock clock, Duration patience, boolean strict) {
+/// @param tiers ends the movement to and from the tiers below, which still move what they have until then
+record Closing(HostStore store, Holders holders, Clock clock, Duration patience, boolean strict, AutoCloseable tiers) {
 
     private static final Logger LOG = System.getLogger(TieredKvCache.class.getName());
     private static final long PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(1);
@@ -25,6 +26,7 @@ record Closing(HostStore store, Holders holders, Clock clock, Duration patience,
         while (holders.count() > 0 && clock.nanos() - start < patience.toNanos()) {
             clock.pause(PAUSE_NANOS);
         }
+        closeTiers();
         if (holders.count() == 0) {
             store.close();
             return;
@@ -34,5 +36,13 @@ record Closing(HostStore store, Holders holders, Clock clock, Duration patience,
             throw report;
         }
         LOG.log(Level.WARNING, "The store is closed and its memory stays mapped", report);
+    }
+
+    private void closeTiers() {
+        try {
+            tiers.close();
+        } catch (Exception failed) {
+            LOG.log(Level.WARNING, "The tiers below host memory did not close", failed);
+        }
     }
 }

@@ -83,6 +83,7 @@ final class Filling {
             scope.close();
             return source.store().seal(reserved.record(), checksum);
         } finally {
+            source.changed(reserved.record());
             source.holders().leave(hold);
         }
     }
@@ -94,6 +95,7 @@ final class Filling {
                 scope.close();
             } finally {
                 source.store().abandon(reserved.record());
+                source.changed(reserved.record());
                 source.holders().leave(hold);
             }
         }

@@ -22,14 +22,16 @@ final class Hints implements AutoCloseable {
 
     private final HostStore store;
     private final Clock clock;
+    private final Onboarding onboarding;
     private final long quotaBytes;
     private final Map<BlockKey, Pinned> pins = new HashMap<>();
     private long pinnedBytes;
 
     private record Pinned(int record, long bytes, long start, long forNanos) {}
 
-    Hints(HostStore store, Clock clock) {
+    Hints(HostStore store, Clock clock, Onboarding onboarding) {
         this.store = store;
+        this.onboarding = onboarding;
         this.clock = clock;
         quotaBytes = store.capacityBytes() / QUOTA_SHARE;
     }
@@ -50,7 +52,7 @@ final class Hints implements AutoCloseable {
                 store.lookup().touch(handle);
             }
         }
-        return blocks > 0;
+        return blocks + onboarding.expect(chain, blocks) > 0;
     }
 
     private boolean forget(BlockChain chain, int from) {

@@ -1,8 +1,10 @@
 package io.kvcache.tiers;
 
 import io.kvcache.core.BlockTable;
+import io.kvcache.core.Clock;
 import io.kvcache.core.store.HostStore;
 import io.kvcache.core.tree.RecordPool;
+import io.kvcache.tiers.movement.Movement;
 import java.lang.foreign.MemorySegment;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
@@ -17,7 +19,22 @@ import org.jspecify.annotations.Nullable;
 final class HostTable implements BlockTable {
 
     /// What a table needs of its store.
-    record Source(HostStore store, Holders holders, boolean checked) {}
+    ///
+    /// @param movement null of a store without disks
+    record Source(
+            HostStore store,
+            Holders holders,
+            boolean checked,
+            Clock clock,
+            @Nullable Movement movement) {
+
+        /// A record's slot was filled by a writer, or will not be.
+        void changed(int record) {
+            if (movement != null) {
+                movement.arrivals().changed(record);
+            }
+        }
+    }
 
     private final Source source;
     private final int blockBytes;

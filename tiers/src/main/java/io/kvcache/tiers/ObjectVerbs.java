@@ -17,8 +17,10 @@ final class ObjectVerbs {
     private final HostTable.Source source;
     private final HostStore store;
     private final Waiting waiting;
+    private final Onboarding onboarding;
 
-    ObjectVerbs(HostTable.Source source, Waiting waiting) {
+    ObjectVerbs(HostTable.Source source, Waiting waiting, Onboarding onboarding) {
+        this.onboarding = onboarding;
         this.source = source;
         this.store = source.store();
         this.waiting = waiting;
@@ -43,11 +45,14 @@ final class ObjectVerbs {
     }
 
     @Nullable
-    ObjectView get(Namespace namespace, byte[] key) {
+    ObjectView get(Namespace namespace, byte[] key, long timeoutNanos) {
         NamespaceEntry entry = store.require(namespace);
         BlockKey wanted = BlockKey.ofObject(namespace, key);
         Hold hold = source.holders().enter(namespace);
         long handle = store.lookup().pinKey(wanted.hi(), wanted.lo());
+        if (!Handle.found(handle) && timeoutNanos > 0) {
+            handle = onboarding.pinObject(wanted, timeoutNanos);
+        }
         if (Handle.found(handle)) {
             int record = Handle.record(handle);
             long bytes = store.records().bytes(record) - key.length;
@@ -66,7 +71,7 @@ final class ObjectVerbs {
     boolean contains(Namespace namespace, byte[] key) {
         store.require(namespace);
         BlockKey wanted = BlockKey.ofObject(namespace, key);
-        return Handle.found(store.lookup().find(wanted.hi(), wanted.lo()));
+        return Handle.found(store.lookup().findKnown(wanted.hi(), wanted.lo()));
     }
 
     boolean drop(Namespace namespace, byte[] key) {

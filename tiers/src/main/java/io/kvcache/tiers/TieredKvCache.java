@@ -3,7 +3,6 @@ package io.kvcache.tiers;
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.BlockWriter;
 import io.kvcache.core.CacheStats;
-import io.kvcache.core.Clock;
 import io.kvcache.core.Hint;
 import io.kvcache.core.KvCache;
 import io.kvcache.core.Match;
@@ -15,15 +14,19 @@ import io.kvcache.core.SealOutcome;
 import io.kvcache.core.event.EventStream;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.store.DiskSideStats;
 import io.kvcache.core.store.HostStore;
+import io.kvcache.core.store.Loads;
 import io.kvcache.core.store.NamespaceEntry;
 import io.kvcache.core.store.Reserved;
 import io.kvcache.core.tree.Handle;
+import io.kvcache.tiers.movement.Movement;
+import io.kvcache.tiers.movement.MoverStats;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
-/// A store embedded in this JVM, on host memory.
+/// A store embedded in this JVM, on host memory and, if asked, disks.
 ///
 /// ```java
 /// try (var cache = TieredKvCache.builder().hostBytes(4L << 30).build()) {
@@ -48,16 +51,18 @@ public final class TieredKvCache implements KvCache {
     private final Holders holders;
     private final Waiting waiting;
     private final Hints hints;
+    private final Onboarding onboarding;
     private final ObjectVerbs objects;
     private final Closing closing;
 
-    TieredKvCache(HostTable.Source source, Clock clock, Closing closing) {
+    TieredKvCache(HostTable.Source source, Closing closing) {
         this.source = source;
         store = source.store();
         holders = source.holders();
-        waiting = new Waiting(clock);
-        hints = new Hints(store, clock);
-        objects = new ObjectVerbs(source, waiting);
+        waiting = new Waiting(source.clock());
+        onboarding = new Onboarding(source);
+        hints = new Hints(store, source.clock(), onboarding);
+        objects = new ObjectVerbs(source, waiting, onboarding);
         this.closing = closing;
     }
 
@@ -76,8 +81,9 @@ public final class TieredKvCache implements KvCache {
     public Match match(BlockChain chain) {
         holders.requireOpen();
         store.require(chain.namespace());
-        int blocks = store.lookup().match(chain, chain.length());
-        return blocks == 0 ? Match.NOTHING : new Match(0, blocks, 0);
+        int host = store.lookup().match(chain, chain.length());
+        int disk = onboarding.onDisk(chain, host);
+        return host + disk == 0 ? Match.NOTHING : new Match(0, host, disk);
     }
 
     @Override
@@ -92,6 +98,11 @@ public final class TieredKvCache implements KvCache {
         int here = Handle.found(deepest) ? store.records().depth(Handle.record(deepest)) + 1 : 0;
         int found = Math.max(0, here - from);
         entry.asked(chain.length() - from, found);
+        Loads loads = timeoutNanos == 0 ? null : onboarding.begin(chain, here, from);
+        if (loads != null) {
+            return new LoadingTable(
+                    source, hold, new LoadingTable.Blocks(entry, deepest, here, loads, from), timeoutNanos);
+        }
         if (found > 0) {
             return new HostTable(source, hold, Handle.record(deepest), from, entry.blockBytes());
         }
@@ -117,7 +128,7 @@ public final class TieredKvCache implements KvCache {
         }
         Hold hold = holders.enter(chain);
         try {
-            Reserved reserved = waiting.reserve(timeoutNanos, () -> reserve(entry, chain, index));
+            Reserved reserved = room(entry, chain, index, timeoutNanos);
             return new HostBlockWriter(new Filling(source, hold, reserved), entry.blockBytes());
         } catch (RuntimeException failed) {
             holders.leave(hold);
@@ -125,13 +136,28 @@ public final class TieredKvCache implements KvCache {
         }
     }
 
-    private Reserved reserve(NamespaceEntry entry, BlockChain chain, int index) {
-        Reserved reserved = store.reserve(entry, chain, index);
+    /// While blocks wait to be written to disk, waits for them rather than evict them unwritten, but not for
+    /// long.
+    private Reserved room(NamespaceEntry entry, BlockChain chain, int index, long timeoutNanos) {
+        long start = waiting.nanos();
+        Reserved reserved = waiting.reserve(
+                Math.min(timeoutNanos, Waiting.MOST_FOR_WRITES_NANOS), () -> reserve(entry, chain, index, true));
+        if (reserved.outcome() == PutOutcome.NO_ROOM) {
+            reserved = waiting.reserve(waiting.left(start, timeoutNanos), () -> reserve(entry, chain, index, false));
+        }
+        if (reserved.outcome() == PutOutcome.RESERVED && index > 0) {
+            onboarding.bringParents(chain, index, reserved.record());
+        }
+        return reserved;
+    }
+
+    private Reserved reserve(NamespaceEntry entry, BlockChain chain, int index, boolean sparing) {
+        Reserved reserved = store.reserve(entry, chain, index, sparing);
         if (reserved.outcome() != PutOutcome.NO_ROOM) {
             return reserved;
         }
         hints.sweep();
-        return store.reserve(entry, chain, index);
+        return store.reserve(entry, chain, index, sparing);
     }
 
     @Override
@@ -196,7 +222,14 @@ public final class TieredKvCache implements KvCache {
     @Override
     public @Nullable ObjectView getObject(Namespace namespace, byte[] key) {
         holders.requireOpen();
-        return objects.get(namespace, key);
+        return objects.get(namespace, key, NO_WAIT);
+    }
+
+    @Override
+    public @Nullable ObjectView getObject(Namespace namespace, byte[] key, long timeoutNanos) {
+        Waiting.requireNotNegative(timeoutNanos);
+        holders.requireOpen();
+        return objects.get(namespace, key, timeoutNanos);
     }
 
     @Override
@@ -212,10 +245,49 @@ public final class TieredKvCache implements KvCache {
     }
 
     @Override
+    public boolean flush(long timeoutNanos) {
+        Waiting.requireNotNegative(timeoutNanos);
+        holders.requireOpen();
+        Movement movement = source.movement();
+        return movement != null && movement.await(movement.flush(), timeoutNanos);
+    }
+
+    /// Has a disk that was taken out, or does not write any more, opened again now.
+    ///
+    /// @param disk in the order in which disks were given to the builder
+    public void reopenDisk(int disk) {
+        holders.requireOpen();
+        Movement movement = source.movement();
+        if (movement == null || disk < 0 || disk >= movement.tiers()) {
+            throw new IndexOutOfBoundsException(
+                    "disk " + disk + " of a store with " + (movement == null ? 0 : movement.tiers()));
+        }
+        movement.reopen(disk);
+    }
+
+    @Override
     public CacheStats stats() {
         holders.requireOpen();
         hints.sweep();
         return store.inspection().stats(holders.count());
+    }
+
+    /// What goes on between host memory and the disks, by disk.
+    public List<MoverStats> diskStats() {
+        holders.requireOpen();
+        return source.movement() == null ? List.of() : source.movement().stats();
+    }
+
+    /// Whether a disk has more to tell of what it held before the opening; until then that is missed.
+    public boolean recovering() {
+        holders.requireOpen();
+        return source.movement() != null && source.movement().recovering();
+    }
+
+    /// What the tree knows of the disks, and what became of blocks that might have been written.
+    public DiskSideStats offloadStats() {
+        holders.requireOpen();
+        return store.disks().stats();
     }
 
     @Override

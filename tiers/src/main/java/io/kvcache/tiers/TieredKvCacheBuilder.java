@@ -7,9 +7,13 @@ import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.store.HostStore;
 import io.kvcache.core.store.HostStoreConfig;
+import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.tiers.memory.MappedMemorySource;
 import io.kvcache.tiers.memory.MemoryOptions;
+import java.nio.file.Path;
 import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /// How an embedded store is set up. Every setting has a default that works on any machine.
@@ -31,6 +35,8 @@ public final class TieredKvCacheBuilder {
     private boolean trackHolders;
     private Duration closeWait = Duration.ofSeconds(10);
     private Clock clock = SystemClock.INSTANCE;
+    private final List<DiskOptions> disks = new ArrayList<>();
+    private AdmissionKind admission = AdmissionKind.SECOND_HIT;
 
     TieredKvCacheBuilder() {}
 
@@ -79,7 +85,8 @@ public final class TieredKvCacheBuilder {
         return this;
     }
 
-    /// Whether a background thread touches the memory at once, so that first requests need not; true when not said.
+    /// Whether a background thread touches the memory at once, so that first requests need not; true when not
+    /// said.
     public TieredKvCacheBuilder touched(boolean inBackground) {
         touched = inBackground;
         return this;
@@ -121,21 +128,46 @@ public final class TieredKvCacheBuilder {
         return this;
     }
 
-    /// Reserves the memory and opens the store.
+    /// Adds a disk: so many bytes in a directory, which is made when it is missing. Several take turns.
+    public TieredKvCacheBuilder disk(Path directory, long bytes) {
+        return disk(DiskOptions.of(directory, bytes));
+    }
+
+    /// Adds a disk.
+    public TieredKvCacheBuilder disk(DiskOptions options) {
+        disks.add(options);
+        return this;
+    }
+
+    /// Which blocks are written to disk; those of a second use when not said.
+    public TieredKvCacheBuilder admission(AdmissionKind kind) {
+        admission = kind;
+        return this;
+    }
+
+    /// Reserves the memory and opens the store, and the disks if there are any. What a disk holds is known soon
+    /// after that, while the store serves.
     ///
     /// @throws IllegalStateException when the memory cannot be had, or native access is denied; the message says
     ///     what to do
+    /// @throws io.kvcache.tiers.directory.DiskRefusedException when a directory cannot be used for a disk
     public TieredKvCache build() {
-        int known = records == 0 ? HostStoreConfig.defaultRecords(hostBytes) : records;
+        int known = records == 0 ? StoreSize.records(hostBytes, disks) : records;
         HostMemorySource source = memory == null ? new MappedMemorySource(memoryOptions) : memory;
         HostStore store = new HostStore(
                 new HostStoreConfig(hostBytes, known, policy, eventCapacity),
                 touched ? TouchedMemory.over(source) : source);
+        Below below;
+        try {
+            below = disks.isEmpty() ? Below.NOTHING : Below.open(store, disks, admission, clock);
+        } catch (RuntimeException refused) {
+            store.close();
+            throw refused;
+        }
         Holders holders = new Holders(trackHolders);
         return new TieredKvCache(
-                new HostTable.Source(store, holders, checked),
-                clock,
-                new Closing(store, holders, clock, closeWait, strict));
+                new HostTable.Source(store, holders, checked, clock, below.movement()),
+                new Closing(store, holders, clock, closeWait, strict, () -> below.end(closeWait)));
     }
 
     private static boolean assertionsOn() {

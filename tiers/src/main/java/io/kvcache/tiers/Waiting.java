@@ -12,6 +12,11 @@ import java.util.function.Supplier;
 /// costs a millisecond more instead.
 final class Waiting {
 
+    /// How long a put waits for blocks that are being written to disk before it has one evicted unwritten:
+    /// longer than
+    /// a disk takes for what may be on its way to it.
+    static final long MOST_FOR_WRITES_NANOS = TimeUnit.SECONDS.toNanos(2);
+
     private static final long FIRST_PAUSE_NANOS = TimeUnit.MICROSECONDS.toNanos(20);
     private static final long LONGEST_PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(1);
 

@@ -14,12 +14,18 @@ import io.kvcache.core.contract.ObjectContract;
 import io.kvcache.core.contract.RefusalContract;
 import java.time.Duration;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.UnaryOperator;
 import org.junit.jupiter.api.Nested;
 
 /// The embedded cache keeps the contract of every `KvCache`.
 final class TieredKvCacheContractTest {
 
     private static CacheUnderTest open(CacheSetup setup) {
+        return open(setup, UnaryOperator.identity());
+    }
+
+    /// Opens a cache with something beside what the contract asks for.
+    static CacheUnderTest open(CacheSetup setup, UnaryOperator<TieredKvCacheBuilder> more) {
         ManualClock time = new ManualClock();
         TieredKvCacheBuilder builder = TieredKvCache.builder()
                 .hostBytes(setup.hostBytes())
@@ -29,7 +35,8 @@ final class TieredKvCacheContractTest {
                 .trackHolders(true)
                 .touched(false)
                 .closeWait(Duration.ofMillis(1));
-        return new Subject((setup.manualTime() ? builder.clock(time) : builder).build(), setup, time);
+        TieredKvCacheBuilder timed = setup.manualTime() ? builder.clock(time) : builder;
+        return new Subject(more.apply(timed).build(), setup, time);
     }
 
     /// Stands still until it is moved.
@@ -55,6 +62,14 @@ final class TieredKvCacheContractTest {
         @Override
         public void validate() {
             cache.validate();
+        }
+
+        /// A block that is being written to disk is pinned for as long.
+        @Override
+        public void settle() {
+            while (open() && cache.offloadStats().writing() > 0) {
+                Thread.onSpinWait();
+            }
         }
 
         @Override

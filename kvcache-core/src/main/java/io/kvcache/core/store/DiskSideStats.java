@@ -13,6 +13,7 @@ import java.util.List;
 /// @param sacrificed left host memory while they waited
 /// @param evictedUnwritten evicted from host memory, and no disk had them
 /// @param waitingBytes that wait to be written
+/// @param writing records that are being written, and pinned for that
 /// @param restored copies found at opening that count
 /// @param superseded copies found at opening that do not, as newer ones or burials came before
 /// @param orphans found at opening without all blocks above them
@@ -27,6 +28,7 @@ public record DiskSideStats(
         long sacrificed,
         long evictedUnwritten,
         long waitingBytes,
+        int writing,
         long restored,
         long superseded,
         long orphans,

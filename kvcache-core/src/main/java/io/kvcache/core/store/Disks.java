@@ -73,6 +73,16 @@ public final class Disks {
         }
     }
 
+    /// Says whether any disk can be written to. While none can, nothing waits for that.
+    public void writable(boolean can) {
+        lock.lock();
+        try {
+            offload.writable(can);
+        } finally {
+            lock.unlock();
+        }
+    }
+
     /// A resident record that is pinned to be written.
     ///
     /// @param pages its slots, in whole pages
@@ -354,6 +364,7 @@ public final class Disks {
                     counters.sacrificed,
                     counters.evictedUnwritten,
                     offload.waitingBytes(),
+                    offload.underWay(),
                     restore.restored(),
                     restore.superseded(),
                     restore.orphans(),

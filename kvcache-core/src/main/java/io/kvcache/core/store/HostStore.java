@@ -275,6 +275,11 @@ public final class HostStore implements AutoCloseable {
         return slabs.capacityBytes();
     }
 
+    /// All memory for blocks and objects: what a device may be told that spans will lie in.
+    public MemorySegment memory() {
+        return slotMemory.segment();
+    }
+
     /// The memory of a slot that the caller has pinned or reserved, cut to `bytes`.
     public MemorySegment span(int page, long bytes) {
         return slabs.segment(page, bytes);

@@ -16,6 +16,9 @@ public record HostStoreConfig(long slotBytes, int records, PolicyKind policy, in
     /// One record for 16 KiB of memory: enough for blocks of that size, at 0.8 % of it.
     private static final long BYTES_PER_RECORD = 16 << 10;
 
+    /// The most that a store takes.
+    public static final int MOST_RECORDS = RecordPool.MAX_RECORDS;
+
     private static final int MIN_DEFAULT_RECORDS = 1 << 16;
 
     public HostStoreConfig {

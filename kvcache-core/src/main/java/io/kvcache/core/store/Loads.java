@@ -3,6 +3,7 @@ package io.kvcache.core.store;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.policy.RecordView;
 import io.kvcache.core.tree.BlockTree;
+import io.kvcache.core.tree.DiskNumber;
 import io.kvcache.core.tree.RecordPool;
 import java.util.BitSet;
 
@@ -12,6 +13,7 @@ public final class Loads {
     private final BlockChain chain;
     private final int from;
     private final int[] records;
+    private final byte[] disks;
     private final BitSet started = new BitSet();
     private int count;
 
@@ -19,6 +21,7 @@ public final class Loads {
         this.chain = chain;
         this.from = from;
         records = new int[to - from];
+        disks = new byte[to - from];
     }
 
     /// First block of the chain in the run.
@@ -46,6 +49,11 @@ public final class Loads {
         return started.get(position);
     }
 
+    /// The disk that block `from + position` is to be read from, if it is [#started].
+    public int disk(int position) {
+        return disks[position];
+    }
+
     /// Begins with the next block; under the store's lock.
     boolean begin(RecordPool pool, BlockTree tree, Onboard onboard, int pins) {
         int index = from + count;
@@ -56,6 +64,7 @@ public final class Loads {
         LoadStart start = inPlace ? onboard.begin(record, pins) : LoadStart.NOT_HERE;
         if (start.comes()) {
             started.set(count, start == LoadStart.STARTED);
+            disks[count] = (byte) (start == LoadStart.STARTED ? DiskNumber.of(pool.diskPlace(record)) : 0);
             records[count++] = record;
         }
         return start.comes();

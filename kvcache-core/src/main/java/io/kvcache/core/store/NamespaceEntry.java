@@ -16,6 +16,7 @@ public final class NamespaceEntry {
 
     final LongAdder blocksAsked = new LongAdder();
     final LongAdder blocksFound = new LongAdder();
+    final LongAdder blocksArrived = new LongAdder();
     final LongAdder objectsAsked = new LongAdder();
     final LongAdder objectsFound = new LongAdder();
 
@@ -69,6 +70,12 @@ public final class NamespaceEntry {
         blocksFound.add(found);
     }
 
+    /// Counts blocks of an earlier request that have arrived from a slower tier.
+    public void arrived(int blocks) {
+        blocksFound.add(blocks);
+        blocksArrived.add(blocks);
+    }
+
     /// Counts a look-up of an object.
     public void askedObject(boolean found) {
         objectsAsked.increment();
@@ -82,6 +89,7 @@ public final class NamespaceEntry {
                 namespace,
                 blocksAsked.sum(),
                 blocksFound.sum(),
+                blocksArrived.sum(),
                 objectsAsked.sum(),
                 objectsFound.sum(),
                 live,

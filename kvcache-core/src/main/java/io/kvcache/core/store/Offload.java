@@ -36,6 +36,7 @@ final class Offload {
     private final OffloadCounters counters = new OffloadCounters();
     private @Nullable AdmissionKind admission;
     private @Nullable GhostTable ghosts;
+    private boolean writable = true;
     private long mostWaitingBytes;
     private long mostBytesEach;
     private final Map<Integer, Long> underWay = new HashMap<>();
@@ -69,8 +70,26 @@ final class Offload {
         }
     }
 
+    /// Whether anything can be written at all; while not, nothing waits for it.
+    void writable(boolean can) {
+        writable = can;
+        while (!can && !waiting.isEmpty()) {
+            long handle = waiting.peek();
+            int record = (int) handle;
+            waiting.skip();
+            if (Control.generation(pool.control(record)) == (int) (handle >>> Integer.SIZE)) {
+                leaving(record);
+            }
+        }
+    }
+
     OffloadCounters counters() {
         return counters;
+    }
+
+    /// Records that are being written.
+    int underWay() {
+        return underWay.size();
     }
 
     long waitingBytes() {
@@ -148,7 +167,7 @@ final class Offload {
     }
 
     private void admit(int record) {
-        if (waitingBytes + pool.bytes(record) > mostWaitingBytes) {
+        if (!writable || waitingBytes + pool.bytes(record) > mostWaitingBytes) {
             counters.queueFull++;
         } else {
             want(record);

@@ -95,6 +95,7 @@ public abstract class BlockContract extends KvCacheContract {
         }
         assertThat(verified(left)).isEqualTo(6);
         assertThat(verified(right)).isEqualTo(6);
+        subject().settle();
         assertThat(cache().stats().records().live()).isEqualTo(8);
     }
 

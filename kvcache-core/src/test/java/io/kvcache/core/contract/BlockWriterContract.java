@@ -138,6 +138,7 @@ public abstract class BlockWriterContract extends KvCacheContract {
         }
         assertThat(match(chain)).isZero();
         assertThat(cache().stats().host().heldBytes()).isZero();
+        subject().settle();
         assertThat(cache().stats().records().live()).isZero();
         assertThat(verified(stored(chain))).isEqualTo(3);
     }
@@ -157,6 +158,7 @@ public abstract class BlockWriterContract extends KvCacheContract {
             assertThat(second.seal()).isEqualTo(SealOutcome.DROPPED);
         }
         assertThat(verified(chain)).isEqualTo(3);
+        subject().settle();
         assertThat(cache().stats().records().live()).isEqualTo(3);
     }
 

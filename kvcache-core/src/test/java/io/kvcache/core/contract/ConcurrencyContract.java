@@ -138,6 +138,7 @@ public abstract class ConcurrencyContract extends KvCacheContract {
                 }
             }
         });
+        subject().settle();
         assertThat(cache().stats().records().live()).isEqualTo(1);
         assertThat(cache().dropObject(OBJECTS, key)).isTrue();
         subject().settle();

@@ -67,6 +67,7 @@ public abstract class ObjectContract extends KvCacheContract {
         try (ObjectView view = view(KEY)) {
             requireContent(view, version(2), bytes);
         }
+        subject().settle();
         assertThat(cache().stats().records().live()).isEqualTo(1);
     }
 

@@ -101,6 +101,7 @@ public abstract class RefusalContract extends KvCacheContract {
                 List.of(content(chain, 0).heap(1 << 20), content(chain, 1).heap(1000));
         assertRefused(() -> cache().putAll(chain, 0, blocks, 0), 1000, 1 << 20);
         assertThat(verified(chain)).isEqualTo(1);
+        subject().settle();
         assertThat(cache().stats().records().live()).isEqualTo(1);
     }
 
@@ -187,6 +188,7 @@ public abstract class RefusalContract extends KvCacheContract {
     void givenRefusals_whenCounted_thenTheyLeftNothing() {
         assertThatThrownBy(() -> cache().put(chain(1, 1), 5, 0, 0)).isInstanceOf(RuntimeException.class);
         assertThatThrownBy(() -> cache().putObject(OBJECTS, new byte[0], 5, 0)).isInstanceOf(RuntimeException.class);
+        subject().settle();
         assertThat(cache().stats().records().live()).isZero();
         assertThat(cache().stats().host().heldBytes()).isZero();
         assertThat(cache().stats().openTables()).isZero();

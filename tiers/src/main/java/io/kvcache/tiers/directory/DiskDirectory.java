@@ -155,6 +155,11 @@ public final class DiskDirectory implements AutoCloseable {
     /// For a log on this directory that did not get to serve: why, in the words of [#open]. Its state is
     /// [LogState#REFUSED] or [LogState#FAILED].
     public DiskRefusedException refused(DiskLog log) {
+        return refused(folder, log);
+    }
+
+    /// Likewise, of a directory that may be closed by now.
+    public static DiskRefusedException refused(Path folder, DiskLog log) {
         Refusal refusal = log.refusal();
         String why = refusal == null ? log.cause() : refusal.message();
         String advice = log.state() == LogState.REFUSED

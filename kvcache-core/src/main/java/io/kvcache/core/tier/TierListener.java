@@ -1,0 +1,47 @@
+package io.kvcache.core.tier;
+
+import io.kvcache.core.identity.Namespace;
+
+/// The store behind a [Tier], as the tier sees it.
+///
+/// **Threads.** Called by the tier's thread, within a tick. It may ask the tier for anything but a tick.
+public interface TierListener {
+
+    /// The namespace that a [TierBlock] speaks of.
+    Namespace namespace(int namespaceId);
+
+    /// The number of a namespace that the tier has blocks of; registers it when it is new.
+    ///
+    /// @return -1 when the store does not take it
+    int namespaceId(Namespace namespace);
+
+    /// A write or burial has ended, and its memory is the caller's again.
+    ///
+    /// @param place where it can be read, or -1 when it was not written
+    void written(long tag, long place);
+
+    /// A read has ended, and its memory is the caller's again.
+    void read(long tag, TierRead.Outcome outcome);
+
+    /// A flush has ended.
+    void flushed(long tag, boolean durable);
+
+    /// A block or object was found that was written before; of several with one key the first told counts. It can
+    /// be read at once.
+    void recovered(TierBlock block, long place);
+
+    /// What is told of a key from now on by [#recovered] does not count.
+    void buried(long keyHi, long keyLo);
+
+    /// All that was found has been told.
+    void recoveryEnded();
+
+    /// A span is about to be reclaimed: what is not kept is gone when this returns.
+    void offered(TierOffer offer);
+
+    /// What was kept lies elsewhere now.
+    void moved(TierBlock block, long from, long to);
+
+    /// What was kept could not be.
+    void lost(TierBlock block, long place);
+}

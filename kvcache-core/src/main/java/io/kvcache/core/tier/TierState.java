@@ -1,0 +1,22 @@
+package io.kvcache.core.tier;
+
+/// What a [Tier] can do.
+public enum TierState {
+    /// Nothing yet.
+    OPENING,
+    /// Nothing: what it found is not its own, or of another format, and was left alone.
+    REFUSED,
+    /// All of it.
+    SERVING,
+    /// It reads and does not write.
+    READ_ONLY,
+    /// Nothing: it fails, or hangs.
+    FAILED,
+    /// Nothing, as asked.
+    STOPPED;
+
+    /// Whether blocks can be read.
+    public boolean reads() {
+        return this == SERVING || this == READ_ONLY;
+    }
+}

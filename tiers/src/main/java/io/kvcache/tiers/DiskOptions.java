@@ -1,0 +1,49 @@
+package io.kvcache.tiers;
+
+import io.kvcache.tiers.directory.DirectoryOptions;
+import io.kvcache.tiers.disk.Capacity;
+import io.kvcache.tiers.disk.DiskLogConfig.OnIncompatible;
+import io.kvcache.tiers.movement.WriteBudget;
+import java.nio.file.Path;
+
+/// One disk below host memory.
+///
+/// @param directory holds the tier's file and lock; made when it is missing
+/// @param bytes of the file
+/// @param reservePercent of it that holds nothing alive, see [Capacity]
+/// @param bytesPerSecond and `bytesPerDay`: written at most, or [WriteBudget#UNLIMITED]
+/// @param files how the file is opened
+public record DiskOptions(
+        Path directory, long bytes, int reservePercent, long bytesPerSecond, long bytesPerDay, DirectoryOptions files) {
+
+    /// Refuses what is incompatible; no limit on writes.
+    public static DiskOptions of(Path directory, long bytes) {
+        return new DiskOptions(
+                directory,
+                bytes,
+                Capacity.USUAL_RESERVE_PERCENT,
+                WriteBudget.UNLIMITED,
+                WriteBudget.UNLIMITED,
+                DirectoryOptions.usual());
+    }
+
+    /// Limits what is written.
+    public DiskOptions withWriteBudget(long newBytesPerSecond, long newBytesPerDay) {
+        return new DiskOptions(directory, bytes, reservePercent, newBytesPerSecond, newBytesPerDay, files);
+    }
+
+    /// Keeps another share of the disk without anything alive.
+    public DiskOptions withReservePercent(int percent) {
+        return new DiskOptions(directory, bytes, percent, bytesPerSecond, bytesPerDay, files);
+    }
+
+    /// Refuses or discards what is in the directory and is no tier of this format and size.
+    public DiskOptions withOnIncompatible(OnIncompatible change) {
+        return withFiles(files.withOnIncompatible(change));
+    }
+
+    /// Opens the file in another way.
+    public DiskOptions withFiles(DirectoryOptions change) {
+        return new DiskOptions(directory, bytes, reservePercent, bytesPerSecond, bytesPerDay, change);
+    }
+}

@@ -1,0 +1,223 @@
+package io.kvcache.tiers;
+
+import io.kvcache.core.BlockTable;
+import io.kvcache.core.store.Loads;
+import io.kvcache.core.store.NamespaceEntry;
+import io.kvcache.core.tree.Control;
+import io.kvcache.core.tree.Handle;
+import io.kvcache.core.tree.RecordPool;
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionStage;
+import java.util.concurrent.Executor;
+import java.util.concurrent.TimeUnit;
+import org.jspecify.annotations.Nullable;
+
+/// Blocks that are resident in host memory, and after them such as arrive from disk.
+///
+/// One pin on the deepest resident block, and one on each of those that come, from the start; so whoever else
+/// loads
+/// or evicts, a block that has arrived stays. What has arrived is read off the records: the table is told when to
+/// look, and looks.
+final class LoadingTable implements BlockTable {
+
+    private static final long SLICE_MILLIS = 10;
+
+    private final HostTable.Source source;
+    private final Hold hold;
+    private final Blocks blocks;
+    private final Loads loads;
+    private final RecordPool records;
+    private final SegmentScope scope;
+    private final Runnable listener = this::look;
+    private final List<Waiter> waiters = new ArrayList<>();
+    private final long start;
+    private final long timeoutNanos;
+    private int @Nullable [] pages;
+    private int arrived;
+    private boolean ended;
+    private boolean closed;
+
+    /// Which blocks they are.
+    ///
+    /// @param deepest handle of the deepest resident one, or a miss
+    /// @param here blocks of the chain that are resident
+    /// @param loads those after them that come
+    /// @param firstBlock of the table
+    record Blocks(NamespaceEntry entry, long deepest, int here, Loads loads, int firstBlock) {}
+
+    private record Waiter(int blocks, CompletableFuture<Integer> ready, Executor executor) {}
+
+    /// Takes over all pins, and a hold.
+    LoadingTable(HostTable.Source source, Hold hold, Blocks blocks, long timeoutNanos) {
+        this.source = source;
+        this.hold = hold;
+        this.blocks = blocks;
+        this.timeoutNanos = timeoutNanos;
+        loads = blocks.loads;
+        records = source.store().records();
+        scope = SegmentScope.open(source.checked());
+        start = source.clock().nanos();
+        for (int i = 0; i < loads.count(); i++) {
+            if (state(i) != Control.SEALED && source.movement() != null) {
+                source.movement().arrivals().listen(loads.record(i), listener);
+            }
+        }
+        look();
+    }
+
+    private int state(int position) {
+        return Control.state(records.control(loads.record(position)));
+    }
+
+    /// Counts what has arrived, and tells who waits for it.
+    private void look() {
+        List<Waiter> satisfied = new ArrayList<>();
+        int ready;
+        synchronized (this) {
+            advance();
+            ready = ready();
+            waiters.removeIf(waiter -> (ended || ready() >= waiter.blocks) && satisfied.add(waiter));
+            notifyAll();
+        }
+        satisfied.forEach(waiter -> waiter.ready.completeAsync(() -> ready, waiter.executor));
+    }
+
+    private void advance() {
+        while (!ended && arrived < loads.count() && state(arrived) == Control.SEALED) {
+            arrived++;
+        }
+        if (arrived < loads.count() && !ended) {
+            int next = state(arrived);
+            boolean comes = next == Control.LOADING || next == Control.LOADED || next == Control.SEALED;
+            ended = !comes || closed || source.clock().nanos() - start >= timeoutNanos;
+        } else {
+            ended = true;
+        }
+    }
+
+    private int ready() {
+        return Math.max(0, blocks.here + arrived - blocks.firstBlock);
+    }
+
+    @Override
+    public int firstBlock() {
+        return blocks.firstBlock;
+    }
+
+    @Override
+    public synchronized int endBlock() {
+        advance();
+        return ended ? blocks.firstBlock + ready() : loads.end();
+    }
+
+    @Override
+    public synchronized int readyBlocks() {
+        advance();
+        return ready();
+    }
+
+    @Override
+    public int await(int wanted, long awaitNanos) {
+        Waiting.requireNotNegative(awaitNanos);
+        long since = source.clock().nanos();
+        synchronized (this) {
+            advance();
+            while (ready() < wanted && !ended) {
+                long left = awaitNanos - (source.clock().nanos() - since);
+                if (left <= 0) {
+                    break;
+                }
+                try {
+                    wait(Math.clamp(TimeUnit.NANOSECONDS.toMillis(left), 1, SLICE_MILLIS));
+                } catch (InterruptedException stopped) {
+                    Thread.currentThread().interrupt();
+                    break;
+                }
+                advance();
+            }
+            return ready();
+        }
+    }
+
+    @Override
+    public CompletionStage<Integer> onReady(int wanted, Executor executor) {
+        CompletableFuture<Integer> ready = new CompletableFuture<>();
+        synchronized (this) {
+            waiters.add(new Waiter(wanted, ready, executor));
+        }
+        look();
+        if (!ready.isDone()) {
+            long left = Math.max(0, timeoutNanos - (source.clock().nanos() - start));
+            CompletableFuture.delayedExecutor(left, TimeUnit.NANOSECONDS, executor)
+                    .execute(this::look);
+        }
+        return ready;
+    }
+
+    @Override
+    public synchronized MemorySegment segment(int index) {
+        if (closed) {
+            throw new IllegalStateException("the table is closed");
+        }
+        int end = blocks.firstBlock + readyBlocks();
+        if (index < blocks.firstBlock || index >= end) {
+            throw new IndexOutOfBoundsException("block " + index + " of a table whose blocks " + blocks.firstBlock
+                    + " to " + end + " (exclusive) are ready");
+        }
+        int page = index < blocks.here ? residentPages()[index - blocks.firstBlock] : page(index - blocks.here);
+        return scope.limit(source.store().span(page, blocks.entry.blockBytes())).asReadOnly();
+    }
+
+    private int page(int position) {
+        return records.hostPage(loads.record(position));
+    }
+
+    /// Where the resident blocks of the table lie, found by one walk over the parents.
+    private int[] residentPages() {
+        int[] known = pages;
+        if (known == null) {
+            known = new int[blocks.here - blocks.firstBlock];
+            int record = Handle.record(blocks.deepest);
+            for (int i = known.length - 1; i >= 0; i--) {
+                known[i] = records.hostPage(record);
+                record = records.parent(record);
+            }
+            pages = known;
+        }
+        return known;
+    }
+
+    @Override
+    public void close() {
+        synchronized (this) {
+            if (closed) {
+                throw new IllegalStateException("the table is closed twice");
+            }
+            advance();
+            closed = true;
+        }
+        try {
+            scope.close();
+        } finally {
+            letGo();
+            source.holders().leave(hold);
+        }
+        look();
+    }
+
+    private void letGo() {
+        blocks.entry.arrived(Math.max(0, ready() - Math.max(0, blocks.here - blocks.firstBlock)));
+        for (int i = 0; i < loads.count(); i++) {
+            if (source.movement() != null) {
+                source.movement().arrivals().forget(loads.record(i), listener);
+            }
+            source.store().lookup().unpin(loads.record(i));
+        }
+        if (Handle.found(blocks.deepest)) {
+            source.store().lookup().unpin(Handle.record(blocks.deepest));
+        }
+    }
+}

@@ -1,0 +1,154 @@
+package io.kvcache.tiers;
+
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.BlockKey;
+import io.kvcache.core.store.HostStore;
+import io.kvcache.core.store.LoadStart;
+import io.kvcache.core.store.Loads;
+import io.kvcache.core.store.NamespaceEntry;
+import io.kvcache.core.tree.Control;
+import io.kvcache.core.tree.DiskNumber;
+import io.kvcache.core.tree.Handle;
+import io.kvcache.tiers.movement.Movement;
+import java.util.concurrent.TimeUnit;
+import org.jspecify.annotations.Nullable;
+
+/// Has what is on disk brought into host memory: for a table, for a writer below it, for a hint, for an object's
+/// reader. Does nothing in a store without disks.
+final class Onboarding {
+
+    /// Of host memory: what one hint may bring in.
+    private static final int EXPECT_SHARE = 4;
+
+    private static final long SLICE_MILLIS = 10;
+
+    private final HostStore store;
+    private final HostTable.Source source;
+    private final @Nullable Movement movement;
+
+    Onboarding(HostTable.Source source) {
+        this.source = source;
+        store = source.store();
+        movement = source.movement();
+    }
+
+    /// Blocks of the chain from `resident` on that are on disk alone.
+    int onDisk(BlockChain chain, int resident) {
+        return movement == null ? 0 : store.lookup().matchKnown(chain, resident) - resident;
+    }
+
+    /// Begins to bring the blocks from `here` on for a table that begins with block `from`. The block before
+    /// `here`
+    /// is pinned.
+    ///
+    /// @return those that come, each pinned once; null when none does
+    @Nullable
+    Loads begin(BlockChain chain, int here, int from) {
+        if (movement == null || here == chain.length()) {
+            return null;
+        }
+        int known = store.lookup().matchKnown(chain, here);
+        if (known <= Math.max(here, from)) {
+            return null;
+        }
+        Loads loads = store.beginLoads(chain, here, known, 1);
+        if (loads.count() == 0) {
+            return null;
+        }
+        movement.read(loads, true, false);
+        return loads;
+    }
+
+    /// Has the blocks above a block that is about to be written brought in, if they are on disk alone: it becomes
+    /// findable with them.
+    void bringParents(BlockChain chain, int index, int record) {
+        int parent = store.records().parent(record);
+        if (movement != null && Control.state(store.records().control(parent)) == Control.ON_DISK) {
+            bring(movement, chain, index, true);
+        }
+    }
+
+    /// Has blocks brought in that are likely to be wanted.
+    ///
+    /// @param here that are resident
+    /// @return how many come
+    int expect(BlockChain chain, int here) {
+        if (movement == null || here == chain.length()) {
+            return 0;
+        }
+        NamespaceEntry entry = store.require(chain.namespace());
+        long most = store.capacityBytes() / EXPECT_SHARE / Math.max(1, entry.blockBytes());
+        int known = store.lookup().matchKnown(chain, here);
+        return bring(movement, chain, (int) Math.min(known, here + most), false);
+    }
+
+    private int bring(Movement by, BlockChain chain, int to, boolean demanded) {
+        long deepest = store.lookup().pinDeepest(chain);
+        int here = Handle.found(deepest) ? store.records().depth(Handle.record(deepest)) + 1 : 0;
+        try {
+            if (here >= to) {
+                return 0;
+            }
+            Loads loads = store.beginLoads(chain, here, to, 0);
+            by.read(loads, demanded, true);
+            return loads.count();
+        } finally {
+            if (Handle.found(deepest)) {
+                store.lookup().unpin(Handle.record(deepest));
+            }
+        }
+    }
+
+    /// Pins an object that is on disk, once it has arrived.
+    ///
+    /// @return its [Handle], or [Handle#MISS]
+    long pinObject(BlockKey key, long timeoutNanos) {
+        long handle = store.lookup().findKnown(key.hi(), key.lo());
+        if (movement == null || !Handle.found(handle)) {
+            return Handle.MISS;
+        }
+        int record = Handle.record(handle);
+        long place = store.records().diskPlace(record);
+        LoadStart start = store.beginLoad(record, Handle.generation(handle), 1);
+        if (!start.comes()) {
+            return Handle.MISS;
+        }
+        if (start == LoadStart.STARTED) {
+            movement.read(record, DiskNumber.of(place));
+        }
+        if (arrives(movement, record, timeoutNanos)) {
+            return handle;
+        }
+        store.lookup().unpin(record);
+        return Handle.MISS;
+    }
+
+    private boolean arrives(Movement by, int record, long timeoutNanos) {
+        Object monitor = new Object();
+        Runnable listener = () -> {
+            synchronized (monitor) {
+                monitor.notifyAll();
+            }
+        };
+        by.arrivals().listen(record, listener);
+        try {
+            long start = source.clock().nanos();
+            synchronized (monitor) {
+                while (coming(record) && source.clock().nanos() - start < timeoutNanos) {
+                    long left = timeoutNanos - (source.clock().nanos() - start);
+                    monitor.wait(Math.clamp(TimeUnit.NANOSECONDS.toMillis(left), 1, SLICE_MILLIS));
+                }
+            }
+        } catch (InterruptedException stopped) {
+            Thread.currentThread().interrupt();
+        } finally {
+            by.arrivals().forget(record, listener);
+        }
+        return Control.state(store.records().control(record)) == Control.SEALED;
+    }
+
+    private boolean coming(int record) {
+        int state = Control.state(store.records().control(record));
+        return state == Control.LOADING || state == Control.LOADED;
+    }
+}

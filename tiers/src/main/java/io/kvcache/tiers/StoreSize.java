@@ -1,0 +1,19 @@
+package io.kvcache.tiers;
+
+import io.kvcache.core.store.HostStoreConfig;
+import java.util.List;
+
+/// How many records a store needs when nobody says so.
+final class StoreSize {
+
+    /// One record for 64 KiB of disk: blocks that small are the least that is worth a disk's while.
+    private static final long DISK_BYTES_PER_RECORD = 64 << 10;
+
+    private StoreSize() {}
+
+    static int records(long hostBytes, List<DiskOptions> disks) {
+        long onDisk = disks.stream().mapToLong(DiskOptions::bytes).sum() / DISK_BYTES_PER_RECORD;
+        return Math.toIntExact(
+                Math.min(HostStoreConfig.defaultRecords(hostBytes) + onDisk, HostStoreConfig.MOST_RECORDS));
+    }
+}

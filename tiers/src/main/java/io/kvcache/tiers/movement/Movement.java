@@ -1,0 +1,207 @@
+package io.kvcache.tiers.movement;
+
+import io.kvcache.core.Clock;
+import io.kvcache.core.store.Disks;
+import io.kvcache.core.store.Loads;
+import io.kvcache.core.tier.AdmissionKind;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
+
+/// All movement between host memory and the tiers below it: one [Mover] and one queue a tier.
+///
+/// **Threads.** Any, but for [#tick] and [#open], which are for the threads that drive it, one a tier.
+public final class Movement implements Mover.Progress {
+
+    private static final long FIRST_PAUSE_NANOS = TimeUnit.MICROSECONDS.toNanos(50);
+    private static final long LONGEST_PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(1);
+
+    private final Disks disks;
+    private final Clock clock;
+    private final Arrivals arrivals = new Arrivals();
+    private final List<Mover> movers = new ArrayList<>();
+    private final List<MoverQueue> queues = new ArrayList<>();
+    private final WriteShares shares;
+    private int recovering;
+
+    /// One tier to move to and from.
+    ///
+    /// @param limitBytes alive on it at most
+    public record Target(TierOpener opener, long limitBytes, WriteBudget budget) {}
+
+    /// What is written.
+    ///
+    /// @param waitingBytes that may wait to be written
+    /// @param eachBytes a larger block is not written
+    public record Admitting(AdmissionKind kind, long waitingBytes, long eachBytes) {}
+
+    /// Tells the store of its disks; they are opened by [#open].
+    public Movement(Disks disks, Clock clock, List<Target> targets, Admitting admitting, MoverLimits limits) {
+        this.disks = disks;
+        this.clock = clock;
+        shares = new WriteShares(targets.stream().mapToLong(Target::limitBytes).toArray());
+        recovering = targets.size();
+        for (Target target : targets) {
+            MoverQueue queue = new MoverQueue();
+            int disk = disks.open(target.limitBytes());
+            Mover.Around around = new Mover.Around(disk, disks, target.opener(), arrivals, limits, shares);
+            movers.add(new Mover(around, target.budget(), queue, this));
+            queues.add(queue);
+        }
+        disks.admit(admitting.kind(), admitting.waitingBytes(), admitting.eachBytes());
+    }
+
+    /// How many tiers there are.
+    public int tiers() {
+        return movers.size();
+    }
+
+    /// Opens a tier; what it holds is told by later ticks.
+    ///
+    /// @throws RuntimeException when it is refused
+    public void open(int disk) {
+        movers.get(disk).open(clock.nanos());
+    }
+
+    /// Moves what there is to move between host memory and one tier.
+    ///
+    /// @param waitNanos how long to wait when there is nothing to do
+    /// @return how much was done
+    public int tick(int disk, long waitNanos) {
+        return movers.get(disk).tick(clock.nanos(), waitNanos);
+    }
+
+    /// Whether nothing is on its way to or from a tier.
+    public boolean idle(int disk) {
+        return movers.get(disk).idle();
+    }
+
+    /// Whether a tier is out at present.
+    public boolean out(int disk) {
+        return movers.get(disk).out();
+    }
+
+    /// Who hears when records arrive.
+    public Arrivals arrivals() {
+        return arrivals;
+    }
+
+    /// Has loads that were started read.
+    ///
+    /// @param demanded whether somebody waits
+    /// @param keep whether they go on though nobody waits any longer
+    public void read(Loads loads, boolean demanded, boolean keep) {
+        long asked = 0;
+        for (int i = 0; i < loads.count(); i++) {
+            if (loads.started(i)) {
+                int disk = loads.disk(i);
+                asked |= 1L << disk;
+                read(loads.record(i), disk, demanded, keep);
+            }
+        }
+        for (int disk = 0; asked != 0; disk++, asked >>>= 1) {
+            if ((asked & 1) != 0) {
+                movers.get(disk).wake();
+            }
+        }
+    }
+
+    /// Has one load that was started read, for somebody who waits.
+    public void read(int record, int disk) {
+        read(record, disk, true, false);
+        movers.get(disk).wake();
+    }
+
+    private void read(int record, int disk, boolean demanded, boolean keep) {
+        if (demanded) {
+            queues.get(disk).demand(record, keep, clock.nanos());
+        } else {
+            queues.get(disk).expect(record, clock.nanos());
+        }
+    }
+
+    /// Begins to make durable all that is sealed and dropped by now, whatever its worth. To be asked on until
+    /// it has
+    /// an outcome.
+    public Flush flush() {
+        for (int from = 0; disks.wantAll(from); from += Disks.turn()) {}
+        movers.forEach(Mover::wake);
+        return new Flush(disks, disks.mark(), this::flushTiers);
+    }
+
+    /// Begins to make durable what waits to be written by now.
+    public Flush flushQueued() {
+        movers.forEach(Mover::wake);
+        return new Flush(disks, disks.mark(), this::flushTiers);
+    }
+
+    private List<CompletableFuture<Boolean>> flushTiers() {
+        List<CompletableFuture<Boolean>> all = new ArrayList<>();
+        for (int disk = 0; disk < movers.size(); disk++) {
+            all.add(queues.get(disk).flush());
+            movers.get(disk).wake();
+        }
+        return all;
+    }
+
+    /// Waits for a flush.
+    ///
+    /// @return whether all that was asked for is durable
+    public boolean await(Flush flush, long timeoutNanos) {
+        long start = clock.nanos();
+        long pause = FIRST_PAUSE_NANOS;
+        while (!flush.ended()) {
+            if (clock.nanos() - start >= timeoutNanos) {
+                return false;
+            }
+            clock.pause(pause);
+            pause = Math.min(2 * pause, LONGEST_PAUSE_NANOS);
+        }
+        return flush.durable();
+    }
+
+    /// Has a tier that was taken out, or does not write any more, opened again.
+    public void reopen(int disk) {
+        movers.get(disk).reopen();
+        movers.get(disk).wake();
+    }
+
+    /// Ends the wait of a tier's thread.
+    public void wake(int disk) {
+        movers.get(disk).wake();
+    }
+
+    /// Lets go of a tier, by the thread that drives it.
+    public void close(int disk) {
+        movers.get(disk).close();
+    }
+
+    /// What goes on, by tier.
+    public List<MoverStats> stats() {
+        return movers.stream().map(Mover::stats).toList();
+    }
+
+    /// Whether a tier has more to tell of what it held before.
+    public synchronized boolean recovering() {
+        return recovering > 0;
+    }
+
+    @Override
+    public void recovered(int disk) {
+        boolean all;
+        synchronized (this) {
+            recovering = Math.max(0, recovering - 1);
+            all = recovering == 0;
+        }
+        if (all) {
+            disks.restored();
+        }
+    }
+
+    @Override
+    public void writable(int disk, boolean can) {
+        shares.writable(disk, can);
+        disks.writable(shares.anyWritable());
+    }
+}

@@ -1,0 +1,20 @@
+package io.kvcache.tiers.movement;
+
+/// How much a [Mover] takes on at a time.
+///
+/// @param writeBytes on their way to the tier; as much of host memory is pinned by them
+/// @param readBytes handed to the tier at a time: beyond that loads wait where they can still be overtaken
+///     and given
+///     up
+/// @param reads as `readBytes`, by number
+/// @param writesBesideReads reads on their way above which no write is begun
+public record MoverLimits(long writeBytes, long readBytes, int reads, int writesBesideReads) {
+
+    private static final long MOST_WRITE_BYTES = 64L << 20;
+    private static final int SHARE_OF_HOST = 8;
+
+    /// For a store of this size: an eighth of it, and 64 MiB at most, on the way to each disk.
+    public static MoverLimits of(long hostBytes) {
+        return new MoverLimits(Math.min(MOST_WRITE_BYTES, hostBytes / SHARE_OF_HOST), 64L << 20, 256, 32);
+    }
+}

@@ -1,0 +1,101 @@
+package io.kvcache.tiers.movement;
+
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
+import java.util.concurrent.TimeUnit;
+
+/// One platform thread a tier, which drives its movement: the device below knows its owner.
+///
+/// **Threads.** Any may close, once.
+public final class TierThreads implements AutoCloseable {
+
+    private static final Logger LOG = System.getLogger(TierThreads.class.getName());
+
+    /// How long a thread with nothing to do waits; loads and flushes end the wait, new writes may wait so long.
+    private static final long WAIT_NANOS = TimeUnit.MILLISECONDS.toNanos(2);
+
+    /// While a tier is out nothing can wake its thread.
+    private static final long OUT_PAUSE_MILLIS = 2;
+
+    private final Movement movement;
+    private final List<Thread> threads = new ArrayList<>();
+    private volatile boolean ending;
+
+    private TierThreads(Movement movement) {
+        this.movement = movement;
+    }
+
+    /// Opens all tiers, each by its own thread, and returns once all of them serve.
+    ///
+    /// @throws RuntimeException when one is refused; then none is left open
+    public static TierThreads start(Movement movement) {
+        TierThreads started = new TierThreads(movement);
+        List<CompletableFuture<Void>> opened = new ArrayList<>();
+        for (int disk = 0; disk < movement.tiers(); disk++) {
+            CompletableFuture<Void> open = new CompletableFuture<>();
+            int number = disk;
+            Thread thread = Thread.ofPlatform()
+                    .daemon(true)
+                    .name("kvcache-disk-" + disk)
+                    .unstarted(() -> started.run(number, open));
+            started.threads.add(thread);
+            opened.add(open);
+            thread.start();
+        }
+        try {
+            opened.forEach(CompletableFuture::join);
+        } catch (CompletionException refused) {
+            started.close();
+            if (refused.getCause() instanceof RuntimeException cause) {
+                throw cause;
+            }
+            throw refused;
+        }
+        return started;
+    }
+
+    private void run(int disk, CompletableFuture<Void> opened) {
+        try {
+            movement.open(disk);
+            opened.complete(null);
+        } catch (RuntimeException | Error refused) {
+            opened.completeExceptionally(refused);
+            return;
+        }
+        try {
+            while (!ending) {
+                if (movement.tick(disk, WAIT_NANOS) == 0 && movement.out(disk)) {
+                    Thread.sleep(OUT_PAUSE_MILLIS);
+                }
+            }
+        } catch (InterruptedException stopped) {
+            Thread.currentThread().interrupt();
+        } catch (RuntimeException | Error bug) {
+            LOG.log(Level.ERROR, "the thread of disk " + disk + " ended", bug);
+        } finally {
+            movement.close(disk);
+        }
+    }
+
+    /// Ends all threads, which let go of their tiers.
+    @Override
+    public void close() {
+        ending = true;
+        boolean interrupted = false;
+        for (int disk = 0; disk < threads.size(); disk++) {
+            movement.wake(disk);
+            try {
+                threads.get(disk).join();
+            } catch (InterruptedException stopped) {
+                interrupted = true;
+            }
+        }
+        if (interrupted) {
+            Thread.currentThread().interrupt();
+        }
+    }
+}

@@ -1,0 +1,155 @@
+package io.kvcache.tiers.movement;
+
+import io.kvcache.core.store.Disks;
+import io.kvcache.core.tier.Taken;
+import io.kvcache.core.tier.Tier;
+import io.kvcache.core.tier.TierBlock;
+import io.kvcache.core.tier.TierState;
+import java.util.HashMap;
+import java.util.Map;
+import org.jspecify.annotations.Nullable;
+
+/// Writes what the store wants written to a tier, and buries there what it wants buried, burials first. Owned by
+/// the mover's thread, but for the counters.
+final class Writing {
+
+    private static final long BURIAL = -1;
+
+    private final int disk;
+    private final Disks disks;
+    private final MoverLimits limits;
+    private final WriteBudget budget;
+    private final WriteShares shares;
+    private final Map<Long, Begun> underWay = new HashMap<>();
+    private final Latencies latencies = new Latencies();
+    private @Nullable TierBlock heldBurial;
+    private @Nullable Begun held;
+    private volatile int count;
+    private volatile double budgetSpent;
+    private long bytes;
+    private long nextTag;
+    private long now;
+
+    private record Begun(Disks.Write write, long sinceNanos) {}
+
+    Writing(Mover.Around around, WriteBudget budget) {
+        disk = around.disk();
+        disks = around.disks();
+        limits = around.limits();
+        shares = around.shares();
+        this.budget = budget;
+    }
+
+    /// Tells the tier what is buried.
+    ///
+    /// @return whether it knows of all: until then nothing else may be written
+    boolean pumpBurials(Tier tier) {
+        if (tier.state() != TierState.SERVING) {
+            return true;
+        }
+        TierBlock next = heldBurial == null ? disks.nextBurial(disk) : heldBurial;
+        while (next != null) {
+            if (tier.bury(next, BURIAL) == Taken.LATER) {
+                heldBurial = next;
+                return false;
+            }
+            next = disks.nextBurial(disk);
+        }
+        heldBurial = null;
+        return true;
+    }
+
+    int pump(Tier tier, long nowNanos) {
+        now = nowNanos;
+        int done = 0;
+        while (tier.state() == TierState.SERVING && bytes < limits.writeBytes() && mayWrite()) {
+            Begun next = held == null ? next() : held;
+            held = null;
+            if (next == null || !submit(tier, next)) {
+                break;
+            }
+            done++;
+        }
+        budgetSpent = budget.daySpent();
+        return done;
+    }
+
+    private boolean mayWrite() {
+        return held != null || (budget.allows(now) && shares.mayTake(disk));
+    }
+
+    private @Nullable Begun next() {
+        Disks.Write write = disks.nextWrite();
+        return write == null ? null : new Begun(write, now);
+    }
+
+    /// Answers false when the tier takes no more now.
+    private boolean submit(Tier tier, Begun begun) {
+        Disks.Write write = begun.write;
+        long tag = ++nextTag;
+        return switch (tier.write(write.block(), write.pages(), tag)) {
+            case TAKEN -> {
+                underWay.put(tag, begun);
+                recount();
+                bytes += write.block().bytes();
+                budget.spend(write.block().bytes());
+                shares.took(disk, write.block().bytes());
+                yield true;
+            }
+            case LATER -> {
+                held = begun;
+                recount();
+                yield false;
+            }
+            case GONE, REFUSED -> {
+                disks.written(write.record(), disk, -1);
+                yield true;
+            }
+        };
+    }
+
+    /// What the tier has not taken yet is on its way as well: it is pinned.
+    private void recount() {
+        count = underWay.size() + (held == null ? 0 : 1);
+    }
+
+    void ended(long tag, long place) {
+        Begun begun = underWay.remove(tag);
+        if (begun != null) {
+            bytes -= begun.write.block().bytes();
+            latencies.record(now - begun.sinceNanos);
+            disks.written(begun.write.record(), disk, place);
+            recount();
+        }
+    }
+
+    /// Ends all that waits or is on its way as not written.
+    void refuseAll() {
+        Begun waiting = held;
+        held = null;
+        heldBurial = null;
+        if (waiting != null) {
+            disks.written(waiting.write.record(), disk, -1);
+        }
+        underWay.values().forEach(begun -> disks.written(begun.write.record(), disk, -1));
+        underWay.clear();
+        count = 0;
+        bytes = 0;
+    }
+
+    boolean idle() {
+        return count == 0 && held == null && heldBurial == null;
+    }
+
+    int underWay() {
+        return count;
+    }
+
+    double budgetSpent() {
+        return budgetSpent;
+    }
+
+    MoverStats.Latency latency() {
+        return latencies.summary();
+    }
+}
