@@ -1,5 +1,7 @@
 package io.kvcache.bench.cli;
 
+import io.kvcache.bench.disk.DiskPlaces;
+import io.kvcache.bench.disk.MissingToolException;
 import io.kvcache.bench.suite.Answer;
 import io.kvcache.bench.suite.Effort;
 import io.kvcache.bench.suite.Question;
@@ -14,6 +16,7 @@ import java.time.ZoneId;
 import java.util.List;
 import java.util.Locale;
 import java.util.concurrent.Callable;
+import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
@@ -35,8 +38,15 @@ final class BenchCommand implements Callable<Integer> {
     @Spec
     private CommandSpec spec = CommandSpec.create();
 
-    @Parameters(paramLabel = "SUITE", description = "A suite to run, or list.")
+    @Parameters(index = "0", paramLabel = "SUITE", description = "A suite to run, or list.")
     private String suite = "";
+
+    @Parameters(
+            index = "1",
+            arity = "0..1",
+            paramLabel = "DIR",
+            description = "For disk: a directory on the disk to measure, else the system's for temporary files.")
+    private @Nullable Path folder;
 
     @Option(names = "--filter", paramLabel = "TEXT", description = "Only questions with this in their name.")
     private String filter = "";
@@ -60,23 +70,42 @@ final class BenchCommand implements Callable<Integer> {
             return 0;
         }
         Suite chosen = chosen();
-        List<Answer> answers = run(chosen);
+        if (folder != null && !chosen.movesBytes()) {
+            throw new ParameterException(spec.commandLine(), "kvcache bench: only disk takes a DIR");
+        }
+        return chosen.movesBytes() ? answerOnFiles(chosen) : report(chosen, runner().run(chosen));
+    }
+
+    private int answerOnFiles(Suite chosen) throws IOException {
+        try {
+            Path disk = folder == null ? Path.of(System.getProperty("java.io.tmpdir")) : folder;
+            DiskPlaces places = DiskPlaces.find(disk);
+            places.remarks().forEach(this::say);
+            Suite possible = chosen.within(places.folders().keySet());
+            return report(possible, runner().run(possible, places));
+        } catch (MissingToolException missing) {
+            throw new ParameterException(spec.commandLine(), "kvcache bench: " + missing.getMessage(), missing);
+        }
+    }
+
+    private int report(Suite chosen, List<Answer> answers) throws IOException {
         print((json ? new BenchReport.Lines() : new BenchReport.Table()).of(chosen, answers));
         if (recorded) {
             BenchRecord target = new BenchRecord(RECORDS, command());
             Path page = target.write(chosen, answers, LocalDate.now(ZoneId.systemDefault()));
-            spec.commandLine().getErr().println("kvcache bench: recorded in " + page);
+            say("recorded in " + page);
         }
         return strict && !answers.stream().allMatch(Answer::ok) ? 1 : 0;
     }
 
-    private List<Answer> run(Suite chosen) {
+    private SuiteRunner runner() {
+        return new SuiteRunner(quick ? Effort.QUICK : Effort.FULL, this::say);
+    }
+
+    private void say(String text) {
         PrintWriter errors = spec.commandLine().getErr();
-        return new SuiteRunner(quick ? Effort.QUICK : Effort.FULL, step -> {
-                    errors.println("kvcache bench: " + step);
-                    errors.flush();
-                })
-                .run(chosen);
+        errors.println("kvcache bench: " + text);
+        errors.flush();
     }
 
     private Suite chosen() {

@@ -1,9 +1,12 @@
 package io.kvcache.bench.cli;
 
+import com.fasterxml.jackson.annotation.JsonInclude;
 import io.kvcache.bench.suite.Answer;
 import tools.jackson.databind.json.JsonMapper;
 
 /// The fields of a line of `bench --json`. Their names are what programs rely on.
+///
+/// @param path only where bytes travelled through a device
 record BenchLine(
         String name,
         double value,
@@ -13,7 +16,8 @@ record BenchLine(
         double ratio,
         String budget,
         boolean ok,
-        int runs) {
+        int runs,
+        @JsonInclude(JsonInclude.Include.NON_EMPTY) String path) {
 
     private static final JsonMapper JSON = JsonMapper.builder().build();
 
@@ -27,7 +31,8 @@ record BenchLine(
                 answer.ratio(),
                 answer.question().budget().describe(),
                 answer.ok(),
-                answer.runs());
+                answer.runs(),
+                answer.path());
     }
 
     String toJson() {

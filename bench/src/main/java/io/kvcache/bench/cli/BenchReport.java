@@ -2,8 +2,12 @@ package io.kvcache.bench.cli;
 
 import io.kvcache.bench.suite.Answer;
 import io.kvcache.bench.suite.Suite;
+import java.util.ArrayList;
+import java.util.IntSummaryStatistics;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
+import java.util.Map;
 
 /// What a suite answered, as text.
 sealed interface BenchReport permits BenchReport.Table, BenchReport.Lines, BenchReport.Markdown {
@@ -71,10 +75,22 @@ sealed interface BenchReport permits BenchReport.Table, BenchReport.Lines, Bench
         }
     }
 
-    /// What the figures are, as the ratio is not always the quotient of the two beside it.
+    /// What the figures are, as the ratio is not always the quotient of the two beside it, and how bytes travelled.
     private static String legend(List<Answer> answers) {
-        int rounds = answers.isEmpty() ? 0 : answers.getFirst().runs();
-        return String.format(Locale.ROOT, "Medians of rounds: %d. A ratio is the median of the rounds' own.%n", rounds);
+        IntSummaryStatistics rounds = answers.stream().mapToInt(Answer::runs).summaryStatistics();
+        boolean same = rounds.getMin() == rounds.getMax();
+        StringBuilder text = new StringBuilder(String.format(
+                Locale.ROOT,
+                "Medians of rounds: %s. A ratio is the median of the rounds' own.%n",
+                same ? rounds.getMax() : rounds.getMin() + " to " + rounds.getMax()));
+        Map<String, List<String>> paths = new LinkedHashMap<>();
+        answers.stream()
+                .filter(answer -> !answer.path().isEmpty())
+                .forEach(answer -> paths.computeIfAbsent(answer.path(), _ -> new ArrayList<>())
+                        .add(answer.question().name()));
+        paths.forEach((path, names) ->
+                text.append(String.format(Locale.ROOT, "%nBy %s: %s.%n", path, String.join(", ", names))));
+        return text.toString();
     }
 
     private static String verdict(Answer answer) {

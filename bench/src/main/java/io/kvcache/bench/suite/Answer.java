@@ -4,7 +4,8 @@ package io.kvcache.bench.suite;
 ///
 /// @param ratio value by reference; 0 when the reference is 0
 /// @param runs rounds
-public record Answer(Question question, double value, double againstValue, double ratio, int runs) {
+/// @param path how the bytes of the value travelled; empty where none did
+public record Answer(Question question, double value, double againstValue, double ratio, int runs, String path) {
 
     public boolean ok() {
         return question.budget().isMet(value, ratio);

@@ -39,6 +39,19 @@ public sealed interface Budget {
         }
     }
 
+    /// The value has to be at most this many times the reference.
+    record RatioAtMost(double most) implements Budget {
+        @Override
+        public boolean isMet(double value, double ratio) {
+            return ratio <= most;
+        }
+
+        @Override
+        public String describe() {
+            return String.format(Locale.ROOT, "ratio <= %.2f", most);
+        }
+    }
+
     /// A reference: whatever it is, it is.
     record None() implements Budget {
         @Override

@@ -1,15 +1,18 @@
 package io.kvcache.bench.suite;
 
+import io.kvcache.bench.disk.DiskEffort;
+
 /// How long a suite takes its time.
 ///
 /// @param rounds times that everything is run, one benchmark after the other; an odd number has a median
 /// @param iterations measured ones of a fork
 /// @param iterationMillis length of each, and of the ones before that warm up
-public record Effort(int rounds, int iterations, int iterationMillis) {
+/// @param disk the same for trials of the disk suite
+public record Effort(int rounds, int iterations, int iterationMillis, DiskEffort disk) {
 
     /// Enough for figures that go into a document.
-    public static final Effort FULL = new Effort(3, 6, 400);
+    public static final Effort FULL = new Effort(3, 6, 400, DiskEffort.FULL);
 
     /// Enough to see that something has gone wrong.
-    public static final Effort QUICK = new Effort(1, 3, 200);
+    public static final Effort QUICK = new Effort(1, 3, 200, DiskEffort.QUICK);
 }

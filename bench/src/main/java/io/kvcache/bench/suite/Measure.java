@@ -1,5 +1,7 @@
 package io.kvcache.bench.suite;
 
+import io.kvcache.bench.disk.Traffic;
+import io.kvcache.bench.disk.Trial;
 import java.util.function.DoubleSupplier;
 import java.util.function.ToDoubleFunction;
 
@@ -13,6 +15,11 @@ public sealed interface Measure {
     ///
     /// @param reading turns the sample into the question's unit
     record Timed(String name, Fork fork, ToDoubleFunction<Sample> reading) implements Measure {}
+
+    /// A number out of what a trial moved, another one each round.
+    ///
+    /// @param reading turns the traffic into the question's unit
+    record Moved(String name, Trial trial, ToDoubleFunction<Traffic> reading) implements Measure {}
 
     /// A number that is the same whenever it is asked for.
     record Counted(String name, DoubleSupplier count) implements Measure {}

@@ -1,7 +1,12 @@
 package io.kvcache.bench.suite;
 
+import io.kvcache.bench.disk.Place;
+import io.kvcache.bench.disk.Trial;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Locale;
+import java.util.Set;
+import java.util.stream.Stream;
 
 /// Questions that belong together.
 ///
@@ -10,6 +15,49 @@ public record Suite(String name, String title, List<Question> questions) {
 
     public Suite {
         questions = List.copyOf(questions);
+    }
+
+    /// The questions without those that move bytes elsewhere than in these places.
+    public Suite within(Set<Place> places) {
+        return new Suite(
+                name,
+                title,
+                questions.stream()
+                        .filter(question -> measures(question)
+                                .flatMap(Suite::trial)
+                                .allMatch(trial -> places.contains(trial.place())))
+                        .toList());
+    }
+
+    /// Whether it needs files to read and write.
+    public boolean movesBytes() {
+        return !trials().isEmpty();
+    }
+
+    /// What its numbers come from, the reference before what is held against it.
+    Set<Fork> forks() {
+        Set<Fork> forks = new LinkedHashSet<>();
+        questions.stream().flatMap(Suite::measures).flatMap(Suite::fork).forEach(forks::add);
+        return forks;
+    }
+
+    /// Likewise.
+    Set<Trial> trials() {
+        Set<Trial> trials = new LinkedHashSet<>();
+        questions.stream().flatMap(Suite::measures).flatMap(Suite::trial).forEach(trials::add);
+        return trials;
+    }
+
+    private static Stream<Measure> measures(Question question) {
+        return Stream.of(question.against(), question.value());
+    }
+
+    private static Stream<Fork> fork(Measure measure) {
+        return measure instanceof Measure.Timed timed ? Stream.of(timed.fork()) : Stream.empty();
+    }
+
+    private static Stream<Trial> trial(Measure measure) {
+        return measure instanceof Measure.Moved moved ? Stream.of(moved.trial()) : Stream.empty();
     }
 
     /// The questions whose name contains `filter`, in any case.

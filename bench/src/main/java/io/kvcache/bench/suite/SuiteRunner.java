@@ -1,94 +1,70 @@
 package io.kvcache.bench.suite;
 
-import java.util.ArrayList;
-import java.util.Arrays;
-import java.util.HashMap;
-import java.util.LinkedHashSet;
+import io.kvcache.bench.disk.DiskBench;
+import io.kvcache.bench.disk.DiskEffort;
+import io.kvcache.bench.disk.DiskPlaces;
+import io.kvcache.bench.disk.Trial;
+import java.io.IOException;
 import java.util.List;
-import java.util.Map;
 import java.util.Set;
 import java.util.function.Consumer;
-import java.util.stream.IntStream;
-import java.util.stream.Stream;
 
-/// Runs a suite in rounds, each benchmark once a round, and takes medians over the rounds.
+/// Runs a suite in rounds, each benchmark and each trial once a round, and takes medians over the rounds.
 ///
 /// So a question and what it is held against are measured minutes apart at most, again and again, and a ratio is
 /// one of two numbers from the same round.
 public final class SuiteRunner {
 
-    private final JmhRunner jmh;
-    private final int rounds;
+    private final Effort effort;
     private final Consumer<String> progress;
 
     /// @param progress told what is about to run
     public SuiteRunner(Effort effort, Consumer<String> progress) {
-        jmh = new JmhRunner(effort);
-        rounds = effort.rounds();
+        this.effort = effort;
         this.progress = progress;
     }
 
-    /// Answers every question of a suite.
+    /// Answers every question of a suite that needs no files.
     ///
     /// @throws IllegalStateException when a benchmark fails
     public List<Answer> run(Suite suite) {
-        Set<Fork> forks = new LinkedHashSet<>();
-        suite.questions().stream()
-                .flatMap(question -> Stream.of(question.against(), question.value()))
-                .forEach(measure -> addFork(measure, forks));
-        List<Map<Fork, Sample>> samples = new ArrayList<>();
-        for (int round = 1; round <= rounds; round++) {
-            samples.add(runRound(round, forks));
-        }
-        return suite.questions().stream()
-                .map(question -> answer(question, samples))
-                .toList();
-    }
-
-    private static void addFork(Measure measure, Set<Fork> forks) {
-        switch (measure) {
-            case Measure.Timed timed -> forks.add(timed.fork());
-            case Measure.Counted _ -> {}
-        }
-    }
-
-    private Map<Fork, Sample> runRound(int round, Set<Fork> forks) {
-        Map<Fork, Sample> samples = new HashMap<>();
-        for (Fork fork : forks) {
-            progress.accept("round " + round + " of " + rounds + ": " + fork.benchmark());
-            samples.put(fork, jmh.run(fork));
-        }
-        return samples;
-    }
-
-    private static Answer answer(Question question, List<Map<Fork, Sample>> samples) {
-        double[] values = read(question.value(), samples);
-        double[] against = read(question.against(), samples);
-        double[] ratios = IntStream.range(0, values.length)
-                .mapToDouble(i -> against[i] == 0 ? 0 : values[i] / against[i])
-                .toArray();
-        return new Answer(question, median(values), median(against), median(ratios), samples.size());
-    }
-
-    private static double[] read(Measure measure, List<Map<Fork, Sample>> samples) {
-        return switch (measure) {
-            case Measure.Timed timed ->
-                samples.stream()
-                        .map(round -> round.getOrDefault(timed.fork(), new Sample(Double.NaN, Double.NaN)))
-                        .mapToDouble(timed.reading())
-                        .toArray();
-            case Measure.Counted counted -> {
-                double[] same = new double[samples.size()];
-                Arrays.fill(same, counted.count().getAsDouble());
-                yield same;
+        Readings readings = new Readings();
+        JmhRunner jmh = new JmhRunner(effort);
+        for (int round = 1; round <= effort.rounds(); round++) {
+            for (Fork fork : suite.forks()) {
+                progress.accept("round " + round + " of " + effort.rounds() + ": " + fork.benchmark());
+                readings.add(fork, jmh.run(fork));
             }
-        };
+        }
+        return answers(suite, readings);
     }
 
-    private static double median(double[] values) {
-        double[] sorted = values.clone();
-        Arrays.sort(sorted);
-        int middle = sorted.length / 2;
-        return sorted.length % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+    /// Answers every question of a suite that moves bytes through files.
+    ///
+    /// @throws IOException when a file or fio fails
+    public List<Answer> run(Suite suite, DiskPlaces places) throws IOException {
+        Readings readings = new Readings();
+        DiskEffort disk = effort.disk();
+        progress.accept("writing the files");
+        try (DiskBench bench = DiskBench.open(places, disk)) {
+            for (int round = 1; round <= disk.memoryRounds(); round++) {
+                runRound(round, suite.trials(), bench, readings);
+            }
+        }
+        return answers(suite, readings);
+    }
+
+    private void runRound(int round, Set<Trial> trials, DiskBench bench, Readings readings) throws IOException {
+        for (Trial trial : trials) {
+            int rounds = effort.disk().rounds(trial.place());
+            if (round <= rounds) {
+                progress.accept("round " + round + " of " + rounds + ": " + trial.describe());
+                readings.add(trial, bench.run(trial));
+            }
+        }
+    }
+
+    private static List<Answer> answers(Suite suite, Readings readings) {
+        return suite.questions().stream().map(readings::answer).toList();
     }
 }

@@ -20,7 +20,7 @@ final class BenchCommandTest {
     }
 
     @ParameterizedTest
-    @CsvSource({"cores,,cores,'core, list'", "core,nothing,nothing,match-whole"})
+    @CsvSource({"cores,,cores,'core, disk, list'", "core,nothing,nothing,match-whole"})
     void givenUnknownName_whenRun_thenUsageErrorNamesItAndWhatIsAllowed(
             String suite, String filter, String named, String allowed) {
         Shell.Run run = filter == null ? Shell.run("bench", suite) : Shell.run("bench", suite, "--filter", filter);

@@ -1,0 +1,53 @@
+package io.kvcache.bench.disk;
+
+import io.kvcache.tiers.device.BlockDevice;
+import io.kvcache.tiers.device.FileDevice;
+import io.kvcache.tiers.device.FileDeviceOptions;
+import io.kvcache.tiers.device.FileDeviceOptions.IoEngine;
+import java.io.IOException;
+import java.lang.foreign.MemorySegment;
+import java.util.concurrent.Callable;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.FutureTask;
+
+/// Runs workloads through our block device, each in a thread of its own, which then owns it.
+///
+/// @param pool where the bytes come from and go to; large enough for the deepest queue of the largest pieces
+record DeviceMover(MemorySegment pool) {
+
+    /// On the best path there is.
+    Traffic move(Workload work) throws IOException {
+        return inThread(() -> move(work, IoEngine.AUTO));
+    }
+
+    /// While the kernel denies io_uring; where it cannot be made to, without asking it.
+    Traffic moveWithoutUring(Workload work) throws IOException {
+        return inThread(() -> move(work, UringDenial.enter() ? IoEngine.AUTO : IoEngine.THREADS));
+    }
+
+    private Traffic move(Workload work, IoEngine engine) throws IOException {
+        FileDeviceOptions options = FileDeviceOptions.of(work.file(), work.fileBytes())
+                .withDepth(work.depth())
+                .withEngine(engine);
+        try (BlockDevice device = FileDevice.open(options)) {
+            device.register(pool);
+            return DeviceLoad.run(work, device, pool);
+        }
+    }
+
+    private static Traffic inThread(Callable<Traffic> task) throws IOException {
+        FutureTask<Traffic> future = new FutureTask<>(task);
+        Thread.ofPlatform().name(ThreadCpu.NAME).start(future);
+        try {
+            return future.get();
+        } catch (InterruptedException stopped) {
+            Thread.currentThread().interrupt();
+            throw new IOException("interrupted", stopped);
+        } catch (ExecutionException failed) {
+            if (failed.getCause() instanceof IOException cause) {
+                throw cause;
+            }
+            throw new IllegalStateException("the device failed", failed.getCause());
+        }
+    }
+}

@@ -1,0 +1,93 @@
+package io.kvcache.bench.disk;
+
+import io.kvcache.tiers.device.FileDevice;
+import io.kvcache.tiers.memory.MappedMemory;
+import io.kvcache.tiers.memory.MappedMemorySource;
+import io.kvcache.tiers.memory.MemoryOptions;
+import java.io.IOException;
+import java.lang.foreign.MemorySegment;
+import java.nio.file.Path;
+import java.util.EnumMap;
+import java.util.Map;
+import java.util.Random;
+import java.util.logging.Level;
+import java.util.logging.Logger;
+
+/// The files and the memory that trials use.
+///
+/// **Ownership.** Closing it removes the files.
+public final class DiskBench implements AutoCloseable {
+
+    /// Requests on their way at a time: four keep a disk busy with pieces of this size, eight do surely.
+    public static final int DEPTH = 8;
+
+    /// The largest piece of a trial.
+    private static final int MAX_PIECE_BYTES = 4 << 20;
+
+    private static final int PAGE_BYTES = 4096;
+
+    private final DiskEffort effort;
+    private final MappedMemory memory;
+    private final DeviceMover mover;
+    private final Map<Place, TestFile> files = new EnumMap<>(Place.class);
+
+    /// The device says what path it takes at every opening, which would be once a trial; the report says it.
+    private final Logger deviceLog = Logger.getLogger(FileDevice.class.getPackageName());
+
+    private DiskBench(DiskEffort effort) {
+        this.effort = effort;
+        this.memory =
+                new MappedMemorySource(MemoryOptions.defaults()).reserve("bench-disk", (long) DEPTH * MAX_PIECE_BYTES);
+        this.mover = new DeviceMover(memory.segment());
+        byte[] page = new byte[PAGE_BYTES];
+        new Random(Pattern.SEED).nextBytes(page);
+        for (long at = 0; at < memory.segment().byteSize(); at += PAGE_BYTES) {
+            MemorySegment.copy(MemorySegment.ofArray(page), 0, memory.segment(), at, PAGE_BYTES);
+        }
+        deviceLog.setLevel(Level.SEVERE);
+    }
+
+    /// Makes a file in each place.
+    ///
+    /// @param places folders
+    /// @throws IOException when a file cannot be made; then none is left
+    public static DiskBench open(DiskPlaces places, DiskEffort effort) throws IOException {
+        DiskBench bench = new DiskBench(effort);
+        try {
+            for (Map.Entry<Place, Path> place : places.folders().entrySet()) {
+                bench.files.put(place.getKey(), TestFile.create(place.getValue(), DiskPlaces.FILE_BYTES, bench.mover));
+            }
+            return bench;
+        } catch (IOException | RuntimeException failure) {
+            bench.close();
+            throw failure;
+        }
+    }
+
+    /// Runs a trial.
+    public Traffic run(Trial trial) throws IOException {
+        TestFile file = files.get(trial.place());
+        if (file == null) {
+            throw new IllegalArgumentException("there is no file for " + trial.describe());
+        }
+        Workload work = file.workload(effort.bytes(trial.place()), trial.pattern(), trial.pieceBytes());
+        return switch (trial.mover()) {
+            case DEVICE -> mover.move(work);
+            case DEVICE_WITHOUT_URING -> mover.moveWithoutUring(work);
+            case FIO_URING -> Fio.moveByUring(work);
+            case FIO_PSYNC -> Fio.moveByThreads(work);
+        };
+    }
+
+    @Override
+    public void close() throws IOException {
+        deviceLog.setLevel(null);
+        try {
+            for (TestFile file : files.values()) {
+                file.close();
+            }
+        } finally {
+            memory.close();
+        }
+    }
+}

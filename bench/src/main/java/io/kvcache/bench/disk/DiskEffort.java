@@ -1,0 +1,25 @@
+package io.kvcache.bench.disk;
+
+/// How long the disk suite takes its time.
+///
+/// @param memoryRounds times that each trial in memory is run
+/// @param diskRounds times that each trial on the disk is run, at most `memoryRounds`
+/// @param memoryBytes moved by a trial in memory
+/// @param diskBytes moved by a trial on the disk
+public record DiskEffort(int memoryRounds, int diskRounds, long memoryBytes, long diskBytes) {
+
+    /// Enough for figures that go into a document: the disk swings threefold, memory less.
+    public static final DiskEffort FULL = new DiskEffort(15, 7, 4L << 30, 1L << 30);
+
+    /// Enough to see that something has gone wrong.
+    public static final DiskEffort QUICK = new DiskEffort(1, 1, 1L << 30, 1L << 28);
+
+    /// How often a trial there is run.
+    public int rounds(Place place) {
+        return place == Place.MEMORY ? memoryRounds : diskRounds;
+    }
+
+    long bytes(Place place) {
+        return place == Place.MEMORY ? memoryBytes : diskBytes;
+    }
+}

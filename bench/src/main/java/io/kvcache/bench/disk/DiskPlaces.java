@@ -1,0 +1,50 @@
+package io.kvcache.bench.disk;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.EnumMap;
+import java.util.List;
+import java.util.Map;
+
+/// The folders that the disk suite makes its files in.
+///
+/// @param folders the disk's, and that in memory where there is one
+/// @param remarks what is not as it should be, for people
+public record DiskPlaces(Map<Place, Path> folders, List<String> remarks) {
+
+    static final long FILE_BYTES = 1L << 30;
+
+    private static final Path SHARED_MEMORY = Path.of("/dev/shm");
+
+    /// Looks for fio, and for room.
+    ///
+    /// @param disk a folder
+    /// @throws IOException that names the folder and what it lacks, or says that there is no fio
+    public static DiskPlaces find(Path disk) throws IOException {
+        if (!Fio.installed()) {
+            throw new MissingToolException(Fio.ADVICE);
+        }
+        return find(disk, SHARED_MEMORY);
+    }
+
+    static DiskPlaces find(Path disk, Path memory) throws IOException {
+        if (!Files.isDirectory(disk) || !Files.isWritable(disk)) {
+            throw new IOException(disk + " is not a directory that can be written to");
+        }
+        if (!TestFile.fits(disk, FILE_BYTES)) {
+            throw new IOException(disk + " has less than 2 GiB free");
+        }
+        Map<Place, Path> folders = new EnumMap<>(Map.of(Place.DISK, disk));
+        if (!Files.isDirectory(memory) || !TestFile.isInMemory(memory) || !TestFile.fits(memory, FILE_BYTES)) {
+            return new DiskPlaces(
+                    folders, List.of(memory + " is no tmpfs with 2 GiB free: what needs one is left out"));
+        }
+        folders.put(Place.MEMORY, memory);
+        return new DiskPlaces(
+                folders,
+                TestFile.isInMemory(disk)
+                        ? List.of(disk + " is in memory: name a directory on a disk to measure one")
+                        : List.of());
+    }
+}

@@ -1,0 +1,105 @@
+package io.kvcache.bench.disk;
+
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+
+/// Runs workloads through fio.
+final class Fio {
+
+    /// What to do when there is none.
+    static final String ADVICE = "install fio (Debian: apt-get install fio)";
+
+    /// A trial takes a second or so.
+    private static final long LIMIT_SECONDS = 300;
+
+    private Fio() {}
+
+    static boolean installed() {
+        try {
+            return output(List.of("fio", "--version")).startsWith("fio");
+        } catch (IOException absent) {
+            return false;
+        }
+    }
+
+    /// With io_uring at its best.
+    static Traffic moveByUring(Workload work) throws IOException {
+        return run(uringCommand(work));
+    }
+
+    /// With threads that read and write blockingly, as many as the queue is deep.
+    static Traffic moveByThreads(Workload work) throws IOException {
+        return run(threadsCommand(work));
+    }
+
+    static List<String> uringCommand(Workload work) {
+        List<String> command = command(work);
+        command.addAll(List.of(
+                "--ioengine=io_uring",
+                "--fixedbufs=1",
+                "--registerfiles=1",
+                "--iodepth=" + work.depth(),
+                "--size=" + work.fileBytes(),
+                "--io_size=" + work.totalBytes()));
+        return command;
+    }
+
+    /// Readers read anywhere; writers have a part of the file each.
+    static List<String> threadsCommand(Workload work) {
+        long part = work.fileBytes() / work.depth();
+        List<String> command = command(work);
+        command.addAll(List.of(
+                "--ioengine=psync",
+                "--iodepth=1",
+                "--thread",
+                "--numjobs=" + work.depth(),
+                "--group_reporting",
+                "--io_size=" + work.totalBytes() / work.depth()));
+        command.addAll(
+                work.pattern().writes()
+                        ? List.of("--size=" + part, "--offset_increment=" + part)
+                        : List.of("--size=" + work.fileBytes()));
+        return command;
+    }
+
+    private static List<String> command(Workload work) {
+        return new ArrayList<>(List.of(
+                "fio",
+                "--name=kvcache",
+                "--filename=" + work.file(),
+                "--rw=" + (work.pattern().writes() ? "write" : "randread"),
+                "--bs=" + work.pieceBytes(),
+                "--direct=1",
+                "--norandommap",
+                "--randseed=" + Pattern.SEED,
+                "--allow_file_create=0",
+                "--fallocate=none",
+                "--output-format=json"));
+    }
+
+    private static Traffic run(List<String> command) throws IOException {
+        return FioReport.parse(output(command)).traffic();
+    }
+
+    /// What it prints; its complaints go where ours do.
+    private static String output(List<String> command) throws IOException {
+        Process process = new ProcessBuilder(command)
+                .redirectError(ProcessBuilder.Redirect.INHERIT)
+                .start();
+        try {
+            String text = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+            if (!process.waitFor(LIMIT_SECONDS, TimeUnit.SECONDS) || process.exitValue() != 0) {
+                throw new IOException("failed: " + String.join(" ", command) + System.lineSeparator() + text);
+            }
+            return text;
+        } catch (InterruptedException stopped) {
+            Thread.currentThread().interrupt();
+            throw new IOException("interrupted", stopped);
+        } finally {
+            process.destroy();
+        }
+    }
+}

@@ -1,0 +1,13 @@
+package io.kvcache.bench.disk;
+
+/// Who moves the bytes.
+public enum Mover {
+    /// Our block device, on the best path there is.
+    DEVICE,
+    /// Our block device in a thread to which the kernel denies io_uring.
+    DEVICE_WITHOUT_URING,
+    /// fio with io_uring, fixed buffers and a registered file.
+    FIO_URING,
+    /// fio with as many threads as the queue is deep, each with blocking reads and writes.
+    FIO_PSYNC
+}

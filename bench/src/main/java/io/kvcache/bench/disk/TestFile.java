@@ -1,0 +1,55 @@
+package io.kvcache.bench.disk;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+
+/// A file that trials go to, in a folder of its own, all of it written once.
+///
+/// **Ownership.** Whoever made it closes it; it is removed then, or when the JVM ends without that.
+///
+/// @param folder its own
+/// @param bytes of the file
+record TestFile(Path folder, long bytes) implements AutoCloseable {
+
+    /// What is left to others.
+    private static final long SPARE_BYTES = 1L << 30;
+
+    /// Whether the folder has room for a file and some more.
+    static boolean fits(Path folder, long bytes) throws IOException {
+        return Files.getFileStore(folder).getUsableSpace() >= bytes + SPARE_BYTES;
+    }
+
+    static boolean isInMemory(Path folder) throws IOException {
+        return Files.getFileStore(folder).type().equals("tmpfs");
+    }
+
+    /// @param mover writes all of it, as what was never written need not be read from a disk
+    static TestFile create(Path folder, long bytes, DeviceMover mover) throws IOException {
+        Path own = Files.createTempDirectory(folder, "kvcache-bench-");
+        TestFile file = new TestFile(own, bytes);
+        own.toFile().deleteOnExit(); // Last, as they go in reverse order.
+        file.path().toFile().deleteOnExit();
+        try {
+            mover.move(file.workload(bytes, Pattern.REGION_WRITE, 4 << 20));
+        } catch (IOException | RuntimeException failure) {
+            file.close();
+            throw failure;
+        }
+        return file;
+    }
+
+    private Path path() {
+        return folder.resolve("file");
+    }
+
+    Workload workload(long totalBytes, Pattern pattern, int pieceBytes) {
+        return new Workload(path(), bytes, totalBytes, pattern, pieceBytes, DiskBench.DEPTH);
+    }
+
+    @Override
+    public void close() throws IOException {
+        Files.deleteIfExists(path());
+        Files.deleteIfExists(folder);
+    }
+}

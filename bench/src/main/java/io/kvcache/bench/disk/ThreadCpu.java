@@ -1,0 +1,56 @@
+package io.kvcache.bench.disk;
+
+import java.io.IOException;
+import java.nio.file.DirectoryStream;
+import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
+import java.nio.file.Path;
+import java.util.HashMap;
+import java.util.Map;
+
+/// What the threads that move bytes have cost so far, user and system time, as the scheduler counts it.
+///
+/// These are the one that runs a [DeviceLoad], the threads of a device without io_uring, and the kernel's workers
+/// for io_uring, which are threads of the process too. fio reports its own thread only, so the comparison is in
+/// fio's favour.
+///
+/// @param nanos by thread
+record ThreadCpu(Map<String, Long> nanos) {
+
+    /// Of threads that count, as the kernel knows them: 15 letters.
+    static final String NAME = "kvcache-disk";
+
+    private static final String KERNEL_WORKER = "iou-wrk";
+    private static final Path TASKS = Path.of("/proc/self/task");
+
+    static ThreadCpu now() throws IOException {
+        Map<String, Long> nanos = new HashMap<>();
+        try (DirectoryStream<Path> tasks = Files.newDirectoryStream(TASKS)) {
+            for (Path task : tasks) {
+                add(task, nanos);
+            }
+        }
+        return new ThreadCpu(nanos);
+    }
+
+    private static void add(Path task, Map<String, Long> nanos) throws IOException {
+        try {
+            String name = Files.readString(task.resolve("comm"));
+            if (name.startsWith(NAME) || name.startsWith(KERNEL_WORKER)) {
+                String times = Files.readString(task.resolve("schedstat"));
+                nanos.put(task.getFileName().toString(), Long.valueOf(times.substring(0, times.indexOf(' '))));
+            }
+        } catch (NoSuchFileException ended) {
+            // It has ended meanwhile.
+        }
+    }
+
+    /// What was added since then; threads that have ended are left out.
+    double secondsSince(ThreadCpu then) {
+        long sum = 0;
+        for (Map.Entry<String, Long> thread : nanos.entrySet()) {
+            sum += thread.getValue() - then.nanos.getOrDefault(thread.getKey(), 0L);
+        }
+        return sum / 1e9;
+    }
+}

@@ -1,0 +1,15 @@
+package io.kvcache.bench.disk;
+
+import java.nio.file.Path;
+
+/// What is to be moved, for us and for fio alike.
+///
+/// @param fileBytes a multiple of `pieceBytes`
+/// @param totalBytes moved in all, a multiple of `pieceBytes` for each request in the queue
+/// @param depth requests on their way at a time
+record Workload(Path file, long fileBytes, long totalBytes, Pattern pattern, int pieceBytes, int depth) {
+
+    long pieces() {
+        return totalBytes / pieceBytes;
+    }
+}
