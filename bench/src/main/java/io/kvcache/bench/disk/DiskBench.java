@@ -47,7 +47,7 @@ public final class DiskBench implements AutoCloseable {
         deviceLog.setLevel(Level.SEVERE);
     }
 
-    /// Makes a file in each place.
+    /// Makes a file in each place, and reads it once to warm up.
     ///
     /// @param places folders
     /// @throws IOException when a file cannot be made; then none is left
@@ -55,7 +55,9 @@ public final class DiskBench implements AutoCloseable {
         DiskBench bench = new DiskBench(effort);
         try {
             for (Map.Entry<Place, Path> place : places.folders().entrySet()) {
-                bench.files.put(place.getKey(), TestFile.create(place.getValue(), DiskPlaces.FILE_BYTES, bench.mover));
+                TestFile file = TestFile.create(place.getValue(), DiskPlaces.FILE_BYTES, bench.mover);
+                bench.files.put(place.getKey(), file);
+                bench.mover.move(file.workload(DiskPlaces.FILE_BYTES, Pattern.RANDOM_READ, 1 << 20));
             }
             return bench;
         } catch (IOException | RuntimeException failure) {

@@ -2,9 +2,11 @@ package io.kvcache.bench.cli;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import java.nio.file.Path;
 import java.util.List;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import tools.jackson.databind.JsonNode;
@@ -27,6 +29,26 @@ final class BenchCommandTest {
         assertThat(run.exitCode()).isEqualTo(2);
         assertThat(run.out()).isEmpty();
         assertThat(run.err()).contains("'" + named + "'", allowed);
+    }
+
+    @Test
+    void givenFolderForASuiteWithoutFiles_whenRun_thenUsageErrorSaysWhichTakesOne() {
+        Shell.Run run = Shell.run("bench", "core", "folder");
+        assertThat(run.exitCode()).isEqualTo(2);
+        assertThat(run.err()).contains("only disk takes a DIR");
+    }
+
+    @Test
+    void givenFolderThatIsNotThere_whenDiskIsRun_thenItIsNamedUnlessFioIsMissing(@TempDir Path folder) {
+        Path missing = folder.resolve("missing");
+        Shell.Run run = Shell.run("bench", "disk", missing.toString());
+        assertThat(run.out()).isEmpty();
+        if (run.exitCode() == 2) {
+            assertThat(run.err()).contains("install fio (Debian: apt-get install fio)");
+        } else {
+            assertThat(run.exitCode()).isEqualTo(1);
+            assertThat(run.err()).contains(missing + " is not a directory");
+        }
     }
 
     @Test

@@ -1,0 +1,43 @@
+package io.kvcache.bench.suite;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.kvcache.bench.disk.Mover;
+import io.kvcache.bench.disk.Place;
+import io.kvcache.bench.disk.Trial;
+import java.util.List;
+import java.util.Set;
+import org.junit.jupiter.api.Test;
+
+final class DiskSuiteTest {
+
+    private final Suite suite = DiskSuite.suite();
+
+    @Test
+    void givenSuite_whenItsQuestionsAreNamed_thenNamesDifferAndFitTheirColumn() {
+        List<String> names = suite.questions().stream().map(Question::name).toList();
+        assertThat(names).doesNotHaveDuplicates().allMatch(name -> name.length() <= 18);
+    }
+
+    @Test
+    void givenRound_whenItsTrialsAreListed_thenOursComesBetweenTheTwoOfFio() {
+        assertThat(suite.filtered("read-1m").within(Set.of(Place.DISK)).trials())
+                .extracting(Trial::mover)
+                .containsExactly(Mover.FIO_URING, Mover.DEVICE, Mover.FIO_URING);
+    }
+
+    @Test
+    void givenNoTmpfs_whenNarrowed_thenWhatNeedsOneIsLeftOut() {
+        assertThat(suite.within(Set.of(Place.DISK)).questions())
+                .isNotEmpty()
+                .noneMatch(question -> question.name().startsWith("memory-"))
+                .noneMatch(question -> question.name().startsWith("denied-"));
+        assertThat(suite.within(Set.of(Place.values()))).isEqualTo(suite);
+    }
+
+    @Test
+    void givenSuites_whenAsked_thenOnlyThatOfTheDiskMovesBytes() {
+        assertThat(suite.movesBytes()).isTrue();
+        assertThat(CoreSuite.suite().movesBytes()).isFalse();
+    }
+}
