@@ -6,6 +6,7 @@ import java.nio.file.Path;
 import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 
 /// The folders that the disk suite makes its files in.
 ///
@@ -26,6 +27,13 @@ public record DiskPlaces(Map<Place, Path> folders, List<String> remarks) {
             throw new MissingToolException(Fio.ADVICE);
         }
         return find(disk, SHARED_MEMORY);
+    }
+
+    /// Without the folders that nobody needs.
+    public DiskPlaces only(Set<Place> needed) {
+        Map<Place, Path> kept = new EnumMap<>(folders);
+        kept.keySet().retainAll(needed);
+        return new DiskPlaces(kept, remarks);
     }
 
     static DiskPlaces find(Path disk, Path memory) throws IOException {

@@ -6,6 +6,7 @@ import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Locale;
 import java.util.Set;
+import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
 /// Questions that belong together.
@@ -46,6 +47,11 @@ public record Suite(String name, String title, List<Question> questions) {
         Set<Trial> trials = new LinkedHashSet<>();
         questions.stream().flatMap(Suite::measures).flatMap(Suite::trial).forEach(trials::add);
         return trials;
+    }
+
+    /// Where its trials run.
+    Set<Place> places() {
+        return trials().stream().map(Trial::place).collect(Collectors.toSet());
     }
 
     private static Stream<Measure> measures(Question question) {

@@ -46,7 +46,7 @@ public final class SuiteRunner {
         Readings readings = new Readings();
         DiskEffort disk = effort.disk();
         progress.accept("writing the files");
-        try (DiskBench bench = DiskBench.open(places, disk)) {
+        try (DiskBench bench = DiskBench.open(places.only(suite.places()), disk)) {
             for (int round = 1; round <= disk.memoryRounds(); round++) {
                 runRound(round, suite.trials(), bench, readings);
             }

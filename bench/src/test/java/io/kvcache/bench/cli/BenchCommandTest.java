@@ -1,9 +1,13 @@
 package io.kvcache.bench.cli;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assumptions.assumeThat;
 
+import java.io.IOException;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -65,5 +69,20 @@ final class BenchCommandTest {
         assertThat(line.get("name").asString()).isEqualTo("hash-256");
         assertThat(line.get("value").asDouble()).isPositive();
         assertThat(line.get("runs").asInt()).isEqualTo(1);
+    }
+
+    @Test
+    @Tag("slow")
+    void givenFio_whenOneQuestionOfDiskIsRun_thenItNamesThePathAndLeavesNothing(@TempDir Path folder)
+            throws IOException {
+        Shell.Run run = Shell.run("bench", "disk", folder.toString(), "--quick", "--json", "--filter", "queue-read-4m");
+        assumeThat(run.err()).doesNotContain("install fio");
+        assertThat(run.exitCode()).as(run.err()).isZero();
+        JsonNode line = JsonMapper.builder().build().readTree(run.out());
+        assertThat(line.get("value").asDouble()).isPositive().isLessThanOrEqualTo(8);
+        assertThat(line.get("path").asString()).isNotBlank();
+        try (Stream<Path> left = Files.list(folder)) {
+            assertThat(left).isEmpty();
+        }
     }
 }

@@ -75,6 +75,7 @@ final class DeviceMoverTest {
         DiskPlaces places = DiskPlaces.find(folder, missing);
         assertThat(places.folders().keySet()).isEqualTo(Set.of(Place.DISK));
         assertThat(places.remarks()).singleElement().asString().contains(missing + " is no tmpfs");
+        assertThat(places.only(Set.of(Place.MEMORY)).folders()).isEmpty();
     }
 
     private void requireEmpty() throws IOException {
