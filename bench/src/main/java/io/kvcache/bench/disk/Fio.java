@@ -53,7 +53,8 @@ final class Fio {
         return command;
     }
 
-    /// Readers read anywhere; writers have a part of the file each.
+    /// Readers read anywhere; writers have a part of the file each. All end with the first, so that no straggler
+    /// counts against the others: ours share one queue and have none.
     static List<String> threadsCommand(Workload work) {
         long part = work.fileBytes() / work.depth();
         List<String> command = command(work);
@@ -62,6 +63,7 @@ final class Fio {
                 "--iodepth=1",
                 "--numjobs=" + work.depth(),
                 "--group_reporting",
+                "--exitall",
                 "--io_size=" + work.totalBytes() / work.depth()));
         command.addAll(
                 work.pattern().writes()

@@ -35,7 +35,7 @@ final class FioTest {
     @Test
     void givenReads_whenByThreads_thenAllReadAnywhereAndShareTheBytes() {
         assertThat(Fio.threadsCommand(work(Pattern.RANDOM_READ)))
-                .contains("--ioengine=psync", "--numjobs=8", "--size=1073741824", "--io_size=536870912")
+                .contains("--ioengine=psync", "--numjobs=8", "--exitall", "--size=1073741824", "--io_size=536870912")
                 .noneMatch(option -> option.startsWith("--offset_increment"));
     }
 
