@@ -75,7 +75,8 @@ sealed interface BenchReport permits BenchReport.Table, BenchReport.Lines, Bench
         }
     }
 
-    /// What the figures are, as the ratio is not always the quotient of the two beside it, and how bytes travelled.
+    /// What the figures are, as the ratio is not always the quotient of the two beside it, and how bytes
+    /// travelled.
     private static String legend(List<Answer> answers) {
         IntSummaryStatistics rounds = answers.stream().mapToInt(Answer::runs).summaryStatistics();
         boolean same = rounds.getMin() == rounds.getMax();

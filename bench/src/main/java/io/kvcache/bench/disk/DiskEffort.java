@@ -8,8 +8,8 @@ package io.kvcache.bench.disk;
 /// @param diskBytes moved by a trial on the disk
 public record DiskEffort(int memoryRounds, int diskRounds, long memoryBytes, long diskBytes) {
 
-    /// Enough for figures that go into a document. The CPU of a gigabyte is a few milliseconds, of which fio counts
-    /// whole ones, hence four.
+    /// Enough for figures that go into a document. The CPU of a gigabyte is a few milliseconds, of which fio
+    /// counts whole ones, hence four.
     public static final DiskEffort FULL = new DiskEffort(15, 5, 4L << 30, 4L << 30);
 
     /// Enough to see that something has gone wrong.

@@ -8,9 +8,9 @@ import java.util.concurrent.TimeUnit;
 
 /// Runs workloads through fio.
 ///
-/// It is held to what it can do, not to what it does by default. Its buffers lie in huge pages as ours do, by a
-/// setting of glibc 2.35 and an alignment: a transfer has fewer pieces then, which made a virtual disk half as fast
-/// again. And it does not scribble into what it is about to write.
+/// It is held to what it can do, not to what it does by default. Its buffers lie in huge pages as ours do, by
+/// a setting of glibc 2.35 and an alignment: a transfer has fewer pieces then, which made a virtual disk half
+/// as fast again. And it does not scribble into what it is about to write.
 final class Fio {
 
     /// What to do when there is none.
@@ -53,8 +53,8 @@ final class Fio {
         return command;
     }
 
-    /// Readers read anywhere; writers have a part of the file each. All end with the first, so that no straggler
-    /// counts against the others: ours share one queue and have none.
+    /// Readers read anywhere; writers have a part of the file each. All end with the first, so that no
+    /// straggler counts against the others: ours share one queue and have none.
     static List<String> threadsCommand(Workload work) {
         long part = work.fileBytes() / work.depth();
         List<String> command = command(work);

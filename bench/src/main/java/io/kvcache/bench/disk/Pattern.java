@@ -6,8 +6,8 @@ import java.util.SplittableRandom;
 public enum Pattern {
     /// Blocks that an onboard reads: any, with the same seed each time.
     RANDOM_READ,
-    /// Regions of 64 MiB that an offload writes, one after the other, front to back. As regions lie side by side and
-    /// pieces fill them, this is the file from its front to its end, again and again.
+    /// Regions of 64 MiB that an offload writes, one after the other, front to back. As regions lie side by
+    /// side and pieces fill them, this is the file from its front to its end, again and again.
     REGION_WRITE;
 
     static final long SEED = 42;

@@ -10,9 +10,9 @@ import java.util.Map;
 
 /// What the threads that move bytes have cost so far, user and system time, as the scheduler counts it.
 ///
-/// These are the one that runs a [DeviceLoad], the threads of a device without io_uring, and the kernel's workers
-/// for io_uring, which are threads of the process too. fio reports its own thread only, so the comparison is in
-/// fio's favour.
+/// These are the one that runs a [DeviceLoad], the threads of a device without io_uring, and the kernel's
+/// workers for io_uring, which are threads of the process too. fio reports its own thread only, so the
+/// comparison is in fio's favour.
 ///
 /// @param nanos by thread
 record ThreadCpu(Map<String, Long> nanos) {

@@ -10,8 +10,8 @@ import io.kvcache.tiers.os.Libc;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 
-/// Has the kernel deny io_uring to the calling thread and to those that it starts, for good, as the seccomp profile
-/// of a container does to a process.
+/// Has the kernel deny io_uring to the calling thread and to those that it starts, for good, as the seccomp
+/// profile of a container does to a process.
 final class UringDenial {
 
     // Instructions of classic BPF over struct seccomp_data, whose first field is the number of the call.

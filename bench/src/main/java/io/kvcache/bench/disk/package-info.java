@@ -1,7 +1,7 @@
 /// What the disk suite runs: the same traffic through a block device of ours and through fio, in turns.
 ///
-/// A [io.kvcache.bench.disk.Trial] names one run; [io.kvcache.bench.disk.DiskBench] has the files and carries it out
-/// as [io.kvcache.bench.disk.Traffic]. It does not know of suites and questions.
+/// A [io.kvcache.bench.disk.Trial] names one run; [io.kvcache.bench.disk.DiskBench] has the files and carries
+/// it out as [io.kvcache.bench.disk.Traffic]. It does not know of suites and questions.
 @NullMarked
 package io.kvcache.bench.disk;
 

@@ -22,9 +22,9 @@ import java.util.stream.Stream;
 
 /// What the block device makes of a disk, beside fio.
 ///
-/// Bandwidth has its budget on a file in memory, where no disk swings: a real one may change threefold within a
-/// run. What has to hold on it is that its queue is kept full and what a byte costs; its bandwidth stands beside
-/// fio's, and fio's beside that of a second run of fio.
+/// Bandwidth has its budget on a file in memory, where no disk swings: a real one may change threefold within
+/// a run. What has to hold on it is that its queue is kept full and what a byte costs; its bandwidth stands
+/// beside fio's, and fio's beside that of a second run of fio.
 final class DiskSuite {
 
     private static final Budget RAW = new Budget.RatioAtLeast(0.80);

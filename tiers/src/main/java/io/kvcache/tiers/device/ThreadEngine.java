@@ -151,8 +151,8 @@ final class ThreadEngine implements Engine {
         }
     }
 
-    /// The next request, often without sleeping: the owner has just been woken and will queue another one for what
-    /// has ended, so it gets the processor first.
+    /// The next request, often without sleeping: the owner has just been woken and will queue another one for
+    /// what has ended, so it gets the processor first.
     @SuppressWarnings("ThreadPriorityCheck") // Nothing depends on it but the cost of a request.
     private Request take() throws InterruptedException {
         Request request = work.poll();
