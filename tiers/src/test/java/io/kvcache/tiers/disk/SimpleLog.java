@@ -14,6 +14,7 @@ import java.util.Objects;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
+import java.util.function.LongConsumer;
 import java.util.function.Supplier;
 
 /// A log and an index for tests of what lies around them. Its objects have numbers for keys, and bytes that
@@ -32,9 +33,11 @@ public final class SimpleLog implements AutoCloseable, DiskIndex, DiskLogSink {
     private final Arena arena = Arena.ofShared();
     private final Map<Long, Known> known = new TreeMap<>();
     private final Set<Long> buried = new HashSet<>();
+    private final Set<Long> reclaimed = new HashSet<>();
     private final Map<Long, Known> appending = new HashMap<>();
     private final Map<Long, MemorySegment> slots = new HashMap<>();
     private final DiskLog log;
+    private LongConsumer forgetting = _ -> {};
     private boolean durable;
     private int good;
 
@@ -59,6 +62,16 @@ public final class SimpleLog implements AutoCloseable, DiskIndex, DiskLogSink {
     /// Keys of all objects that are known, in their order.
     public Set<Long> keys() {
         return new TreeSet<>(known.keySet());
+    }
+
+    /// Keys of all objects that were known and then reclaimed since it was opened.
+    public Set<Long> reclaimed() {
+        return reclaimed;
+    }
+
+    /// Has it told of every object that is reclaimed, when it is.
+    public void onReclaim(LongConsumer told) {
+        forgetting = told;
     }
 
     private void tick() {
@@ -169,6 +182,8 @@ public final class SimpleLog implements AutoCloseable, DiskIndex, DiskLogSink {
             Known at = known.get(offer.entry(i).keyHi());
             if (at != null && at.place == offer.place(i)) {
                 known.remove(offer.entry(i).keyHi());
+                reclaimed.add(offer.entry(i).keyHi());
+                forgetting.accept(offer.entry(i).keyHi());
             }
         }
     }
