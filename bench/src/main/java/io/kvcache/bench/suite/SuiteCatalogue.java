@@ -7,7 +7,7 @@ import java.util.stream.Collectors;
 /// The suites there are.
 public final class SuiteCatalogue {
 
-    private static final List<Suite> ALL = List.of(CoreSuite.suite(), DiskSuite.suite());
+    private static final List<Suite> ALL = List.of(CoreSuite.suite(), DiskSuite.suite(), ReopenSuite.suite());
 
     private SuiteCatalogue() {}
 

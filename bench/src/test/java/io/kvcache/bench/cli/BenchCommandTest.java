@@ -22,11 +22,12 @@ final class BenchCommandTest {
     void givenList_whenRun_thenSuitesQuestionsAndBudgetsAreNamed() {
         Shell.Run run = Shell.run("bench", "list");
         assertThat(run.exitCode()).isZero();
-        assertThat(run.out()).contains("core: ", "match-whole", "<= 5000", "ratio >= 0.76", "How long does a match");
+        assertThat(run.out())
+                .contains("core: ", "reopen: ", "match-whole", "<= 5000", "ratio >= 0.76", "How long does a match");
     }
 
     @ParameterizedTest
-    @CsvSource({"cores,,cores,'core, disk, list'", "core,nothing,nothing,match-whole"})
+    @CsvSource({"cores,,cores,'core, disk, reopen, list'", "core,nothing,nothing,match-whole"})
     void givenUnknownName_whenRun_thenUsageErrorNamesItAndWhatIsAllowed(
             String suite, String filter, String named, String allowed) {
         Shell.Run run = filter == null ? Shell.run("bench", suite) : Shell.run("bench", suite, "--filter", filter);

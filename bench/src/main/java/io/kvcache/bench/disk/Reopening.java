@@ -1,0 +1,90 @@
+package io.kvcache.bench.disk;
+
+import io.kvcache.tiers.device.BlockDevice;
+import io.kvcache.tiers.disk.DiskLog;
+import io.kvcache.tiers.disk.DiskLogConfig;
+import io.kvcache.tiers.disk.Geometry;
+import io.kvcache.tiers.disk.LogState;
+import io.kvcache.tiers.disk.Surroundings;
+import java.io.IOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.nio.file.Path;
+import java.util.Comparator;
+import java.util.List;
+import java.util.stream.IntStream;
+
+/// How long a log takes to open a full tier, beside a plain reading of the same trailers.
+///
+/// @param servingSeconds until it serves
+/// @param fullSeconds until it has told all entries
+/// @param readingSeconds of all trailers, many at a time
+/// @param entries that it told
+public record Reopening(double servingSeconds, double fullSeconds, double readingSeconds, long entries) {
+
+    private static final long WAIT_NANOS = 1_000_000;
+    private static final int ROUNDS = 5;
+    private static final int ENTRY_BYTES = 64;
+
+    /// Makes a sparse tier, and opens it five times with an index that only counts.
+    ///
+    /// @param folder for the file: its trailers take 64 bytes a block
+    /// @return the opening that took the median time
+    public static Reopening measure(Path folder, long bytes, int blockBytes) throws IOException {
+        try (SparseTier tier = SparseTier.make(folder, bytes, blockBytes)) {
+            double reading = read(tier, blockBytes);
+            List<Reopening> sorted = IntStream.range(0, ROUNDS)
+                    .mapToObj(_ -> reopen(tier, reading))
+                    .sorted(Comparator.comparingDouble(Reopening::fullSeconds))
+                    .toList();
+            return sorted.get(ROUNDS / 2);
+        }
+    }
+
+    private static Reopening reopen(SparseTier tier, double readingSeconds) {
+        CountingIndex index = new CountingIndex();
+        try (BlockDevice device = tier.open();
+                Arena arena = Arena.ofShared()) {
+            long start = System.nanoTime();
+            DiskLog log = new DiskLog(
+                    device,
+                    DiskLogConfig.of(Geometry.of(device.size()), 1),
+                    new Surroundings(index, index, size -> arena.allocate(size, Geometry.PAGE_BYTES)));
+            while (log.state() == LogState.OPENING) {
+                log.tick(System.nanoTime(), WAIT_NANOS);
+            }
+            double serving = (System.nanoTime() - start) / 1e9;
+            while (log.recovering() && log.state() == LogState.SERVING) {
+                log.tick(System.nanoTime(), WAIT_NANOS);
+            }
+            double full = (System.nanoTime() - start) / 1e9;
+            log.stop();
+            while (!log.idle()) {
+                log.tick(System.nanoTime(), WAIT_NANOS);
+            }
+            return new Reopening(serving, full, readingSeconds, index.told());
+        }
+    }
+
+    private static double read(SparseTier tier, int blockBytes) {
+        try (BlockDevice device = tier.open();
+                Arena arena = Arena.ofShared()) {
+            Geometry geometry = Geometry.of(device.size());
+            long entries = geometry.regionBytes() / blockBytes;
+            long bytes = (Math.ceilDiv(entries * ENTRY_BYTES, Geometry.PAGE_BYTES) + 1) * Geometry.PAGE_BYTES;
+            MemorySegment memory = arena.allocate(bytes * device.depth(), Geometry.PAGE_BYTES);
+            long start = System.nanoTime();
+            for (int region = 0; region < geometry.regions(); region++) {
+                long offset = geometry.regionOffset(region) + geometry.regionBytes() - bytes;
+                MemorySegment target = memory.asSlice(bytes * (region % device.depth()), bytes);
+                while (!device.read(target, offset, region)) {
+                    device.await((_, _) -> {}, WAIT_NANOS);
+                }
+            }
+            while (device.inFlight() > 0) {
+                device.await((_, _) -> {}, WAIT_NANOS);
+            }
+            return (System.nanoTime() - start) / 1e9;
+        }
+    }
+}

@@ -1,0 +1,142 @@
+package io.kvcache.bench.disk;
+
+import io.kvcache.core.identity.BlockShape;
+import io.kvcache.core.identity.Dtype;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.tiers.device.BlockDevice;
+import io.kvcache.tiers.device.FileDevice;
+import io.kvcache.tiers.device.FileDeviceOptions;
+import io.kvcache.tiers.disk.Admission;
+import io.kvcache.tiers.disk.DiskEntry;
+import io.kvcache.tiers.disk.DiskLog;
+import io.kvcache.tiers.disk.DiskLogConfig;
+import io.kvcache.tiers.disk.Geometry;
+import io.kvcache.tiers.disk.LogState;
+import io.kvcache.tiers.disk.Surroundings;
+import java.io.IOException;
+import java.io.RandomAccessFile;
+import java.io.UncheckedIOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.SplittableRandom;
+
+/// A file that looks like a full disk tier of any size to whoever opens it, and takes only the space of its
+/// trailers: 64 bytes a block. Its blocks cannot be read.
+///
+/// **Ownership.** Closing it deletes the file.
+public final class SparseTier implements AutoCloseable {
+
+    private static final long SEED = 1;
+    private static final long WAIT_NANOS = 1_000_000;
+    private static final int DEPTH = 64;
+
+    /// Blocks of a chain, each the parent of the next.
+    private static final int CHAIN = 512;
+
+    private final Path file;
+    private final long bytes;
+    private final long blocks;
+
+    private SparseTier(Path file, long bytes, long blocks) {
+        this.file = file;
+        this.bytes = bytes;
+        this.blocks = blocks;
+    }
+
+    /// Makes a tier full of blocks.
+    ///
+    /// @param folder where the file is made
+    /// @param bytes of the tier
+    /// @param blockBytes of each block
+    public static SparseTier make(Path folder, long bytes, int blockBytes) throws IOException {
+        Path file = Files.createTempFile(folder, "kvcache-sparse", ".tier");
+        SparseTier empty = new SparseTier(file, bytes, 0);
+        try (RandomAccessFile sparse = new RandomAccessFile(file.toFile(), "rw")) {
+            sparse.setLength(bytes);
+        }
+        try (BlockDevice device = new TrailersOnly(empty.open(), Geometry.of(bytes));
+                Arena arena = Arena.ofShared()) {
+            return new SparseTier(file, bytes, fill(device, arena, blockBytes));
+        } catch (RuntimeException failure) {
+            empty.close();
+            throw failure;
+        }
+    }
+
+    /// Appends until only the regions are left that a log keeps free.
+    private static long fill(BlockDevice device, Arena arena, int blockBytes) {
+        CountingIndex index = new CountingIndex();
+        Geometry geometry = Geometry.of(device.size());
+        DiskLog log = new DiskLog(
+                device,
+                DiskLogConfig.of(geometry, SEED),
+                new Surroundings(index, index, size -> arena.allocate(size, Geometry.PAGE_BYTES)));
+        settle(log);
+        log.register(Namespace.of("sparse", BlockShape.kv(1, 1, 64, 16, Dtype.BF16)));
+        settle(log);
+        List<MemorySegment> block = List.of(arena.allocate(blockBytes, Geometry.PAGE_BYTES));
+        SplittableRandom random = new SplittableRandom(SEED);
+        DiskEntry parent = new DiskEntry(0, 0, 0, 0, 0, 0, 0, blockBytes, 0, 0);
+        long appended = 0;
+        while (log.stats().regions().free() > 3) {
+            for (int i = 0; i < CHAIN; i++) {
+                DiskEntry entry = child(parent, i, random);
+                while (log.append(entry, block, 0) == Admission.FULL) {
+                    log.tick(System.nanoTime());
+                }
+                parent = entry;
+            }
+            appended += CHAIN;
+        }
+        settle(log);
+        if (index.appended() != appended || log.state() != LogState.SERVING) {
+            throw new IllegalStateException(index.appended() + " of " + appended + " appended: " + log.cause());
+        }
+        return appended;
+    }
+
+    private static DiskEntry child(DiskEntry parent, int depth, SplittableRandom random) {
+        return new DiskEntry(
+                random.nextLong(),
+                random.nextLong(),
+                depth == 0 ? 0 : parent.keyHi(),
+                depth == 0 ? 0 : parent.keyLo(),
+                0,
+                depth,
+                0,
+                parent.bytes(),
+                0,
+                0);
+    }
+
+    private static void settle(DiskLog log) {
+        do {
+            log.tick(System.nanoTime(), WAIT_NANOS);
+        } while (!log.idle());
+    }
+
+    /// Blocks in it; those of the region that was open last cannot be found.
+    public long blocks() {
+        return blocks;
+    }
+
+    /// Opens the device as it is.
+    ///
+    /// @throws UncheckedIOException when it cannot be opened
+    public BlockDevice open() {
+        try {
+            return FileDevice.open(
+                    FileDeviceOptions.of(file, bytes).withDepth(DEPTH).withCreate(false));
+        } catch (IOException failure) {
+            throw new UncheckedIOException(failure);
+        }
+    }
+
+    @Override
+    public void close() throws IOException {
+        Files.deleteIfExists(file);
+    }
+}

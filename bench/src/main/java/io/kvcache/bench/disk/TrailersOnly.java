@@ -1,0 +1,102 @@
+package io.kvcache.bench.disk;
+
+import io.kvcache.tiers.device.BlockDevice;
+import io.kvcache.tiers.device.CompletionSink;
+import io.kvcache.tiers.device.IoOutcome;
+import io.kvcache.tiers.disk.Geometry;
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayDeque;
+import java.util.Queue;
+
+/// Writes superblocks and trailers to the device below and forgets everything else, so that a tier of any size
+/// costs no more than its trailers.
+final class TrailersOnly implements BlockDevice {
+
+    private final BlockDevice below;
+    private final Geometry geometry;
+    private final Queue<Long> forgotten = new ArrayDeque<>();
+
+    TrailersOnly(BlockDevice below, Geometry geometry) {
+        this.below = below;
+        this.geometry = geometry;
+    }
+
+    private boolean counts(long offset, long bytes) {
+        long inRegions = offset - geometry.regionOffset(0);
+        return inRegions < 0 || (inRegions + bytes) % geometry.regionBytes() == 0;
+    }
+
+    @Override
+    public boolean write(MemorySegment source, long offset, long tag) {
+        return counts(offset, source.byteSize()) ? below.write(source, offset, tag) : forget(tag);
+    }
+
+    /// The log waits for a sync after each region; nobody needs these.
+    @Override
+    public boolean sync(long tag) {
+        return forget(tag);
+    }
+
+    private boolean forget(long tag) {
+        return inFlight() < depth() && forgotten.add(tag);
+    }
+
+    @Override
+    public int await(CompletionSink sink, long timeoutNanos) {
+        int count = forgotten.size();
+        for (int i = 0; i < count; i++) {
+            sink.completed(forgotten.remove(), IoOutcome.DONE);
+        }
+        return count + below.await(sink, count > 0 ? 0 : timeoutNanos);
+    }
+
+    @Override
+    public int poll(CompletionSink sink) {
+        return await(sink, 0);
+    }
+
+    @Override
+    public long size() {
+        return below.size();
+    }
+
+    @Override
+    public int depth() {
+        return below.depth();
+    }
+
+    @Override
+    public int inFlight() {
+        return below.inFlight() + forgotten.size();
+    }
+
+    @Override
+    public boolean read(MemorySegment target, long offset, long tag) {
+        return below.read(target, offset, tag);
+    }
+
+    @Override
+    public boolean discard(long offset, long length, long tag) {
+        return forget(tag);
+    }
+
+    @Override
+    public void submit() {
+        below.submit();
+    }
+
+    @Override
+    public void register(MemorySegment pool) {
+        below.register(pool);
+    }
+
+    @Override
+    public String describe() {
+        return "trailers only, " + below.describe();
+    }
+
+    @Override
+    public void close() {
+        below.close();
+    }
+}

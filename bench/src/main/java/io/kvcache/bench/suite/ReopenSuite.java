@@ -1,0 +1,80 @@
+package io.kvcache.bench.suite;
+
+import io.kvcache.bench.disk.Reopening;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.file.Path;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.function.ToDoubleFunction;
+
+/// What a restart costs: a full disk tier of 1 TiB is opened, by the log alone, without a tree of records.
+///
+/// The tier is sparse: its trailers are real and its blocks are holes, so it takes 1.1 GB in the temporary
+/// directory while this runs.
+final class ReopenSuite {
+
+    private static final long TIER_BYTES = 1L << 40;
+    private static final int SMALL = 64 << 10;
+    private static final int LARGE = 2 << 20;
+    private static final Path FOLDER = Path.of(System.getProperty("java.io.tmpdir"));
+
+    /// Each is measured once, by the first question that asks.
+    private static final Map<Integer, Reopening> MEASURED = new HashMap<>();
+
+    private ReopenSuite() {}
+
+    static Suite suite() {
+        return new Suite(
+                "reopen",
+                "a full disk tier of 1 TiB after a restart",
+                List.of(
+                        new Question(
+                                "reopen-64k-serving",
+                                "How long until it serves, with 16.7 million blocks of 64 KiB?",
+                                "s",
+                                seconds("log", SMALL, Reopening::servingSeconds),
+                                reading(SMALL),
+                                new Budget.AtMost(1)),
+                        new Question(
+                                "reopen-64k-full",
+                                "And until all of them are told?",
+                                "s",
+                                seconds("log", SMALL, Reopening::fullSeconds),
+                                reading(SMALL),
+                                new Budget.AtMost(4)),
+                        new Question(
+                                "reopen-64k-entry",
+                                "What is that for each block?",
+                                "ns",
+                                seconds("log", SMALL, found -> 1e9 * found.fullSeconds() / found.entries()),
+                                seconds("read", SMALL, found -> 1e9 * found.readingSeconds() / found.entries()),
+                                new Budget.AtMost(240)),
+                        new Question(
+                                "reopen-2m-full",
+                                "And until all blocks are told when they are of 2 MiB?",
+                                "s",
+                                seconds("log", LARGE, Reopening::fullSeconds),
+                                reading(LARGE),
+                                new Budget.AtMost(1))));
+    }
+
+    private static Measure reading(int blockBytes) {
+        return seconds("read the trailers", blockBytes, Reopening::readingSeconds);
+    }
+
+    private static Measure seconds(String name, int blockBytes, ToDoubleFunction<Reopening> reading) {
+        return new Measure.Counted(name, () -> reading.applyAsDouble(measured(blockBytes)));
+    }
+
+    private static Reopening measured(int blockBytes) {
+        return MEASURED.computeIfAbsent(blockBytes, _ -> {
+            try {
+                return Reopening.measure(FOLDER, TIER_BYTES, blockBytes);
+            } catch (IOException failure) {
+                throw new UncheckedIOException(failure);
+            }
+        });
+    }
+}

@@ -1,0 +1,25 @@
+package io.kvcache.bench.disk;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.IOException;
+import java.nio.file.Path;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.condition.EnabledOnOs;
+import org.junit.jupiter.api.condition.OS;
+import org.junit.jupiter.api.io.TempDir;
+
+@EnabledOnOs(OS.LINUX)
+final class ReopeningTest {
+
+    @TempDir
+    private Path folder;
+
+    @Test
+    void givenASparseTier_whenReopened_thenItsBlocksAreToldAndItsFileIsGone() throws IOException {
+        Reopening reopening = Reopening.measure(folder, 4L << 30, 64 << 10);
+        assertThat(reopening.entries()).isBetween(62_000L, 65_536L);
+        assertThat(reopening.fullSeconds()).isGreaterThanOrEqualTo(reopening.servingSeconds());
+        assertThat(folder).isEmptyDirectory();
+    }
+}
