@@ -3,6 +3,7 @@
 /// [io.kvcache.tiers.disk.DiskLog] is the log over one device, driven tick by tick.
 /// [io.kvcache.tiers.disk.DiskIndex] is what it asks of whoever knows what lies where. The format is in
 /// Geometry, Superblock, Group, Trailer, Footer and [io.kvcache.tiers.disk.DiskEntry].
+/// [io.kvcache.tiers.disk.LogHeader] and [io.kvcache.tiers.disk.LogAudit] look at a log that is not open.
 ///
 /// May import core's identity and store packages, `io.kvcache.tiers.device` and the JDK only.
 @NullMarked
