@@ -91,6 +91,11 @@ final class TrailersOnly implements BlockDevice {
     }
 
     @Override
+    public void wake() {
+        below.wake();
+    }
+
+    @Override
     public String describe() {
         return "trailers only, " + below.describe();
     }

@@ -77,9 +77,9 @@ public final class Movement implements Mover.Progress {
         return movers.get(disk).idle();
     }
 
-    /// Whether a tier is out at present.
-    public boolean out(int disk) {
-        return movers.get(disk).out();
+    /// Says which thread ticks a tier, so that it can be woken.
+    void drivenBy(int disk, Thread thread) {
+        movers.get(disk).drivenBy(thread);
     }
 
     /// Who hears when records arrive.

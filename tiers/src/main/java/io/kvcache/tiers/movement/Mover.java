@@ -9,6 +9,8 @@ import io.kvcache.core.tier.TierOffer;
 import io.kvcache.core.tier.TierRead;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
+import java.util.concurrent.locks.LockSupport;
+import org.jspecify.annotations.Nullable;
 
 /// Moves blocks between host memory and one tier, tick by tick.
 ///
@@ -31,6 +33,7 @@ public final class Mover implements TierListener {
     private final Flushing flushing;
     private final Outage outage;
     private final Progress progress;
+    private volatile @Nullable Thread driver;
 
     /// What a mover needs of the store around it.
     ///
@@ -95,9 +98,8 @@ public final class Mover implements TierListener {
         return loading.idle() && writing.idle() && flushing.idle() && (tier == null || tier.idle());
     }
 
-    /// Whether the tier is out.
-    boolean out() {
-        return outage.present() == null;
+    void drivenBy(Thread thread) {
+        driver = thread;
     }
 
     /// Has a tier that was taken out opened again at the next tick.
@@ -105,12 +107,13 @@ public final class Mover implements TierListener {
         outage.probeNow();
     }
 
-    /// Ends the wait of a tick. Any thread.
+    /// Ends the wait of a tick, or of the thread between ticks. Any thread.
     public void wake() {
         Tier tier = outage.present();
         if (tier != null) {
             tier.wake();
         }
+        LockSupport.unpark(driver);
     }
 
     /// Lets go of the tier.

@@ -7,6 +7,7 @@ import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
 
 /// One platform thread a tier, which drives its movement: the device below knows its owner.
 ///
@@ -16,10 +17,10 @@ public final class TierThreads implements AutoCloseable {
     private static final Logger LOG = System.getLogger(TierThreads.class.getName());
 
     /// How long a thread with nothing to do waits; loads and flushes end the wait, new writes may wait so long.
+    /// While something is on its way to the device the wait is the device's; else there is nothing to wait
+    /// for there,
+    /// and the thread parks.
     private static final long WAIT_NANOS = TimeUnit.MILLISECONDS.toNanos(2);
-
-    /// While a tier is out nothing can wake its thread.
-    private static final long OUT_PAUSE_MILLIS = 2;
 
     private final Movement movement;
     private final List<Thread> threads = new ArrayList<>();
@@ -59,6 +60,7 @@ public final class TierThreads implements AutoCloseable {
     }
 
     private void run(int disk, CompletableFuture<Void> opened) {
+        movement.drivenBy(disk, Thread.currentThread());
         try {
             movement.open(disk);
             opened.complete(null);
@@ -68,12 +70,11 @@ public final class TierThreads implements AutoCloseable {
         }
         try {
             while (!ending) {
-                if (movement.tick(disk, WAIT_NANOS) == 0 && movement.out(disk)) {
-                    Thread.sleep(OUT_PAUSE_MILLIS);
+                boolean idle = movement.tick(disk, WAIT_NANOS) == 0 && movement.idle(disk);
+                if (idle) {
+                    LockSupport.parkNanos(this, WAIT_NANOS);
                 }
             }
-        } catch (InterruptedException stopped) {
-            Thread.currentThread().interrupt();
         } catch (RuntimeException | Error bug) {
             LOG.log(Level.ERROR, "the thread of disk " + disk + " ended", bug);
         } finally {

@@ -115,6 +115,11 @@ public final class OverlayDevice implements BlockDevice {
     }
 
     @Override
+    public void wake() {
+        below.wake();
+    }
+
+    @Override
     public String describe() {
         return "written to memory over " + below.describe();
     }

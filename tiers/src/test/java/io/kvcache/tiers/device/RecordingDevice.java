@@ -181,6 +181,11 @@ public final class RecordingDevice implements BlockDevice {
     }
 
     @Override
+    public void wake() {
+        below.wake();
+    }
+
+    @Override
     public String describe() {
         return "recorded " + below.describe();
     }
