@@ -21,9 +21,6 @@ record Below(@Nullable Movement movement, @Nullable TierThreads threads) {
 
     static final Below NOTHING = new Below(null, null);
 
-    /// Of host memory: bytes that may wait to be written.
-    private static final int WAITING_SHARE = 2;
-
     /// @throws io.kvcache.tiers.directory.DiskRefusedException when a directory cannot be used
     static Below open(HostStore store, List<DiskOptions> disks, AdmissionKind admission, Clock clock) {
         HostMemorySource memory = new MappedMemorySource(MemoryOptions.defaults());
@@ -37,7 +34,7 @@ record Below(@Nullable Movement movement, @Nullable TierThreads threads) {
                 store.disks(),
                 clock,
                 targets,
-                new Movement.Admitting(admission, store.capacityBytes() / WAITING_SHARE, each),
+                new Movement.Admitting(admission, store.capacityBytes(), each),
                 MoverLimits.of(store.capacityBytes()));
         return new Below(movement, TierThreads.start(movement));
     }

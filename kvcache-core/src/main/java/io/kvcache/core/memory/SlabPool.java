@@ -165,7 +165,17 @@ public final class SlabPool {
         return new SlabOwners(classSlabs.get(slotClass.id()).all.get(position));
     }
 
-    /// Slots of the class that are held, free slots included when `capacity`.
+    /// Slots in the class's slabs, held or not. Holds for classes whose slots share a slab as for the others.
+    public long slots(SlotClass slotClass) {
+        return (long) slabCount(slotClass) * slotClass.slotsPerSlab();
+    }
+
+    /// Slabs in nobody's hands.
+    public int freeSlabs() {
+        return free.count();
+    }
+
+    /// Slots of the class that are held.
     public long heldSlots(SlotClass slotClass) {
         long held = 0;
         for (Slab slab : classSlabs.get(slotClass.id()).all) {

@@ -32,11 +32,13 @@ public final class Disks {
     private final Offload offload;
     private final Lifecycle lifecycle;
     private final DiskLife diskLife;
+    private final Room room;
     private final Restore restore;
     private final Writes writes;
     private final ReentrantLock lock;
 
-    Disks(StoreParts parts, Lifecycle lifecycle, DiskLife diskLife, ReentrantLock lock) {
+    Disks(StoreParts parts, Lifecycle lifecycle, DiskLife diskLife, Room room, ReentrantLock lock) {
+        this.room = room;
         this.parts = parts;
         pool = parts.pool();
         offload = parts.offload();
@@ -334,6 +336,20 @@ public final class Disks {
                 }
             }
             return to < pool.highWater();
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /// Evicts ahead of need from host memory what is on disk or not worth it, so that puts and loads find
+    /// free slots:
+    /// from below the low mark to the high mark, in percent of a slot class.
+    ///
+    /// @return whether there is more to do
+    public boolean relieve(int lowPercent, int highPercent) {
+        lock.lock();
+        try {
+            return room.relieve(lowPercent, highPercent);
         } finally {
             lock.unlock();
         }

@@ -74,7 +74,7 @@ public final class HostStore implements AutoCloseable {
         reservations = new Reservations(parts, lifecycle, new Reservations.Sources(room, objects, onboard));
         touches = new Touches(parts, lifecycle, lock);
         lookup = new Lookup(parts, lifecycle, touches, lock);
-        disks = new Disks(parts, lifecycle, diskLife, lock);
+        disks = new Disks(parts, lifecycle, diskLife, room, lock);
         inspection = new Inspection(parts, new Inspection.Counters(room, puts, touches), lock);
     }
 

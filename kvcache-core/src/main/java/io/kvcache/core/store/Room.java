@@ -36,6 +36,9 @@ final class Room {
     /// every record.
     private static final int MOST_CLEARS_SKIPPED = 63;
 
+    /// Evictions ahead of need in one turn of the lock.
+    private static final int RELIEF_TURN = 64;
+
     /// Times that pins of other threads may come between looking and emptying before a put is refused.
     private static final int CLEAR_TRIES = 4;
 
@@ -108,6 +111,32 @@ final class Room {
             }
         }
         return false;
+    }
+
+    /// Evicts ahead of need: of each class that has fewer free slots than the low mark, as many as the high mark
+    /// wants, but nothing that waits to be written. Does nothing while slabs are free.
+    ///
+    /// @param lowPercent of a class's slots
+    /// @param highPercent of a class's slots
+    /// @return whether there is more to do: a turn evicts a bounded number
+    boolean relieve(int lowPercent, int highPercent) {
+        int left = slabs.freeSlabs() > 0 ? 0 : RELIEF_TURN;
+        sparing = true;
+        try {
+            for (int id = 0; id < policies.classes() && left > 0; id++) {
+                SlotClass each = slabs.slotClass(id);
+                long slots = slabs.slots(each);
+                long held = slabs.heldSlots(each);
+                boolean pressed = (slots - held) * 100 < slots * lowPercent;
+                long wanted = pressed ? slots * highPercent / 100 - (slots - held) : 0;
+                for (; wanted > 0 && left > 0 && evictFrom(id, EvictionPolicy.NONE); wanted--) {
+                    left--;
+                }
+            }
+        } finally {
+            sparing = false;
+        }
+        return left == 0 && slabs.freeSlabs() == 0;
     }
 
     long slabMoves() {

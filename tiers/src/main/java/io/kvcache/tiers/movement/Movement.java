@@ -17,6 +17,12 @@ public final class Movement implements Mover.Progress {
     private static final long FIRST_PAUSE_NANOS = TimeUnit.MICROSECONDS.toNanos(50);
     private static final long LONGEST_PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(1);
 
+    /// Free slots of a class below which some are made free ahead of need, and up to which: a few milliseconds of
+    /// loads on a store of some GiB, and too little of it to cost hits.
+    private static final int LOW_PERCENT = 1;
+
+    private static final int HIGH_PERCENT = 2;
+
     private final Disks disks;
     private final Clock clock;
     private final Arrivals arrivals = new Arrivals();
@@ -69,6 +75,9 @@ public final class Movement implements Mover.Progress {
     /// @param waitNanos how long to wait when there is nothing to do
     /// @return how much was done
     public int tick(int disk, long waitNanos) {
+        if (disk == 0) {
+            disks.relieve(LOW_PERCENT, HIGH_PERCENT);
+        }
         return movers.get(disk).tick(clock.nanos(), waitNanos);
     }
 

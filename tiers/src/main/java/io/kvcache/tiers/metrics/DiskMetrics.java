@@ -1,0 +1,158 @@
+package io.kvcache.tiers.metrics;
+
+import io.kvcache.core.store.DiskSideStats;
+import io.kvcache.core.tier.TierState;
+import io.kvcache.tiers.TieredKvCache;
+import io.kvcache.tiers.movement.MoverStats;
+import io.micrometer.core.instrument.FunctionCounter;
+import io.micrometer.core.instrument.Gauge;
+import io.micrometer.core.instrument.MeterRegistry;
+import io.micrometer.core.instrument.Tags;
+import io.micrometer.core.instrument.binder.MeterBinder;
+import java.util.function.ToDoubleFunction;
+
+/// Meters of a store's disks, beside those of [KvCacheMetrics]:
+///
+/// | meter | tags | what |
+/// |---|---|---|
+/// | `kv.disk.serving` | disk | 1 while it reads and writes, else 0 |
+/// | `kv.disk.alive`, `kv.disk.limit` | disk | bytes of blocks that are alive, and that may be |
+/// | `kv.disk.loads`, `kv.disk.load.bytes` | disk | blocks and objects read |
+/// | `kv.disk.failures` | disk, cause | reads by cause, writes |
+/// | `kv.disk.written` | disk, what | bytes of blocks, and of everything |
+/// | `kv.disk.waiting`, `kv.disk.underway` | disk, what | loads that wait; loads and writes on their way |
+/// | `kv.disk.latency` | disk, what, quantile | microseconds |
+/// | `kv.disk.budget` | disk | share of a day's write budget that is spent |
+/// | `kv.offload` | outcome | records that might have been written, by what became of them |
+///
+/// **Threads.** Any.
+public final class DiskMetrics implements MeterBinder {
+
+    private final TieredKvCache cache;
+    private final Tags tags;
+
+    /// @param name value of the tag `cache`
+    public DiskMetrics(TieredKvCache cache, String name) {
+        this.cache = cache;
+        tags = Tags.of("cache", name);
+    }
+
+    @Override
+    public void bindTo(MeterRegistry registry) {
+        int disks = cache.diskStats().size();
+        for (int disk = 0; disk < disks; disk++) {
+            bindDisk(registry, disk, tags.and("disk", Integer.toString(disk)));
+        }
+        if (disks > 0) {
+            bindOffload(registry);
+        }
+    }
+
+    private void bindDisk(MeterRegistry registry, int disk, Tags own) {
+        gauge(registry, "kv.disk.serving", own, disk, stats -> stats.state() == TierState.SERVING ? 1 : 0);
+        gauge(registry, "kv.disk.budget", own, disk, MoverStats::budgetSpent);
+        gauge(registry, "kv.disk.waiting", own.and("what", "load"), disk, MoverStats::readsWaiting);
+        gauge(registry, "kv.disk.underway", own.and("what", "load"), disk, MoverStats::readsUnderWay);
+        gauge(registry, "kv.disk.underway", own.and("what", "write"), disk, MoverStats::writesUnderWay);
+        counter(registry, "kv.disk.loads", own, disk, MoverStats::loaded);
+        counter(registry, "kv.disk.load.bytes", own, disk, MoverStats::loadedBytes);
+        bindFailures(registry, disk, own);
+        counter(
+                registry,
+                "kv.disk.written",
+                own.and("what", "blocks"),
+                disk,
+                stats -> stats.tier().blockBytesWritten());
+        counter(
+                registry,
+                "kv.disk.written",
+                own.and("what", "all"),
+                disk,
+                stats -> stats.tier().allBytesWritten());
+        bindLatency(registry, disk, own.and("what", "load"), MoverStats::readLatency);
+        bindLatency(registry, disk, own.and("what", "write"), MoverStats::writeLatency);
+        Gauge.builder("kv.disk.alive", cache, store -> alive(store, disk).bytes())
+                .tags(own)
+                .register(registry);
+        Gauge.builder("kv.disk.limit", cache, store -> alive(store, disk).limitBytes())
+                .tags(own)
+                .register(registry);
+    }
+
+    private void bindFailures(MeterRegistry registry, int disk, Tags own) {
+        counter(
+                registry,
+                "kv.disk.failures",
+                own.and("cause", "unreadable"),
+                disk,
+                stats -> stats.tier().readErrors());
+        counter(
+                registry,
+                "kv.disk.failures",
+                own.and("cause", "checksum"),
+                disk,
+                stats -> stats.tier().checksumErrors());
+        counter(
+                registry,
+                "kv.disk.failures",
+                own.and("cause", "write"),
+                disk,
+                stats -> stats.tier().writesFailed());
+    }
+
+    private interface LatencyOf {
+        MoverStats.Latency in(MoverStats stats);
+    }
+
+    private void bindLatency(MeterRegistry registry, int disk, Tags own, LatencyOf latency) {
+        gauge(
+                registry,
+                "kv.disk.latency",
+                own.and("quantile", "0.5"),
+                disk,
+                stats -> latency.in(stats).p50Micros());
+        gauge(
+                registry,
+                "kv.disk.latency",
+                own.and("quantile", "0.99"),
+                disk,
+                stats -> latency.in(stats).p99Micros());
+    }
+
+    private void bindOffload(MeterRegistry registry) {
+        offload(registry, "written", DiskSideStats::written);
+        offload(registry, "failed", DiskSideStats::notWritten);
+        offload(registry, "not_yet", DiskSideStats::notYet);
+        offload(registry, "queue_full", DiskSideStats::queueFull);
+        offload(registry, "sacrificed", DiskSideStats::sacrificed);
+        offload(registry, "evicted_unwritten", DiskSideStats::evictedUnwritten);
+    }
+
+    private void offload(MeterRegistry registry, String outcome, ToDoubleFunction<DiskSideStats> value) {
+        FunctionCounter.builder("kv.offload", cache, store -> value.applyAsDouble(store.offloadStats()))
+                .tags(tags.and("outcome", outcome))
+                .register(registry);
+    }
+
+    private static DiskSideStats.Alive alive(TieredKvCache store, int disk) {
+        return store.offloadStats().disks().get(disk);
+    }
+
+    private void counter(MeterRegistry registry, String name, Tags own, int disk, ToDoubleFunction<MoverStats> value) {
+        FunctionCounter.builder(
+                        name,
+                        cache,
+                        store -> value.applyAsDouble(store.diskStats().get(disk)))
+                .tags(own)
+                .register(registry);
+    }
+
+    private void gauge(MeterRegistry registry, String name, Tags own, int disk, ToDoubleFunction<MoverStats> value) {
+        Gauge.builder(
+                        name,
+                        cache,
+                        store -> value.applyAsDouble(store.diskStats().get(disk)))
+                .tags(own)
+                .register(registry);
+    }
+}

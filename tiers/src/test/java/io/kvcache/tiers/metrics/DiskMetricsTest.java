@@ -1,0 +1,44 @@
+package io.kvcache.tiers.metrics;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.BlockShape;
+import io.kvcache.core.identity.Dtype;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.tiers.TieredKvCache;
+import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
+import java.nio.file.Path;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+final class DiskMetricsTest {
+
+    private static final Namespace SPACE = Namespace.of("m", BlockShape.kv(1, 1, 128, 4, Dtype.BF16));
+
+    @Test
+    void givenAFlushedBlock_whenRead_thenTheDiskHasIt(@TempDir Path folder) {
+        try (TieredKvCache cache = TieredKvCache.builder()
+                .hostBytes(32 << 20)
+                .disk(folder.resolve("disk"), 16 << 20)
+                .build()) {
+            SimpleMeterRegistry registry = new SimpleMeterRegistry();
+            cache.register(SPACE);
+            new DiskMetrics(cache, "kv").bindTo(registry);
+            try (var writer = cache.put(BlockChain.of(SPACE, new int[] {1, 2, 3, 4}), 0, 0, 0)) {
+                writer.segment().fill((byte) 1);
+                writer.seal();
+            }
+            assertThat(cache.flush(TimeUnit.MINUTES.toNanos(1))).isTrue();
+            assertThat(registry.get("kv.disk.serving").tag("disk", "0").gauge().value())
+                    .isEqualTo(1);
+            assertThat(registry.get("kv.disk.alive").gauge().value()).isEqualTo(4096);
+            assertThat(registry.get("kv.offload")
+                            .tag("outcome", "written")
+                            .functionCounter()
+                            .count())
+                    .isEqualTo(1);
+        }
+    }
+}
