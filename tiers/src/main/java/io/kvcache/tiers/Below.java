@@ -19,10 +19,13 @@ import org.jspecify.annotations.Nullable;
 /// What lies below host memory: the disks and the threads that drive them, or nothing.
 record Below(@Nullable Movement movement, @Nullable TierThreads threads) {
 
+    /// What is written, and what a use is worth if that matters.
+    record Admission(AdmissionKind kind, double gain) {}
+
     static final Below NOTHING = new Below(null, null);
 
     /// @throws io.kvcache.tiers.directory.DiskRefusedException when a directory cannot be used
-    static Below open(HostStore store, List<DiskOptions> disks, AdmissionKind admission, Clock clock) {
+    static Below open(HostStore store, List<DiskOptions> disks, Admission admission, Clock clock) {
         HostMemorySource memory = new MappedMemorySource(MemoryOptions.defaults());
         List<Movement.Target> targets =
                 disks.stream().map(disk -> target(disk, store, memory)).toList();
@@ -34,7 +37,7 @@ record Below(@Nullable Movement movement, @Nullable TierThreads threads) {
                 store.disks(),
                 clock,
                 targets,
-                new Movement.Admitting(admission, store.capacityBytes(), each),
+                new Movement.Admitting(admission.kind, store.capacityBytes(), each, admission.gain),
                 MoverLimits.of(store.capacityBytes()));
         return new Below(movement, TierThreads.start(movement));
     }

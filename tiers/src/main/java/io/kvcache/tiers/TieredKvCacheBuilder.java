@@ -37,6 +37,7 @@ public final class TieredKvCacheBuilder {
     private Clock clock = SystemClock.INSTANCE;
     private final List<DiskOptions> disks = new ArrayList<>();
     private AdmissionKind admission = AdmissionKind.SECOND_HIT;
+    private double gain = AdmissionKind.USUAL_GAIN;
 
     TieredKvCacheBuilder() {}
 
@@ -145,6 +146,16 @@ public final class TieredKvCacheBuilder {
         return this;
     }
 
+    /// What one use of a block saves in units of what its write to disk costs, for [AdmissionKind#VALUE];
+    /// [AdmissionKind#USUAL_GAIN] when not said.
+    public TieredKvCacheBuilder gain(double usesWorth) {
+        if (!(usesWorth > 0)) {
+            throw new IllegalArgumentException("gain is " + usesWorth + "; it takes more than 0");
+        }
+        gain = usesWorth;
+        return this;
+    }
+
     /// Reserves the memory and opens the store, and the disks if there are any. What a disk holds is known soon
     /// after that, while the store serves.
     ///
@@ -159,7 +170,9 @@ public final class TieredKvCacheBuilder {
                 touched ? TouchedMemory.over(source) : source);
         Below below;
         try {
-            below = disks.isEmpty() ? Below.NOTHING : Below.open(store, disks, admission, clock);
+            below = disks.isEmpty()
+                    ? Below.NOTHING
+                    : Below.open(store, disks, new Below.Admission(admission, gain), clock);
         } catch (RuntimeException refused) {
             store.close();
             throw refused;

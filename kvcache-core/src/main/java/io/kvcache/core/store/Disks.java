@@ -66,10 +66,11 @@ public final class Disks {
     ///
     /// @param waitingLimit bytes that may wait to be written
     /// @param eachLimit a larger block is not written, nor what is below it
-    public void admit(AdmissionKind kind, long waitingLimit, long eachLimit) {
+    /// @param gain what one use of a block saves in units of what its write costs; for [AdmissionKind#VALUE]
+    public void admit(AdmissionKind kind, long waitingLimit, long eachLimit, double gain) {
         lock.lock();
         try {
-            offload.begin(kind, waitingLimit, eachLimit);
+            offload.begin(kind, waitingLimit, eachLimit, gain);
         } finally {
             lock.unlock();
         }

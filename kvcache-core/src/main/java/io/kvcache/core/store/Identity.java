@@ -11,7 +11,24 @@ final class Identity {
     /// Is being written to disk.
     static final int WRITING = 4;
 
+    /// Three bits: uses since it was put, as [ReuseOdds] counts them.
+    static final int USES = 7 << 3;
+
+    private static final int USES_SHIFT = 3;
+
+    /// What concerns the record and not the block.
+    static final int OWN = QUEUED | WRITING | USES;
+
     private Identity() {}
+
+    static int uses(int identity) {
+        return (identity & USES) >>> USES_SHIFT;
+    }
+
+    /// The bits of so many uses.
+    static int usesBits(int uses) {
+        return uses << USES_SHIFT;
+    }
 
     static int block(int namespace, int part) {
         return namespace << 16 | part << 8;

@@ -34,9 +34,11 @@ final class Offload {
     private final LongRing waiting = new LongRing();
     private final List<ArrayDeque<Burial>> burials = new ArrayList<>();
     private final OffloadCounters counters = new OffloadCounters();
+    private final ReuseOdds odds = new ReuseOdds();
     private @Nullable AdmissionKind admission;
     private @Nullable GhostTable ghosts;
     private boolean writable = true;
+    private double gain = AdmissionKind.USUAL_GAIN;
     private long mostWaitingBytes;
     private long mostBytesEach;
     private final Map<Integer, Long> underWay = new HashMap<>();
@@ -61,11 +63,13 @@ final class Offload {
     ///
     /// @param waitingLimit bytes that may wait
     /// @param eachLimit a larger block is never written, nor what is below it
-    void begin(AdmissionKind kind, long waitingLimit, long eachLimit) {
+    /// @param usesWorth what one use of a block saves in units of what its write costs
+    void begin(AdmissionKind kind, long waitingLimit, long eachLimit, double usesWorth) {
         admission = kind;
+        gain = usesWorth;
         mostWaitingBytes = waitingLimit;
         mostBytesEach = eachLimit;
-        if (kind == AdmissionKind.SECOND_HIT) {
+        if (kind != AdmissionKind.ALWAYS) {
             ghosts = new GhostTable(Math.min(MOST_GHOSTS, 2 * pool.capacity()));
         }
     }
@@ -101,8 +105,11 @@ final class Offload {
         if (admission == null) {
             return;
         }
+        odds.put();
         boolean again = ghosts != null && ghosts.take(pool.fingerprint(record)) > 0;
-        if (admission == AdmissionKind.ALWAYS || again) {
+        if (again) {
+            used(record);
+        } else if (worth(record)) {
             admit(record);
         } else {
             counters.notYet++;
@@ -111,9 +118,26 @@ final class Offload {
 
     /// A resident record was used.
     void used(int record) {
-        if (admission != null && pool.diskPlace(record) == NONE) {
+        if (admission == null) {
+            return;
+        }
+        int uses = Identity.uses(pool.identity(record));
+        odds.used(uses);
+        pool.flag(record, Identity.USES, false);
+        pool.flag(record, Identity.usesBits(Math.min(uses + 1, ReuseOdds.MOST_USES)), true);
+        if (pool.diskPlace(record) == NONE && worth(record)) {
             admit(record);
         }
+    }
+
+    private boolean worth(int record) {
+        int uses = Identity.uses(pool.identity(record));
+        return switch (admission) {
+            case ALWAYS -> true;
+            case SECOND_HIT -> uses > 0;
+            case VALUE -> odds.of(uses) * gain > 1;
+            case null -> false;
+        };
     }
 
     /// A record is about to leave host memory, or the store.
@@ -151,11 +175,7 @@ final class Offload {
 
     /// Copies of a record's key on a disk count no longer.
     void bury(int record, int disk) {
-        burialsOf(disk)
-                .add(new Burial(
-                        pool.keyHi(record),
-                        pool.keyLo(record),
-                        pool.identity(record) & ~(Identity.QUEUED | Identity.WRITING)));
+        burialsOf(disk).add(new Burial(pool.keyHi(record), pool.keyLo(record), pool.identity(record) & ~Identity.OWN));
     }
 
     /// The burials that a disk was not told of yet.

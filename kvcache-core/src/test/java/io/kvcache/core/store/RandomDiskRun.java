@@ -44,6 +44,7 @@ final class RandomDiskRun implements AutoCloseable {
     private static final Namespace SPACE = Namespace.of("m", BlockShape.kv(16, 8, 128, 64, Dtype.BF16));
     private static final Namespace THINGS = Namespace.objects("things", "t");
     private static final List<PolicyKind> POLICIES = List.of(PolicyKind.values());
+    private static final List<AdmissionKind> ADMISSIONS = List.of(AdmissionKind.values());
     private static final int BLOCK_TOKENS = 64;
     private static final int LONGEST = 12;
     private static final long PAGE = 4096;
@@ -67,7 +68,7 @@ final class RandomDiskRun implements AutoCloseable {
     RandomDiskRun(long seed) {
         random = new Random(seed);
         policy = POLICIES.get((int) (seed % POLICIES.size()));
-        admission = seed % 2 == 0 ? AdmissionKind.ALWAYS : AdmissionKind.SECOND_HIT;
+        admission = ADMISSIONS.get((int) (seed / 2 % ADMISSIONS.size()));
         records = seed % 3 == 0 ? 50 : 1000;
         diskLimit = (seed % 4 == 0 ? 15L : 60L) * SPACE.parts().getFirst().bytes();
         open();
@@ -77,7 +78,7 @@ final class RandomDiskRun implements AutoCloseable {
         HostStoreConfig config = new HostStoreConfig(3 * SlabPool.SLAB_BYTES, records, policy, 1 << 10);
         store = new HostStore(config, ArenaMemory.source());
         assertThat(store.disks().open(diskLimit)).isZero();
-        store.disks().admit(admission, 1L << 30, 1L << 30);
+        store.disks().admit(admission, 1L << 30, 1L << 30, AdmissionKind.USUAL_GAIN);
         blocks = store.register(SPACE);
         things = store.register(THINGS);
         disk.tell(store.disks(), 0);

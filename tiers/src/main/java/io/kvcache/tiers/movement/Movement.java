@@ -40,7 +40,8 @@ public final class Movement implements Mover.Progress {
     ///
     /// @param waitingBytes that may wait to be written
     /// @param eachBytes a larger block is not written
-    public record Admitting(AdmissionKind kind, long waitingBytes, long eachBytes) {}
+    /// @param gain what one use of a block saves in units of what its write costs, for [AdmissionKind#VALUE]
+    public record Admitting(AdmissionKind kind, long waitingBytes, long eachBytes, double gain) {}
 
     /// Tells the store of its disks; they are opened by [#open].
     public Movement(Disks disks, Clock clock, List<Target> targets, Admitting admitting, MoverLimits limits) {
@@ -55,7 +56,7 @@ public final class Movement implements Mover.Progress {
             movers.add(new Mover(around, target.budget(), queue, this));
             queues.add(queue);
         }
-        disks.admit(admitting.kind(), admitting.waitingBytes(), admitting.eachBytes());
+        disks.admit(admitting.kind(), admitting.waitingBytes(), admitting.eachBytes(), admitting.gain());
     }
 
     /// How many tiers there are.
