@@ -1,0 +1,37 @@
+package io.kvcache.server.keyspace;
+
+import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
+import org.jspecify.annotations.Nullable;
+
+/// The two keys under which LMCache's Redis connectors store one thing: `<key>metadata` and `<key>kv_bytes`.
+///
+/// One without the other is worse than none: metadata alone promises bytes that are gone. The suffixes are glued on,
+/// or behind a colon, which makes no difference here.
+final class Halves {
+
+    private static final byte[] METADATA = "metadata".getBytes(StandardCharsets.US_ASCII);
+    private static final byte[] BYTES = "kv_bytes".getBytes(StandardCharsets.US_ASCII);
+
+    private Halves() {}
+
+    /// The key of the other half, or null when the key has neither suffix.
+    static byte @Nullable [] other(byte[] key) {
+        if (endsWith(key, METADATA)) {
+            return withEnd(key, BYTES);
+        }
+        return endsWith(key, BYTES) ? withEnd(key, METADATA) : null;
+    }
+
+    private static boolean endsWith(byte[] key, byte[] suffix) {
+        int from = key.length - suffix.length;
+        return from > 0 && Arrays.equals(key, from, key.length, suffix, 0, suffix.length);
+    }
+
+    /// Both suffixes have eight letters.
+    private static byte[] withEnd(byte[] key, byte[] suffix) {
+        byte[] other = key.clone();
+        System.arraycopy(suffix, 0, other, key.length - suffix.length, suffix.length);
+        return other;
+    }
+}

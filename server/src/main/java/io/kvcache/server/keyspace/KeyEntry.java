@@ -1,0 +1,57 @@
+package io.kvcache.server.keyspace;
+
+import io.kvcache.core.identity.BlockKey;
+
+/// What the index knows of one key.
+final class KeyEntry {
+
+    private final Key key;
+    private final BlockKey hash;
+    private final long bytes;
+    private volatile long expiresAtMillis;
+    private volatile boolean paired;
+
+    KeyEntry(Key key, BlockKey hash, long bytes, long expiresAtMillis) {
+        this.key = key;
+        this.hash = hash;
+        this.bytes = bytes;
+        this.expiresAtMillis = expiresAtMillis;
+    }
+
+    Key key() {
+        return key;
+    }
+
+    /// The name that the store knows it by.
+    BlockKey hash() {
+        return hash;
+    }
+
+    /// Size of the value.
+    long bytes() {
+        return bytes;
+    }
+
+    /// Milliseconds since the epoch, or 0 for never.
+    long expiresAtMillis() {
+        return expiresAtMillis;
+    }
+
+    void expiresAtMillis(long at) {
+        expiresAtMillis = at;
+    }
+
+    boolean expired(long nowMillis) {
+        long at = expiresAtMillis;
+        return at != 0 && at <= nowMillis;
+    }
+
+    /// Whether it was seen together with its other half.
+    boolean paired() {
+        return paired;
+    }
+
+    void pair() {
+        paired = true;
+    }
+}

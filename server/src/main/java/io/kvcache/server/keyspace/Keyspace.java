@@ -1,0 +1,408 @@
+package io.kvcache.server.keyspace;
+
+import com.github.benmanes.caffeine.cache.Cache;
+import com.github.benmanes.caffeine.cache.Caffeine;
+import io.kvcache.core.Clock;
+import io.kvcache.core.KvCache;
+import io.kvcache.core.ObjectView;
+import io.kvcache.core.ObjectWriter;
+import io.kvcache.core.PutOutcome;
+import io.kvcache.core.SealOutcome;
+import io.kvcache.core.identity.BlockKey;
+import io.kvcache.core.identity.Namespace;
+import java.time.Duration;
+import java.time.InstantSource;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.locks.ReentrantLock;
+import org.jspecify.annotations.Nullable;
+
+/// Values by key, in one namespace of a store.
+///
+/// The store holds the bytes and decides what to evict. What it does not know is kept here: which keys there are
+/// ([KeyIndex]), when they expire, which two belong together ([Halves]), who is writing ([Writings]), and what was
+/// said to exist ([Promises]).
+///
+/// **Time.** Expiry goes by the wall clock, as clients give it; everything else by the store's clock. [#tick] does
+/// what time brings; a value whose time is up is not found from that moment on, ticked or not.
+///
+/// **Threads.** Any. No method waits.
+public final class Keyspace {
+
+    /// Longest key.
+    public static final int MAX_KEY_BYTES = KvCache.MAX_OBJECT_KEY_BYTES;
+
+    /// Largest value: the store's largest object, less what is kept behind the value.
+    public static final long MAX_VALUE_BYTES = KvCache.MAX_OBJECT_BYTES - Trailer.BYTES;
+
+    /// Longer than a client takes from the first half to the second.
+    private static final Duration REFUSAL_LASTS = Duration.ofSeconds(10);
+
+    /// Expired keys that one tick drops: some milliseconds.
+    private static final int EXPIRE_AT_ONCE = 1000;
+
+    private final KvCache cache;
+    private final Namespace namespace;
+    private final Clock clock;
+    private final InstantSource wall;
+    private final KeyIndex index = new KeyIndex();
+    private final KeyLocks locks = new KeyLocks();
+    private final Writings writings = new Writings();
+    private final Promises promises;
+    private final KeyFollower follower;
+    private final KeyspaceCounters counters = new KeyspaceCounters();
+    private final Cache<Key, Boolean> refusedHalves;
+
+    /// Registers the namespace.
+    public Keyspace(KvCache cache, Namespace namespace, Clock clock, InstantSource wall, KeyspaceOptions options) {
+        this.cache = cache;
+        this.namespace = namespace;
+        this.clock = clock;
+        this.wall = wall;
+        cache.register(namespace);
+        promises = new Promises(options.promise().toNanos(), options.promiseBytes());
+        follower = new KeyFollower(cache.events(), index, this::check);
+        refusedHalves = Caffeine.newBuilder()
+                .maximumSize(10_000)
+                .expireAfterWrite(REFUSAL_LASTS)
+                .ticker(clock::nanos)
+                .executor(Runnable::run)
+                .build();
+    }
+
+    /// Milliseconds since the epoch, by the clock that values expire by.
+    public long nowMillis() {
+        return wall.millis();
+    }
+
+    /// Holds a value, or answers null.
+    public @Nullable Value get(byte[] key) {
+        Key wanted = new Key(key);
+        if (isGone(wanted)) {
+            return null;
+        }
+        ObjectView view = cache.getObject(namespace, key);
+        Value value = view == null ? null : Value.of(view);
+        if (value == null) {
+            counters.absent.increment();
+            promises.missed(wanted, clock.nanos());
+            return null;
+        }
+        if (value.expiresAtMillis() != 0 && isGoneUnknown(wanted, value)) {
+            value.close();
+            return null;
+        }
+        counters.hits.increment();
+        promises.kept(wanted);
+        return value;
+    }
+
+    /// Whether a key is here; if so, it is kept here for a moment, with its other half.
+    public boolean exists(byte[] key) {
+        Key wanted = new Key(key);
+        if (promises.holds(wanted)) {
+            return !isGone(wanted);
+        }
+        if (!contains(wanted)) {
+            return false;
+        }
+        promise(wanted);
+        byte[] other = Halves.other(key);
+        if (other != null) {
+            promise(new Key(other));
+        }
+        return true;
+    }
+
+    private void promise(Key key) {
+        ObjectView view = cache.getObject(namespace, key.bytes());
+        if (view != null) {
+            promises.give(key, view, clock.nanos());
+        }
+    }
+
+    /// Size and expiry of a key, or null when it is not here. Promises nothing.
+    public @Nullable KeyInfo info(byte[] key) {
+        Key wanted = new Key(key);
+        if (!contains(wanted)) {
+            return null;
+        }
+        KeyEntry entry = index.find(hash(wanted));
+        if (entry == null) {
+            entry = adopt(wanted);
+        }
+        return entry == null ? null : new KeyInfo(entry.bytes(), entry.expiresAtMillis());
+    }
+
+    private boolean contains(Key key) {
+        return !isGone(key) && cache.containsObject(namespace, key.bytes());
+    }
+
+    /// Begins to write a value.
+    ///
+    /// @param key 1 to [#MAX_KEY_BYTES] bytes; belongs to the keyspace from now on
+    /// @param bytes 0 to [#MAX_VALUE_BYTES]
+    public PendingPut put(byte[] key, long bytes) {
+        Key wanted = new Key(key);
+        byte[] other = Halves.other(key);
+        if (other != null && refusedHalves.getIfPresent(new Key(other)) != null) {
+            return refused(wanted, bytes);
+        }
+        Writings.Writing writing = writings.begin(wanted);
+        if (writing == null) {
+            counters.joined.increment();
+            return PendingPut.without(this, wanted, bytes, PendingPut.State.JOINED);
+        }
+        ObjectWriter writer = cache.putObject(namespace, key, bytes + Trailer.BYTES, KvCache.NO_WAIT);
+        if (writer.outcome() == PutOutcome.RESERVED) {
+            return PendingPut.writing(this, wanted, bytes, writing, writer);
+        }
+        writer.close();
+        writing.end();
+        if (other != null) {
+            refusedHalves.put(wanted, true);
+            delete(other);
+        }
+        return refused(wanted, bytes);
+    }
+
+    private PendingPut refused(Key key, long bytes) {
+        counters.refused.increment();
+        return PendingPut.without(this, key, bytes, PendingPut.State.REFUSED);
+    }
+
+    boolean commit(Key key, ObjectWriter writer, KeyInfo info, PendingPut.Condition condition) {
+        BlockKey hash = hash(key);
+        ReentrantLock lock = locks.of(hash);
+        lock.lock();
+        try {
+            if (!meets(key, hash, condition)) {
+                return false;
+            }
+            if (writer.seal() == SealOutcome.SEALED) {
+                KeyEntry entry = new KeyEntry(key, hash, info.bytes(), info.expiresAtMillis());
+                index.put(entry);
+                pair(entry);
+            }
+        } finally {
+            lock.unlock();
+        }
+        counters.stored.increment();
+        promises.withdraw(key);
+        refusedHalves.invalidate(key);
+        return true;
+    }
+
+    private boolean meets(Key key, BlockKey hash, PendingPut.Condition condition) {
+        if (condition == PendingPut.Condition.ALWAYS) {
+            return true;
+        }
+        KeyEntry entry = index.find(hash);
+        boolean present =
+                (entry == null || !entry.expired(nowMillis())) && cache.containsObject(namespace, key.bytes());
+        return present == (condition == PendingPut.Condition.IF_PRESENT);
+    }
+
+    private void pair(KeyEntry entry) {
+        byte[] other = Halves.other(entry.key().bytes());
+        KeyEntry partner = other == null ? null : index.find(hash(new Key(other)));
+        if (partner != null) {
+            entry.pair();
+            partner.pair();
+        }
+    }
+
+    void afterWriting(Key key, Runnable after) {
+        writings.join(key, after);
+    }
+
+    /// Forgets a key; answers whether it was here.
+    public boolean delete(byte[] key) {
+        Key wanted = new Key(key);
+        boolean gone = isGone(wanted);
+        boolean deleted = drop(wanted) && !gone;
+        if (deleted) {
+            counters.deleted.increment();
+        }
+        return deleted;
+    }
+
+    private boolean drop(Key key) {
+        BlockKey hash = hash(key);
+        ReentrantLock lock = locks.of(hash);
+        lock.lock();
+        try {
+            KeyEntry entry = index.find(hash);
+            if (entry != null) {
+                index.remove(entry);
+            }
+            return cache.dropObject(namespace, key.bytes());
+        } finally {
+            lock.unlock();
+            promises.withdraw(key);
+        }
+    }
+
+    /// Lets a key expire at a time; answers whether the key is here.
+    ///
+    /// @param atMillis milliseconds since the epoch, or 0 for never
+    public boolean expireAt(byte[] key, long atMillis) {
+        Key wanted = new Key(key);
+        if (info(key) == null) {
+            return false;
+        }
+        BlockKey hash = hash(wanted);
+        ReentrantLock lock = locks.of(hash);
+        lock.lock();
+        try {
+            KeyEntry entry = index.find(hash);
+            if (entry == null) {
+                return false;
+            }
+            index.expireAt(entry, atMillis);
+            return true;
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /// Keys here now.
+    public long count() {
+        tick();
+        return index.count();
+    }
+
+    /// A run of the listing of keys. A key that is there from the first run to the last is listed at least once.
+    ///
+    /// @param cursor 0 to begin, else what the run before answered
+    public KeyPage scan(long cursor, int max) {
+        if (cursor == 0) {
+            tick();
+        }
+        long now = nowMillis();
+        KeyIndex.Run run = index.run(cursor, max);
+        List<byte[]> keys = new ArrayList<>(run.entries().size());
+        for (KeyEntry entry : run.entries()) {
+            if (!entry.expired(now)) {
+                keys.add(entry.key().bytes().clone());
+            }
+        }
+        return new KeyPage(keys, run.next());
+    }
+
+    /// Forgets all keys; answers how many.
+    public long clear() {
+        promises.withdrawAll();
+        long dropped = cache.drop(namespace);
+        follower.follow(Integer.MAX_VALUE);
+        return dropped;
+    }
+
+    /// Does what time brings, a bounded part at a time: drops what has expired, hears what was evicted, ends promises.
+    public void tick() {
+        promises.sweep(clock.nanos());
+        follower.follow(16);
+        long now = nowMillis();
+        for (KeyEntry entry : index.expired(now, EXPIRE_AT_ONCE)) {
+            expire(entry, now);
+        }
+    }
+
+    public KeyspaceStats stats() {
+        return counters.stats(index, promises);
+    }
+
+    /// Whether the index knows better than the store: the key has expired, or its other half is gone. Drops it then,
+    /// and counts why.
+    private boolean isGone(Key key) {
+        byte[] other = Halves.other(key.bytes());
+        if (other == null && index.timedCount() == 0) {
+            return false;
+        }
+        KeyEntry entry = index.find(hash(key));
+        if (entry == null) {
+            return false;
+        }
+        long now = nowMillis();
+        if (entry.expired(now)) {
+            counters.expired.increment();
+            expire(entry, now);
+            return true;
+        }
+        if (other != null && entry.paired() && !cache.containsObject(namespace, other)) {
+            counters.halved.increment();
+            drop(key);
+            return true;
+        }
+        return false;
+    }
+
+    /// Whether a value that the index has not heard of has expired: one from before a restart.
+    private boolean isGoneUnknown(Key key, Value value) {
+        if (index.find(hash(key)) != null || value.expiresAtMillis() > nowMillis()) {
+            return false;
+        }
+        counters.expired.increment();
+        drop(key);
+        return true;
+    }
+
+    private void expire(KeyEntry entry, long now) {
+        ReentrantLock lock = locks.of(entry.hash());
+        lock.lock();
+        try {
+            if (index.find(entry.hash()) != entry || !entry.expired(now)) {
+                return;
+            }
+            index.remove(entry);
+            cache.dropObject(namespace, entry.key().bytes());
+        } finally {
+            lock.unlock();
+        }
+        promises.withdraw(entry.key());
+    }
+
+    /// An event said that this key may be gone.
+    private void check(KeyEntry entry) {
+        ReentrantLock lock = locks.of(entry.hash());
+        lock.lock();
+        try {
+            if (cache.containsObject(namespace, entry.key().bytes())) {
+                return;
+            }
+            index.remove(entry);
+        } finally {
+            lock.unlock();
+        }
+        byte[] other = Halves.other(entry.key().bytes());
+        if (other != null && entry.paired()) {
+            drop(new Key(other));
+        }
+    }
+
+    /// Makes an entry for a key that the store has and the index has not heard of.
+    private @Nullable KeyEntry adopt(Key key) {
+        ObjectView view = cache.getObject(namespace, key.bytes());
+        Value value = view == null ? null : Value.of(view);
+        if (value == null) {
+            return null;
+        }
+        BlockKey hash = hash(key);
+        ReentrantLock lock = locks.of(hash);
+        lock.lock();
+        try (value) {
+            KeyEntry known = index.find(hash);
+            if (known == null) {
+                known = new KeyEntry(key, hash, value.bytes(), value.expiresAtMillis());
+                index.put(known);
+            }
+            return known;
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    private BlockKey hash(Key key) {
+        return BlockKey.ofObject(namespace, key.bytes());
+    }
+}

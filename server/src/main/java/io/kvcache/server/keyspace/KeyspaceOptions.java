@@ -1,0 +1,27 @@
+package io.kvcache.server.keyspace;
+
+import java.time.Duration;
+
+/// How a keyspace behaves where there is a choice.
+///
+/// @param promise how long a positive answer to "does it exist" protects the value; zero for not at all
+/// @param promiseBytes most bytes that are protected so at one time
+public record KeyspaceOptions(Duration promise, long promiseBytes) {
+
+    /// Part of host memory that promises may hold.
+    private static final int PROMISE_SHARE = 4;
+
+    public KeyspaceOptions {
+        if (promise.isNegative() || promise.compareTo(Duration.ofMinutes(1)) > 0) {
+            throw new IllegalArgumentException("promise is " + promise + "; it takes 0 s to 1 min");
+        }
+        if (promiseBytes < 0) {
+            throw new IllegalArgumentException("promiseBytes is " + promiseBytes + "; it takes 0 and up");
+        }
+    }
+
+    /// Two seconds, and at most a quarter of the host memory.
+    public static KeyspaceOptions defaults(long hostBytes) {
+        return new KeyspaceOptions(Duration.ofSeconds(2), hostBytes / PROMISE_SHARE);
+    }
+}

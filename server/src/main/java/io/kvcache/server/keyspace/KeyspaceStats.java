@@ -1,0 +1,38 @@
+package io.kvcache.server.keyspace;
+
+/// What a keyspace holds and has done. The first two are of this moment, the rest only grow.
+///
+/// @param keys keys that are listed
+/// @param expiringKeys those that have a time to live
+/// @param reads what became of reads
+/// @param writes what became of writes
+/// @param promises what was said to exist
+public record KeyspaceStats(long keys, long expiringKeys, Reads reads, Writes writes, Promised promises) {
+
+    /// What became of reads.
+    ///
+    /// @param absent misses of keys that were never here, were evicted or deleted
+    /// @param expired misses of keys whose time was up
+    /// @param halved misses of keys whose other half was gone
+    public record Reads(long hits, long absent, long expired, long halved) {
+        public long misses() {
+            return absent + expired + halved;
+        }
+    }
+
+    /// What became of writes.
+    ///
+    /// @param stored values that were stored
+    /// @param joined writes that another one of the same key replaced at once
+    /// @param refused writes for which there was no room
+    /// @param deleted keys that were deleted
+    public record Writes(long stored, long joined, long refused, long deleted) {}
+
+    /// What was said to exist.
+    ///
+    /// @param given positive answers that protect the value
+    /// @param bare positive answers beyond the quota
+    /// @param broken positive answers that were followed by a miss
+    /// @param heldBytes protected now
+    public record Promised(long given, long bare, long broken, long heldBytes) {}
+}

@@ -1,0 +1,163 @@
+package io.kvcache.server.keyspace;
+
+import io.kvcache.core.ObjectWriter;
+import java.nio.ByteBuffer;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+
+/// A value on its way in: fill its room as the bytes arrive, then [#commit].
+///
+/// **Ownership.** Who got it commits or closes it. Closing without commit gives the room back, and the older value
+/// stays.
+///
+/// **Threads.** One at a time.
+public final class PendingPut implements AutoCloseable {
+
+    /// What to do with the bytes.
+    public enum State {
+        /// There is room for them.
+        WRITING,
+        /// Somebody else is writing this key: throw the bytes away, then wait for [PendingPut#afterOther].
+        JOINED,
+        /// There is no room: throw the bytes away.
+        REFUSED
+    }
+
+    private final Keyspace keyspace;
+    private final Key key;
+    private final State state;
+    private final long bytes;
+    private final Writings.@Nullable Writing writing;
+    private final @Nullable ObjectWriter writer;
+    private final Span room;
+    private int piece = -1;
+    private long left;
+    private ByteBuffer current = ByteBuffer.allocate(0);
+    private boolean open;
+
+    private PendingPut(
+            Keyspace keyspace,
+            Key key,
+            State state,
+            long bytes,
+            Writings.@Nullable Writing writing,
+            @Nullable ObjectWriter writer) {
+        this.keyspace = keyspace;
+        this.key = key;
+        this.state = state;
+        this.bytes = bytes;
+        this.writing = writing;
+        this.writer = writer;
+        room = writer == null ? Span.of(List.of()) : Span.of(writer.pieces());
+        left = bytes;
+        open = state == State.WRITING;
+    }
+
+    static PendingPut writing(Keyspace keyspace, Key key, long bytes, Writings.Writing writing, ObjectWriter writer) {
+        return new PendingPut(keyspace, key, State.WRITING, bytes, writing, writer);
+    }
+
+    static PendingPut without(Keyspace keyspace, Key key, long bytes, State state) {
+        return new PendingPut(keyspace, key, state, bytes, null, null);
+    }
+
+    public State state() {
+        return state;
+    }
+
+    /// Size of the value.
+    public long bytes() {
+        return bytes;
+    }
+
+    /// The place for the next bytes: put them there by relative `put`. Has nothing remaining when the value is
+    /// complete.
+    ///
+    /// @throws IllegalStateException when there is no room, or after commit or close
+    public ByteBuffer room() {
+        requireOpen();
+        while (!current.hasRemaining() && left > 0) {
+            nextPiece();
+        }
+        return current;
+    }
+
+    private void nextPiece() {
+        piece++;
+        current = room.pieces().get(piece).asByteBuffer();
+        if (current.remaining() > left) {
+            current.limit((int) left);
+        }
+        left -= current.remaining();
+    }
+
+    /// Bytes that have not been put yet.
+    public long missing() {
+        return left + current.remaining();
+    }
+
+    /// Makes the value findable in place of the older one.
+    ///
+    /// @param expiresAtMillis milliseconds since the epoch, or 0 for never
+    /// @param note what a read of this value answers as [Value#note()]
+    /// @param condition looked at while nobody else can change the key; when it fails, the put is given up
+    /// @return whether the condition held
+    /// @throws IllegalStateException when bytes are missing, or after commit or close
+    public boolean commit(long expiresAtMillis, TensorNote note, Condition condition) {
+        requireOpen();
+        if (missing() > 0) {
+            throw new IllegalStateException(missing() + " of " + bytes + " bytes are missing");
+        }
+        ObjectWriter own = requireWriter();
+        room.slice(bytes, Trailer.BYTES).copyFrom(new Trailer(expiresAtMillis, note).encode());
+        open = false;
+        try {
+            return keyspace.commit(key, own, new KeyInfo(bytes, expiresAtMillis), condition);
+        } finally {
+            end(own);
+        }
+    }
+
+    /// Whether a value may take its key.
+    public enum Condition {
+        ALWAYS,
+        /// Only while the key is absent.
+        IF_ABSENT,
+        /// Only while the key is there.
+        IF_PRESENT
+    }
+
+    /// Runs `after` once whoever was writing the key has finished, on that writer's thread; at once when nobody is.
+    public void afterOther(Runnable after) {
+        keyspace.afterWriting(key, after);
+    }
+
+    private ObjectWriter requireWriter() {
+        if (writer == null) {
+            throw new IllegalStateException("nothing is reserved: the state is " + state);
+        }
+        return writer;
+    }
+
+    private void requireOpen() {
+        requireWriter();
+        if (!open) {
+            throw new IllegalStateException("the put is committed or closed");
+        }
+    }
+
+    private void end(ObjectWriter own) {
+        own.close();
+        if (writing != null) {
+            writing.end();
+        }
+    }
+
+    @Override
+    public void close() {
+        if (open) {
+            open = false;
+            end(requireWriter());
+        }
+    }
+}

@@ -1,0 +1,105 @@
+package io.kvcache.server.keyspace;
+
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.tiers.TieredKvCache;
+import java.io.ByteArrayOutputStream;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.Random;
+import org.jspecify.annotations.Nullable;
+
+/// A keyspace over a real store, with a clock of the test.
+public final class TestKeyspace implements AutoCloseable {
+
+    private final ManualTime time = new ManualTime();
+    private final TieredKvCache cache;
+    private final Keyspace keyspace;
+
+    public TestKeyspace(long hostBytes) {
+        cache = TieredKvCache.builder()
+                .hostBytes(hostBytes)
+                .touched(false)
+                .strict(true)
+                .closeWait(Duration.ZERO)
+                .build();
+        keyspace = new Keyspace(
+                cache, Namespace.objects("objects", "default"), time, time, KeyspaceOptions.defaults(hostBytes));
+    }
+
+    public static TestKeyspace small() {
+        return new TestKeyspace(64L << 20);
+    }
+
+    public Keyspace keyspace() {
+        return keyspace;
+    }
+
+    public TieredKvCache cache() {
+        return cache;
+    }
+
+    public ManualTime time() {
+        return time;
+    }
+
+    /// Ends promises, so that nothing is held.
+    @Override
+    public void close() {
+        time.pass(Duration.ofMinutes(2));
+        keyspace.tick();
+        cache.validate();
+        cache.close();
+    }
+
+    public static byte[] key(String text) {
+        return text.getBytes(StandardCharsets.ISO_8859_1);
+    }
+
+    /// Content that is a function of its seed.
+    public static byte[] content(long seed, int bytes) {
+        byte[] content = new byte[bytes];
+        new Random(seed).nextBytes(content);
+        return content;
+    }
+
+    public PendingPut.State put(String key, byte[] value) {
+        return put(key, value, 0);
+    }
+
+    public PendingPut.State put(String key, byte[] value, long expiresAtMillis) {
+        try (PendingPut put = keyspace.put(key(key), value.length)) {
+            if (put.state() == PendingPut.State.WRITING) {
+                fill(put, value);
+                put.commit(expiresAtMillis, TensorNote.NONE, PendingPut.Condition.ALWAYS);
+            }
+            return put.state();
+        }
+    }
+
+    static void fill(PendingPut put, byte[] value) {
+        ByteBuffer source = ByteBuffer.wrap(value);
+        while (put.missing() > 0) {
+            ByteBuffer room = put.room();
+            int length = Math.min(room.remaining(), source.remaining());
+            room.put(source.slice(source.position(), length));
+            source.position(source.position() + length);
+        }
+    }
+
+    public byte @Nullable [] get(String key) {
+        try (Value value = keyspace.get(key(key))) {
+            return value == null ? null : bytes(value);
+        }
+    }
+
+    static byte[] bytes(Value value) {
+        ByteArrayOutputStream all = new ByteArrayOutputStream();
+        for (MemorySegment piece : value.pieces(0, value.bytes())) {
+            all.writeBytes(piece.toArray(ValueLayout.JAVA_BYTE));
+        }
+        return all.toByteArray();
+    }
+}

@@ -1,0 +1,4 @@
+@NullMarked
+package io.kvcache.server.keyspace;
+
+import org.jspecify.annotations.NullMarked;
