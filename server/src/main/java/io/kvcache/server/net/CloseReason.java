@@ -1,0 +1,29 @@
+package io.kvcache.server.net;
+
+/// Why a connection ended. Each is counted.
+public enum CloseReason {
+    /// The client closed it, between two requests or before the first: what a probe does.
+    CLIENT,
+    /// The client closed it in the middle of a request.
+    CLIENT_MID_REQUEST,
+    /// The client asked for it.
+    QUIT,
+    /// There are as many connections as may be.
+    TOO_MANY,
+    /// Nothing was heard for too long.
+    IDLE,
+    /// A request was begun and went on too slowly.
+    STALLED_REQUEST,
+    /// Replies were not read.
+    SLOW_READER,
+    /// The first bytes are of no protocol that this listener speaks.
+    UNKNOWN_PROTOCOL,
+    /// What was sent is not in the protocol that it began with.
+    PROTOCOL_ERROR,
+    /// The network failed.
+    IO_ERROR,
+    /// The server goes down.
+    DRAIN,
+    /// A bug in this server.
+    BUG
+}

@@ -1,0 +1,163 @@
+package io.kvcache.server.net;
+
+import io.netty.buffer.Unpooled;
+import io.netty.channel.Channel;
+import io.netty.channel.ChannelFutureListener;
+import java.util.concurrent.atomic.AtomicLong;
+import org.jspecify.annotations.Nullable;
+
+/// One client, as far as no protocol matters: what it is doing, and how it ends.
+///
+/// **Threads.** The protocol's calls come from the connection's loop; [#check] and [#drain] from any.
+public final class Connection {
+
+    /// A step that shows that a request goes on. Less than a socket buffer, more than a slow drip.
+    private static final long STEP_BYTES = 32 << 10;
+
+    private final long id;
+    private final Channel channel;
+    private final long sinceNanos;
+    private volatile @Nullable ProtocolKind protocol;
+    private volatile @Nullable CloseReason reason;
+    private volatile boolean inRequest;
+    private volatile boolean waiting;
+    private volatile boolean draining;
+    private final AtomicLong bytesRead = new AtomicLong();
+    private final AtomicLong requests = new AtomicLong();
+    private volatile long heardNanos;
+    private long stepNanos;
+    private long stepBytes;
+    private long stepRequests;
+    private long stuckNanos;
+    private long stuckBytes;
+
+    Connection(long id, Channel channel, long now) {
+        this.id = id;
+        this.channel = channel;
+        sinceNanos = now;
+        heardNanos = now;
+        stepNanos = now;
+        stuckNanos = now;
+    }
+
+    /// Counts connections from 1.
+    public long id() {
+        return id;
+    }
+
+    public Channel channel() {
+        return channel;
+    }
+
+    public @Nullable ProtocolKind protocol() {
+        return protocol;
+    }
+
+    void protocol(ProtocolKind told) {
+        protocol = told;
+    }
+
+    /// When it was accepted.
+    public long sinceNanos() {
+        return sinceNanos;
+    }
+
+    public long requests() {
+        return requests.get();
+    }
+
+    void read(int bytes, long now) {
+        bytesRead.setRelease(bytesRead.getPlain() + bytes); // only the connection's loop writes
+        heardNanos = now;
+    }
+
+    /// The first bytes of a request are here, the last are not.
+    public void requestBegins() {
+        if (!inRequest) {
+            inRequest = true;
+        }
+    }
+
+    /// A request is answered.
+    ///
+    /// @return whether the connection is to be closed now, by [#closeAfterReplies]
+    public boolean requestEnds() {
+        requests.setRelease(requests.getPlain() + 1); // only the connection's loop writes
+        inRequest = false;
+        return draining;
+    }
+
+    /// Whether the server, not the client, keeps a request from going on.
+    public void waiting(boolean now) {
+        waiting = now;
+    }
+
+    /// Ends the connection at once.
+    public void close(CloseReason why) {
+        reasonOnce(why);
+        channel.close();
+    }
+
+    /// Ends the connection once what was written is sent.
+    public void closeAfterReplies(CloseReason why) {
+        reasonOnce(why);
+        channel.config().setAutoRead(false);
+        channel.writeAndFlush(Unpooled.EMPTY_BUFFER).addListener(ChannelFutureListener.CLOSE);
+    }
+
+    private void reasonOnce(CloseReason why) {
+        if (reason == null) {
+            reason = why;
+        }
+    }
+
+    /// Why it ended, or the client's reason when nobody here had one.
+    CloseReason reason() {
+        CloseReason known = reason;
+        if (known != null) {
+            return known;
+        }
+        return inRequest ? CloseReason.CLIENT_MID_REQUEST : CloseReason.CLIENT;
+    }
+
+    /// Ends the connection when its request, if there is one, is answered.
+    void drain() {
+        draining = true;
+        channel.eventLoop().execute(() -> {
+            if (!inRequest) {
+                closeAfterReplies(CloseReason.DRAIN);
+            }
+        });
+    }
+
+    /// Closes the connection when it is idle, stalls, or does not read. Called by one thread.
+    void check(NetLimits limits, long now) {
+        long unread = channel.isWritable() ? 0 : Math.max(1, channel.bytesBeforeWritable());
+        if (unread == 0 || unread != stuckBytes) {
+            stuckBytes = unread;
+            stuckNanos = now;
+        } else if (now - stuckNanos >= limits.stall().toNanos()) {
+            close(CloseReason.SLOW_READER);
+        }
+        if (!inRequest || waiting || unread > 0) {
+            beginStep(now);
+            if (!inRequest && unread == 0 && isIdle(limits, now)) {
+                close(CloseReason.IDLE);
+            }
+        } else if (requests.get() != stepRequests || bytesRead.get() - stepBytes >= STEP_BYTES) {
+            beginStep(now);
+        } else if (now - stepNanos >= limits.stall().toNanos()) {
+            close(CloseReason.STALLED_REQUEST);
+        }
+    }
+
+    private boolean isIdle(NetLimits limits, long now) {
+        return limits.idle().isPositive() && now - heardNanos >= limits.idle().toNanos();
+    }
+
+    private void beginStep(long now) {
+        stepNanos = now;
+        stepBytes = bytesRead.get();
+        stepRequests = requests.get();
+    }
+}

@@ -1,0 +1,107 @@
+package io.kvcache.server.net;
+
+import io.kvcache.core.Clock;
+import io.netty.channel.Channel;
+import java.util.EnumMap;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.atomic.LongAdder;
+import org.jspecify.annotations.Nullable;
+
+/// All connections of a server: how many there may be, which of them stall, why they ended.
+///
+/// **Threads.** Any; [#tick] one at a time.
+public final class Connections {
+
+    private final NetLimits limits;
+    private final Clock clock;
+    private final Set<Connection> open = ConcurrentHashMap.newKeySet();
+    private final AtomicInteger count = new AtomicInteger();
+    private final AtomicLong accepted = new AtomicLong();
+    private final Map<CloseReason, LongAdder> closed = new EnumMap<>(CloseReason.class);
+    private volatile boolean draining;
+
+    public Connections(NetLimits limits, Clock clock) {
+        this.limits = limits;
+        this.clock = clock;
+        for (CloseReason reason : CloseReason.values()) {
+            closed.put(reason, new LongAdder());
+        }
+    }
+
+    /// Takes a new connection in, or answers null when there are too many or the server goes down.
+    @Nullable
+    Connection accept(Channel channel) {
+        long id = accepted.incrementAndGet();
+        if (draining || count.incrementAndGet() > limits.connections()) {
+            if (!draining) {
+                count.decrementAndGet();
+            }
+            count(draining ? CloseReason.DRAIN : CloseReason.TOO_MANY);
+            return null;
+        }
+        Connection connection = new Connection(id, channel, clock.nanos());
+        open.add(connection);
+        return connection;
+    }
+
+    void ended(Connection connection) {
+        if (open.remove(connection)) {
+            count.decrementAndGet();
+            count(connection.reason());
+        }
+    }
+
+    private void count(CloseReason reason) {
+        LongAdder adder = closed.get(reason);
+        if (adder != null) {
+            adder.increment();
+        }
+    }
+
+    long nanos() {
+        return clock.nanos();
+    }
+
+    /// Closes connections that have stalled or idled too long.
+    public void tick() {
+        long now = clock.nanos();
+        for (Connection connection : open) {
+            connection.check(limits, now);
+        }
+    }
+
+    /// Takes no new connections; closes each as soon as its request is answered.
+    public void drain() {
+        draining = true;
+        open.forEach(Connection::drain);
+    }
+
+    /// Closes whatever is still open.
+    public void closeAll(CloseReason reason) {
+        open.forEach(connection -> connection.close(reason));
+    }
+
+    /// Connections that are open now.
+    public int openCount() {
+        return open.size();
+    }
+
+    /// Connections accepted since the start, refused ones included.
+    public long acceptedCount() {
+        return accepted.get();
+    }
+
+    /// Connections that ended for a reason.
+    public long closedCount(CloseReason reason) {
+        LongAdder adder = closed.get(reason);
+        return adder == null ? 0 : adder.sum();
+    }
+
+    public NetLimits limits() {
+        return limits;
+    }
+}

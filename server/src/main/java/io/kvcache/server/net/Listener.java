@@ -1,0 +1,88 @@
+package io.kvcache.server.net;
+
+import io.netty.bootstrap.ServerBootstrap;
+import io.netty.channel.AdaptiveRecvByteBufAllocator;
+import io.netty.channel.Channel;
+import io.netty.channel.ChannelInitializer;
+import io.netty.channel.ChannelOption;
+import io.netty.channel.WriteBufferWaterMark;
+import java.io.IOException;
+import java.net.InetSocketAddress;
+import java.util.Collection;
+import java.util.EnumMap;
+import java.util.Map;
+
+/// Accepts connections at one address.
+public final class Listener implements AutoCloseable {
+
+    /// Replies that may wait in memory or slots before a client's next request is looked at: one value's piece.
+    private static final WriteBufferWaterMark UNSENT = new WriteBufferWaterMark(512 << 10, 1 << 20);
+
+    /// Bytes taken from a socket at once. Up to 1 MiB, which the second-level cache holds; it adapts downward.
+    private static final int LEAST_READ = 512;
+
+    private static final int FIRST_READ = 16 << 10;
+    private static final int MOST_READ = 1 << 20;
+
+    private final Channel channel;
+
+    private Listener(Channel channel) {
+        this.channel = channel;
+    }
+
+    /// Binds and begins to accept.
+    ///
+    /// @param protocols those that may be spoken here, told by the first bytes when they are several
+    /// @throws IOException when the address cannot be had; the message names it
+    public static Listener open(
+            Transport transport, InetSocketAddress address, Collection<Protocol> protocols, Connections connections)
+            throws IOException {
+        Map<ProtocolKind, Protocol> byKind = new EnumMap<>(ProtocolKind.class);
+        protocols.forEach(protocol -> byKind.put(protocol.kind(), protocol));
+        ServerBootstrap bootstrap = new ServerBootstrap()
+                .group(transport.loops())
+                .channel(transport.serverChannel())
+                .option(ChannelOption.SO_BACKLOG, 1024)
+                .option(ChannelOption.SO_REUSEADDR, true)
+                .childOption(ChannelOption.TCP_NODELAY, true)
+                .childOption(ChannelOption.SO_KEEPALIVE, true)
+                .childOption(ChannelOption.WRITE_BUFFER_WATER_MARK, UNSENT)
+                .childOption(
+                        ChannelOption.RECVBUF_ALLOCATOR,
+                        new AdaptiveRecvByteBufAllocator(LEAST_READ, FIRST_READ, MOST_READ))
+                .childHandler(new Newcomer(byKind, connections));
+        var bound = bootstrap.bind(address).awaitUninterruptibly();
+        if (!bound.isSuccess()) {
+            throw new IOException(
+                    "cannot listen at " + address + ": " + bound.cause().getMessage(), bound.cause());
+        }
+        return new Listener(bound.channel());
+    }
+
+    /// Where it listens; has the port that the system chose when 0 was asked for.
+    public InetSocketAddress address() {
+        return (InetSocketAddress) channel.localAddress();
+    }
+
+    /// Accepts no more; what was accepted stays.
+    @Override
+    public void close() {
+        channel.close().awaitUninterruptibly();
+    }
+
+    private static final class Newcomer extends ChannelInitializer<Channel> {
+
+        private final Map<ProtocolKind, Protocol> protocols;
+        private final Connections connections;
+
+        Newcomer(Map<ProtocolKind, Protocol> protocols, Connections connections) {
+            this.protocols = protocols;
+            this.connections = connections;
+        }
+
+        @Override
+        protected void initChannel(Channel channel) {
+            Pipelines.begin(channel, protocols, connections);
+        }
+    }
+}

@@ -1,0 +1,79 @@
+package io.kvcache.server.net;
+
+import io.netty.channel.EventLoopGroup;
+import io.netty.channel.IoHandlerFactory;
+import io.netty.channel.MultiThreadIoEventLoopGroup;
+import io.netty.channel.ServerChannel;
+import io.netty.channel.epoll.Epoll;
+import io.netty.channel.epoll.EpollIoHandler;
+import io.netty.channel.epoll.EpollServerSocketChannel;
+import io.netty.channel.nio.NioIoHandler;
+import io.netty.channel.socket.nio.NioServerSocketChannel;
+import io.netty.channel.uring.IoUring;
+import io.netty.channel.uring.IoUringIoHandler;
+import io.netty.channel.uring.IoUringServerSocketChannel;
+import io.netty.util.concurrent.DefaultThreadFactory;
+
+/// The event loops of a server, and the sockets that run on them.
+///
+/// **Ownership.** Who opened it closes [#loops()].
+public final class Transport {
+
+    private final TransportKind kind;
+    private final EventLoopGroup loops;
+    private final Class<? extends ServerChannel> channel;
+
+    private Transport(TransportKind kind, int loops, IoHandlerFactory io, Class<? extends ServerChannel> channel) {
+        this.kind = kind;
+        this.loops = new MultiThreadIoEventLoopGroup(loops, new DefaultThreadFactory("kvcache-loop"), io);
+        this.channel = channel;
+    }
+
+    /// Starts the loops.
+    ///
+    /// @param loops how many; one a core carries the most
+    /// @throws IllegalStateException when the platform lacks what was asked for; the message says why
+    public static Transport open(TransportKind asked, int loops) {
+        return switch (asked) {
+            case AUTO -> Epoll.isAvailable() ? epoll(loops) : nio(loops);
+            case EPOLL -> {
+                require(asked, Epoll.isAvailable(), Epoll.unavailabilityCause());
+                yield epoll(loops);
+            }
+            case IO_URING -> {
+                require(asked, IoUring.isAvailable(), IoUring.unavailabilityCause());
+                yield new Transport(asked, loops, IoUringIoHandler.newFactory(), IoUringServerSocketChannel.class);
+            }
+            case NIO -> nio(loops);
+        };
+    }
+
+    private static Transport epoll(int loops) {
+        return new Transport(TransportKind.EPOLL, loops, EpollIoHandler.newFactory(), EpollServerSocketChannel.class);
+    }
+
+    private static Transport nio(int loops) {
+        return new Transport(TransportKind.NIO, loops, NioIoHandler.newFactory(), NioServerSocketChannel.class);
+    }
+
+    private static void require(TransportKind asked, boolean available, Throwable cause) {
+        if (!available) {
+            throw new IllegalStateException(
+                    "this machine has no " + asked + " for sockets: " + cause + "; network.transport takes auto",
+                    cause);
+        }
+    }
+
+    /// What was chosen; never [TransportKind#AUTO].
+    public TransportKind kind() {
+        return kind;
+    }
+
+    public EventLoopGroup loops() {
+        return loops;
+    }
+
+    Class<? extends ServerChannel> serverChannel() {
+        return channel;
+    }
+}

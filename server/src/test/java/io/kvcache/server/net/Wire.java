@@ -1,0 +1,89 @@
+package io.kvcache.server.net;
+
+import io.kvcache.core.Clock;
+import io.netty.buffer.ByteBuf;
+import io.netty.buffer.Unpooled;
+import io.netty.channel.ChannelHandlerContext;
+import io.netty.channel.ChannelOutboundHandlerAdapter;
+import io.netty.channel.ChannelPromise;
+import io.netty.channel.embedded.EmbeddedChannel;
+import java.io.ByteArrayOutputStream;
+import java.nio.charset.StandardCharsets;
+import java.util.Map;
+
+/// A connection without a network: what is sent is handled at once, on the caller's thread.
+public final class Wire implements AutoCloseable {
+
+    private final EmbeddedChannel channel = new EmbeddedChannel();
+    private final ByteArrayOutputStream received = new ByteArrayOutputStream();
+    private final Connections connections;
+
+    public Wire(Protocol protocol, Clock clock) {
+        this(protocol, new Connections(NetLimits.defaults(), clock));
+    }
+
+    public Wire(Protocol protocol, Connections connections) {
+        this.connections = connections;
+        channel.pipeline().addLast(new Receiver());
+        Pipelines.begin(channel, Map.of(protocol.kind(), protocol), connections);
+    }
+
+    public Connections connections() {
+        return connections;
+    }
+
+    public EmbeddedChannel channel() {
+        return channel;
+    }
+
+    /// Sends bytes as one read of the server.
+    public Wire send(byte[] bytes) {
+        if (channel.isOpen()) {
+            channel.writeInbound(Unpooled.copiedBuffer(bytes));
+            channel.runPendingTasks();
+        }
+        return this;
+    }
+
+    public Wire send(String text) {
+        return send(text.getBytes(StandardCharsets.ISO_8859_1));
+    }
+
+    /// What came back since the last time.
+    public byte[] bytes() {
+        byte[] all = received.toByteArray();
+        received.reset();
+        return all;
+    }
+
+    public String text() {
+        return new String(bytes(), StandardCharsets.ISO_8859_1);
+    }
+
+    /// Sends and answers what comes back.
+    public String ask(String text) {
+        return send(text).text();
+    }
+
+    public boolean isOpen() {
+        return channel.isOpen();
+    }
+
+    @Override
+    public void close() {
+        channel.finishAndReleaseAll();
+    }
+
+    /// Takes what is written while its memory is still held, as a network does.
+    private final class Receiver extends ChannelOutboundHandlerAdapter {
+        @Override
+        public void write(ChannelHandlerContext context, Object message, ChannelPromise promise) {
+            ByteBuf bytes = (ByteBuf) message;
+            byte[] copy = new byte[bytes.readableBytes()];
+            bytes.readBytes(copy);
+            received.writeBytes(copy);
+            bytes.release();
+            promise.trySuccess();
+        }
+    }
+}
