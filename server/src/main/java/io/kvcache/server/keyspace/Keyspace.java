@@ -114,6 +114,19 @@ public final class Keyspace {
         return true;
     }
 
+    /// Whether a key is here; if so, it counts as used now. Promises nothing.
+    public boolean touch(byte[] key) {
+        try (Value value = get(key)) {
+            return value != null;
+        }
+    }
+
+    /// Host memory that a value takes, in slots of `page` bytes at the least.
+    public static long storedBytes(int keyBytes, long valueBytes, long page) {
+        long bytes = keyBytes + valueBytes + Trailer.BYTES;
+        return (bytes + page - 1) / page * page;
+    }
+
     private void promise(Key key) {
         ObjectView view = cache.getObject(namespace, key.bytes());
         if (view != null) {
@@ -308,6 +321,12 @@ public final class Keyspace {
         }
     }
 
+    /// Ends all promises, so that the store can be closed.
+    public void release() {
+        promises.withdrawAll();
+    }
+
+    /// What is here and what was done.
     public KeyspaceStats stats() {
         return counters.stats(index, promises);
     }

@@ -1,0 +1,18 @@
+package io.kvcache.server.config;
+
+import com.sun.management.OperatingSystemMXBean;
+import java.lang.management.ManagementFactory;
+
+/// What defaults go by.
+///
+/// @param memoryBytes of the machine, or the container's limit when that is less
+/// @param cores that this process may use
+public record Machine(long memoryBytes, int cores) {
+
+    /// The one this runs on. The JVM knows of containers.
+    public static Machine here() {
+        long memory =
+                ManagementFactory.getPlatformMXBean(OperatingSystemMXBean.class).getTotalMemorySize();
+        return new Machine(memory, Runtime.getRuntime().availableProcessors());
+    }
+}

@@ -1,0 +1,29 @@
+package io.kvcache.server.config;
+
+import io.kvcache.core.memory.SlabPool;
+import io.kvcache.core.policy.PolicyKind;
+
+/// Host memory.
+///
+/// @param hostBytes for values, used in slabs of 32 MiB
+/// @param policy how victims are chosen
+/// @param prefault whether the memory is touched in the background at the start, so that first requests need not
+public record MemoryConfig(long hostBytes, PolicyKind policy, boolean prefault) {
+
+    private static final int DEFAULT_SHARE = 8;
+
+    public MemoryConfig {
+        if (hostBytes < SlabPool.SLAB_BYTES) {
+            throw new IllegalArgumentException(
+                    "memory.host_bytes is " + hostBytes + "; it takes " + SlabPool.SLAB_BYTES + " (32 MiB) and up");
+        }
+    }
+
+    /// An eighth of the machine's memory.
+    ///
+    /// @param machineBytes of the machine or its container
+    public static MemoryConfig defaults(long machineBytes) {
+        long share = machineBytes / DEFAULT_SHARE / SlabPool.SLAB_BYTES * SlabPool.SLAB_BYTES;
+        return new MemoryConfig(Math.max(SlabPool.SLAB_BYTES, share), PolicyKind.LRU, true);
+    }
+}

@@ -1,0 +1,23 @@
+package io.kvcache.server.config;
+
+import io.kvcache.server.net.TransportKind;
+
+/// How sockets are driven.
+///
+/// @param transport epoll, io_uring or NIO
+/// @param loops threads that serve connections
+public record NetworkConfig(TransportKind transport, int loops) {
+
+    private static final int MOST_LOOPS = 1024;
+
+    public NetworkConfig {
+        if (loops < 1 || loops > MOST_LOOPS) {
+            throw new IllegalArgumentException("network.loops is " + loops + "; it takes 1 to " + MOST_LOOPS);
+        }
+    }
+
+    /// One loop a core.
+    public static NetworkConfig defaults(int cores) {
+        return new NetworkConfig(TransportKind.AUTO, cores);
+    }
+}

@@ -1,0 +1,26 @@
+package io.kvcache.server.config;
+
+import java.time.Duration;
+
+/// How long a positive answer to EXISTS protects the value from eviction.
+///
+/// @param time zero for not at all
+/// @param percent of host memory that may be protected so at one time
+public record PromiseConfig(Duration time, int percent) {
+
+    private static final Duration LONGEST = Duration.ofMinutes(1);
+
+    public PromiseConfig {
+        if (time.isNegative() || time.compareTo(LONGEST) > 0) {
+            throw new IllegalArgumentException("promise.time is " + time.toMillis() + "ms; it takes 0ms to 60s");
+        }
+        if (percent < 0 || percent > 90) {
+            throw new IllegalArgumentException("promise.percent is " + percent + "; it takes 0 to 90");
+        }
+    }
+
+    /// Two seconds, a quarter.
+    public static PromiseConfig defaults() {
+        return new PromiseConfig(Duration.ofSeconds(2), 25);
+    }
+}

@@ -1,0 +1,57 @@
+package io.kvcache.server.resp;
+
+import java.util.List;
+import java.util.Locale;
+
+/// A command: how it is called, where its keys and values are, and what runs it.
+///
+/// @param name in capitals
+/// @param arity arguments with the name; negative for at least as many
+/// @param flags as `COMMAND` tells them
+/// @param keys where the keys are
+/// @param values where the values are
+record CommandSpec(String name, int arity, List<String> flags, Places keys, Places values, Command command) {
+
+    /// Places of arguments.
+    ///
+    /// @param first place, 0 for none
+    /// @param last place, negative from the end
+    /// @param step from one to the next
+    record Places(int first, int last, int step) {
+        static final Places NONE = new Places(0, 0, 0);
+        static final Places FIRST = new Places(1, 1, 1);
+        static final Places ALL = new Places(1, -1, 1);
+
+        static Places at(int index) {
+            return new Places(index, index, 1);
+        }
+
+        boolean has(int index, int count) {
+            int end = last < 0 ? count + last : last;
+            return first > 0 && index >= first && index <= end && (index - first) % step == 0;
+        }
+    }
+
+    /// A command without values.
+    static CommandSpec of(String name, int arity, String flags, Places keys, Command command) {
+        return new CommandSpec(name, arity, List.of(flags.split(" ")), keys, Places.NONE, command);
+    }
+
+    /// A command that stores values, each one argument behind its key or behind what follows the key.
+    static CommandSpec storing(String name, int arity, Places keys, Places values, Command command) {
+        return new CommandSpec(name, arity, List.of("write", "denyoom"), keys, values, command);
+    }
+
+    boolean takes(int count) {
+        return arity >= 0 ? count == arity : count >= -arity;
+    }
+
+    /// The place of the key that a value belongs to.
+    int keyOf(int value) {
+        return keys.step() > 1 ? value - 1 : keys.first();
+    }
+
+    String lowerName() {
+        return name.toLowerCase(Locale.ROOT);
+    }
+}

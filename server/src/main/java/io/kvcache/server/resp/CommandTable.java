@@ -1,0 +1,103 @@
+package io.kvcache.server.resp;
+
+import io.kvcache.server.keyspace.Keyspace;
+import java.nio.charset.StandardCharsets;
+import java.util.Collection;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
+
+/// The commands there are.
+final class CommandTable {
+
+    /// Of an unknown command's arguments, as much is repeated to the client.
+    private static final int QUOTED_BYTES = 128;
+
+    private final Keyspace keyspace;
+    private final RespStats stats;
+    private final Map<String, CommandSpec> commands;
+
+    private CommandTable(Keyspace keyspace, RespStats stats, Map<String, CommandSpec> commands) {
+        this.keyspace = keyspace;
+        this.stats = stats;
+        this.commands = commands;
+    }
+
+    static CommandTable of(RespContext context, RespStats stats) {
+        Map<String, CommandSpec> commands = new TreeMap<>();
+        Keyspace keyspace = context.keyspace();
+        Stream.of(
+                        new ConnectionCommands(context).commands(),
+                        new ReadCommands(keyspace).commands(),
+                        new WriteCommands(keyspace, stats).commands(),
+                        new KeyCommands(keyspace).commands(),
+                        new ExpiryCommands(keyspace).commands(),
+                        new ListingCommands(keyspace).commands(),
+                        new InfoCommands(context, stats).commands(),
+                        new CommandCommand(commands.values()).commands())
+                .flatMap(List::stream)
+                .forEach(spec -> commands.put(spec.name(), spec));
+        return new CommandTable(keyspace, stats, Map.copyOf(commands));
+    }
+
+    /// Whether the next argument is a value, and where its bytes go.
+    @Nullable
+    IncomingValue value(Request soFar, int count, long bytes) {
+        CommandSpec spec = commands.get(soFar.name());
+        if (spec == null || !spec.values().has(soFar.count(), count)) {
+            return null;
+        }
+        if (!spec.takes(count)) {
+            return IncomingValue.refused(wrongCount(spec));
+        }
+        byte[] key = soFar.bytes(spec.keyOf(soFar.count()));
+        if (key.length < 1 || key.length > Keyspace.MAX_KEY_BYTES) {
+            return IncomingValue.refused(
+                    "ERR key of " + key.length + " bytes; it takes 1 to " + Keyspace.MAX_KEY_BYTES);
+        }
+        if (bytes > Keyspace.MAX_VALUE_BYTES) {
+            return IncomingValue.refused("ERR value of " + bytes + " bytes; it takes 0 to " + Keyspace.MAX_VALUE_BYTES);
+        }
+        return IncomingValue.to(keyspace.put(key, bytes));
+    }
+
+    void run(RespSession session, Request request, Replies replies) {
+        try {
+            CommandSpec spec = commands.get(request.name());
+            if (spec == null) {
+                throw new CommandException(unknown(request));
+            }
+            if (!spec.takes(request.count())) {
+                throw new CommandException(wrongCount(spec));
+            }
+            spec.command().run(session, request, replies);
+        } catch (CommandException refused) {
+            stats.errors.increment();
+            replies.error(refused.reply());
+        }
+    }
+
+    Collection<CommandSpec> all() {
+        return commands.values();
+    }
+
+    private static String wrongCount(CommandSpec spec) {
+        return "ERR wrong number of arguments for '" + spec.lowerName() + "' command";
+    }
+
+    private static String unknown(Request request) {
+        StringBuilder text = new StringBuilder("ERR unknown command '")
+                .append(cut(request.bytes(0)))
+                .append("', with args beginning with: ");
+        for (int i = 1; i < request.count() && text.length() < QUOTED_BYTES; i++) {
+            text.append('\'').append(cut(request.bytes(i))).append("' ");
+        }
+        return text.toString();
+    }
+
+    private static String cut(byte[] word) {
+        return new String(word, 0, Math.min(word.length, QUOTED_BYTES), StandardCharsets.ISO_8859_1);
+    }
+}

@@ -1,0 +1,124 @@
+package io.kvcache.server.resp;
+
+import io.kvcache.server.net.CloseReason;
+import io.kvcache.server.net.Connection;
+import io.netty.buffer.ByteBuf;
+import io.netty.channel.Channel;
+import io.netty.channel.ChannelHandlerContext;
+import org.jspecify.annotations.Nullable;
+
+/// One client's requests, in order, one reply each; no more requests while replies pile up.
+///
+/// **Threads.** The connection's loop.
+final class Conversation implements RespDecoder.Sink, AutoCloseable {
+
+    private final Channel channel;
+    private final Connection connection;
+    private final CommandTable commands;
+    private final RespStats stats;
+    private final RespSession session;
+    private final Replies replies;
+    private final RespDecoder decoder = new RespDecoder(RespLimits.defaults(), this);
+    private boolean ended;
+
+    /// @param goOn called when the conversation can take more after it had to wait
+    Conversation(
+            ChannelHandlerContext context,
+            Connection connection,
+            CommandTable commands,
+            RespStats stats,
+            Runnable goOn) {
+        channel = context.channel();
+        this.connection = connection;
+        this.commands = commands;
+        this.stats = stats;
+        replies = new Replies(context);
+        session = new RespSession(connection, channel.eventLoop(), () -> {
+            answered();
+            goOn.run();
+            flush();
+        });
+    }
+
+    /// Takes bytes until there are no more, or [#paused()].
+    void take(ByteBuf in) throws RespException {
+        decoder.decode(in);
+    }
+
+    /// Goes on with a reply that waited for the client to read.
+    void proceed() {
+        while (!ended && !session.awaiting() && channel.isWritable()) {
+            Runnable next = session.takeContinuation();
+            if (next == null) {
+                return;
+            }
+            next.run();
+            answered();
+        }
+    }
+
+    @Override
+    public void begins() {
+        connection.requestBegins();
+    }
+
+    @Override
+    public @Nullable IncomingValue value(Request soFar, int count, long bytes) {
+        return commands.value(soFar, count, bytes);
+    }
+
+    @Override
+    public void ends(Request request) {
+        try (request) {
+            if (request.count() > 0) {
+                stats.commands.increment();
+                session.heard(request);
+                commands.run(session, request, replies);
+            }
+        }
+        answered();
+    }
+
+    private void answered() {
+        if (session.suspended() || ended) {
+            return;
+        }
+        boolean draining = connection.requestEnds();
+        if (session.quitting() || draining) {
+            finish(session.quitting() ? CloseReason.QUIT : CloseReason.DRAIN);
+        }
+    }
+
+    /// Says what was wrong and ends.
+    void fail(RespException mistake) {
+        replies.error("ERR Protocol error: " + mistake.getMessage());
+        finish(CloseReason.PROTOCOL_ERROR);
+    }
+
+    private void finish(CloseReason reason) {
+        ended = true;
+        replies.flush();
+        connection.closeAfterReplies(reason);
+    }
+
+    @Override
+    public boolean paused() {
+        return ended || session.suspended() || !channel.isWritable();
+    }
+
+    /// Whether nothing more will be taken.
+    boolean ended() {
+        return ended;
+    }
+
+    void flush() {
+        replies.flush();
+    }
+
+    @Override
+    public void close() {
+        ended = true;
+        decoder.close();
+        replies.discard();
+    }
+}

@@ -1,0 +1,65 @@
+package io.kvcache.server.resp;
+
+import io.kvcache.server.keyspace.PendingPut;
+import io.netty.buffer.ByteBuf;
+import java.nio.ByteBuffer;
+import org.jspecify.annotations.Nullable;
+
+/// The value of a request, on its way from the socket to its slots, or to nowhere.
+final class IncomingValue implements AutoCloseable {
+
+    private final @Nullable PendingPut put;
+    private final @Nullable String refusal;
+
+    private IncomingValue(@Nullable PendingPut put, @Nullable String refusal) {
+        this.put = put;
+        this.refusal = refusal;
+    }
+
+    static IncomingValue to(PendingPut put) {
+        return new IncomingValue(put, null);
+    }
+
+    /// A value that is thrown away as it comes.
+    ///
+    /// @param reply what the request is answered
+    static IncomingValue refused(String reply) {
+        return new IncomingValue(null, reply);
+    }
+
+    /// Moves bytes that have arrived.
+    void take(ByteBuf in, int length) {
+        if (put == null || put.state() != PendingPut.State.WRITING) {
+            in.skipBytes(length);
+            return;
+        }
+        int left = length;
+        while (left > 0) {
+            ByteBuffer room = put.room();
+            int part = Math.min(left, room.remaining());
+            int limit = room.limit();
+            room.limit(room.position() + part);
+            in.readBytes(room);
+            room.limit(limit);
+            left -= part;
+        }
+    }
+
+    /// Where the bytes went.
+    ///
+    /// @throws CommandException when they were refused for what they are
+    PendingPut put() throws CommandException {
+        if (put == null) {
+            throw new CommandException(refusal == null ? "ERR" : refusal);
+        }
+        return put;
+    }
+
+    /// Gives room back that was not used.
+    @Override
+    public void close() {
+        if (put != null) {
+            put.close();
+        }
+    }
+}

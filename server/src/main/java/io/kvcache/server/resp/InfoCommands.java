@@ -1,0 +1,81 @@
+package io.kvcache.server.resp;
+
+import java.nio.charset.StandardCharsets;
+import java.util.HashSet;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Set;
+import java.util.stream.Collectors;
+
+/// INFO, CONFIG GET, and CLUSTER, which there is none.
+final class InfoCommands {
+
+    private static final Set<String> EVERYTHING = Set.of("ALL", "DEFAULT", "EVERYTHING");
+
+    private final RespContext context;
+    private final InfoText text;
+
+    InfoCommands(RespContext context, RespStats stats) {
+        this.context = context;
+        text = new InfoText(context, stats);
+    }
+
+    List<CommandSpec> commands() {
+        CommandSpec.Places none = CommandSpec.Places.NONE;
+        return List.of(
+                CommandSpec.of("INFO", -1, "loading stale", none, this::info),
+                CommandSpec.of("CONFIG", -2, "admin noscript", none, this::config),
+                CommandSpec.of("CLUSTER", -2, "stale", none, (session, request, out) -> {
+                    throw new CommandException("ERR This instance has cluster support disabled");
+                }));
+    }
+
+    private void info(RespSession session, Request request, Replies out) {
+        Set<String> asked = new HashSet<>();
+        for (int i = 1; i < request.count(); i++) {
+            asked.add(request.word(i));
+        }
+        boolean all = asked.isEmpty() || asked.stream().anyMatch(EVERYTHING::contains);
+        out.verbatim(text.sections().entrySet().stream()
+                .filter(section -> all || asked.contains(section.getKey().toUpperCase(Locale.ROOT)))
+                .map(section -> "# " + section.getKey() + "\r\n" + section.getValue())
+                .collect(Collectors.joining("\r\n")));
+    }
+
+    private void config(RespSession session, Request request, Replies out) throws CommandException {
+        if (!request.word(1).equals("GET") || request.count() < 3) {
+            throw new CommandException("ERR CONFIG takes GET and patterns here; settings are in the server's file");
+        }
+        Map<String, String> found = new LinkedHashMap<>();
+        settings().forEach((name, value) -> {
+            for (int i = 2; i < request.count(); i++) {
+                if (new Glob(request.text(i).toLowerCase(Locale.ROOT).getBytes(StandardCharsets.UTF_8))
+                        .matches(name.getBytes(StandardCharsets.UTF_8))) {
+                    found.put(name, value);
+                }
+            }
+        });
+        out.map(found.size());
+        found.forEach((name, value) -> {
+            out.bulk(name);
+            out.bulk(value);
+        });
+    }
+
+    private Map<String, String> settings() {
+        Map<String, String> settings = new LinkedHashMap<>();
+        settings.put("appendonly", "no");
+        settings.put("databases", "1");
+        settings.put(
+                "maxclients", Integer.toString(context.connections().limits().connections()));
+        settings.put("maxmemory", Long.toString(context.cache().stats().host().capacityBytes()));
+        settings.put("maxmemory-policy", "allkeys-lru");
+        settings.put("proto-max-bulk-len", Long.toString(RespLimits.defaults().bulkBytes()));
+        settings.put("save", "");
+        settings.put(
+                "timeout", Long.toString(context.connections().limits().idle().toSeconds()));
+        return settings;
+    }
+}

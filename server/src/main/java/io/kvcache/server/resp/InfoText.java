@@ -1,0 +1,121 @@
+package io.kvcache.server.resp;
+
+import io.kvcache.core.CacheStats;
+import io.kvcache.server.keyspace.KeyspaceStats;
+import io.kvcache.server.net.CloseReason;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.StringJoiner;
+import java.util.concurrent.TimeUnit;
+
+/// The sections of INFO, under the names that monitoring of Redis looks for, and one of our own.
+final class InfoText {
+
+    private final RespContext context;
+    private final RespStats stats;
+
+    InfoText(RespContext context, RespStats stats) {
+        this.context = context;
+        this.stats = stats;
+    }
+
+    /// Text by name of the section, in order.
+    Map<String, String> sections() {
+        CacheStats cache = context.cache().stats();
+        KeyspaceStats keys = context.keyspace().stats();
+        Map<String, String> sections = new LinkedHashMap<>();
+        sections.put("Server", server());
+        sections.put("Clients", clients());
+        sections.put("Memory", memory(cache));
+        sections.put("Persistence", new Lines().add("loading", 0).text());
+        sections.put("Stats", stats(cache, keys));
+        sections.put(
+                "Replication",
+                new Lines().add("role", "master").add("connected_slaves", 0).text());
+        sections.put("Cluster", new Lines().add("cluster_enabled", 0).text());
+        sections.put("Keyspace", keyspace(keys));
+        sections.put("KVCache", own(cache, keys));
+        return sections;
+    }
+
+    private String server() {
+        long seconds = TimeUnit.NANOSECONDS.toSeconds(context.clock().nanos() - context.startedNanos());
+        return new Lines()
+                .add("redis_version", ConnectionCommands.REDIS_VERSION)
+                .add("redis_mode", "standalone")
+                .add("kvcache_version", context.version())
+                .add("os", System.getProperty("os.name") + " " + System.getProperty("os.arch"))
+                .add("arch_bits", 64)
+                .add("process_id", ProcessHandle.current().pid())
+                .add("uptime_in_seconds", seconds)
+                .add("uptime_in_days", TimeUnit.SECONDS.toDays(seconds))
+                .text();
+    }
+
+    private String clients() {
+        return new Lines()
+                .add("connected_clients", context.connections().openCount())
+                .add("maxclients", context.connections().limits().connections())
+                .text();
+    }
+
+    private static String memory(CacheStats cache) {
+        return new Lines()
+                .add("used_memory", cache.host().heldBytes())
+                .add("maxmemory", cache.host().capacityBytes())
+                .add("maxmemory_policy", "allkeys-lru")
+                .add("mem_fragmentation_ratio", "1.00")
+                .text();
+    }
+
+    private String stats(CacheStats cache, KeyspaceStats keys) {
+        return new Lines()
+                .add("total_connections_received", context.connections().acceptedCount())
+                .add("total_commands_processed", stats.commands.sum())
+                .add("total_error_replies", stats.errors.sum())
+                .add("rejected_connections", context.connections().closedCount(CloseReason.TOO_MANY))
+                .add("expired_keys", keys.reads().expired())
+                .add("evicted_keys", cache.removals().evicted())
+                .add("keyspace_hits", keys.reads().hits())
+                .add("keyspace_misses", keys.reads().misses())
+                .text();
+    }
+
+    private static String keyspace(KeyspaceStats keys) {
+        return keys.keys() == 0
+                ? ""
+                : new Lines()
+                        .add("db0", "keys=" + keys.keys() + ",expires=" + keys.expiringKeys() + ",avg_ttl=0")
+                        .text();
+    }
+
+    private String own(CacheStats cache, KeyspaceStats keys) {
+        return new Lines()
+                .add("values_stored", keys.writes().stored())
+                .add("values_joined", keys.writes().joined())
+                .add("values_refused", keys.writes().refused())
+                .add("values_dropped_after_ok", stats.droppedAfterOk.sum())
+                .add("promises_given", keys.promises().given())
+                .add("promises_without_pin", keys.promises().bare())
+                .add("promises_broken", keys.promises().broken())
+                .add("promises_held_bytes", keys.promises().heldBytes())
+                .add("protocol_errors", stats.protocolErrors.sum())
+                .add("records", cache.records().live())
+                .add("records_capacity", cache.records().capacity())
+                .text();
+    }
+
+    private static final class Lines {
+
+        private final StringJoiner lines = new StringJoiner("\r\n", "", "\r\n");
+
+        Lines add(String name, Object value) {
+            lines.add(name + ":" + value);
+            return this;
+        }
+
+        String text() {
+            return lines.toString();
+        }
+    }
+}

@@ -1,0 +1,62 @@
+package io.kvcache.server.resp;
+
+import io.kvcache.server.keyspace.KeyInfo;
+import io.kvcache.server.keyspace.Keyspace;
+import java.util.List;
+import java.util.function.Predicate;
+
+/// EXISTS, TOUCH, DEL, UNLINK, TYPE, MEMORY USAGE.
+final class KeyCommands {
+
+    /// Slots are cut to this.
+    private static final long PAGE = 4096;
+
+    private final Keyspace keyspace;
+
+    KeyCommands(Keyspace keyspace) {
+        this.keyspace = keyspace;
+    }
+
+    List<CommandSpec> commands() {
+        CommandSpec.Places all = CommandSpec.Places.ALL;
+        return List.of(
+                CommandSpec.of("EXISTS", -2, "readonly fast", all, counting(keyspace::exists)),
+                CommandSpec.of("TOUCH", -2, "readonly fast", all, counting(keyspace::touch)),
+                CommandSpec.of("DEL", -2, "write", all, counting(keyspace::delete)),
+                CommandSpec.of("UNLINK", -2, "write fast", all, counting(keyspace::delete)),
+                CommandSpec.of("TYPE", 2, "readonly fast", CommandSpec.Places.FIRST, this::type),
+                CommandSpec.of("MEMORY", -2, "readonly", new CommandSpec.Places(2, 2, 1), this::memory));
+    }
+
+    private static Command counting(Predicate<byte[]> each) {
+        return (session, request, out) -> {
+            long count = 0;
+            for (int i = 1; i < request.count(); i++) {
+                byte[] key = request.bytes(i);
+                count += Keys.possible(key) && each.test(key) ? 1 : 0;
+            }
+            out.integer(count);
+        };
+    }
+
+    private void type(RespSession session, Request request, Replies out) {
+        byte[] key = request.bytes(1);
+        out.simple(Keys.possible(key) && keyspace.info(key) != null ? "string" : "none");
+    }
+
+    private void memory(RespSession session, Request request, Replies out) throws CommandException {
+        if (!request.word(1).equals("USAGE")) {
+            throw new CommandException("ERR unknown subcommand '" + request.text(1) + "'. It takes USAGE.");
+        }
+        if (request.count() != 3 && !(request.count() == 5 && request.word(3).equals("SAMPLES"))) {
+            throw new CommandException(CommandException.SYNTAX);
+        }
+        byte[] key = request.bytes(2);
+        KeyInfo info = Keys.possible(key) ? keyspace.info(key) : null;
+        if (info == null) {
+            out.nil();
+        } else {
+            out.integer(Keyspace.storedBytes(key.length, info.bytes(), PAGE));
+        }
+    }
+}

@@ -1,0 +1,14 @@
+package io.kvcache.server.resp;
+
+import io.kvcache.server.keyspace.Keyspace;
+
+/// Keys of a request, checked.
+final class Keys {
+
+    private Keys() {}
+
+    /// Whether there can be such a key at all; where not, it simply is not there.
+    static boolean possible(byte[] key) {
+        return key.length >= 1 && key.length <= Keyspace.MAX_KEY_BYTES;
+    }
+}

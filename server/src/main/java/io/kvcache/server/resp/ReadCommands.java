@@ -1,0 +1,85 @@
+package io.kvcache.server.resp;
+
+import io.kvcache.server.keyspace.KeyInfo;
+import io.kvcache.server.keyspace.Keyspace;
+import io.kvcache.server.keyspace.Value;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+
+/// GET, MGET, GETRANGE, STRLEN.
+final class ReadCommands {
+
+    private final Keyspace keyspace;
+
+    ReadCommands(Keyspace keyspace) {
+        this.keyspace = keyspace;
+    }
+
+    List<CommandSpec> commands() {
+        return List.of(
+                CommandSpec.of(
+                        "GET",
+                        2,
+                        "readonly fast",
+                        CommandSpec.Places.FIRST,
+                        (session, request, out) -> reply(find(request.bytes(1)), out)),
+                CommandSpec.of("MGET", -2, "readonly fast", CommandSpec.Places.ALL, this::mget),
+                CommandSpec.of("GETRANGE", 4, "readonly", CommandSpec.Places.FIRST, this::getRange),
+                CommandSpec.of("SUBSTR", 4, "readonly", CommandSpec.Places.FIRST, this::getRange),
+                CommandSpec.of("STRLEN", 2, "readonly fast", CommandSpec.Places.FIRST, this::strlen));
+    }
+
+    private @Nullable Value find(byte[] key) {
+        return Keys.possible(key) ? keyspace.get(key) : null;
+    }
+
+    private static void reply(@Nullable Value value, Replies out) {
+        if (value == null) {
+            out.nil();
+        } else {
+            out.value(value, 0, value.bytes());
+        }
+    }
+
+    private void mget(RespSession session, Request request, Replies out) {
+        out.array(request.count() - 1);
+        mget(session, request, out, 1);
+    }
+
+    /// Takes values one by one as the client reads them, so that it holds no more than it can take.
+    private void mget(RespSession session, Request request, Replies out, int from) {
+        for (int i = from; i < request.count(); i++) {
+            if (!session.connection().channel().isWritable()) {
+                int next = i;
+                session.whenWritable(() -> mget(session, request, out, next));
+                return;
+            }
+            reply(find(request.bytes(i)), out);
+        }
+    }
+
+    private void getRange(RespSession session, Request request, Replies out) throws CommandException {
+        long start = request.integer(2);
+        long end = request.integer(3);
+        Value value = find(request.bytes(1));
+        if (value == null) {
+            out.bulk(new byte[0]);
+            return;
+        }
+        long bytes = value.bytes();
+        long from = start < 0 ? Math.max(0, bytes + start) : start;
+        long to = Math.min(bytes - 1, end < 0 ? bytes + end : end);
+        if ((start < 0 && end < 0 && start > end) || from > to) {
+            value.close();
+            out.bulk(new byte[0]);
+        } else {
+            out.value(value, from, to - from + 1);
+        }
+    }
+
+    private void strlen(RespSession session, Request request, Replies out) {
+        byte[] key = request.bytes(1);
+        KeyInfo info = Keys.possible(key) ? keyspace.info(key) : null;
+        out.integer(info == null ? 0 : info.bytes());
+    }
+}

@@ -1,0 +1,72 @@
+package io.kvcache.server.resp;
+
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+
+/// The words of a command. Values are kept apart, as they are not in the heap.
+///
+/// **Ownership.** Whoever runs the command closes it; values that were not stored then give their room back.
+final class Request implements AutoCloseable {
+
+    private static final byte[] NOT_HERE = new byte[0];
+
+    private final List<byte[]> arguments = new ArrayList<>(4);
+    private final List<IncomingValue> values = new ArrayList<>(1);
+    private String name = "";
+
+    void add(byte[] argument) {
+        if (arguments.isEmpty()) {
+            name = upper(argument);
+        }
+        arguments.add(argument);
+    }
+
+    void add(IncomingValue value) {
+        arguments.add(NOT_HERE);
+        values.add(value);
+    }
+
+    /// The command's name in capitals; empty before the first argument.
+    String name() {
+        return name;
+    }
+
+    /// Arguments, the name included.
+    int count() {
+        return arguments.size();
+    }
+
+    /// An argument that is no value.
+    byte[] bytes(int index) {
+        return arguments.get(index);
+    }
+
+    String text(int index) {
+        return new String(arguments.get(index), StandardCharsets.UTF_8);
+    }
+
+    /// An argument in capitals, for words of the protocol.
+    String word(int index) {
+        return upper(arguments.get(index));
+    }
+
+    long integer(int index) throws CommandException {
+        return Numbers.parse(arguments.get(index));
+    }
+
+    /// The values in order.
+    List<IncomingValue> values() {
+        return values;
+    }
+
+    private static String upper(byte[] word) {
+        return new String(word, StandardCharsets.ISO_8859_1).toUpperCase(Locale.ROOT);
+    }
+
+    @Override
+    public void close() {
+        values.forEach(IncomingValue::close);
+    }
+}

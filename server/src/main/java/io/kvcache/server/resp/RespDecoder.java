@@ -1,0 +1,260 @@
+package io.kvcache.server.resp;
+
+import io.netty.buffer.ByteBuf;
+import io.netty.buffer.Unpooled;
+import java.util.Arrays;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+
+/// Turns bytes into requests, wherever the network cuts them.
+///
+/// Nothing is buffered but the argument or line that is being read: what has arrived is taken at once, values to their
+/// slots. A request is an array of bulk strings, or a line of words.
+///
+/// **Threads.** The connection's loop.
+final class RespDecoder implements AutoCloseable {
+
+    /// A length with its mark has no more; longer lines are no lengths.
+    private static final int MOST_LENGTH_LINE = 32;
+
+    /// Longest line of words, as with Redis.
+    private static final int MOST_INLINE = 64 << 10;
+
+    /// Who the requests are for.
+    interface Sink {
+
+        /// The first byte of a request was read.
+        void begins();
+
+        /// Whether an argument is a value that goes to a slot; null when it is an argument like any other.
+        ///
+        /// @param soFar the arguments before it
+        /// @param count arguments that the request will have
+        /// @param bytes of this argument
+        @Nullable
+        IncomingValue value(Request soFar, int count, long bytes);
+
+        /// A request is complete, or was empty.
+        void ends(Request request);
+
+        /// Whether no more requests are wanted for now.
+        boolean paused();
+    }
+
+    private enum State {
+        START,
+        COUNT,
+        LENGTH,
+        ARGUMENT,
+        VALUE,
+        END_OF_BULK,
+        INLINE
+    }
+
+    private final RespLimits limits;
+    private final Sink sink;
+    private State state = State.START;
+    private Request request = new Request();
+    private byte[] line = new byte[MOST_LENGTH_LINE];
+    private int lineLength;
+    private int count;
+    private int collected;
+    private byte[] argument = new byte[0];
+    private int argumentLength;
+    private @Nullable IncomingValue value;
+    private long valueLeft;
+    private int endBytes;
+
+    RespDecoder(RespLimits limits, Sink sink) {
+        this.limits = limits;
+        this.sink = sink;
+    }
+
+    /// Takes bytes until there are no more, or the sink pauses.
+    ///
+    /// @throws RespException when they are not the protocol; nothing may follow
+    void decode(ByteBuf in) throws RespException {
+        while (in.isReadable() && !sink.paused()) {
+            switch (state) {
+                case START -> start(in);
+                case COUNT -> count(in);
+                case LENGTH -> length(in);
+                case ARGUMENT -> argument(in);
+                case VALUE -> value(in);
+                case END_OF_BULK -> endOfBulk(in);
+                case INLINE -> inline(in);
+            }
+        }
+    }
+
+    private void start(ByteBuf in) {
+        sink.begins();
+        lineLength = 0;
+        collected = 0;
+        if (in.getByte(in.readerIndex()) == '*') {
+            in.skipBytes(1);
+            state = State.COUNT;
+        } else {
+            state = State.INLINE;
+        }
+    }
+
+    private void count(ByteBuf in) throws RespException {
+        if (!line(in, MOST_LENGTH_LINE, "too big mbulk count string")) {
+            return;
+        }
+        long asked = number("invalid multibulk length");
+        if (asked > limits.arguments()) {
+            throw new RespException("invalid multibulk length");
+        }
+        count = (int) Math.max(0, asked);
+        if (count == 0) {
+            complete();
+        } else {
+            state = State.LENGTH;
+        }
+    }
+
+    private void length(ByteBuf in) throws RespException {
+        byte mark = lineLength == 0 ? in.getByte(in.readerIndex()) : (byte) '$';
+        if (mark != '$') {
+            throw new RespException("expected '$', got '" + (mark > ' ' && mark < 0x7f ? (char) mark : '?') + "'");
+        }
+        if (!line(in, MOST_LENGTH_LINE, "too big bulk count string")) {
+            return;
+        }
+        long bytes = number("invalid bulk length");
+        if (bytes < 0 || bytes > limits.bulkBytes()) {
+            throw new RespException("invalid bulk length");
+        }
+        IncomingValue incoming = sink.value(request, count, bytes);
+        if (incoming != null) {
+            value = incoming;
+            request.add(incoming);
+            valueLeft = bytes;
+            state = bytes == 0 ? State.END_OF_BULK : State.VALUE;
+            endBytes = 0;
+            return;
+        }
+        collected += (int) Math.min(bytes, limits.requestBytes());
+        if (bytes > limits.argumentBytes() || collected > limits.requestBytes()) {
+            throw new RespException("argument of " + bytes + " bytes; it takes up to " + limits.argumentBytes()
+                    + " each, " + limits.requestBytes() + " in all, where no value is expected");
+        }
+        argument = new byte[(int) bytes];
+        argumentLength = 0;
+        state = State.ARGUMENT;
+        if (bytes == 0) {
+            argumentComplete();
+        }
+    }
+
+    private void argument(ByteBuf in) {
+        int part = Math.min(in.readableBytes(), argument.length - argumentLength);
+        in.readBytes(argument, argumentLength, part);
+        argumentLength += part;
+        if (argumentLength == argument.length) {
+            argumentComplete();
+        }
+    }
+
+    private void argumentComplete() {
+        request.add(argument);
+        endBytes = 0;
+        state = State.END_OF_BULK;
+    }
+
+    private void value(ByteBuf in) {
+        int part = (int) Math.min(in.readableBytes(), valueLeft);
+        if (value != null) {
+            value.take(in, part);
+        }
+        valueLeft -= part;
+        if (valueLeft == 0) {
+            endBytes = 0;
+            state = State.END_OF_BULK;
+        }
+    }
+
+    private void endOfBulk(ByteBuf in) throws RespException {
+        byte expected = (byte) (endBytes == 0 ? '\r' : '\n');
+        if (in.readByte() != expected) {
+            throw new RespException("expected CRLF after a bulk string");
+        }
+        endBytes++;
+        if (endBytes == 2) {
+            lineLength = 0;
+            state = State.LENGTH;
+            if (request.count() == count) {
+                complete();
+            }
+        }
+    }
+
+    private void inline(ByteBuf in) throws RespException {
+        if (!line(in, MOST_INLINE, "too big inline request")) {
+            return;
+        }
+        List<byte[]> words = InlineWords.split(Arrays.copyOf(line, lineLength));
+        for (byte[] word : words) {
+            IncomingValue incoming = sink.value(request, words.size(), word.length);
+            if (incoming == null) {
+                request.add(word);
+            } else {
+                incoming.take(Unpooled.wrappedBuffer(word), word.length);
+                request.add(incoming);
+            }
+        }
+        line = new byte[MOST_LENGTH_LINE];
+        complete();
+    }
+
+    private void complete() {
+        Request done = request;
+        request = new Request();
+        value = null;
+        argument = new byte[0];
+        state = State.START;
+        sink.ends(done);
+    }
+
+    /// Reads on to the end of a line; answers whether it is there. The line then has no line end.
+    private boolean line(ByteBuf in, int most, String tooLong) throws RespException {
+        int end = in.bytesBefore((byte) '\n');
+        int part = end < 0 ? in.readableBytes() : end;
+        if (lineLength + part > most) {
+            throw new RespException(tooLong);
+        }
+        if (lineLength + part > line.length) {
+            line = Arrays.copyOf(line, Math.min(most, Math.max(2 * line.length, lineLength + part)));
+        }
+        in.readBytes(line, lineLength, part);
+        lineLength += part;
+        if (end < 0) {
+            return false;
+        }
+        in.skipBytes(1);
+        if (lineLength > 0 && line[lineLength - 1] == '\r') {
+            lineLength--;
+        }
+        return true;
+    }
+
+    /// The number of the line that was read; behind the mark when that is part of it.
+    private long number(String mistake) throws RespException {
+        int from = lineLength > 0 && line[0] == '$' ? 1 : 0;
+        try {
+            return Numbers.parse(line, from, lineLength);
+        } catch (NumberFormatException _) {
+            throw new RespException(mistake);
+        } finally {
+            lineLength = 0;
+        }
+    }
+
+    /// Gives up a request that is not complete.
+    @Override
+    public void close() {
+        request.close();
+    }
+}

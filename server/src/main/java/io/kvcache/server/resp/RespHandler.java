@@ -1,0 +1,121 @@
+package io.kvcache.server.resp;
+
+import io.kvcache.server.net.Connection;
+import io.netty.buffer.ByteBuf;
+import io.netty.channel.ChannelHandlerContext;
+import io.netty.channel.ChannelInboundHandlerAdapter;
+import java.util.ArrayDeque;
+import java.util.Deque;
+import org.jspecify.annotations.Nullable;
+
+/// Feeds one connection's bytes to its conversation, and stops reading from the socket while that does not want more.
+///
+/// What has arrived and cannot be looked at yet waits in a backlog, which so is one read long.
+final class RespHandler extends ChannelInboundHandlerAdapter {
+
+    private final CommandTable commands;
+    private final RespStats stats;
+    private final Connection connection;
+    private final Deque<ByteBuf> backlog = new ArrayDeque<>();
+    private @Nullable Conversation conversation;
+    private boolean pumping;
+
+    RespHandler(CommandTable commands, RespStats stats, Connection connection) {
+        this.commands = commands;
+        this.stats = stats;
+        this.connection = connection;
+    }
+
+    @Override
+    public void handlerAdded(ChannelHandlerContext context) {
+        conversation = new Conversation(context, connection, commands, stats, () -> pump(context));
+    }
+
+    @Override
+    public void channelRead(ChannelHandlerContext context, Object message) {
+        backlog.add((ByteBuf) message);
+        pump(context);
+    }
+
+    @Override
+    public void channelReadComplete(ChannelHandlerContext context) {
+        if (conversation != null) {
+            conversation.flush();
+        }
+        pump(context);
+    }
+
+    @Override
+    public void channelWritabilityChanged(ChannelHandlerContext context) {
+        if (context.channel().isWritable()) {
+            pump(context);
+        }
+        context.fireChannelWritabilityChanged();
+    }
+
+    /// Takes from the backlog until it is empty or the conversation has enough. A flush may call this again from
+    /// within; the outer call then goes on.
+    private void pump(ChannelHandlerContext context) {
+        Conversation talk = conversation;
+        if (pumping || talk == null) {
+            return;
+        }
+        pumping = true;
+        try {
+            takeAll(talk);
+            if (talk.paused()) {
+                talk.flush(); // The socket may take all that piled up.
+                takeAll(talk);
+            }
+        } finally {
+            pumping = false;
+        }
+        context.channel().config().setAutoRead(!talk.paused() && !talk.ended());
+    }
+
+    private void takeAll(Conversation talk) {
+        talk.proceed();
+        for (ByteBuf first = backlog.peek(); first != null && !talk.paused(); first = backlog.peek()) {
+            take(talk, first);
+            talk.proceed();
+        }
+    }
+
+    private void take(Conversation talk, ByteBuf first) {
+        try {
+            talk.take(first);
+        } catch (RespException mistake) {
+            stats.protocolErrors.increment();
+            talk.fail(mistake);
+        }
+        if (talk.ended() || !first.isReadable()) {
+            backlog.remove();
+            first.release();
+        }
+    }
+
+    @Override
+    public void channelInactive(ChannelHandlerContext context) {
+        end();
+        context.fireChannelInactive();
+    }
+
+    @Override
+    public void handlerRemoved(ChannelHandlerContext context) {
+        end();
+    }
+
+    @Override
+    public void exceptionCaught(ChannelHandlerContext context, Throwable failure) {
+        end();
+        context.fireExceptionCaught(failure);
+    }
+
+    private void end() {
+        backlog.forEach(ByteBuf::release);
+        backlog.clear();
+        if (conversation != null) {
+            conversation.close();
+        }
+    }
+}

@@ -1,0 +1,47 @@
+package io.kvcache.server.resp;
+
+import io.kvcache.server.net.Connection;
+import io.kvcache.server.net.Protocol;
+import io.kvcache.server.net.ProtocolKind;
+import io.netty.channel.ChannelPipeline;
+
+/// The Redis front end.
+public final class RespProtocol implements Protocol {
+
+    private final CommandTable commands;
+    private final RespStats stats = new RespStats();
+
+    public RespProtocol(RespContext context) {
+        commands = CommandTable.of(context, stats);
+    }
+
+    @Override
+    public ProtocolKind kind() {
+        return ProtocolKind.RESP;
+    }
+
+    @Override
+    public void install(ChannelPipeline pipeline, Connection connection) {
+        pipeline.addLast(new RespHandler(commands, stats, connection));
+    }
+
+    /// Commands run so far.
+    public long commandCount() {
+        return stats.commands.sum();
+    }
+
+    /// Error replies so far.
+    public long errorCount() {
+        return stats.errors.sum();
+    }
+
+    /// Connections that were closed because they did not speak the protocol.
+    public long protocolErrorCount() {
+        return stats.protocolErrors.sum();
+    }
+
+    /// Values for which there was no room, and whose client cannot be told: it was answered `+OK`.
+    public long droppedAfterOkCount() {
+        return stats.droppedAfterOk.sum();
+    }
+}

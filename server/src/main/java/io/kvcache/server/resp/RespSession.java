@@ -1,0 +1,109 @@
+package io.kvcache.server.resp;
+
+import io.kvcache.server.keyspace.PendingPut;
+import io.kvcache.server.net.Connection;
+import io.netty.channel.EventLoop;
+import java.util.Set;
+import java.util.concurrent.TimeUnit;
+import org.jspecify.annotations.Nullable;
+
+/// What a connection is between two requests.
+///
+/// **Threads.** The connection's loop.
+final class RespSession {
+
+    /// Longer than a value takes to arrive; shorter than clients wait.
+    private static final long OTHER_WRITER_MILLIS = 2000;
+
+    /// All that LMCache's native client ever sends.
+    private static final Set<String> NATIVE = Set.of("AUTH", "GET", "SET", "EXISTS", "DEL");
+
+    private final Connection connection;
+    private final EventLoop loop;
+    private final Runnable goOn;
+    private String name = "";
+    private boolean onlyNative = true;
+    private boolean awaiting;
+    private boolean quitting;
+    private @Nullable Runnable whenWritable;
+
+    /// @param goOn takes the next request once this session no longer waits
+    RespSession(Connection connection, EventLoop loop, Runnable goOn) {
+        this.connection = connection;
+        this.loop = loop;
+        this.goOn = goOn;
+    }
+
+    Connection connection() {
+        return connection;
+    }
+
+    /// As set by the client; empty when it was not.
+    String name() {
+        return name;
+    }
+
+    void name(String chosen) {
+        name = chosen;
+    }
+
+    /// Takes note of a request before it runs.
+    void heard(Request request) {
+        onlyNative = onlyNative && NATIVE.contains(request.name());
+    }
+
+    /// Whether this may be LMCache's native client. It reads replies of a fixed length, so an error where it expects
+    /// `+OK` would be taken for the next replies, and values for other keys' values.
+    boolean maybeNative() {
+        return onlyNative;
+    }
+
+    void quit() {
+        quitting = true;
+    }
+
+    boolean quitting() {
+        return quitting;
+    }
+
+    /// Whether the next request has to wait.
+    boolean suspended() {
+        return awaiting || whenWritable != null;
+    }
+
+    boolean awaiting() {
+        return awaiting;
+    }
+
+    /// Goes on when whoever writes the same key has finished, or has taken too long.
+    void awaitOther(PendingPut put, Runnable finished, Runnable tooLong) {
+        awaiting = true;
+        connection.waiting(true);
+        var timer = loop.schedule(() -> resume(tooLong), OTHER_WRITER_MILLIS, TimeUnit.MILLISECONDS);
+        put.afterOther(() -> loop.execute(() -> {
+            if (timer.cancel(false)) {
+                resume(finished);
+            }
+        }));
+    }
+
+    private void resume(Runnable next) {
+        awaiting = false;
+        connection.waiting(false);
+        next.run();
+        goOn.run();
+    }
+
+    /// Goes on when the client has read some more of what was sent to it.
+    void whenWritable(Runnable next) {
+        whenWritable = next;
+    }
+
+    /// What to go on with, if anything; it is then forgotten.
+    @Nullable
+    Runnable takeContinuation() {
+        Runnable next = whenWritable;
+        whenWritable = null;
+        return next;
+    }
+}

@@ -1,0 +1,140 @@
+package io.kvcache.server.resp;
+
+import io.kvcache.server.keyspace.KeyInfo;
+import io.kvcache.server.keyspace.Keyspace;
+import io.kvcache.server.keyspace.PendingPut;
+import io.kvcache.server.keyspace.PendingPut.Condition;
+import io.kvcache.server.keyspace.TensorNote;
+import io.kvcache.server.keyspace.Value;
+import java.util.List;
+import java.util.Locale;
+import org.jspecify.annotations.Nullable;
+
+/// SET and its older forms. The value is in its slots when the command runs.
+final class WriteCommands {
+
+    private static final String NO_ROOM = "OOM command not allowed when used memory > 'maxmemory'.";
+    private static final String BUSY = "BUSY another client takes too long to write this key; the value was dropped";
+
+    private final Keyspace keyspace;
+    private final RespStats stats;
+
+    WriteCommands(Keyspace keyspace, RespStats stats) {
+        this.keyspace = keyspace;
+        this.stats = stats;
+    }
+
+    List<CommandSpec> commands() {
+        CommandSpec.Places key = CommandSpec.Places.FIRST;
+        return List.of(
+                CommandSpec.storing("SET", -3, key, CommandSpec.Places.at(2), this::set),
+                CommandSpec.storing("SETNX", 3, key, CommandSpec.Places.at(2), this::setIfAbsent),
+                CommandSpec.storing("GETSET", 3, key, CommandSpec.Places.at(2), this::getSet),
+                CommandSpec.storing(
+                        "SETEX",
+                        4,
+                        key,
+                        CommandSpec.Places.at(3),
+                        (session, request, out) -> setTimed("EX", session, request, out)),
+                CommandSpec.storing(
+                        "PSETEX",
+                        4,
+                        key,
+                        CommandSpec.Places.at(3),
+                        (session, request, out) -> setTimed("PX", session, request, out)),
+                CommandSpec.storing(
+                        "MSET", -3, new CommandSpec.Places(1, -1, 2), new CommandSpec.Places(2, -1, 2), MultiSet::run));
+    }
+
+    private void set(RespSession session, Request request, Replies out) throws CommandException {
+        PendingPut put = request.values().getFirst().put();
+        store(session, request, put, SetOptions.parse(request, 3, keyspace.nowMillis()), out, stored -> {
+            if (stored) {
+                out.ok();
+            } else {
+                out.nil();
+            }
+        });
+    }
+
+    private void setIfAbsent(RespSession session, Request request, Replies out) throws CommandException {
+        PendingPut put = request.values().getFirst().put();
+        SetOptions options = new SetOptions(0, false, Condition.IF_ABSENT, false);
+        store(session, request, put, options, out, stored -> out.integer(stored ? 1 : 0));
+    }
+
+    private void getSet(RespSession session, Request request, Replies out) throws CommandException {
+        PendingPut put = request.values().getFirst().put();
+        store(session, request, put, new SetOptions(0, false, Condition.ALWAYS, true), out, _ -> {});
+    }
+
+    private void setTimed(String unit, RespSession session, Request request, Replies out) throws CommandException {
+        PendingPut put = request.values().getFirst().put();
+        String command = request.name().toLowerCase(Locale.ROOT);
+        long expiry = Expiry.parse(unit, request.integer(2), keyspace.nowMillis(), command);
+        store(session, request, put, new SetOptions(expiry, false, Condition.ALWAYS, false), out, _ -> out.ok());
+    }
+
+    private interface Outcome {
+        void reply(boolean stored);
+    }
+
+    private void store(
+            RespSession session, Request request, PendingPut put, SetOptions options, Replies out, Outcome outcome)
+            throws CommandException {
+        byte[] key = request.bytes(1);
+        switch (put.state()) {
+            case WRITING -> {
+                Value older = options.get() ? keyspace.get(key) : null;
+                boolean stored = put.commit(expiry(key, options), TensorNote.NONE, options.condition());
+                reply(options, older, stored, out, outcome);
+            }
+            case JOINED -> {
+                // The other's value replaces this one at once, as if it had been stored just before.
+                Value older = options.get() ? keyspace.get(key) : null;
+                session.awaitOther(
+                        put,
+                        () -> reply(options, older, options.condition() != Condition.IF_ABSENT, out, outcome),
+                        () -> {
+                            close(older);
+                            refuse(session, request, BUSY, out);
+                        });
+            }
+            case REFUSED -> refuse(session, request, NO_ROOM, out);
+        }
+    }
+
+    private long expiry(byte[] key, SetOptions options) {
+        KeyInfo info = options.keepTtl() ? keyspace.info(key) : null;
+        return info == null ? options.expiry() : info.expiresAtMillis();
+    }
+
+    private static void reply(SetOptions options, @Nullable Value older, boolean stored, Replies out, Outcome outcome) {
+        if (!options.get()) {
+            outcome.reply(stored);
+        } else if (older == null) {
+            out.nil();
+        } else {
+            out.value(older, 0, older.bytes());
+        }
+    }
+
+    private static void close(@Nullable Value value) {
+        if (value != null) {
+            value.close();
+        }
+    }
+
+    /// Says that the value was not stored; to LMCache's native client, which cannot hear that, says OK. The older
+    /// value goes then: it may not be read after its successor was acknowledged.
+    private void refuse(RespSession session, Request request, String reply, Replies out) {
+        if (session.maybeNative() && request.count() == 3) {
+            keyspace.delete(request.bytes(1));
+            stats.droppedAfterOk.increment();
+            out.ok();
+        } else {
+            stats.errors.increment();
+            out.error(reply);
+        }
+    }
+}

@@ -1,0 +1,206 @@
+package io.kvcache.server.resp;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.kvcache.server.net.CloseReason;
+import java.time.Duration;
+import java.util.List;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+final class RespCommandsTest {
+
+    private final RespWire resp = new RespWire();
+
+    @AfterEach
+    void close() {
+        resp.close();
+    }
+
+    private String ask(String line) {
+        return resp.ask(line.split(" ", -1));
+    }
+
+    @Test
+    void givenAValue_whenSetAndGot_thenRepliesAreByteForByteThoseOfRedis() {
+        assertThat(ask("SET k hello")).isEqualTo("+OK\r\n");
+        assertThat(ask("GET k")).isEqualTo("$5\r\nhello\r\n");
+        assertThat(ask("GET absent")).isEqualTo("$-1\r\n");
+        assertThat(ask("EXISTS k")).isEqualTo(":1\r\n");
+        assertThat(ask("EXISTS absent")).isEqualTo(":0\r\n");
+        assertThat(ask("EXISTS k k absent")).isEqualTo(":2\r\n");
+        assertThat(ask("DEL k")).isEqualTo(":1\r\n");
+        assertThat(ask("DEL k")).isEqualTo(":0\r\n");
+    }
+
+    @Test
+    void givenAnEmptyValue_whenSet_thenItIsThereAndEmpty() {
+        assertThat(resp.ask("SET", "k", "")).isEqualTo("+OK\r\n");
+        assertThat(ask("GET k")).isEqualTo("$0\r\n\r\n");
+        assertThat(ask("STRLEN k")).isEqualTo(":0\r\n");
+        assertThat(ask("EXISTS k")).isEqualTo(":1\r\n");
+    }
+
+    @Test
+    void givenBinaryKeys_whenSetAndListed_thenEveryByteIsKept() {
+        String key = "a b\r\n\0\377é%@/" + "x".repeat(150);
+        assertThat(resp.ask("SET", key, "v")).isEqualTo("+OK\r\n");
+        assertThat(resp.ask("GET", key)).isEqualTo("$1\r\nv\r\n");
+        assertThat(resp.ask("KEYS", "*")).isEqualTo("*1\r\n$" + key.length() + "\r\n" + key + "\r\n");
+    }
+
+    @Test
+    void givenSetOptions_whenTheyDoNotHold_thenNothingIsStored() {
+        assertThat(ask("SET k 1 XX")).isEqualTo("$-1\r\n");
+        assertThat(ask("SET k 1 NX")).isEqualTo("+OK\r\n");
+        assertThat(ask("SET k 2 NX")).isEqualTo("$-1\r\n");
+        assertThat(ask("SET k 3 XX GET")).isEqualTo("$1\r\n1\r\n");
+        assertThat(ask("GET k")).isEqualTo("$1\r\n3\r\n");
+        assertThat(ask("SETNX k 4")).isEqualTo(":0\r\n");
+        assertThat(ask("GETSET k 5")).isEqualTo("$1\r\n3\r\n");
+        assertThat(ask("SET k 6 NX XX")).isEqualTo("-ERR syntax error\r\n");
+        assertThat(ask("SET k 6 EX")).isEqualTo("-ERR syntax error\r\n");
+        assertThat(ask("SET k 6 EX 1 PX 1")).isEqualTo("-ERR syntax error\r\n");
+        assertThat(ask("SET k 6 EX x")).isEqualTo("-ERR value is not an integer or out of range\r\n");
+        assertThat(ask("SET k 6 EX 0")).isEqualTo("-ERR invalid expire time in 'set' command\r\n");
+        assertThat(ask("SET k 6 SOON")).isEqualTo("-ERR syntax error\r\n");
+        assertThat(ask("GET k")).isEqualTo("$1\r\n5\r\n");
+    }
+
+    @Test
+    void givenTimesToLive_whenTimePasses_thenTheyCountDownAndEnd() {
+        ask("SET k v EX 100");
+        resp.test().time().pass(Duration.ofSeconds(40));
+        assertThat(ask("TTL k")).isEqualTo(":60\r\n");
+        assertThat(ask("PTTL k")).isEqualTo(":60000\r\n");
+        assertThat(ask("SET k w KEEPTTL")).isEqualTo("+OK\r\n");
+        assertThat(ask("TTL k")).isEqualTo(":60\r\n");
+        assertThat(ask("PERSIST k")).isEqualTo(":1\r\n");
+        assertThat(ask("TTL k")).isEqualTo(":-1\r\n");
+        assertThat(ask("TTL absent")).isEqualTo(":-2\r\n");
+        assertThat(ask("EXPIRE k 10")).isEqualTo(":1\r\n");
+        assertThat(ask("EXPIRE k 20 NX")).isEqualTo(":0\r\n");
+        assertThat(ask("EXPIRE k 20 GT")).isEqualTo(":1\r\n");
+        assertThat(ask("EXPIRE absent 20")).isEqualTo(":0\r\n");
+        resp.test().time().pass(Duration.ofSeconds(20));
+        assertThat(ask("GET k")).isEqualTo("$-1\r\n");
+        assertThat(ask("SETEX k 10 v")).isEqualTo("+OK\r\n");
+        assertThat(ask("TTL k")).isEqualTo(":10\r\n");
+        assertThat(ask("PSETEX k 1500 v")).isEqualTo("+OK\r\n");
+        assertThat(ask("PTTL k")).isEqualTo(":1500\r\n");
+        assertThat(ask("EXPIRE k -1")).isEqualTo(":1\r\n");
+        assertThat(ask("EXISTS k")).isEqualTo(":0\r\n");
+    }
+
+    @ParameterizedTest
+    @CsvSource({
+        "0,4,01234",
+        "0,-1,0123456789",
+        "-3,-1,789",
+        "3,3,3",
+        "8,100,89",
+        "-100,1,01",
+        "5,3,''",
+        "100,200,''",
+        "-1,-5,''"
+    })
+    void givenARange_whenAsked_thenItIsCutAsRedisDoes(int from, int to, String expected) {
+        ask("SET k 0123456789");
+        assertThat(ask("GETRANGE k " + from + " " + to))
+                .isEqualTo("$" + expected.length() + "\r\n" + expected + "\r\n");
+        assertThat(ask("GETRANGE absent 0 1")).isEqualTo("$0\r\n\r\n");
+    }
+
+    @Test
+    void givenSeveralKeys_whenSetAndGotTogether_thenOrderIsKept() {
+        assertThat(ask("MSET a 1 b 2 c 3")).isEqualTo("+OK\r\n");
+        assertThat(ask("MGET c x a")).isEqualTo("*3\r\n$1\r\n3\r\n$-1\r\n$1\r\n1\r\n");
+        assertThat(ask("MSET a 1 b")).startsWith("-ERR wrong number of arguments for 'mset'");
+        assertThat(ask("DBSIZE")).isEqualTo(":3\r\n");
+        assertThat(ask("UNLINK a b x")).isEqualTo(":2\r\n");
+        assertThat(ask("TOUCH a c")).isEqualTo(":1\r\n");
+        assertThat(ask("TYPE c")).isEqualTo("+string\r\n");
+        assertThat(ask("TYPE a")).isEqualTo("+none\r\n");
+        assertThat(ask("FLUSHDB")).isEqualTo("+OK\r\n");
+        assertThat(ask("DBSIZE")).isEqualTo(":0\r\n");
+    }
+
+    @Test
+    void givenManyKeys_whenScanned_thenEachIsMetAndPatternsChoose() {
+        for (int i = 0; i < 100; i++) {
+            ask("SET key" + i + " v");
+        }
+        int found = 0;
+        String cursor = "0";
+        do {
+            List<String> lines =
+                    ask("SCAN " + cursor + " COUNT 7 MATCH key*").lines().toList();
+            cursor = lines.get(2);
+            found += Integer.parseInt(lines.get(3).substring(1));
+        } while (!cursor.equals("0"));
+        assertThat(found).isEqualTo(100);
+        assertThat(ask("KEYS key[1-2]?")).startsWith("*20\r\n");
+        assertThat(ask("SCAN x")).isEqualTo("-ERR invalid cursor\r\n");
+        assertThat(ask("SCAN -1")).isEqualTo("-ERR invalid cursor\r\n");
+    }
+
+    @Test
+    void givenAGreeting_whenVersionThreeIsAsked_thenRepliesAreOfThatVersion() {
+        assertThat(ask("HELLO 3 AUTH default x SETNAME me"))
+                .startsWith("%8\r\n$6\r\nserver\r\n$5\r\nredis\r\n")
+                .contains("$5\r\nproto\r\n:3\r\n");
+        assertThat(ask("GET absent")).isEqualTo("_\r\n");
+        assertThat(ask("CLIENT GETNAME")).isEqualTo("$2\r\nme\r\n");
+        assertThat(ask("INFO server")).startsWith("=");
+        assertThat(ask("HELLO 2")).startsWith("*16\r\n");
+        assertThat(ask("HELLO 4")).isEqualTo("-NOPROTO unsupported protocol version\r\n");
+        assertThat(ask("HELLO 3 AUTH other x")).startsWith("-WRONGPASS");
+        assertThat(ask("GET absent")).isEqualTo("$-1\r\n");
+    }
+
+    @Test
+    void givenWhatClientsSayFirst_whenSaid_thenItIsUnderstood() {
+        assertThat(ask("CLIENT SETINFO LIB-NAME redis-py")).isEqualTo("+OK\r\n");
+        assertThat(ask("CLIENT ID")).isEqualTo(":1\r\n");
+        assertThat(ask("SELECT 0")).isEqualTo("+OK\r\n");
+        assertThat(ask("SELECT 1")).isEqualTo("-ERR DB index is out of range\r\n");
+        assertThat(ask("PING")).isEqualTo("+PONG\r\n");
+        assertThat(ask("ECHO hi")).isEqualTo("$2\r\nhi\r\n");
+        assertThat(ask("CONFIG GET sav*")).isEqualTo("*2\r\n$4\r\nsave\r\n$0\r\n\r\n");
+        assertThat(ask("COMMAND INFO get nothing"))
+                .startsWith("*2\r\n*10\r\n$3\r\nget\r\n:2\r\n")
+                .endsWith("$-1\r\n");
+        assertThat(ask("CLUSTER SLOTS")).startsWith("-ERR This instance has cluster support disabled");
+        assertThat(ask("AUTH secret")).startsWith("-ERR AUTH <password> called without any password");
+        assertThat(ask("INFO replication")).contains("role:master").doesNotContain("# Memory");
+        assertThat(ask("INFO")).contains("# Server", "# Keyspace", "used_memory:", "redis_version:");
+    }
+
+    @Test
+    void givenMistakes_whenMade_thenTheConnectionGoesOn() {
+        assertThat(ask("FROB a b")).isEqualTo("-ERR unknown command 'FROB', with args beginning with: 'a' 'b' \r\n");
+        assertThat(ask("GET")).isEqualTo("-ERR wrong number of arguments for 'get' command\r\n");
+        assertThat(ask("SET k")).isEqualTo("-ERR wrong number of arguments for 'set' command\r\n");
+        assertThat(ask("SETEX k 1 v x")).isEqualTo("-ERR wrong number of arguments for 'setex' command\r\n");
+        assertThat(resp.ask("SET", "", "v")).startsWith("-ERR key of 0 bytes");
+        assertThat(resp.ask("SET", "k".repeat(5000), "v")).startsWith("-ERR key of 5000 bytes");
+        assertThat(resp.ask("GET", "k".repeat(5000))).isEqualTo("$-1\r\n");
+        assertThat(ask("PING")).isEqualTo("+PONG\r\n");
+    }
+
+    @Test
+    void givenQuit_whenSaid_thenTheReplyComesAndTheConnectionEnds() {
+        assertThat(ask("QUIT")).isEqualTo("+OK\r\n");
+        assertThat(resp.wire().isOpen()).isFalse();
+        assertThat(resp.connections().closedCount(CloseReason.QUIT)).isEqualTo(1);
+    }
+
+    @Test
+    void givenMemoryUsage_whenAsked_thenItIsInPages() {
+        ask("SET k v");
+        assertThat(ask("MEMORY USAGE k")).isEqualTo(":4096\r\n");
+        assertThat(ask("MEMORY USAGE absent")).isEqualTo("$-1\r\n");
+    }
+}

@@ -1,0 +1,75 @@
+package io.kvcache.server.resp;
+
+import io.kvcache.server.keyspace.TestKeyspace;
+import io.kvcache.server.net.Connections;
+import io.kvcache.server.net.NetLimits;
+import io.kvcache.server.net.Wire;
+import java.io.ByteArrayOutputStream;
+import java.nio.charset.StandardCharsets;
+
+/// The Redis front end over a real store, without a network.
+final class RespWire implements AutoCloseable {
+
+    private final TestKeyspace test;
+    private final RespProtocol protocol;
+    private final Connections connections;
+    private final Wire wire;
+
+    RespWire() {
+        test = TestKeyspace.small();
+        connections = new Connections(NetLimits.defaults(), test.time());
+        protocol =
+                new RespProtocol(new RespContext(test.cache(), test.keyspace(), connections, test.time(), 0, "test"));
+        wire = connect();
+    }
+
+    Wire connect() {
+        return new Wire(protocol, connections);
+    }
+
+    TestKeyspace test() {
+        return test;
+    }
+
+    RespProtocol protocol() {
+        return protocol;
+    }
+
+    Connections connections() {
+        return connections;
+    }
+
+    Wire wire() {
+        return wire;
+    }
+
+    /// Sends a command as clients do, and answers the bytes that come back, line ends as they are.
+    String ask(String... words) {
+        return wire.send(frame(words)).text();
+    }
+
+    static byte[] frame(String... words) {
+        byte[][] bytes = new byte[words.length][];
+        for (int i = 0; i < words.length; i++) {
+            bytes[i] = words[i].getBytes(StandardCharsets.ISO_8859_1);
+        }
+        return frame(bytes);
+    }
+
+    static byte[] frame(byte[]... words) {
+        ByteArrayOutputStream frame = new ByteArrayOutputStream();
+        frame.writeBytes(("*" + words.length + "\r\n").getBytes(StandardCharsets.US_ASCII));
+        for (byte[] word : words) {
+            frame.writeBytes(("$" + word.length + "\r\n").getBytes(StandardCharsets.US_ASCII));
+            frame.writeBytes(word);
+            frame.writeBytes(new byte[] {'\r', '\n'});
+        }
+        return frame.toByteArray();
+    }
+
+    @Override
+    public void close() {
+        wire.close();
+        test.close();
+    }
+}

@@ -1,0 +1,4 @@
+@NullMarked
+package io.kvcache.server.resp;
+
+import org.jspecify.annotations.NullMarked;
