@@ -1,8 +1,10 @@
 package io.kvcache.server.net;
 
+import static org.assertj.core.api.Assertions.assertThat;
+
 import io.kvcache.core.Clock;
 import io.netty.buffer.ByteBuf;
-import io.netty.buffer.Unpooled;
+import io.netty.buffer.UnpooledByteBufAllocator;
 import io.netty.channel.ChannelHandlerContext;
 import io.netty.channel.ChannelOutboundHandlerAdapter;
 import io.netty.channel.ChannelPromise;
@@ -14,6 +16,7 @@ import java.util.Map;
 /// A connection without a network: what is sent is handled at once, on the caller's thread.
 public final class Wire implements AutoCloseable {
 
+    private final UnpooledByteBufAllocator allocator = new UnpooledByteBufAllocator(false);
     private final EmbeddedChannel channel = new EmbeddedChannel();
     private final ByteArrayOutputStream received = new ByteArrayOutputStream();
     private final Connections connections;
@@ -24,6 +27,7 @@ public final class Wire implements AutoCloseable {
 
     public Wire(Protocol protocol, Connections connections) {
         this.connections = connections;
+        channel.config().setAllocator(allocator);
         channel.pipeline().addLast(new Receiver());
         Pipelines.begin(channel, Map.of(protocol.kind(), protocol), connections);
     }
@@ -39,7 +43,7 @@ public final class Wire implements AutoCloseable {
     /// Sends bytes as one read of the server.
     public Wire send(byte[] bytes) {
         if (channel.isOpen()) {
-            channel.writeInbound(Unpooled.copiedBuffer(bytes));
+            channel.writeInbound(allocator.directBuffer(bytes.length + 1).writeBytes(bytes));
             channel.runPendingTasks();
         }
         return this;
@@ -69,9 +73,12 @@ public final class Wire implements AutoCloseable {
         return channel.isOpen();
     }
 
+    /// Ends the connection; all its buffers must be free then.
     @Override
     public void close() {
         channel.finishAndReleaseAll();
+        long leaked = allocator.metric().usedDirectMemory() + allocator.metric().usedHeapMemory();
+        assertThat(leaked).as("bytes of buffers that were not released").isZero();
     }
 
     /// Takes what is written while its memory is still held, as a network does.

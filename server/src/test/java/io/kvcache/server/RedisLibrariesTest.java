@@ -1,0 +1,103 @@
+package io.kvcache.server;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.kvcache.server.net.TransportKind;
+import io.lettuce.core.RedisClient;
+import io.lettuce.core.RedisURI;
+import io.lettuce.core.ScanArgs;
+import io.lettuce.core.ScanIterator;
+import io.lettuce.core.SetArgs;
+import io.lettuce.core.api.StatefulRedisConnection;
+import io.lettuce.core.api.sync.RedisCommands;
+import io.lettuce.core.codec.ByteArrayCodec;
+import java.util.Random;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import redis.clients.jedis.UnifiedJedis;
+import redis.clients.jedis.params.SetParams;
+
+/// The libraries that Java users have, as they come.
+final class RedisLibrariesTest {
+
+    private static TestServer server = TestServer.start(TransportKind.AUTO);
+
+    @BeforeAll
+    static void start() {
+        assertThat(server.port()).isPositive();
+    }
+
+    @AfterAll
+    static void stop() {
+        server.close();
+    }
+
+    @BeforeEach
+    void empty() {
+        try (UnifiedJedis jedis = jedis()) {
+            jedis.flushDB();
+        }
+    }
+
+    private static UnifiedJedis jedis() {
+        return redis.clients.jedis.RedisClient.create("127.0.0.1", server.port());
+    }
+
+    private static byte[] megabytes(int count) {
+        byte[] value = new byte[count << 20];
+        new Random(count).nextBytes(value);
+        return value;
+    }
+
+    @Test
+    void givenJedis_whenUsedAsACache_thenItFindsWhatItNeeds() {
+        try (UnifiedJedis jedis = jedis()) {
+            assertThat(jedis.set("k", "v", SetParams.setParams().ex(100))).isEqualTo("OK");
+            assertThat(jedis.get("k")).isEqualTo("v");
+            assertThat(jedis.ttl("k")).isBetween(90L, 100L);
+            assertThat(jedis.mset("a", "1", "b", "2")).isEqualTo("OK");
+            assertThat(jedis.mget("a", "x", "b")).containsExactly("1", null, "2");
+            assertThat(jedis.exists("a", "b", "x")).isEqualTo(2);
+            assertThat(jedis.dbSize()).isEqualTo(3);
+            assertThat(jedis.del("a", "x")).isEqualTo(1);
+            byte[] large = megabytes(20);
+            jedis.set("large".getBytes(UTF_8), large);
+            assertThat(jedis.get("large".getBytes(UTF_8))).isEqualTo(large);
+            assertThat(jedis.getrange("k", 0, -1)).isEqualTo("v");
+        }
+    }
+
+    @Test
+    void givenLettuce_whenUsedAsACache_thenItFindsWhatItNeeds() {
+        try (RedisClient client = RedisClient.create(RedisURI.create("127.0.0.1", server.port()));
+                StatefulRedisConnection<byte[], byte[]> connection = client.connect(ByteArrayCodec.INSTANCE)) {
+            RedisCommands<byte[], byte[]> redis = connection.sync();
+            assertThat(redis.set(bytes("k"), bytes("v"), SetArgs.Builder.ex(100).nx()))
+                    .isEqualTo("OK");
+            assertThat(redis.set(bytes("k"), bytes("w"), SetArgs.Builder.nx())).isNull();
+            assertThat(redis.get(bytes("k"))).isEqualTo(bytes("v"));
+            assertThat(redis.get(bytes("absent"))).isNull();
+            assertThat(redis.exists(bytes("k"))).isEqualTo(1);
+            assertThat(redis.pttl(bytes("k"))).isBetween(90_000L, 100_000L);
+            byte[] large = megabytes(20);
+            redis.set(bytes("large"), large);
+            assertThat(redis.get(bytes("large"))).isEqualTo(large);
+            int keys = 0;
+            var scan = ScanIterator.scan(redis, ScanArgs.Builder.limit(1));
+            while (scan.hasNext()) {
+                scan.next();
+                keys++;
+            }
+            assertThat(keys).isEqualTo(2);
+            assertThat(redis.info("memory")).contains("used_memory:");
+            assertThat(redis.dbsize()).isEqualTo(2);
+        }
+    }
+
+    private static byte[] bytes(String text) {
+        return text.getBytes(UTF_8);
+    }
+}
