@@ -36,7 +36,6 @@ final class Conversation implements RespDecoder.Sink, AutoCloseable {
         session = new RespSession(connection, channel.eventLoop(), () -> {
             answered();
             goOn.run();
-            flush();
         });
     }
 
@@ -47,14 +46,18 @@ final class Conversation implements RespDecoder.Sink, AutoCloseable {
 
     /// Goes on with a reply that waited for the client to read.
     void proceed() {
-        while (!ended && !session.awaiting() && channel.isWritable()) {
+        while (canGoOn()) {
             Runnable next = session.takeContinuation();
-            if (next == null) {
-                return;
+            if (next != null) {
+                next.run();
+                answered();
             }
-            next.run();
-            answered();
         }
+    }
+
+    /// Whether a reply waits that can be gone on with now.
+    boolean canGoOn() {
+        return !ended && !session.awaiting() && session.hasContinuation() && channel.isWritable();
     }
 
     @Override

@@ -19,6 +19,7 @@ final class RespHandler extends ChannelInboundHandlerAdapter {
     private final Deque<ByteBuf> backlog = new ArrayDeque<>();
     private @Nullable Conversation conversation;
     private boolean pumping;
+    private boolean again;
 
     RespHandler(CommandTable commands, RespStats stats, Connection connection) {
         this.commands = commands;
@@ -28,49 +29,53 @@ final class RespHandler extends ChannelInboundHandlerAdapter {
 
     @Override
     public void handlerAdded(ChannelHandlerContext context) {
-        conversation = new Conversation(context, connection, commands, stats, () -> pump(context));
+        conversation = new Conversation(context, connection, commands, stats, () -> pump(context, true));
     }
 
     @Override
     public void channelRead(ChannelHandlerContext context, Object message) {
         backlog.add((ByteBuf) message);
-        pump(context);
+        pump(context, false);
     }
 
     @Override
     public void channelReadComplete(ChannelHandlerContext context) {
-        if (conversation != null) {
-            conversation.flush();
-        }
-        pump(context);
+        pump(context, true);
     }
 
     @Override
     public void channelWritabilityChanged(ChannelHandlerContext context) {
         if (context.channel().isWritable()) {
-            pump(context);
+            pump(context, true);
         }
         context.fireChannelWritabilityChanged();
     }
 
-    /// Takes from the backlog until it is empty or the conversation has enough. A flush may call this again from
-    /// within; the outer call then goes on.
-    private void pump(ChannelHandlerContext context) {
+    /// Takes from the backlog until it is empty or the conversation has enough. What happens within may call this
+    /// again; the outer call then goes round once more.
+    ///
+    /// @param flush whether what was written is sent; where more is about to be read, it can wait for that
+    private void pump(ChannelHandlerContext context, boolean flush) {
         Conversation talk = conversation;
         if (pumping || talk == null) {
+            again = true;
             return;
         }
         pumping = true;
         try {
-            takeAll(talk);
-            if (talk.paused()) {
-                talk.flush(); // The socket may take all that piled up.
+            do {
+                again = false;
                 takeAll(talk);
-            }
+                if (flush || talk.paused()) {
+                    talk.flush();
+                    // The socket may have taken all that had piled up, and nobody else would go on then.
+                    again |= talk.canGoOn() || (!backlog.isEmpty() && !talk.paused());
+                }
+            } while (again);
         } finally {
             pumping = false;
         }
-        context.channel().config().setAutoRead(!talk.paused() && !talk.ended());
+        context.channel().config().setAutoRead(!talk.paused());
     }
 
     private void takeAll(Conversation talk) {

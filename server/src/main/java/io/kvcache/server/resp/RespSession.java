@@ -99,6 +99,10 @@ final class RespSession {
         whenWritable = next;
     }
 
+    boolean hasContinuation() {
+        return whenWritable != null;
+    }
+
     /// What to go on with, if anything; it is then forgotten.
     @Nullable
     Runnable takeContinuation() {
