@@ -14,10 +14,12 @@ final class CommandTable {
     static List<Entry> entries() {
         return List.of(
                 new Entry(CommandGroup.RUN, new DemoCommand()),
+                new Entry(CommandGroup.RUN, new ServeCommand()),
                 new Entry(CommandGroup.PLAN, new ReplayCommand()),
                 new Entry(CommandGroup.CHECK, new BenchCommand()),
                 new Entry(CommandGroup.CHECK, new FsckCommand()),
                 new Entry(CommandGroup.CHECK, new InspectCommand()),
+                new Entry(CommandGroup.CHECK, new ConfigCommand()),
                 new Entry(CommandGroup.USE, new CommandLine.HelpCommand()));
     }
 }

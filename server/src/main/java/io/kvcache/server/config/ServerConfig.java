@@ -18,7 +18,7 @@ public record ServerConfig(
 
     public ServerConfig {
         if (drain.isNegative() || drain.compareTo(LONGEST_DRAIN) > 0) {
-            throw new IllegalArgumentException("drain is " + drain.toSeconds() + "s; it takes 0s to 600s");
+            throw new IllegalArgumentException("shutdown.drain is " + drain.toSeconds() + "s; it takes 0s to 600s");
         }
     }
 

@@ -11,13 +11,13 @@ public record NetLimits(int connections, Duration idle, Duration stall) {
 
     public NetLimits {
         if (connections < 1 || connections > 1_000_000) {
-            throw new IllegalArgumentException("connections is " + connections + "; it takes 1 to 1000000");
+            throw new IllegalArgumentException("limits.connections is " + connections + "; it takes 1 to 1000000");
         }
         if (idle.isNegative()) {
-            throw new IllegalArgumentException("idle is " + idle + "; it takes 0 and up");
+            throw new IllegalArgumentException("limits.idle is " + idle + "; it takes 0 and up");
         }
         if (stall.compareTo(Duration.ofSeconds(1)) < 0) {
-            throw new IllegalArgumentException("stall is " + stall + "; it takes 1 s and up");
+            throw new IllegalArgumentException("limits.stall is " + stall.toMillis() + "ms; it takes 1s and up");
         }
     }
 

@@ -1,0 +1,82 @@
+package io.kvcache.bench.cli;
+
+import io.kvcache.server.CacheServer;
+import io.kvcache.server.config.ConfigException;
+import io.kvcache.server.config.ServerConfig;
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.lang.management.ManagementFactory;
+import java.time.Duration;
+import java.util.Locale;
+import java.util.concurrent.Callable;
+import java.util.concurrent.CountDownLatch;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Spec;
+
+/// `kvcache serve`: the cache server, until it is told to stop.
+///
+/// SIGTERM and Ctrl-C drain it: it accepts no more, answers what has begun, and exits with 0.
+@Command(
+        name = "serve",
+        description = "Serve the store to Redis clients and LMCache, until stopped.",
+        mixinStandardHelpOptions = true,
+        sortOptions = false)
+final class ServeCommand implements Callable<Integer> {
+
+    @Spec
+    private CommandSpec spec = CommandSpec.create();
+
+    @Mixin
+    private ServerSettings settings = new ServerSettings();
+
+    @Override
+    public Integer call() throws IOException, InterruptedException {
+        ServerConfig config;
+        try {
+            config = settings.read();
+        } catch (ConfigException wrong) {
+            wrong.problems().forEach(problem -> spec.commandLine().getErr().println("kvcache serve: " + problem));
+            return 2;
+        }
+        CacheServer server;
+        try {
+            server = CacheServer.start(config);
+        } catch (IllegalStateException refused) {
+            throw new IOException(refused.getMessage(), refused);
+        }
+        stopOnSignal(server, config.drain());
+        say(String.format(
+                Locale.ROOT,
+                "KVCache %s serves at %s:%d: %s of host memory, %s, %d loops, ready %.1f s after start",
+                Kvcache.Version.text(),
+                server.address().getAddress().getHostAddress(),
+                server.address().getPort(),
+                new ByteSize(config.memory().hostBytes()),
+                server.transport().name().toLowerCase(Locale.ROOT),
+                config.network().loops(),
+                (System.currentTimeMillis()
+                                - ManagementFactory.getRuntimeMXBean().getStartTime())
+                        / 1000.0));
+        new CountDownLatch(1).await();
+        return 0;
+    }
+
+    /// The JVM would exit with 143 on SIGTERM; whoever stops a server that ends well wants to see 0.
+    private void stopOnSignal(CacheServer server, Duration drain) {
+        Runtime.getRuntime().addShutdownHook(new Thread(() -> {
+            say("KVCache stops: answering what has begun, for " + drain.toSeconds() + " s at most");
+            boolean answered = server.drain(drain);
+            server.close();
+            say(answered ? "KVCache stopped" : "KVCache stopped; some requests took too long and were cut off");
+            Runtime.getRuntime().halt(0);
+        }));
+    }
+
+    private void say(String line) {
+        PrintWriter out = spec.commandLine().getOut();
+        out.println(line);
+        out.flush();
+    }
+}

@@ -1,0 +1,57 @@
+package io.kvcache.bench.cli;
+
+import io.kvcache.server.config.ConfigException;
+import io.kvcache.server.config.ConfigReader;
+import io.kvcache.server.config.Machine;
+import io.kvcache.server.config.ServerConfig;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.Option;
+
+/// The options of a server: a file, and what goes before it.
+final class ServerSettings {
+
+    @Option(names = "--config", paramLabel = "FILE", description = "Settings in YAML. Default: none.")
+    private @Nullable Path file;
+
+    @Option(names = "--address", paramLabel = "ADDRESS", description = "listen.address. Default: 127.0.0.1.")
+    private @Nullable String address;
+
+    @Option(names = "--port", paramLabel = "PORT", description = "listen.port. Default: 7379.")
+    private @Nullable String port;
+
+    @Option(
+            names = "--host-bytes",
+            paramLabel = "SIZE",
+            description = "memory.host_bytes, for example 8GiB. Default: an eighth of the machine's memory.")
+    private @Nullable String hostBytes;
+
+    @Option(
+            names = "--set",
+            paramLabel = "SETTING=VALUE",
+            description = "Any setting, for example limits.connections=100. May be given again.")
+    private Map<String, String> more = new LinkedHashMap<>();
+
+    /// Reads file, environment and options.
+    ServerConfig read() throws IOException, ConfigException {
+        Map<String, ConfigReader.Option> options = new LinkedHashMap<>();
+        more.forEach((path, text) -> options.put(path, new ConfigReader.Option("--set " + path, text)));
+        put(options, "listen.address", "--address", address);
+        put(options, "listen.port", "--port", port);
+        put(options, "memory.host_bytes", "--host-bytes", hostBytes);
+        ConfigReader.Source source = file == null
+                ? ConfigReader.Source.NONE
+                : new ConfigReader.Source(file.toString(), Files.readString(file));
+        return new ConfigReader(Machine.here(), System.getenv()).read(source, options);
+    }
+
+    private static void put(Map<String, ConfigReader.Option> options, String path, String name, @Nullable String text) {
+        if (text != null) {
+            options.put(path, new ConfigReader.Option(name, text));
+        }
+    }
+}

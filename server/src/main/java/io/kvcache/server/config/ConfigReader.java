@@ -1,0 +1,115 @@
+package io.kvcache.server.config;
+
+import io.kvcache.core.policy.PolicyKind;
+import io.kvcache.server.net.NetLimits;
+import io.kvcache.server.net.TransportKind;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+
+/// Makes a configuration of a file, the environment and the command line, the later before the earlier, over the
+/// defaults. Everything is looked at before anything is said.
+public final class ConfigReader {
+
+    /// Of the machine's memory, values may take this much; the rest is for the JVM and the system.
+    private static final int MOST_PERCENT = 90;
+
+    private final Machine machine;
+    private final Map<String, String> environment;
+
+    public ConfigReader(Machine machine, Map<String, String> environment) {
+        this.machine = machine;
+        this.environment = Map.copyOf(environment);
+    }
+
+    /// A file's name and content; the name is for messages.
+    public record Source(String name, String text) {
+
+        /// No file.
+        public static final Source NONE = new Source("", "");
+    }
+
+    /// Reads and checks.
+    ///
+    /// @param options of the command line: the option as typed by the path it sets, and its text
+    /// @throws ConfigException with all that is wrong
+    public ServerConfig read(Source file, Map<String, Option> options) throws ConfigException {
+        List<String> problems = new ArrayList<>();
+        Settings settings = new Settings(problems);
+        settings.add(YamlSettings.read(file.name(), file.text(), problems));
+        settings.add(EnvironmentSettings.read(environment));
+        Map<String, Setting> typed = new LinkedHashMap<>();
+        options.forEach((path, option) -> typed.put(path, new Setting(option.text(), option.name())));
+        settings.add(typed);
+        ServerConfig config = fill(settings);
+        settings.reportUnknown();
+        if (!problems.isEmpty()) {
+            throw new ConfigException(problems);
+        }
+        return config;
+    }
+
+    /// An option of the command line.
+    ///
+    /// @param name as typed, `--port`
+    public record Option(String name, String text) {}
+
+    private ServerConfig fill(Settings from) {
+        ServerConfig otherwise = ServerConfig.defaults(machine);
+        ListenConfig listen = listen(from, otherwise.listen());
+        MemoryConfig memory = memory(from, otherwise.memory());
+        NetworkConfig network = network(from, otherwise.network());
+        NetLimits limits = limits(from, otherwise.limits());
+        PromiseConfig promise = promise(from, otherwise.promise());
+        Duration drain = from.get("shutdown.drain", otherwise.drain(), Values::duration);
+        return from.checked(otherwise, () -> new ServerConfig(listen, memory, network, limits, promise, drain));
+    }
+
+    private static ListenConfig listen(Settings from, ListenConfig otherwise) {
+        String address = from.get("listen.address", otherwise.address(), String::strip);
+        int port = from.get("listen.port", otherwise.port(), Values::integer);
+        ListenProtocol protocol =
+                from.get("listen.protocol", otherwise.protocol(), text -> Values.choice(ListenProtocol.class, text));
+        boolean withoutAuth = from.get("listen.without_auth", otherwise.withoutAuth(), Values::truth);
+        return from.checked(otherwise, () -> new ListenConfig(address, port, protocol, withoutAuth));
+    }
+
+    private MemoryConfig memory(Settings from, MemoryConfig otherwise) {
+        long hostBytes = from.get("memory.host_bytes", otherwise.hostBytes(), Values::bytes);
+        PolicyKind policy =
+                from.get("memory.policy", otherwise.policy(), text -> Values.choice(PolicyKind.class, text));
+        boolean prefault = from.get("memory.prefault", otherwise.prefault(), Values::truth);
+        return from.checked(otherwise, () -> fits(new MemoryConfig(hostBytes, policy, prefault)));
+    }
+
+    private MemoryConfig fits(MemoryConfig memory) {
+        long most = machine.memoryBytes() / 100 * MOST_PERCENT;
+        if (memory.hostBytes() > most) {
+            throw new IllegalArgumentException("memory.host_bytes is " + memory.hostBytes() + "; it takes up to " + most
+                    + ", which is " + MOST_PERCENT + " % of the memory there is");
+        }
+        return memory;
+    }
+
+    private static NetworkConfig network(Settings from, NetworkConfig otherwise) {
+        TransportKind transport =
+                from.get("network.transport", otherwise.transport(), text -> Values.choice(TransportKind.class, text));
+        int loops = from.get("network.loops", otherwise.loops(), Values::integer);
+        return from.checked(otherwise, () -> new NetworkConfig(transport, loops));
+    }
+
+    private static NetLimits limits(Settings from, NetLimits otherwise) {
+        int connections = from.get("limits.connections", otherwise.connections(), Values::integer);
+        Duration idle = from.get("limits.idle", otherwise.idle(), Values::duration);
+        Duration stall = from.get("limits.stall", otherwise.stall(), Values::duration);
+        return from.checked(otherwise, () -> new NetLimits(connections, idle, stall));
+    }
+
+    private static PromiseConfig promise(Settings from, PromiseConfig otherwise) {
+        Duration time = from.get("promise.time", otherwise.time(), Values::duration);
+        int percent = from.get("promise.percent", otherwise.percent(), Values::integer);
+        return from.checked(otherwise, () -> new PromiseConfig(time, percent));
+    }
+}

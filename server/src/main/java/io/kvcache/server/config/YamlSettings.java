@@ -1,0 +1,82 @@
+package io.kvcache.server.config;
+
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import org.snakeyaml.engine.v2.api.LoadSettings;
+import org.snakeyaml.engine.v2.api.lowlevel.Compose;
+import org.snakeyaml.engine.v2.exceptions.MarkedYamlEngineException;
+import org.snakeyaml.engine.v2.exceptions.YamlEngineException;
+import org.snakeyaml.engine.v2.nodes.MappingNode;
+import org.snakeyaml.engine.v2.nodes.Node;
+import org.snakeyaml.engine.v2.nodes.NodeTuple;
+import org.snakeyaml.engine.v2.nodes.ScalarNode;
+
+/// Reads a YAML file of two levels, `section:` and `key: value`, and remembers the line of each value.
+final class YamlSettings {
+
+    private final String file;
+    private final Map<String, Setting> settings = new LinkedHashMap<>();
+    private final List<String> problems;
+
+    private YamlSettings(String file, List<String> problems) {
+        this.file = file;
+        this.problems = problems;
+    }
+
+    /// Settings by path, `section.key`.
+    ///
+    /// @param file name for messages
+    /// @param problems what is wrong is added here
+    static Map<String, Setting> read(String file, String text, List<String> problems) {
+        YamlSettings reader = new YamlSettings(file, problems);
+        try {
+            new Compose(LoadSettings.builder().setLabel(file).build())
+                    .composeString(text)
+                    .ifPresent(root -> reader.mapping("", root));
+        } catch (MarkedYamlEngineException malformed) {
+            int line =
+                    malformed.getProblemMark().map(mark -> mark.getLine() + 1).orElse(0);
+            problems.add(file + ":" + line + ": " + malformed.getProblem());
+        } catch (YamlEngineException malformed) {
+            problems.add(file + ": " + malformed.getMessage());
+        }
+        return reader.settings;
+    }
+
+    private void mapping(String prefix, Node node) {
+        if (!(node instanceof MappingNode mapping)) {
+            problems.add(at(node) + ": " + (prefix.isEmpty() ? "the file" : prefix) + " takes `key: value` lines");
+            return;
+        }
+        for (NodeTuple entry : mapping.getValue()) {
+            if (entry.getKeyNode() instanceof ScalarNode key) {
+                entry(prefix.isEmpty() ? key.getValue() : prefix + "." + key.getValue(), entry.getValueNode());
+            } else {
+                problems.add(at(entry.getKeyNode()) + ": a name of a setting is expected here");
+            }
+        }
+    }
+
+    private void entry(String path, Node value) {
+        if (value instanceof ScalarNode scalar) {
+            Setting older = settings.put(path, new Setting(scalar.getValue(), at(value)));
+            if (older != null) {
+                problems.add(at(value) + ": " + path + " is set already, at " + older.origin());
+            }
+        } else if (path.indexOf('.') < 0) {
+            mapping(path, value);
+        } else {
+            problems.add(at(value) + ": " + path + " takes one value");
+        }
+    }
+
+    private String at(Node node) {
+        return file + ":"
+                + Optional.ofNullable(node.getStartMark())
+                        .flatMap(mark -> mark)
+                        .map(mark -> mark.getLine() + 1)
+                        .orElse(0);
+    }
+}

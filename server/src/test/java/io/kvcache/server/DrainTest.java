@@ -1,0 +1,77 @@
+package io.kvcache.server;
+
+import static java.nio.charset.StandardCharsets.US_ASCII;
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.kvcache.server.net.NetLimits;
+import io.kvcache.server.net.TransportKind;
+import java.io.DataInputStream;
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.Socket;
+import java.time.Duration;
+import java.util.concurrent.CompletableFuture;
+import org.junit.jupiter.api.Test;
+
+/// A server that goes down, and one that is full.
+final class DrainTest {
+
+    private static Socket connect(TestServer server) throws IOException {
+        Socket socket = new Socket(InetAddress.getLoopbackAddress(), server.port());
+        socket.setSoTimeout(20_000);
+        return socket;
+    }
+
+    private static String ask(Socket socket, String request, int replyBytes) throws IOException {
+        socket.getOutputStream().write(request.getBytes(US_ASCII));
+        return new String(socket.getInputStream().readNBytes(replyBytes), US_ASCII);
+    }
+
+    @Test
+    void givenARequestThatHasBegun_whenDrained_thenItIsAnsweredAndIdleOnesAreClosed() throws Exception {
+        try (TestServer server = TestServer.start(TransportKind.AUTO);
+                Socket idle = connect(server);
+                Socket busy = connect(server)) {
+            assertThat(ask(idle, "PING\r\n", 7)).isEqualTo("+PONG\r\n");
+            assertThat(ask(busy, "PING\r\n*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$5\r\nhal", 7))
+                    .isEqualTo("+PONG\r\n");
+
+            CompletableFuture<Boolean> drained =
+                    CompletableFuture.supplyAsync(() -> server.server().drain(Duration.ofSeconds(10)));
+
+            assertThat(idle.getInputStream().read()).isEqualTo(-1);
+            assertThat(ask(busy, "ve\r\n", 5)).isEqualTo("+OK\r\n");
+            assertThat(new DataInputStream(busy.getInputStream()).read()).isEqualTo(-1);
+            assertThat(drained.get()).isTrue();
+            assertThatThrownBy(() -> connect(server)).isInstanceOf(IOException.class);
+        }
+    }
+
+    @Test
+    void givenARequestThatNeverEnds_whenDrained_thenItIsCutOffInTime() throws Exception {
+        try (TestServer server = TestServer.start(TransportKind.AUTO);
+                Socket busy = connect(server)) {
+            assertThat(ask(busy, "PING\r\n*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$5\r\nhal", 7))
+                    .isEqualTo("+PONG\r\n");
+
+            assertThat(server.server().drain(Duration.ofMillis(50))).isFalse();
+            assertThat(busy.getInputStream().read()).isEqualTo(-1);
+        }
+    }
+
+    @Test
+    void givenAsManyConnectionsAsMayBe_whenOneMoreComes_thenItIsClosedAndTheOthersServed() throws Exception {
+        NetLimits two = new NetLimits(2, Duration.ZERO, Duration.ofSeconds(30));
+        try (TestServer server = TestServer.start(TransportKind.AUTO, two);
+                Socket first = connect(server);
+                Socket second = connect(server)) {
+            assertThat(ask(first, "PING\r\n", 7)).isEqualTo("+PONG\r\n");
+            assertThat(ask(second, "PING\r\n", 7)).isEqualTo("+PONG\r\n");
+            try (Socket third = connect(server)) {
+                assertThat(third.getInputStream().read()).isEqualTo(-1);
+            }
+            assertThat(ask(first, "PING\r\n", 7)).isEqualTo("+PONG\r\n");
+        }
+    }
+}

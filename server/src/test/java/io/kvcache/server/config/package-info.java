@@ -1,0 +1,4 @@
+@NullMarked
+package io.kvcache.server.config;
+
+import org.jspecify.annotations.NullMarked;

@@ -1,0 +1,97 @@
+package io.kvcache.server.net;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.kvcache.server.keyspace.ManualTime;
+import io.netty.buffer.ByteBuf;
+import io.netty.channel.ChannelHandlerContext;
+import io.netty.channel.ChannelInboundHandlerAdapter;
+import io.netty.channel.ChannelPipeline;
+import java.time.Duration;
+import org.junit.jupiter.api.Test;
+
+final class ConnectionsTest {
+
+    private final ManualTime time = new ManualTime();
+    private final Connections connections =
+            new Connections(new NetLimits(10, Duration.ofMinutes(1), Duration.ofSeconds(10)), time);
+
+    /// A protocol whose every request is ten bytes.
+    private static final class TenBytes implements Protocol {
+
+        @Override
+        public ProtocolKind kind() {
+            return ProtocolKind.RESP;
+        }
+
+        @Override
+        public void install(ChannelPipeline pipeline, Connection connection) {
+            pipeline.addLast(new ChannelInboundHandlerAdapter() {
+                private int bytes;
+
+                @Override
+                public void channelRead(ChannelHandlerContext context, Object message) {
+                    connection.requestBegins();
+                    bytes += ((ByteBuf) message).readableBytes();
+                    ((ByteBuf) message).release();
+                    if (bytes % 10 == 0) {
+                        assertThat(connection.requestEnds()).isFalse();
+                    }
+                }
+            });
+        }
+    }
+
+    private void pass(int seconds) {
+        for (int i = 0; i < seconds; i++) {
+            time.pass(Duration.ofSeconds(1));
+            connections.tick();
+        }
+    }
+
+    @Test
+    void givenAConnectionThatSaysNothing_whenTheIdleTimeIsOver_thenItIsClosed() {
+        try (Wire wire = new Wire(new TenBytes(), connections)) {
+            pass(59);
+            assertThat(wire.isOpen()).isTrue();
+            pass(1);
+            assertThat(wire.isOpen()).isFalse();
+        }
+        assertThat(connections.closedCount(CloseReason.IDLE)).isEqualTo(1);
+    }
+
+    @Test
+    void givenARequestThatDrips_whenTheStallTimeIsOver_thenItIsClosed() {
+        try (Wire wire = new Wire(new TenBytes(), connections)) {
+            for (int i = 0; i < 9 && wire.isOpen(); i++) {
+                wire.send("x");
+                pass(2);
+            }
+            assertThat(wire.isOpen()).isFalse();
+        }
+        assertThat(connections.closedCount(CloseReason.STALLED_REQUEST)).isEqualTo(1);
+    }
+
+    @Test
+    void givenRequestsThatComeAndEnd_whenTimePasses_thenTheConnectionStays() {
+        try (Wire wire = new Wire(new TenBytes(), connections)) {
+            for (int i = 0; i < 20; i++) {
+                wire.send("0123456789");
+                pass(30);
+            }
+            assertThat(wire.isOpen()).isTrue();
+        }
+        assertThat(connections.closedCount(CloseReason.CLIENT)).isEqualTo(1);
+    }
+
+    @Test
+    void givenALargeRequestThatGoesOn_whenItTakesLong_thenTheConnectionStays() {
+        try (Wire wire = new Wire(new TenBytes(), connections)) {
+            for (int i = 0; i < 20; i++) {
+                wire.send(new byte[50_001]);
+                pass(9);
+            }
+            assertThat(wire.isOpen()).isTrue();
+        }
+    }
+}

@@ -1,0 +1,47 @@
+package io.kvcache.server.net;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.netty.buffer.Unpooled;
+import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
+import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+final class FirstBytesTest {
+
+    @ParameterizedTest
+    @CsvSource({
+        "'*1\r\n', RESP",
+        "'PING\r\n', RESP",
+        "'get key\n', RESP",
+        "'\r\n', RESP",
+        "'GET /v1/stats HTTP/1.1\r\n', HTTP",
+        "'PUT /v1/objects/a HTTP/1.0\r\nHost: x\r\n', HTTP",
+        "'GET HTTP/1.1\r\n', HTTP",
+        "'set k HTTP/1.\r\n', RESP",
+        "'\1\0\0\0', LM",
+        "'\5\0\0\0more', LM",
+        "'\26\3\1\2', ",
+        "'\1\1\0\0', ",
+        "'\6\0\0\0', ",
+        "'\200abc\n', "
+    })
+    void givenFirstBytes_whenLookedAtOneByOne_thenTheProtocolIsTold(String text, @Nullable ProtocolKind expected) {
+        byte[] bytes = text.getBytes(StandardCharsets.ISO_8859_1);
+        FirstBytes.Verdict verdict = FirstBytes.Verdict.MORE;
+        for (int known = 0; known <= bytes.length && verdict.more(); known++) {
+            verdict = FirstBytes.tell(Unpooled.wrappedBuffer(Arrays.copyOf(bytes, known)));
+        }
+        assertThat(verdict.more()).isFalse();
+        assertThat(verdict.kind()).isEqualTo(expected);
+    }
+
+    @ParameterizedTest
+    @CsvSource({"'GET /aaa', HTTP", "'set aaa', "})
+    void givenALineThatDoesNotEnd_whenItIsTooLong_thenOnlyAPathIsHttp(String start, @Nullable ProtocolKind expected) {
+        byte[] bytes = (start + "a".repeat(FirstBytes.MOST_BYTES)).getBytes(StandardCharsets.ISO_8859_1);
+        assertThat(FirstBytes.tell(Unpooled.wrappedBuffer(bytes)).kind()).isEqualTo(expected);
+    }
+}
