@@ -17,6 +17,8 @@ import io.kvcache.server.net.TransportKind;
 import io.kvcache.server.resp.RespContext;
 import io.kvcache.server.resp.RespProtocol;
 import io.kvcache.tiers.TieredKvCache;
+import io.netty.util.internal.logging.InternalLoggerFactory;
+import io.netty.util.internal.logging.JdkLoggerFactory;
 import java.io.IOException;
 import java.net.InetSocketAddress;
 import java.time.Duration;
@@ -71,6 +73,7 @@ public final class CacheServer implements AutoCloseable {
     /// @throws IOException when the address cannot be had
     /// @throws IllegalStateException when the memory or the transport cannot be had
     public static CacheServer start(ServerConfig config) throws IOException {
+        InternalLoggerFactory.setDefaultFactory(JdkLoggerFactory.INSTANCE); // where System.Logger goes too
         Clock clock = new SystemTime();
         KvCache cache = TieredKvCache.builder()
                 .hostBytes(config.memory().hostBytes())
