@@ -8,6 +8,8 @@ import io.kvcache.server.config.PromiseConfig;
 import io.kvcache.server.config.ServerConfig;
 import io.kvcache.server.keyspace.Keyspace;
 import io.kvcache.server.keyspace.KeyspaceOptions;
+import io.kvcache.server.lm.LmLayout;
+import io.kvcache.server.lm.LmProtocol;
 import io.kvcache.server.net.CloseReason;
 import io.kvcache.server.net.Connections;
 import io.kvcache.server.net.Listener;
@@ -104,7 +106,12 @@ public final class CacheServer implements AutoCloseable {
         Protocol resp =
                 new RespProtocol(new RespContext(cache, keyspace, connections, clock, clock.nanos(), version()));
         return switch (which) {
-            case AUTO, RESP -> List.of(resp);
+            case AUTO -> List.of(resp, new LmProtocol(keyspace, null));
+            case RESP -> List.of(resp);
+            case LM -> List.of(new LmProtocol(keyspace, null));
+            case LM_V0 -> List.of(new LmProtocol(keyspace, LmLayout.V0));
+            case LM_V1A -> List.of(new LmProtocol(keyspace, LmLayout.V1A));
+            case LM_V1B -> List.of(new LmProtocol(keyspace, LmLayout.V1B));
         };
     }
 

@@ -114,6 +114,22 @@ public final class Keyspace {
         return true;
     }
 
+    /// Whether a key has a value of this size and note already; if so, it counts as used now, but not as read.
+    ///
+    /// Where a key is a digest of content, that is the same value.
+    public boolean holds(byte[] key, long bytes, TensorNote note) {
+        ObjectView view = isGone(new Key(key)) ? null : cache.getObject(namespace, key);
+        Value value = view == null ? null : Value.of(view);
+        if (value == null) {
+            return false;
+        }
+        try (value) {
+            return value.bytes() == bytes
+                    && value.expiresAtMillis() == 0
+                    && value.note().describesSame(note);
+        }
+    }
+
     /// Whether a key is here; if so, it counts as used now. Promises nothing.
     public boolean touch(byte[] key) {
         try (Value value = get(key)) {

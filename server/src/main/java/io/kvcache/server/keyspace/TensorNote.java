@@ -9,4 +9,14 @@ public record TensorNote(int fmt, int dtype, int location, int shape0, int shape
     /// What is said of a value that came without a note: format 1, dtype 2, as LMCache's own server answers without
     /// data.
     public static final TensorNote NONE = new TensorNote(1, 2, 0, 0, 0, 0, 0);
+
+    /// Whether both speak of the same tensor, wherever it was kept.
+    public boolean describesSame(TensorNote other) {
+        return fmt == other.fmt
+                && dtype == other.dtype
+                && shape0 == other.shape0
+                && shape1 == other.shape1
+                && shape2 == other.shape2
+                && shape3 == other.shape3;
+    }
 }

@@ -1,12 +1,15 @@
 package io.kvcache.server.net;
 
+import io.netty.buffer.ByteBuf;
 import io.netty.buffer.Unpooled;
 import io.netty.channel.ChannelHandlerContext;
 import io.netty.channel.ChannelPromise;
 import java.lang.foreign.MemorySegment;
+import java.nio.ByteBuffer;
 import java.util.List;
+import java.util.function.Supplier;
 
-/// Sends memory of the store without copying it.
+/// Moves bytes between the network and memory of the store.
 public final class SlotBytes {
 
     private SlotBytes() {}
@@ -27,5 +30,22 @@ public final class SlotBytes {
         ChannelPromise sent = context.newPromise();
         sent.addListener(done -> release.run());
         context.write(Unpooled.wrappedBuffer(pieces.get(last).asByteBuffer()), sent);
+    }
+
+    /// Takes bytes from the network to where they are to lie.
+    ///
+    /// @param length how many
+    /// @param room the place for the next bytes, asked for until all are taken; never without a byte remaining
+    public static void read(ByteBuf in, int length, Supplier<ByteBuffer> room) {
+        int left = length;
+        while (left > 0) {
+            ByteBuffer target = room.get();
+            int part = Math.min(left, target.remaining());
+            int limit = target.limit();
+            target.limit(target.position() + part);
+            in.readBytes(target);
+            target.limit(limit);
+            left -= part;
+        }
     }
 }

@@ -2,6 +2,7 @@ package io.kvcache.server.resp;
 
 import io.kvcache.server.net.CloseReason;
 import io.kvcache.server.net.Connection;
+import io.kvcache.server.net.Talk;
 import io.netty.buffer.ByteBuf;
 import io.netty.channel.Channel;
 import io.netty.channel.ChannelHandlerContext;
@@ -10,7 +11,7 @@ import org.jspecify.annotations.Nullable;
 /// One client's requests, in order, one reply each; no more requests while replies pile up.
 ///
 /// **Threads.** The connection's loop.
-final class Conversation implements RespDecoder.Sink, AutoCloseable {
+final class Conversation implements RespDecoder.Sink, Talk {
 
     private final Channel channel;
     private final Connection connection;
@@ -39,13 +40,19 @@ final class Conversation implements RespDecoder.Sink, AutoCloseable {
         });
     }
 
-    /// Takes bytes until there are no more, or [#paused()].
-    void take(ByteBuf in) throws RespException {
-        decoder.decode(in);
+    @Override
+    public void take(ByteBuf in) {
+        try {
+            decoder.decode(in);
+        } catch (RespException mistake) {
+            stats.protocolErrors.increment();
+            replies.error("ERR Protocol error: " + mistake.getMessage());
+            finish(CloseReason.PROTOCOL_ERROR);
+        }
     }
 
-    /// Goes on with a reply that waited for the client to read.
-    void proceed() {
+    @Override
+    public void proceed() {
         while (canGoOn()) {
             Runnable next = session.takeContinuation();
             if (next != null) {
@@ -55,8 +62,8 @@ final class Conversation implements RespDecoder.Sink, AutoCloseable {
         }
     }
 
-    /// Whether a reply waits that can be gone on with now.
-    boolean canGoOn() {
+    @Override
+    public boolean canGoOn() {
         return !ended && !session.awaiting() && session.hasContinuation() && channel.isWritable();
     }
 
@@ -92,12 +99,6 @@ final class Conversation implements RespDecoder.Sink, AutoCloseable {
         }
     }
 
-    /// Says what was wrong and ends.
-    void fail(RespException mistake) {
-        replies.error("ERR Protocol error: " + mistake.getMessage());
-        finish(CloseReason.PROTOCOL_ERROR);
-    }
-
     private void finish(CloseReason reason) {
         ended = true;
         replies.flush();
@@ -109,12 +110,13 @@ final class Conversation implements RespDecoder.Sink, AutoCloseable {
         return ended || session.suspended() || !channel.isWritable();
     }
 
-    /// Whether nothing more will be taken.
-    boolean ended() {
+    @Override
+    public boolean ended() {
         return ended;
     }
 
-    void flush() {
+    @Override
+    public void flush() {
         replies.flush();
     }
 

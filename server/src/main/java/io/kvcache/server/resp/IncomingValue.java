@@ -1,8 +1,8 @@
 package io.kvcache.server.resp;
 
 import io.kvcache.server.keyspace.PendingPut;
+import io.kvcache.server.net.SlotBytes;
 import io.netty.buffer.ByteBuf;
-import java.nio.ByteBuffer;
 import org.jspecify.annotations.Nullable;
 
 /// The value of a request, on its way from the socket to its slots, or to nowhere.
@@ -33,16 +33,7 @@ final class IncomingValue implements AutoCloseable {
             in.skipBytes(length);
             return;
         }
-        int left = length;
-        while (left > 0) {
-            ByteBuffer room = put.room();
-            int part = Math.min(left, room.remaining());
-            int limit = room.limit();
-            room.limit(room.position() + part);
-            in.readBytes(room);
-            room.limit(limit);
-            left -= part;
-        }
+        SlotBytes.read(in, length, put::room);
     }
 
     /// Where the bytes went.

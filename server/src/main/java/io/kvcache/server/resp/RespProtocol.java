@@ -3,6 +3,7 @@ package io.kvcache.server.resp;
 import io.kvcache.server.net.Connection;
 import io.kvcache.server.net.Protocol;
 import io.kvcache.server.net.ProtocolKind;
+import io.kvcache.server.net.TalkHandler;
 import io.netty.channel.ChannelPipeline;
 
 /// The Redis front end.
@@ -22,7 +23,8 @@ public final class RespProtocol implements Protocol {
 
     @Override
     public void install(ChannelPipeline pipeline, Connection connection) {
-        pipeline.addLast(new RespHandler(commands, stats, connection));
+        pipeline.addLast(
+                new TalkHandler((channel, goOn) -> new Conversation(channel, connection, commands, stats, goOn)));
     }
 
     /// Commands run so far.

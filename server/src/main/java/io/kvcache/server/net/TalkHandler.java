@@ -1,6 +1,5 @@
-package io.kvcache.server.resp;
+package io.kvcache.server.net;
 
-import io.kvcache.server.net.Connection;
 import io.netty.buffer.ByteBuf;
 import io.netty.channel.ChannelHandlerContext;
 import io.netty.channel.ChannelInboundHandlerAdapter;
@@ -8,28 +7,24 @@ import java.util.ArrayDeque;
 import java.util.Deque;
 import org.jspecify.annotations.Nullable;
 
-/// Feeds one connection's bytes to its conversation, and stops reading from the socket while that does not want more.
+/// Feeds one connection's bytes to its talk, and stops reading from the socket while that does not want more.
 ///
 /// What has arrived and cannot be looked at yet waits in a backlog, which so is one read long.
-final class RespHandler extends ChannelInboundHandlerAdapter {
+public final class TalkHandler extends ChannelInboundHandlerAdapter {
 
-    private final CommandTable commands;
-    private final RespStats stats;
-    private final Connection connection;
+    private final Talk.Opening opening;
     private final Deque<ByteBuf> backlog = new ArrayDeque<>();
-    private @Nullable Conversation conversation;
+    private @Nullable Talk talk;
     private boolean pumping;
     private boolean again;
 
-    RespHandler(CommandTable commands, RespStats stats, Connection connection) {
-        this.commands = commands;
-        this.stats = stats;
-        this.connection = connection;
+    public TalkHandler(Talk.Opening opening) {
+        this.opening = opening;
     }
 
     @Override
     public void handlerAdded(ChannelHandlerContext context) {
-        conversation = new Conversation(context, connection, commands, stats, () -> pump(context, true));
+        talk = opening.open(context, () -> pump(context, true));
     }
 
     @Override
@@ -51,13 +46,13 @@ final class RespHandler extends ChannelInboundHandlerAdapter {
         context.fireChannelWritabilityChanged();
     }
 
-    /// Takes from the backlog until it is empty or the conversation has enough. What happens within may call this
+    /// Takes from the backlog until it is empty or the talk has enough. What happens within may call this
     /// again; the outer call then goes round once more.
     ///
     /// @param flush whether what was written is sent; where more is about to be read, it can wait for that
     private void pump(ChannelHandlerContext context, boolean flush) {
-        Conversation talk = conversation;
-        if (pumping || talk == null) {
+        Talk current = talk;
+        if (pumping || current == null) {
             again = true;
             return;
         }
@@ -65,35 +60,30 @@ final class RespHandler extends ChannelInboundHandlerAdapter {
         try {
             do {
                 again = false;
-                takeAll(talk);
-                if (flush || talk.paused()) {
-                    talk.flush();
+                takeAll(current);
+                if (flush || current.paused()) {
+                    current.flush();
                     // The socket may have taken all that had piled up, and nobody else would go on then.
-                    again |= talk.canGoOn() || (!backlog.isEmpty() && !talk.paused());
+                    again |= current.canGoOn() || (!backlog.isEmpty() && !current.paused());
                 }
             } while (again);
         } finally {
             pumping = false;
         }
-        context.channel().config().setAutoRead(!talk.paused());
+        context.channel().config().setAutoRead(!current.paused());
     }
 
-    private void takeAll(Conversation talk) {
-        talk.proceed();
-        for (ByteBuf first = backlog.peek(); first != null && !talk.paused(); first = backlog.peek()) {
-            take(talk, first);
-            talk.proceed();
+    private void takeAll(Talk current) {
+        current.proceed();
+        for (ByteBuf first = backlog.peek(); first != null && !current.paused(); first = backlog.peek()) {
+            take(current, first);
+            current.proceed();
         }
     }
 
-    private void take(Conversation talk, ByteBuf first) {
-        try {
-            talk.take(first);
-        } catch (RespException mistake) {
-            stats.protocolErrors.increment();
-            talk.fail(mistake);
-        }
-        if (talk.ended() || !first.isReadable()) {
+    private void take(Talk current, ByteBuf first) {
+        current.take(first);
+        if (current.ended() || !first.isReadable()) {
             backlog.remove();
             first.release();
         }
@@ -119,8 +109,8 @@ final class RespHandler extends ChannelInboundHandlerAdapter {
     private void end() {
         backlog.forEach(ByteBuf::release);
         backlog.clear();
-        if (conversation != null) {
-            conversation.close();
+        if (talk != null) {
+            talk.close();
         }
     }
 }

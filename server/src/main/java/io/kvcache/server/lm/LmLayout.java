@@ -1,0 +1,98 @@
+package io.kvcache.server.lm;
+
+import io.kvcache.server.keyspace.TensorNote;
+import io.netty.buffer.ByteBuf;
+import java.util.Arrays;
+
+/// The three layouts of `lm://`. Integers are 32 bits, little-endian; the key is 150 bytes, padded with spaces.
+///
+/// | offset | V0 | V1A | V1B |
+/// |---|---|---|---|
+/// | 0, 4 | command, length | command, length | command, length |
+/// | 8, 12 | key | fmt, dtype | fmt, dtype |
+/// | 16 | | shape of four | location |
+/// | 20 | | | shape of four |
+/// | 32 | | key | |
+/// | 36 | | | key |
+///
+/// A reply has code, length, fmt, dtype, shape, and in V1B location **last**, where the request has it before the
+/// shape;
+/// in V0 code and length only.
+///
+/// Source: LMCache's `protocol.py` of 2024, June 2025 and 2026, by the tables of our notes.
+public enum LmLayout {
+    /// 2024.
+    V0(158, 8),
+    /// January to July 2025.
+    V1A(182, 32),
+    /// August 2025 and later.
+    V1B(186, 36);
+
+    /// Bytes that tell the layouts apart.
+    static final int TELLING_BYTES = 36;
+
+    static final int KEY_BYTES = 150;
+
+    private final int requestBytes;
+    private final int replyBytes;
+
+    LmLayout(int requestBytes, int replyBytes) {
+        this.requestBytes = requestBytes;
+        this.replyBytes = replyBytes;
+    }
+
+    int requestBytes() {
+        return requestBytes;
+    }
+
+    int replyBytes() {
+        return replyBytes;
+    }
+
+    /// Tells the layout by a connection's first 36 bytes: keys have no zero bytes, and the numbers are small, so that
+    /// their highest bytes are zero.
+    static LmLayout tell(ByteBuf first) {
+        if (first.getByte(first.readerIndex() + 11) != 0) {
+            return V0;
+        }
+        return first.getByte(first.readerIndex() + 35) != 0 ? V1A : V1B;
+    }
+
+    /// Reads a request's header.
+    LmRequest read(ByteBuf in) {
+        int command = in.readIntLE();
+        int length = in.readIntLE();
+        TensorNote note = this == V0 ? TensorNote.NONE : note(in);
+        byte[] key = new byte[KEY_BYTES];
+        in.readBytes(key);
+        int end = KEY_BYTES;
+        while (end > 0 && key[end - 1] == ' ') {
+            end--;
+        }
+        return new LmRequest(command, length, note, Arrays.copyOf(key, end));
+    }
+
+    private TensorNote note(ByteBuf in) {
+        int fmt = in.readIntLE();
+        int dtype = in.readIntLE();
+        int location = this == V1B ? in.readIntLE() : 0;
+        return new TensorNote(fmt, dtype, location, in.readIntLE(), in.readIntLE(), in.readIntLE(), in.readIntLE());
+    }
+
+    /// Writes a reply's header.
+    void write(int code, int length, TensorNote note, ByteBuf out) {
+        out.writeIntLE(code).writeIntLE(length);
+        if (this == V0) {
+            return;
+        }
+        out.writeIntLE(note.fmt())
+                .writeIntLE(note.dtype())
+                .writeIntLE(note.shape0())
+                .writeIntLE(note.shape1())
+                .writeIntLE(note.shape2())
+                .writeIntLE(note.shape3());
+        if (this == V1B) {
+            out.writeIntLE(note.location());
+        }
+    }
+}

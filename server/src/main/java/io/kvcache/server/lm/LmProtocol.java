@@ -1,0 +1,54 @@
+package io.kvcache.server.lm;
+
+import io.kvcache.server.keyspace.Keyspace;
+import io.kvcache.server.net.Connection;
+import io.kvcache.server.net.Protocol;
+import io.kvcache.server.net.ProtocolKind;
+import io.kvcache.server.net.TalkHandler;
+import io.netty.channel.ChannelPipeline;
+import org.jspecify.annotations.Nullable;
+
+/// The `lm://` front end.
+public final class LmProtocol implements Protocol {
+
+    private final Keyspace keyspace;
+    private final @Nullable LmLayout pinned;
+    private final LmStats stats = new LmStats();
+
+    /// @param pinned the layout that clients speak, or null to tell it by each connection's first bytes
+    public LmProtocol(Keyspace keyspace, @Nullable LmLayout pinned) {
+        this.keyspace = keyspace;
+        this.pinned = pinned;
+    }
+
+    @Override
+    public ProtocolKind kind() {
+        return ProtocolKind.LM;
+    }
+
+    @Override
+    public void install(ChannelPipeline pipeline, Connection connection) {
+        pipeline.addLast(
+                new TalkHandler((channel, goOn) -> new LmTalk(channel, connection, keyspace, stats, goOn, pinned)));
+    }
+
+    /// Requests so far.
+    public long requestCount() {
+        return stats.requests.sum();
+    }
+
+    /// Connections that were closed because they did not speak the protocol.
+    public long protocolErrorCount() {
+        return stats.protocolErrors.sum();
+    }
+
+    /// Values that were not stored again, as an equal one is here.
+    public long heldAlreadyCount() {
+        return stats.heldAlready.sum();
+    }
+
+    /// Values for which there was no room. A PUT has no reply, so nobody was told.
+    public long droppedSilentlyCount() {
+        return stats.droppedSilently.sum();
+    }
+}

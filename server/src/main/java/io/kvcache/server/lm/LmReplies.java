@@ -1,0 +1,45 @@
+package io.kvcache.server.lm;
+
+import io.kvcache.server.keyspace.TensorNote;
+import io.kvcache.server.keyspace.Value;
+import io.kvcache.server.net.SlotBytes;
+import io.netty.buffer.ByteBuf;
+import io.netty.channel.ChannelHandlerContext;
+
+/// Writes replies. A header is one buffer, and leaves with its body in one gathering write: several clients read it by
+/// a single `recv`.
+final class LmReplies {
+
+    static final int SUCCESS = 200;
+    static final int FAIL = 400;
+
+    private final ChannelHandlerContext context;
+
+    LmReplies(ChannelHandlerContext context) {
+        this.context = context;
+    }
+
+    /// A reply without data.
+    void code(LmLayout layout, int code) {
+        context.write(header(layout, code, 0, TensorNote.NONE), context.voidPromise());
+    }
+
+    /// A reply with a body of its own.
+    void text(LmLayout layout, byte[] body) {
+        ByteBuf out = header(layout, SUCCESS, body.length, TensorNote.NONE).writeBytes(body);
+        context.write(out, context.voidPromise());
+    }
+
+    /// A value, from its slots. Takes the value over.
+    void value(LmLayout layout, Value value) {
+        int bytes = Math.toIntExact(value.bytes());
+        context.write(header(layout, SUCCESS, bytes, value.note()), context.voidPromise());
+        SlotBytes.write(context, value.pieces(0, bytes), value::close);
+    }
+
+    private ByteBuf header(LmLayout layout, int code, int length, TensorNote note) {
+        ByteBuf out = context.alloc().directBuffer(layout.replyBytes());
+        layout.write(code, length, note, out);
+        return out;
+    }
+}

@@ -1,0 +1,283 @@
+package io.kvcache.server.lm;
+
+import io.kvcache.server.keyspace.KeyPage;
+import io.kvcache.server.keyspace.Keyspace;
+import io.kvcache.server.keyspace.PendingPut;
+import io.kvcache.server.keyspace.PendingPut.Condition;
+import io.kvcache.server.keyspace.Value;
+import io.kvcache.server.net.CloseReason;
+import io.kvcache.server.net.Connection;
+import io.kvcache.server.net.SlotBytes;
+import io.kvcache.server.net.Talk;
+import io.netty.buffer.ByteBuf;
+import io.netty.channel.Channel;
+import io.netty.channel.ChannelHandlerContext;
+import java.io.ByteArrayOutputStream;
+import java.util.concurrent.TimeUnit;
+import org.jspecify.annotations.Nullable;
+
+/// One client of `lm://`.
+///
+/// **What a PUT may not do.** It has no reply: any byte in answer would be taken for the next reply's header. So a
+/// value
+/// without room is drained in silence and counted, and an older one goes with it, as the client will believe that its
+/// own is here. The client may only learn of a failure by a closed connection.
+///
+/// **What is not looked at.** The numbers that describe a tensor come back as they came, and HEALTH has no valid key.
+///
+/// **Threads.** The connection's loop.
+final class LmTalk implements Talk {
+
+    private static final long OTHER_WRITER_MILLIS = 2000;
+    private static final int LISTED_AT_ONCE = 10_000;
+
+    private final Channel channel;
+    private final ChannelHandlerContext context;
+    private final Connection connection;
+    private final Keyspace keyspace;
+    private final LmStats stats;
+    private final Runnable goOn;
+    private final LmReplies replies;
+    private final ByteBuf header;
+    private @Nullable LmLayout layout;
+    private @Nullable LmRequest putting;
+    private @Nullable PendingPut put;
+    private long bodyLeft;
+    private boolean awaiting;
+    private boolean ended;
+
+    /// @param pinned the layout, when it need not be told by the first bytes
+    LmTalk(
+            ChannelHandlerContext context,
+            Connection connection,
+            Keyspace keyspace,
+            LmStats stats,
+            Runnable goOn,
+            @Nullable LmLayout pinned) {
+        this.context = context;
+        channel = context.channel();
+        this.connection = connection;
+        this.keyspace = keyspace;
+        this.stats = stats;
+        this.goOn = goOn;
+        layout = pinned;
+        replies = new LmReplies(context);
+        header = context.alloc().heapBuffer(LmLayout.V1B.requestBytes(), LmLayout.V1B.requestBytes());
+    }
+
+    @Override
+    public void take(ByteBuf in) {
+        while (in.isReadable() && !paused()) {
+            if (putting != null) {
+                body(putting, in);
+            } else {
+                header(in);
+            }
+        }
+    }
+
+    private void header(ByteBuf in) {
+        connection.requestBegins();
+        int wanted = layout == null ? LmLayout.TELLING_BYTES : layout.requestBytes();
+        header.writeBytes(in, Math.min(in.readableBytes(), wanted - header.readableBytes()));
+        if (header.readableBytes() < wanted) {
+            return;
+        }
+        if (layout == null) {
+            layout = LmLayout.tell(header);
+            return;
+        }
+        LmRequest request = layout.read(header);
+        header.clear();
+        stats.requests.increment();
+        answer(layout, request);
+    }
+
+    private void answer(LmLayout spoken, LmRequest request) {
+        switch (request.command()) {
+            case LmRequest.PUT -> beginPut(request);
+            case LmRequest.GET -> {
+                Value value = possible(request) ? keyspace.get(request.key()) : null;
+                if (value == null) {
+                    replies.code(spoken, LmReplies.FAIL);
+                } else {
+                    replies.value(spoken, value);
+                }
+                answered();
+            }
+            case LmRequest.EXIST -> {
+                boolean here = possible(request) && keyspace.exists(request.key());
+                replies.code(spoken, here ? LmReplies.SUCCESS : LmReplies.FAIL);
+                answered();
+            }
+            case LmRequest.LIST -> {
+                replies.text(spoken, list());
+                answered();
+            }
+            case LmRequest.HEALTH -> {
+                replies.code(spoken, LmReplies.SUCCESS);
+                answered();
+            }
+            default -> fail();
+        }
+    }
+
+    private static boolean possible(LmRequest request) {
+        return request.key().length > 0;
+    }
+
+    private void beginPut(LmRequest request) {
+        if (request.length() < 0) {
+            fail();
+            return;
+        }
+        putting = request;
+        bodyLeft = request.length();
+        if (!possible(request) || request.length() > Keyspace.MAX_VALUE_BYTES) {
+            stats.droppedSilently.increment();
+        } else if (keyspace.holds(request.key(), request.length(), request.note())) {
+            stats.heldAlready.increment();
+        } else {
+            put = keyspace.put(request.key(), request.length());
+        }
+        if (bodyLeft == 0) {
+            endPut(request);
+        }
+    }
+
+    private void body(LmRequest request, ByteBuf in) {
+        int part = (int) Math.min(in.readableBytes(), bodyLeft);
+        PendingPut target = put;
+        if (target != null && target.state() == PendingPut.State.WRITING) {
+            SlotBytes.read(in, part, target::room);
+        } else {
+            in.skipBytes(part);
+        }
+        bodyLeft -= part;
+        if (bodyLeft == 0) {
+            endPut(request);
+        }
+    }
+
+    private void endPut(LmRequest request) {
+        PendingPut target = put;
+        putting = null;
+        put = null;
+        if (target == null) {
+            answered();
+            return;
+        }
+        switch (target.state()) {
+            case WRITING -> {
+                target.commit(0, request.note(), Condition.ALWAYS);
+                answered();
+            }
+            case JOINED -> awaitOther(target, request);
+            case REFUSED -> {
+                drop(request);
+                answered();
+            }
+        }
+    }
+
+    private void drop(LmRequest request) {
+        stats.droppedSilently.increment();
+        keyspace.delete(request.key());
+    }
+
+    /// What this connection asks next has to see the value that took its own one's place.
+    private void awaitOther(PendingPut joined, LmRequest request) {
+        awaiting = true;
+        connection.waiting(true);
+        var timer = channel.eventLoop()
+                .schedule(
+                        () -> {
+                            drop(request);
+                            resume();
+                        },
+                        OTHER_WRITER_MILLIS,
+                        TimeUnit.MILLISECONDS);
+        joined.afterOther(() -> channel.eventLoop().execute(() -> {
+            if (timer.cancel(false)) {
+                resume();
+            }
+        }));
+    }
+
+    private void resume() {
+        awaiting = false;
+        connection.waiting(false);
+        answered();
+        goOn.run();
+    }
+
+    /// All keys, one a line.
+    private byte[] list() {
+        ByteArrayOutputStream lines = new ByteArrayOutputStream();
+        long cursor = 0;
+        do {
+            KeyPage page = keyspace.scan(cursor, LISTED_AT_ONCE);
+            for (byte[] key : page.keys()) {
+                if (lines.size() > 0) {
+                    lines.write('\n');
+                }
+                lines.writeBytes(key);
+            }
+            cursor = page.next();
+        } while (cursor != 0);
+        return lines.toByteArray();
+    }
+
+    private void answered() {
+        if (connection.requestEnds() && !ended) {
+            end(CloseReason.DRAIN);
+        }
+    }
+
+    private void fail() {
+        stats.protocolErrors.increment();
+        end(CloseReason.PROTOCOL_ERROR);
+    }
+
+    private void end(CloseReason reason) {
+        ended = true;
+        connection.closeAfterReplies(reason);
+    }
+
+    @Override
+    public void proceed() {
+        // No reply is written in parts.
+    }
+
+    @Override
+    public boolean canGoOn() {
+        return false;
+    }
+
+    @Override
+    public boolean paused() {
+        return ended || awaiting || !channel.isWritable();
+    }
+
+    @Override
+    public boolean ended() {
+        return ended;
+    }
+
+    @Override
+    public void flush() {
+        context.flush();
+    }
+
+    @Override
+    public void close() {
+        ended = true;
+        if (header.refCnt() > 0) {
+            header.release();
+        }
+        if (put != null) {
+            put.close();
+            put = null;
+        }
+    }
+}

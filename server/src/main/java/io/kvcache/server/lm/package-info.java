@@ -1,0 +1,7 @@
+/// LMCache's `lm://` in its three layouts, over a keyspace: what the cache server of the vLLM production stack speaks.
+///
+/// May not import another protocol.
+@NullMarked
+package io.kvcache.server.lm;
+
+import org.jspecify.annotations.NullMarked;

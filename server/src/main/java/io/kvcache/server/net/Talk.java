@@ -1,0 +1,42 @@
+package io.kvcache.server.net;
+
+import io.netty.buffer.ByteBuf;
+import io.netty.channel.ChannelHandlerContext;
+
+/// One client's requests, in order, as a protocol understands them.
+///
+/// **Threads.** The connection's loop.
+public interface Talk extends AutoCloseable {
+
+    /// Takes bytes until there are no more, or until [#paused()]. What is not in the protocol ends the talk.
+    void take(ByteBuf in);
+
+    /// Goes on with a reply that waited for the client to read, if there is one.
+    void proceed();
+
+    /// Whether a reply waits that can be gone on with now.
+    boolean canGoOn();
+
+    /// Whether nothing can be taken now.
+    boolean paused();
+
+    /// Whether nothing will be taken any more.
+    boolean ended();
+
+    /// Sends what was answered.
+    void flush();
+
+    /// Gives back what a request that is not complete has reserved.
+    @Override
+    void close();
+
+    /// Begins a talk.
+    @FunctionalInterface
+    interface Opening {
+
+        /// Makes the talk of a new connection.
+        ///
+        /// @param goOn to be called when the talk, having waited for something, can take more
+        Talk open(ChannelHandlerContext context, Runnable goOn);
+    }
+}

@@ -1,0 +1,210 @@
+package io.kvcache.server.lm;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.kvcache.server.keyspace.PendingPut;
+import io.kvcache.server.keyspace.TestKeyspace;
+import io.kvcache.server.keyspace.Value;
+import io.kvcache.server.net.CloseReason;
+import io.kvcache.server.net.Connections;
+import io.kvcache.server.net.NetLimits;
+import io.kvcache.server.net.Wire;
+import java.io.ByteArrayOutputStream;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Objects;
+import java.util.Random;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+final class LmTalkTest {
+
+    private static final String KEY = "vllm@org/model-7B@2@0@-1a2b%c";
+    private static final int FRAMES = Integer.getInteger("kvcache.fuzz.frames", 50_000);
+    private static final long SEED = Long.getLong("kvcache.fuzz.seed", System.nanoTime());
+
+    private final TestKeyspace test = TestKeyspace.small();
+    private final Connections connections = new Connections(NetLimits.defaults(), test.time());
+    private final LmProtocol protocol = new LmProtocol(test.keyspace(), null);
+
+    @AfterEach
+    void close() {
+        test.close();
+    }
+
+    private Wire connect() {
+        return new Wire(protocol, connections);
+    }
+
+    private static byte[] all(byte[]... parts) {
+        ByteArrayOutputStream all = new ByteArrayOutputStream();
+        for (byte[] part : parts) {
+            all.writeBytes(part);
+        }
+        return all.toByteArray();
+    }
+
+    /// A conversation of every command, and what the client expects back.
+    private static byte[] said(LmClient client) {
+        return all(
+                client.ask(LmClient.HEALTH, ""),
+                client.ask(LmClient.EXIST, KEY),
+                client.ask(LmClient.GET, KEY),
+                client.put(KEY, LmClient.META, "some bytes".getBytes(StandardCharsets.US_ASCII)),
+                client.ask(LmClient.EXIST, KEY),
+                client.ask(LmClient.GET, KEY),
+                client.put(KEY, new LmClient.Meta(3, 4, 0, 1, 0, 0, 0), new byte[] {1, 2}),
+                client.ask(LmClient.GET, KEY),
+                client.ask(LmClient.LIST, ""));
+    }
+
+    private static byte[] expected(LmClient client) {
+        return all(
+                client.success(),
+                client.fail(),
+                client.fail(),
+                client.success(),
+                client.reply(200, LmClient.META, "some bytes".getBytes(StandardCharsets.US_ASCII)),
+                client.reply(200, new LmClient.Meta(3, 4, 0, 1, 0, 0, 0), new byte[] {1, 2}),
+                client.reply(200, LmClient.NO_META, KEY.getBytes(StandardCharsets.US_ASCII)));
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"v0", "v1a", "v1b"})
+    void givenEachLayout_whenAllIsPipelinedOrCutAnywhere_thenRepliesAreTheSame(String generation) {
+        LmClient client = new LmClient(generation);
+        byte[] said = said(client);
+        for (int cut = 0; cut < said.length; cut++) {
+            test.keyspace().clear();
+            try (Wire wire = connect()) {
+                wire.send(Arrays.copyOf(said, cut)).send(Arrays.copyOfRange(said, cut, said.length));
+                assertThat(wire.bytes()).as("cut at %d", cut).isEqualTo(expected(client));
+            }
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"v0", "v1a", "v1b"})
+    void givenEachLayout_whenSentByteByByte_thenRepliesAreTheSame(String generation) {
+        LmClient client = new LmClient(generation);
+        try (Wire wire = connect()) {
+            for (byte each : said(client)) {
+                wire.send(new byte[] {each});
+            }
+            assertThat(wire.bytes()).isEqualTo(expected(client));
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"v0", "v1a", "v1b"})
+    void givenALargeValueAndTheLongestKey_whenPutAndGot_thenEveryByteIsRight(String generation) {
+        LmClient client = new LmClient(generation);
+        String key = "k".repeat(150);
+        byte[] body = TestKeyspace.content(1, 5_000_003);
+        try (Wire wire = connect()) {
+            byte[] frame = client.put(key, LmClient.META, body);
+            for (int at = 0; at < frame.length; at += 70_001) {
+                wire.send(Arrays.copyOfRange(frame, at, Math.min(frame.length, at + 70_001)));
+            }
+            assertThat(wire.bytes()).isEmpty();
+            assertThat(wire.send(client.ask(LmClient.GET, key)).bytes())
+                    .isEqualTo(client.reply(200, LmClient.META, body));
+        }
+    }
+
+    @Test
+    void givenAnEqualValueIsHere_whenPutAgain_thenItIsNotStoredAgain() {
+        LmClient client = new LmClient("v1b");
+        try (Wire wire = connect()) {
+            wire.send(client.put(KEY, LmClient.META, new byte[] {1, 2}));
+            wire.send(client.put(KEY, LmClient.META, new byte[] {1, 2}));
+            wire.send(client.put(KEY, LmClient.NO_META, new byte[] {1, 2}));
+        }
+        assertThat(test.keyspace().stats().writes().stored()).isEqualTo(2);
+        assertThat(protocol.heldAlreadyCount()).isEqualTo(1);
+    }
+
+    @Test
+    void givenAllIsPinned_whenPut_thenItIsDrainedInSilenceAndTheOlderOneIsGone() {
+        LmClient client = new LmClient("v1b");
+        byte[] body = TestKeyspace.content(1, 2 << 20);
+        try (Wire wire = connect()) {
+            wire.send(client.put(KEY, LmClient.META, new byte[] {1}));
+            List<Value> held = new ArrayList<>();
+            for (int i = 0; test.put("f" + i, TestKeyspace.content(i, 1 << 20)) == PendingPut.State.WRITING; i++) {
+                held.add(Objects.requireNonNull(test.keyspace().get(TestKeyspace.key("f" + i))));
+            }
+            wire.send(client.put(KEY, LmClient.META, body)).send(client.ask(LmClient.GET, KEY));
+
+            assertThat(wire.bytes()).isEqualTo(client.fail());
+            assertThat(protocol.droppedSilentlyCount()).isEqualTo(1);
+            held.forEach(Value::close);
+        }
+    }
+
+    @Test
+    void givenAnotherWriterOfTheKey_whenGotAfterPut_thenTheReadWaitsForIt() {
+        LmClient client = new LmClient("v1b");
+        byte[] slow = client.put(KEY, LmClient.META, new byte[] {1, 2, 3});
+        try (Wire first = connect();
+                Wire second = connect()) {
+            first.send(Arrays.copyOf(slow, slow.length - 1));
+            second.send(client.put(KEY, LmClient.META, new byte[] {9, 9, 9})).send(client.ask(LmClient.GET, KEY));
+            assertThat(second.bytes()).isEmpty();
+
+            first.send(new byte[] {3});
+            second.channel().runPendingTasks();
+
+            assertThat(second.bytes()).isEqualTo(client.reply(200, LmClient.META, new byte[] {1, 2, 3}));
+        }
+    }
+
+    @Test
+    void givenNoSuchCommandOrLength_whenSent_thenTheConnectionIsClosed() {
+        LmClient client = new LmClient("v1b");
+        for (byte[] wrong :
+                List.of(client.ask(6, KEY), client.ask(0, KEY), client.request(1, -1, LmClient.META, KEY))) {
+            try (Wire wire = connect()) {
+                wire.send(wrong);
+                assertThat(wire.isOpen()).isFalse();
+                assertThat(wire.bytes()).isEmpty();
+            }
+        }
+        assertThat(connections.closedCount(CloseReason.PROTOCOL_ERROR)).isEqualTo(3);
+    }
+
+    @Test
+    void givenAProbe_whenItConnectsAndLeaves_thenItIsNoError() {
+        connect().close();
+        assertThat(connections.closedCount(CloseReason.CLIENT)).isEqualTo(1);
+        assertThat(protocol.protocolErrorCount()).isZero();
+    }
+
+    @Test
+    void givenFramesThatNobodyMeant_whenSent_thenNothingBreaksAndNothingIsLeft() {
+        System.out.println("fuzz: -Dkvcache.fuzz.seed=" + SEED + " -Dkvcache.fuzz.frames=" + FRAMES);
+        Random random = new Random(SEED);
+        for (int sent = 0; sent < FRAMES; ) {
+            LmClient client = new LmClient(List.of("v0", "v1a", "v1b").get(random.nextInt(3)));
+            try (Wire wire = connect()) {
+                for (int i = 0; i < 20 && wire.isOpen(); i++, sent++) {
+                    byte[] frame = random.nextBoolean()
+                            ? client.put("k" + random.nextInt(10), LmClient.META, new byte[random.nextInt(3000)])
+                            : client.ask(random.nextInt(5) + 1, "k" + random.nextInt(10));
+                    if (random.nextInt(4) == 0) {
+                        frame[random.nextInt(40)] = (byte) random.nextInt(256);
+                    }
+                    int cut = random.nextInt(frame.length);
+                    wire.send(Arrays.copyOf(frame, cut)).send(Arrays.copyOfRange(frame, cut, frame.length));
+                }
+                wire.bytes();
+            }
+        }
+        assertThat(connections.closedCount(CloseReason.BUG)).isZero();
+        assertThat(connections.openCount()).isZero();
+    }
+}

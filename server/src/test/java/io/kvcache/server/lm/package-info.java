@@ -1,0 +1,4 @@
+@NullMarked
+package io.kvcache.server.lm;
+
+import org.jspecify.annotations.NullMarked;
