@@ -3,21 +3,15 @@ package io.kvcache.server;
 import io.kvcache.core.Clock;
 import io.kvcache.core.KvCache;
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.server.config.ListenProtocol;
 import io.kvcache.server.config.PromiseConfig;
 import io.kvcache.server.config.ServerConfig;
 import io.kvcache.server.keyspace.Keyspace;
 import io.kvcache.server.keyspace.KeyspaceOptions;
-import io.kvcache.server.lm.LmLayout;
-import io.kvcache.server.lm.LmProtocol;
 import io.kvcache.server.net.CloseReason;
 import io.kvcache.server.net.Connections;
 import io.kvcache.server.net.Listener;
-import io.kvcache.server.net.Protocol;
 import io.kvcache.server.net.Transport;
 import io.kvcache.server.net.TransportKind;
-import io.kvcache.server.resp.RespContext;
-import io.kvcache.server.resp.RespProtocol;
 import io.kvcache.tiers.TieredKvCache;
 import io.netty.util.internal.logging.InternalLoggerFactory;
 import io.netty.util.internal.logging.JdkLoggerFactory;
@@ -25,7 +19,6 @@ import java.io.IOException;
 import java.net.InetSocketAddress;
 import java.time.Duration;
 import java.time.InstantSource;
-import java.util.List;
 import java.util.concurrent.TimeUnit;
 
 /// A running server: a store, a keyspace over it, and the front ends at one port.
@@ -64,7 +57,7 @@ public final class CacheServer implements AutoCloseable {
         listener = Listener.open(
                 transport,
                 config.listen().socketAddress(),
-                protocols(config.listen().protocol()),
+                new FrontEnds(cache, keyspace, connections, clock).at(config.listen()),
                 connections);
         housekeeping.every(TICK_MILLIS, keyspace::tick);
         housekeeping.every(WATCH_MILLIS, connections::tick);
@@ -100,24 +93,6 @@ public final class CacheServer implements AutoCloseable {
 
     private static KeyspaceOptions options(PromiseConfig promise, long hostBytes) {
         return new KeyspaceOptions(promise.time(), hostBytes / 100 * promise.percent());
-    }
-
-    private List<Protocol> protocols(ListenProtocol which) {
-        Protocol resp =
-                new RespProtocol(new RespContext(cache, keyspace, connections, clock, clock.nanos(), version()));
-        return switch (which) {
-            case AUTO -> List.of(resp, new LmProtocol(keyspace, null));
-            case RESP -> List.of(resp);
-            case LM -> List.of(new LmProtocol(keyspace, null));
-            case LM_V0 -> List.of(new LmProtocol(keyspace, LmLayout.V0));
-            case LM_V1A -> List.of(new LmProtocol(keyspace, LmLayout.V1A));
-            case LM_V1B -> List.of(new LmProtocol(keyspace, LmLayout.V1B));
-        };
-    }
-
-    private static String version() {
-        String version = CacheServer.class.getPackage().getImplementationVersion();
-        return version == null ? "development" : version;
     }
 
     /// Where it listens.

@@ -13,5 +13,7 @@ public enum ListenProtocol {
     /// `lm://` as of January to July 2025.
     LM_V1A,
     /// `lm://` as of August 2025 and later.
-    LM_V1B
+    LM_V1B,
+    /// HTTP/1.1 only.
+    HTTP
 }

@@ -80,6 +80,11 @@ public final class Connections {
         open.forEach(Connection::drain);
     }
 
+    /// Whether no new connections are taken.
+    public boolean draining() {
+        return draining;
+    }
+
     /// Closes whatever is still open.
     public void closeAll(CloseReason reason) {
         open.forEach(connection -> connection.close(reason));

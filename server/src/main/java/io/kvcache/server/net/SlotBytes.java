@@ -41,6 +41,9 @@ public final class SlotBytes {
         while (left > 0) {
             ByteBuffer target = room.get();
             int part = Math.min(left, target.remaining());
+            if (part == 0) {
+                throw new IllegalStateException(left + " bytes came for which no room was asked");
+            }
             int limit = target.limit();
             target.limit(target.position() + part);
             in.readBytes(target);

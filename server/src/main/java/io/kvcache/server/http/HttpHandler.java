@@ -1,0 +1,163 @@
+package io.kvcache.server.http;
+
+import io.kvcache.server.net.CloseReason;
+import io.kvcache.server.net.Connection;
+import io.netty.channel.ChannelHandlerContext;
+import io.netty.channel.ChannelInboundHandlerAdapter;
+import io.netty.handler.codec.http.DefaultFullHttpResponse;
+import io.netty.handler.codec.http.HttpContent;
+import io.netty.handler.codec.http.HttpRequest;
+import io.netty.handler.codec.http.HttpResponseStatus;
+import io.netty.handler.codec.http.HttpUtil;
+import io.netty.handler.codec.http.HttpVersion;
+import io.netty.handler.codec.http.LastHttpContent;
+import io.netty.util.ReferenceCountUtil;
+import java.util.ArrayDeque;
+import java.util.Deque;
+import org.jspecify.annotations.Nullable;
+
+/// Runs one connection: requests in order, one reply each, none while the client does not read.
+final class HttpHandler extends ChannelInboundHandlerAdapter {
+
+    private final Routes routes;
+    private final HttpStats stats;
+    private final Connection connection;
+    private final Deque<Object> backlog = new ArrayDeque<>();
+    private @Nullable Exchange exchange;
+    private @Nullable HttpRequest request;
+    private boolean answering;
+    private boolean pumping;
+    private boolean ended;
+
+    HttpHandler(Routes routes, HttpStats stats, Connection connection) {
+        this.routes = routes;
+        this.stats = stats;
+        this.connection = connection;
+    }
+
+    @Override
+    public void channelRead(ChannelHandlerContext context, Object message) {
+        backlog.add(message);
+        pump(context);
+    }
+
+    @Override
+    public void channelReadComplete(ChannelHandlerContext context) {
+        context.flush();
+        pump(context);
+    }
+
+    @Override
+    public void channelWritabilityChanged(ChannelHandlerContext context) {
+        pump(context);
+        context.fireChannelWritabilityChanged();
+    }
+
+    private void pump(ChannelHandlerContext context) {
+        if (pumping) {
+            return;
+        }
+        pumping = true;
+        try {
+            while (!paused(context)) {
+                Object next = backlog.poll();
+                if (next == null) {
+                    break;
+                }
+                take(context, next);
+                if (paused(context) || backlog.isEmpty()) {
+                    context.flush();
+                }
+            }
+        } finally {
+            pumping = false;
+        }
+        context.channel().config().setAutoRead(!paused(context));
+    }
+
+    private boolean paused(ChannelHandlerContext context) {
+        return ended || answering || !context.channel().isWritable();
+    }
+
+    private void take(ChannelHandlerContext context, Object message) {
+        try {
+            if (message instanceof HttpRequest begun) {
+                begin(context, begun);
+            }
+            if (message instanceof HttpContent part && exchange != null) {
+                exchange.body(part.content());
+                if (part instanceof LastHttpContent last) {
+                    end(context, exchange, last.decoderResult().isFailure());
+                }
+            }
+        } finally {
+            ReferenceCountUtil.release(message);
+        }
+    }
+
+    private void begin(ChannelHandlerContext context, HttpRequest begun) {
+        connection.requestBegins();
+        stats.requests.increment();
+        request = begun;
+        exchange = routes.find(begun);
+        if (!HttpUtil.is100ContinueExpected(begun)) {
+            return;
+        }
+        if (exchange instanceof Exchange.Plain refused) {
+            end(context, refused, true); // The client waits for this before it sends a body.
+        } else {
+            context.writeAndFlush(
+                    new DefaultFullHttpResponse(HttpVersion.HTTP_1_1, HttpResponseStatus.CONTINUE),
+                    context.voidPromise());
+        }
+    }
+
+    private void end(ChannelHandlerContext context, Exchange complete, boolean broken) {
+        HttpRequest asked = request;
+        boolean keepAlive = asked != null
+                && HttpUtil.isKeepAlive(asked)
+                && !asked.decoderResult().isFailure()
+                && !broken;
+        answering = true;
+        HttpReplies out = new HttpReplies(context, keepAlive, stats, () -> answered(context, complete, keepAlive));
+        complete.answer(out);
+        connection.waiting(answering);
+    }
+
+    private void answered(ChannelHandlerContext context, Exchange complete, boolean keepAlive) {
+        answering = false;
+        complete.close();
+        exchange = null;
+        request = null;
+        connection.waiting(false);
+        boolean draining = connection.requestEnds();
+        if (draining || !keepAlive) {
+            ended = true;
+            connection.closeAfterReplies(draining ? CloseReason.DRAIN : CloseReason.QUIT);
+        } else if (!pumping) {
+            context.flush();
+            pump(context);
+        }
+    }
+
+    @Override
+    public void channelInactive(ChannelHandlerContext context) {
+        close();
+        context.fireChannelInactive();
+    }
+
+    @Override
+    public void handlerRemoved(ChannelHandlerContext context) {
+        close();
+    }
+
+    private void close() {
+        ended = true;
+        backlog.forEach(ReferenceCountUtil::release);
+        backlog.clear();
+        if (exchange != null) {
+            exchange.close();
+            exchange = null;
+        }
+    }
+}

@@ -1,0 +1,132 @@
+package io.kvcache.server.http;
+
+import io.kvcache.server.keyspace.Value;
+import io.kvcache.server.net.SlotBytes;
+import io.netty.buffer.ByteBuf;
+import io.netty.buffer.ByteBufUtil;
+import io.netty.channel.ChannelHandlerContext;
+import io.netty.handler.codec.http.DefaultFullHttpResponse;
+import io.netty.handler.codec.http.DefaultHttpResponse;
+import io.netty.handler.codec.http.FullHttpResponse;
+import io.netty.handler.codec.http.HttpHeaderNames;
+import io.netty.handler.codec.http.HttpHeaderValues;
+import io.netty.handler.codec.http.HttpHeaders;
+import io.netty.handler.codec.http.HttpResponse;
+import io.netty.handler.codec.http.HttpResponseStatus;
+import io.netty.handler.codec.http.HttpUtil;
+import io.netty.handler.codec.http.HttpVersion;
+import io.netty.handler.codec.http.LastHttpContent;
+import java.util.concurrent.TimeUnit;
+import java.util.function.Consumer;
+
+/// Writes one reply to one request.
+///
+/// **Threads.** The connection's loop.
+final class HttpReplies {
+
+    private static final long OTHER_WRITER_MILLIS = 2000;
+
+    private final ChannelHandlerContext context;
+    private final boolean keepAlive;
+    private final HttpStats stats;
+    private final Runnable done;
+
+    /// @param keepAlive whether another request may follow
+    /// @param done run when the reply is written
+    HttpReplies(ChannelHandlerContext context, boolean keepAlive, HttpStats stats, Runnable done) {
+        this.context = context;
+        this.keepAlive = keepAlive;
+        this.stats = stats;
+        this.done = done;
+    }
+
+    void empty(HttpResponseStatus status) {
+        text(status, "", "", true, "");
+    }
+
+    void page(Page page, boolean withBody) {
+        HttpResponseStatus status = page.ok().get() ? HttpResponseStatus.OK : HttpResponseStatus.SERVICE_UNAVAILABLE;
+        text(status, page.contentType(), page.body().get(), withBody, "");
+    }
+
+    void problem(Problem problem) {
+        notAllowed(problem, "");
+    }
+
+    void notAllowed(Problem problem, String allowed) {
+        stats.problems.increment();
+        text(problem.status(), Problem.CONTENT_TYPE, problem.json(), true, allowed);
+    }
+
+    void unsatisfiable(long bytes) {
+        stats.problems.increment();
+        HttpResponseStatus status = HttpResponseStatus.REQUESTED_RANGE_NOT_SATISFIABLE;
+        FullHttpResponse reply = new DefaultFullHttpResponse(HttpVersion.HTTP_1_1, status);
+        reply.headers().set(HttpHeaderNames.CONTENT_RANGE, "bytes */" + bytes).set(HttpHeaderNames.CONTENT_LENGTH, 0);
+        finish(reply);
+    }
+
+    private void text(HttpResponseStatus status, String type, String text, boolean withBody, String allowed) {
+        ByteBuf body = ByteBufUtil.writeUtf8(context.alloc(), text);
+        int bytes = body.readableBytes();
+        FullHttpResponse reply =
+                new DefaultFullHttpResponse(HttpVersion.HTTP_1_1, status, withBody ? body : body.clear());
+        HttpHeaders headers = reply.headers();
+        if (!type.isEmpty()) {
+            headers.set(HttpHeaderNames.CONTENT_TYPE, type);
+        }
+        if (!allowed.isEmpty()) {
+            headers.set(HttpHeaderNames.ALLOW, allowed);
+        }
+        if (status.code() != HttpResponseStatus.NO_CONTENT.code()) {
+            headers.set(HttpHeaderNames.CONTENT_LENGTH, bytes);
+        }
+        finish(reply);
+    }
+
+    private void finish(FullHttpResponse reply) {
+        HttpUtil.setKeepAlive(reply, keepAlive);
+        context.write(reply, context.voidPromise());
+        done.run();
+    }
+
+    /// A value or a range of it, from its slots. Takes the value over.
+    void value(Value value, ByteRanges cut, boolean withBody) {
+        HttpResponse reply = new DefaultHttpResponse(
+                HttpVersion.HTTP_1_1, cut.whole() ? HttpResponseStatus.OK : HttpResponseStatus.PARTIAL_CONTENT);
+        HttpHeaders headers = reply.headers()
+                .set(HttpHeaderNames.CONTENT_TYPE, HttpHeaderValues.APPLICATION_OCTET_STREAM)
+                .set(HttpHeaderNames.ACCEPT_RANGES, HttpHeaderValues.BYTES)
+                .set(HttpHeaderNames.CONTENT_LENGTH, cut.length());
+        if (!cut.whole()) {
+            long to = cut.from() + cut.length() - 1;
+            headers.set(HttpHeaderNames.CONTENT_RANGE, "bytes " + cut.from() + "-" + to + "/" + value.bytes());
+        }
+        HttpUtil.setKeepAlive(reply, keepAlive);
+        context.write(reply, context.voidPromise());
+        if (withBody) {
+            SlotBytes.write(context, value.pieces(cut.from(), cut.length()), value::close);
+        } else {
+            value.close();
+        }
+        context.write(LastHttpContent.EMPTY_LAST_CONTENT, context.voidPromise());
+        done.run();
+    }
+
+    /// Replies once something has happened, on whatever thread, or after two seconds says that it did not.
+    void await(Consumer<Runnable> something, Runnable reply) {
+        var timer = context.channel()
+                .eventLoop()
+                .schedule(
+                        () -> problem(new Problem(
+                                HttpResponseStatus.SERVICE_UNAVAILABLE,
+                                "another client takes too long to write this object")),
+                        OTHER_WRITER_MILLIS,
+                        TimeUnit.MILLISECONDS);
+        something.accept(() -> context.channel().eventLoop().execute(() -> {
+            if (timer.cancel(false)) {
+                reply.run();
+            }
+        }));
+    }
+}

@@ -1,0 +1,40 @@
+package io.kvcache.server.http;
+
+import io.kvcache.server.keyspace.Keyspace;
+import io.kvcache.server.keyspace.Value;
+import io.netty.handler.codec.http.HttpResponseStatus;
+import org.jspecify.annotations.Nullable;
+
+/// GET and HEAD of an object.
+final class ObjectRead implements Exchange.Plain {
+
+    private final Keyspace keyspace;
+    private final byte[] key;
+    private final @Nullable String range;
+    private final boolean withBody;
+
+    /// @param withBody false for HEAD
+    ObjectRead(Keyspace keyspace, byte[] key, @Nullable String range, boolean withBody) {
+        this.keyspace = keyspace;
+        this.key = key;
+        this.range = range;
+        this.withBody = withBody;
+    }
+
+    @Override
+    public void answer(HttpReplies out) {
+        Value value = keyspace.get(key);
+        if (value == null) {
+            out.problem(new Problem(HttpResponseStatus.NOT_FOUND, "there is no such object"));
+            return;
+        }
+        ByteRanges cut = ByteRanges.of(range, value.bytes());
+        if (cut.satisfiable()) {
+            out.value(value, cut, withBody);
+        } else {
+            long bytes = value.bytes();
+            value.close();
+            out.unsatisfiable(bytes);
+        }
+    }
+}

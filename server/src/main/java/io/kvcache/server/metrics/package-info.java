@@ -1,0 +1,5 @@
+/// The server's meters, for Prometheus.
+@NullMarked
+package io.kvcache.server.metrics;
+
+import org.jspecify.annotations.NullMarked;

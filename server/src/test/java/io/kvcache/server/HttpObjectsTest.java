@@ -1,0 +1,150 @@
+package io.kvcache.server;
+
+import static java.nio.charset.StandardCharsets.US_ASCII;
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.kvcache.server.net.TransportKind;
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.Socket;
+import java.net.URI;
+import java.net.http.HttpClient;
+import java.net.http.HttpRequest;
+import java.net.http.HttpRequest.BodyPublishers;
+import java.net.http.HttpResponse;
+import java.net.http.HttpResponse.BodyHandlers;
+import java.util.Random;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+final class HttpObjectsTest {
+
+    private final TestServer server = TestServer.start(TransportKind.AUTO);
+    private final HttpClient client =
+            HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1).build();
+
+    @AfterEach
+    void stop() {
+        client.close();
+        server.close();
+    }
+
+    private HttpRequest.Builder at(String path) {
+        return HttpRequest.newBuilder(URI.create("http://127.0.0.1:" + server.port() + path));
+    }
+
+    private HttpResponse<byte[]> send(HttpRequest.Builder request) throws IOException, InterruptedException {
+        return client.send(request.build(), BodyHandlers.ofByteArray());
+    }
+
+    private static byte[] content(int bytes) {
+        byte[] content = new byte[bytes];
+        new Random(bytes).nextBytes(content);
+        return content;
+    }
+
+    @Test
+    void givenAnObject_whenPutGotAndDeleted_thenItIsWhatWasPut() throws Exception {
+        byte[] content = content(20_000_003);
+        assertThat(send(at("/v1/objects/a%2Fb%20c").PUT(BodyPublishers.ofByteArray(content)))
+                        .statusCode())
+                .isEqualTo(204);
+        HttpResponse<byte[]> got = send(at("/v1/objects/a/b%20c"));
+        assertThat(got.statusCode()).isEqualTo(200);
+        assertThat(got.body()).isEqualTo(content);
+        HttpResponse<byte[]> head = send(at("/v1/objects/a/b%20c").HEAD());
+        assertThat(head.headers().firstValueAsLong("content-length")).hasValue(content.length);
+        assertThat(send(at("/v1/objects/a/b%20c").DELETE()).statusCode()).isEqualTo(204);
+        assertThat(send(at("/v1/objects/a/b%20c").DELETE()).statusCode()).isEqualTo(404);
+        assertThat(send(at("/v1/objects/a/b%20c")).statusCode()).isEqualTo(404);
+    }
+
+    @ParameterizedTest
+    @CsvSource({
+        "bytes=0-3, 206, 0123, bytes 0-3/10",
+        "bytes=7-, 206, 789, bytes 7-9/10",
+        "bytes=-2, 206, 89, bytes 8-9/10",
+        "bytes=8-100, 206, 89, bytes 8-9/10",
+        "bytes=-100, 206, 0123456789, bytes 0-9/10",
+        "bytes=10-, 416, '', bytes */10",
+        "bytes=-0, 416, '', bytes */10",
+        "bytes=5-2, 200, 0123456789, ''",
+        "'bytes=0-1,3-4', 200, 0123456789, ''",
+        "lines=1-2, 200, 0123456789, ''"
+    })
+    void givenARange_whenAskedFor_thenItIsCutAsTheStandardSays(String range, int status, String body, String where)
+            throws Exception {
+        send(at("/v1/objects/k").PUT(BodyPublishers.ofString("0123456789")));
+        HttpResponse<byte[]> reply = send(at("/v1/objects/k").header("Range", range));
+        assertThat(reply.statusCode()).isEqualTo(status);
+        assertThat(new String(reply.body(), US_ASCII)).isEqualTo(body);
+        assertThat(reply.headers().firstValue("content-range").orElse("")).isEqualTo(where);
+    }
+
+    @Test
+    void givenOperatorsPages_whenRead_thenTheyTellOfTheStore() throws Exception {
+        send(at("/v1/objects/k").PUT(BodyPublishers.ofString("0123456789")));
+        send(at("/v1/objects/k"));
+        assertThat(new String(send(at("/health/live")).body(), US_ASCII)).isEqualTo("live\n");
+        assertThat(new String(send(at("/health/ready")).body(), US_ASCII)).isEqualTo("ready\n");
+        assertThat(new String(send(at("/v1/stats")).body(), US_ASCII))
+                .contains("\"stored\":1", "\"hits\":1", "\"capacityBytes\":201326592");
+        assertThat(new String(send(at("/metrics")).body(), US_ASCII))
+                .contains("kv_reads_total{result=\"hit\"} 1.0", "cache_puts_total", "kv_memory_capacity");
+    }
+
+    @Test
+    void givenMistakes_whenMade_thenProblemsAreDescribed() throws Exception {
+        HttpResponse<byte[]> unknown = send(at("/v1/nothing"));
+        assertThat(unknown.statusCode()).isEqualTo(404);
+        assertThat(unknown.headers().firstValue("content-type")).hasValue("application/problem+json");
+        assertThat(new String(unknown.body(), US_ASCII)).contains("\"status\":404", "/v1/objects/{key}");
+        HttpResponse<byte[]> post = send(at("/v1/objects/k").POST(BodyPublishers.ofString("x")));
+        assertThat(post.statusCode()).isEqualTo(405);
+        assertThat(post.headers().firstValue("allow")).hasValue("GET, HEAD, PUT, DELETE");
+        assertThat(send(at("/v1/objects/")).statusCode()).isEqualTo(400);
+        assertThat(send(at("/v1/objects/k").PUT(BodyPublishers.fromPublisher(BodyPublishers.ofString("no length"))))
+                        .statusCode())
+                .isEqualTo(411);
+        assertThat(send(at("/v1/objects/k").header("Origin", "http://evil.example"))
+                        .statusCode())
+                .isEqualTo(403);
+    }
+
+    @Test
+    void givenRawRequests_whenPipelinedOrWrong_thenEachIsAnsweredInOrder() throws Exception {
+        String put = lines("PUT /v1/objects/k HTTP/1.1", "Host: localhost", "Content-Length: 2") + "hi";
+        String get = lines("GET /v1/objects/k HTTP/1.1", "Host: localhost");
+        String last = lines("GET /v1/objects/k HTTP/1.1", "Host: 127.0.0.1:80", "Connection: close");
+        assertThat(raw(put + get + last))
+                .matches("(?s)HTTP/1.1 204 .*HTTP/1.1 200 .*\r\n\r\nhiHTTP/1.1 200 .*\r\n\r\nhi");
+        assertThat(raw(lines("GET /v1/objects/k HTTP/1.1", "Host: evil.example", "Connection: close")))
+                .startsWith("HTTP/1.1 403 ");
+        assertThat(raw(lines("GET /v1/objects/" + "a".repeat(20_000) + " HTTP/1.1")))
+                .startsWith("HTTP/1.1 400 ");
+        assertThat(raw(lines("PUT /v1/objects/k HTTP/1.1", "Content-Length: 999999999", "Expect: 100-continue")))
+                .startsWith("HTTP/1.1 413 ");
+        assertThat(raw(lines(
+                                "PUT /v1/objects/k HTTP/1.1",
+                                "Content-Length: 1",
+                                "Expect: 100-continue",
+                                "Connection: close")
+                        + "x"))
+                .startsWith("HTTP/1.1 100 ")
+                .contains("HTTP/1.1 204 ");
+    }
+
+    private static String lines(String... lines) {
+        return String.join("\r\n", lines) + "\r\n\r\n";
+    }
+
+    private String raw(String request) throws IOException {
+        try (Socket socket = new Socket(InetAddress.getLoopbackAddress(), server.port())) {
+            socket.setSoTimeout(10_000);
+            socket.getOutputStream().write(request.getBytes(US_ASCII));
+            return new String(socket.getInputStream().readAllBytes(), US_ASCII);
+        }
+    }
+}
