@@ -1,0 +1,4 @@
+@NullMarked
+package io.kvcache.server.http;
+
+import org.jspecify.annotations.NullMarked;
