@@ -5,6 +5,9 @@ import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.Namespace;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionStage;
+import java.util.concurrent.Executor;
 import org.jspecify.annotations.Nullable;
 
 /// A store of KV blocks and opaque objects, embedded in this process or served by another one.
@@ -109,6 +112,18 @@ public interface KvCache extends AutoCloseable {
     /// @param timeoutNanos the longest wait; 0 takes what is resident
     default @Nullable ObjectView getObject(Namespace namespace, byte[] key, long timeoutNanos) {
         return getObject(namespace, key);
+    }
+
+    /// Pins an object, waiting for it without a thread: completes on `executor` once it is here, or with null
+    /// when it
+    /// is not known, does not arrive in time, or cannot be brought in.
+    ///
+    /// **Ownership.** Whoever is handed the view closes it.
+    ///
+    /// @param timeoutNanos how long it may take to arrive
+    default CompletionStage<@Nullable ObjectView> fetchObject(
+            Namespace namespace, byte[] key, long timeoutNanos, Executor executor) {
+        return CompletableFuture.supplyAsync(() -> getObject(namespace, key), executor);
     }
 
     /// Whether an object is here, in any tier. Pins and touches nothing.

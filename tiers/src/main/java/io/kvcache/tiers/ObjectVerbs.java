@@ -9,6 +9,9 @@ import io.kvcache.core.store.HostStore;
 import io.kvcache.core.store.NamespaceEntry;
 import io.kvcache.core.store.Reserved;
 import io.kvcache.core.tree.Handle;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionStage;
+import java.util.concurrent.Executor;
 import org.jspecify.annotations.Nullable;
 
 /// Opaque objects by byte-string key, over the store's records.
@@ -46,25 +49,71 @@ final class ObjectVerbs {
 
     @Nullable
     ObjectView get(Namespace namespace, byte[] key, long timeoutNanos) {
-        NamespaceEntry entry = store.require(namespace);
-        BlockKey wanted = BlockKey.ofObject(namespace, key);
-        Hold hold = source.holders().enter(namespace);
-        long handle = store.lookup().pinKey(wanted.hi(), wanted.lo());
+        Wanted wanted = wanted(namespace, key);
+        long handle = find(wanted);
         if (!Handle.found(handle) && timeoutNanos > 0) {
-            handle = onboarding.pinObject(wanted, timeoutNanos);
+            handle = onboarding.beginObject(wanted.key);
+            boolean comes = Handle.found(handle)
+                    && onboarding
+                            .arrival(Handle.record(handle), timeoutNanos)
+                            .toCompletableFuture()
+                            .join();
+            handle = comes ? handle : Handle.MISS;
         }
+        return view(wanted, handle);
+    }
+
+    CompletionStage<@Nullable ObjectView> fetch(Namespace namespace, byte[] key, long timeoutNanos, Executor executor) {
+        Wanted wanted = wanted(namespace, key);
+        long handle = find(wanted);
+        long begun = Handle.found(handle) ? Handle.MISS : onboarding.beginObject(wanted.key);
+        if (!Handle.found(begun)) {
+            return CompletableFuture.supplyAsync(() -> view(wanted, handle), executor);
+        }
+        return onboarding
+                .arrival(Handle.record(begun), timeoutNanos)
+                .thenApplyAsync(here -> view(wanted, here ? begun : Handle.MISS), executor);
+    }
+
+    /// An object that somebody asks for, and holds the store open for.
+    private static final class Wanted {
+        private final NamespaceEntry entry;
+        private final BlockKey key;
+        private final byte[] bytes;
+        private final Hold hold;
+
+        Wanted(NamespaceEntry entry, BlockKey key, byte[] bytes, Hold hold) {
+            this.entry = entry;
+            this.key = key;
+            this.bytes = bytes;
+            this.hold = hold;
+        }
+    }
+
+    private Wanted wanted(Namespace namespace, byte[] key) {
+        NamespaceEntry entry = store.require(namespace);
+        BlockKey record = BlockKey.ofObject(namespace, key);
+        return new Wanted(entry, record, key, source.holders().enter(namespace));
+    }
+
+    private long find(Wanted wanted) {
+        return store.lookup().pinKey(wanted.key.hi(), wanted.key.lo());
+    }
+
+    /// Takes over the pin of a handle, if there is one, and the hold.
+    private @Nullable ObjectView view(Wanted wanted, long handle) {
         if (Handle.found(handle)) {
             int record = Handle.record(handle);
-            long bytes = store.records().bytes(record) - key.length;
+            long bytes = store.records().bytes(record) - wanted.bytes.length;
             StoredObject stored = new StoredObject(store.pieces(record), bytes);
-            if (bytes > 0 && stored.hasKey(key)) {
-                entry.askedObject(true);
-                return new HostObjectView(source, hold, record, stored);
+            if (bytes > 0 && stored.hasKey(wanted.bytes)) {
+                wanted.entry.askedObject(true);
+                return new HostObjectView(source, wanted.hold, record, stored);
             }
             store.lookup().unpin(record);
         }
-        source.holders().leave(hold);
-        entry.askedObject(false);
+        source.holders().leave(wanted.hold);
+        wanted.entry.askedObject(false);
         return null;
     }
 

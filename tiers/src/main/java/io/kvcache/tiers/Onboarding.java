@@ -10,7 +10,8 @@ import io.kvcache.core.tree.Control;
 import io.kvcache.core.tree.DiskNumber;
 import io.kvcache.core.tree.Handle;
 import io.kvcache.tiers.movement.Movement;
-import java.util.concurrent.TimeUnit;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionStage;
 import org.jspecify.annotations.Nullable;
 
 /// Has what is on disk brought into host memory: for a table, for a writer below it, for a hint, for an object's
@@ -20,14 +21,10 @@ final class Onboarding {
     /// Of host memory: what one hint may bring in.
     private static final int EXPECT_SHARE = 4;
 
-    private static final long SLICE_MILLIS = 10;
-
     private final HostStore store;
-    private final HostTable.Source source;
     private final @Nullable Movement movement;
 
     Onboarding(HostTable.Source source) {
-        this.source = source;
         store = source.store();
         movement = source.movement();
     }
@@ -99,10 +96,10 @@ final class Onboarding {
         }
     }
 
-    /// Pins an object that is on disk, once it has arrived.
+    /// Begins to bring in an object that is on disk, and pins it at once.
     ///
-    /// @return its [Handle], or [Handle#MISS]
-    long pinObject(BlockKey key, long timeoutNanos) {
+    /// @return its [Handle], or [Handle#MISS] when it does not come
+    long beginObject(BlockKey key) {
         long handle = store.lookup().findKnown(key.hi(), key.lo());
         if (movement == null || !Handle.found(handle)) {
             return Handle.MISS;
@@ -110,45 +107,18 @@ final class Onboarding {
         int record = Handle.record(handle);
         long place = store.records().diskPlace(record);
         LoadStart start = store.beginLoad(record, Handle.generation(handle), 1);
-        if (!start.comes()) {
-            return Handle.MISS;
-        }
         if (start == LoadStart.STARTED) {
             movement.read(record, DiskNumber.of(place));
         }
-        if (arrives(movement, record, timeoutNanos)) {
-            return handle;
-        }
-        store.lookup().unpin(record);
-        return Handle.MISS;
+        return start.comes() ? handle : Handle.MISS;
     }
 
-    private boolean arrives(Movement by, int record, long timeoutNanos) {
-        Object monitor = new Object();
-        Runnable listener = () -> {
-            synchronized (monitor) {
-                monitor.notifyAll();
-            }
-        };
-        by.arrivals().listen(record, listener);
-        try {
-            long start = source.clock().nanos();
-            synchronized (monitor) {
-                while (coming(record) && source.clock().nanos() - start < timeoutNanos) {
-                    long left = timeoutNanos - (source.clock().nanos() - start);
-                    monitor.wait(Math.clamp(TimeUnit.NANOSECONDS.toMillis(left), 1, SLICE_MILLIS));
-                }
-            }
-        } catch (InterruptedException stopped) {
-            Thread.currentThread().interrupt();
-        } finally {
-            by.arrivals().forget(record, listener);
-        }
-        return Control.state(store.records().control(record)) == Control.SEALED;
-    }
-
-    private boolean coming(int record) {
-        int state = Control.state(store.records().control(record));
-        return state == Control.LOADING || state == Control.LOADED;
+    /// Waits for an object that [#beginObject] has pinned.
+    ///
+    /// @return completes with whether it is here, and the pin the caller's
+    CompletionStage<Boolean> arrival(int record, long timeoutNanos) {
+        return movement == null
+                ? CompletableFuture.completedFuture(true)
+                : ObjectArrival.of(store, movement.arrivals(), record, timeoutNanos);
     }
 }

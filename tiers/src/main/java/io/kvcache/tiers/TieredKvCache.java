@@ -24,6 +24,8 @@ import io.kvcache.tiers.movement.Movement;
 import io.kvcache.tiers.movement.MoverStats;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
+import java.util.concurrent.CompletionStage;
+import java.util.concurrent.Executor;
 import org.jspecify.annotations.Nullable;
 
 /// A store embedded in this JVM, on host memory and, if asked, disks.
@@ -230,6 +232,14 @@ public final class TieredKvCache implements KvCache {
         Waiting.requireNotNegative(timeoutNanos);
         holders.requireOpen();
         return objects.get(namespace, key, timeoutNanos);
+    }
+
+    @Override
+    public CompletionStage<@Nullable ObjectView> fetchObject(
+            Namespace namespace, byte[] key, long timeoutNanos, Executor executor) {
+        Waiting.requireNotNegative(timeoutNanos);
+        holders.requireOpen();
+        return objects.fetch(namespace, key, timeoutNanos, executor);
     }
 
     @Override

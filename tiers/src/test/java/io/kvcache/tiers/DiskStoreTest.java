@@ -129,6 +129,15 @@ final class DiskStoreTest {
             assertThat(verified(cache, chain(2, 20))).isEqualTo(20);
             assertThat(cache.getObject(THINGS, new byte[] {1, 2})).isNull();
             assertThat(cache.containsObject(THINGS, new byte[] {1, 2})).isTrue();
+            try (ObjectView view = cache.fetchObject(THINGS, new byte[] {1, 2}, PATIENCE, Runnable::run)
+                    .toCompletableFuture()
+                    .join()) {
+                assertThat(view).isNotNull();
+            }
+            assertThat(cache.fetchObject(THINGS, new byte[] {9}, PATIENCE, Runnable::run)
+                            .toCompletableFuture()
+                            .join())
+                    .isNull();
             checkObject(cache, new byte[] {1, 2}, 300_000);
             cache.validate();
         }

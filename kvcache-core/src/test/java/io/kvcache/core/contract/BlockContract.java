@@ -160,6 +160,7 @@ public abstract class BlockContract extends KvCacheContract {
         BlockTable table = cache().acquire(chain);
         assertThat(cache().drop(chain, 2)).isEqualTo(6);
         assertThat(match(chain)).isEqualTo(2);
+        subject().settle();
         assertThat(cache().stats().host().heldBytes()).isEqualTo(held);
         for (int index = 2; index < 8; index++) {
             put(chain, index);
@@ -205,6 +206,7 @@ public abstract class BlockContract extends KvCacheContract {
         assertThat(cache().drop(MIB)).isZero();
         assertThat(cache().containsObject(OBJECTS, new byte[] {1})).isTrue();
         assertThat(cache().drop(OBJECTS)).isEqualTo(1);
+        subject().settle();
         assertThat(cache().stats().host().heldBytes()).isZero();
         assertThat(verified(stored(chain))).isEqualTo(5);
     }

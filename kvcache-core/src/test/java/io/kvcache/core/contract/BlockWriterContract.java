@@ -80,12 +80,15 @@ public abstract class BlockWriterContract extends KvCacheContract {
     @Test
     void givenAnAbandonedBlock_whenLookedUp_thenNothingIsLeftAndAllBytesAreBack() {
         BlockChain chain = chain(1, 1);
+        subject().settle();
         CacheStats before = cache().stats();
         BlockWriter writer = reserve(chain, 0);
+        subject().settle();
         assertThat(cache().stats().host().heldBytes())
                 .isGreaterThan(before.host().heldBytes());
         writer.close();
         writer.close();
+        subject().settle();
         CacheStats after = cache().stats();
         assertThat(after.host().heldBytes()).isEqualTo(before.host().heldBytes());
         assertThat(after.records().live()).isEqualTo(before.records().live());
@@ -137,6 +140,7 @@ public abstract class BlockWriterContract extends KvCacheContract {
             assertThat(second.seal()).isEqualTo(SealOutcome.DROPPED);
         }
         assertThat(match(chain)).isZero();
+        subject().settle();
         assertThat(cache().stats().host().heldBytes()).isZero();
         subject().settle();
         assertThat(cache().stats().records().live()).isZero();

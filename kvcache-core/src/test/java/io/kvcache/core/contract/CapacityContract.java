@@ -109,6 +109,7 @@ public abstract class CapacityContract extends KvCacheContract {
         writers.getFirst().close();
         assertThat(outcome(chain(1000, 1), 0)).isEqualTo(PutOutcome.RESERVED);
         writers.forEach(BlockWriter::close);
+        subject().settle();
         assertThat(cache().stats().host().heldBytes()).isZero();
     }
 

@@ -92,6 +92,7 @@ public abstract class ConcurrencyContract extends KvCacheContract {
     }
 
     private void requireEmpty() {
+        subject().settle();
         CacheStats stats = cache().stats();
         assertThat(stats.records().live()).isZero();
         assertThat(stats.host().heldBytes()).isZero();

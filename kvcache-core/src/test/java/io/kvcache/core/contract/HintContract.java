@@ -113,6 +113,7 @@ public abstract class HintContract extends KvCacheContract {
         assertThat(cache().drop(pinned, 0)).isEqualTo(10);
         assertThat(match(pinned)).isZero();
         assertThat(cache().hint(new Hint.Pin(pinned, 0))).isTrue();
+        subject().settle();
         assertThat(cache().stats().host().heldBytes()).isZero();
     }
 

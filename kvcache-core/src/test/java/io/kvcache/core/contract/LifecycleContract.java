@@ -30,6 +30,7 @@ public abstract class LifecycleContract extends KvCacheContract {
 
     @Test
     void givenAFreshCache_whenAsked_thenItIsEmpty() {
+        subject().settle();
         CacheStats stats = cache().stats();
         assertThat(stats.host().heldBytes()).isZero();
         assertThat(stats.host().unusedSlabs()).isEqualTo(stats.host().slabs());

@@ -132,6 +132,7 @@ public abstract class ObjectContract extends KvCacheContract {
         writer.close();
         writer.close();
         assertThatIllegalStateException().isThrownBy(writer::pieces);
+        subject().settle();
         CacheStats stats = cache().stats();
         assertThat(stats.host().heldBytes()).isZero();
         assertThat(stats.records().live()).isZero();
@@ -193,6 +194,7 @@ public abstract class ObjectContract extends KvCacheContract {
             assertThat(writer.seal()).isEqualTo(SealOutcome.DROPPED);
         }
         assertThat(cache().containsObject(OBJECTS, KEY)).isFalse();
+        subject().settle();
         assertThat(cache().stats().host().heldBytes()).isZero();
     }
 

@@ -190,6 +190,7 @@ public abstract class RefusalContract extends KvCacheContract {
         assertThatThrownBy(() -> cache().putObject(OBJECTS, new byte[0], 5, 0)).isInstanceOf(RuntimeException.class);
         subject().settle();
         assertThat(cache().stats().records().live()).isZero();
+        subject().settle();
         assertThat(cache().stats().host().heldBytes()).isZero();
         assertThat(cache().stats().openTables()).isZero();
     }
