@@ -11,8 +11,6 @@ import io.kvcache.core.tree.Control;
 import io.kvcache.core.tree.DiskNumber;
 import io.kvcache.core.tree.RecordPool;
 import java.util.ArrayDeque;
-import java.util.ArrayList;
-import java.util.Comparator;
 import java.util.List;
 
 /// How records come to disk and leave it.
@@ -130,33 +128,30 @@ final class DiskLife {
         return NONE;
     }
 
-    /// Chooses what is kept of a region that is about to be reclaimed: all that is alive, as far as that may
-    /// be; first what has blocks below it, then what was used last. What is not kept is forgotten with all
-    /// below it.
-    void offered(int disk, TierOffer offer) {
-        List<Live> live = new ArrayList<>();
-        for (int i = 0; i < offer.size(); i++) {
+    /// What is alive of a part of a span that is about to be reclaimed.
+    void live(int disk, TierOffer offer, int from, int to, List<Live> live) {
+        for (int i = from; i < to; i++) {
             int record = at(offer.keyHi(i), offer.keyLo(i), DiskNumber.place(disk, offer.place(i)));
             if (record != NONE) {
                 live.add(new Live(i, record, worth(record)));
             }
         }
-        live.sort(Comparator.comparingLong(Live::worth).reversed());
-        List<Live> refused = new ArrayList<>();
-        for (Live each : live) {
-            if (!offer.keep(each.index)) {
-                refused.add(each);
-            }
-        }
-        for (Live each : refused) {
-            long place = DiskNumber.place(disk, offer.place(each.index));
-            if (pool.diskPlace(each.record) == place) {
-                forget(each.record);
-            }
+    }
+
+    /// Forgets a copy that was not kept, if it still counts, with all below it.
+    void refused(int disk, TierOffer offer, Live refused) {
+        if (pool.diskPlace(refused.record) == DiskNumber.place(disk, offer.place(refused.index))) {
+            forget(refused.record);
         }
     }
 
-    private record Live(int index, int record, long worth) {}
+    /// A copy that counts.
+    ///
+    /// @param index in the offer
+    /// @param worth the higher the rather it is kept: first what has blocks below it, heads before tails,
+    ///     then what
+    ///     was used last
+    record Live(int index, int record, long worth) {}
 
     private long worth(int record) {
         if (pool.hasChildren(record)) {

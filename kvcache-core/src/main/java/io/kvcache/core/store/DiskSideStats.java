@@ -1,6 +1,7 @@
 package io.kvcache.core.store;
 
 import java.util.List;
+import java.util.stream.IntStream;
 
 /// What the tree knows of the disks.
 ///
@@ -36,6 +37,30 @@ public record DiskSideStats(
 
     public DiskSideStats {
         disks = List.copyOf(disks);
+    }
+
+    static DiskSideStats of(StoreParts parts, Restore restore) {
+        DiskLedger ledger = parts.disks();
+        List<Alive> alive = IntStream.range(0, ledger.disks())
+                .mapToObj(disk -> new Alive(ledger.blocks(disk), ledger.bytes(disk), ledger.limitBytes(disk)))
+                .toList();
+        Offload offload = parts.offload();
+        OffloadCounters counters = offload.counters();
+        return new DiskSideStats(
+                alive,
+                counters.admitted,
+                counters.written,
+                counters.notWritten,
+                counters.notYet,
+                counters.queueFull,
+                counters.sacrificed,
+                counters.evictedUnwritten,
+                offload.waitingBytes(),
+                offload.underWay(),
+                restore.restored(),
+                restore.superseded(),
+                restore.orphans(),
+                restore.withoutRecord());
     }
 
     /// What is alive on one disk.

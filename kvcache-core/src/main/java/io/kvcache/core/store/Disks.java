@@ -13,7 +13,6 @@ import io.kvcache.core.tree.RecordPool;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
 import java.util.concurrent.locks.ReentrantLock;
-import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
 /// The store as its disks see it: what is to be written, what was written, found, read, reclaimed, lost.
@@ -35,6 +34,7 @@ public final class Disks {
     private final Room room;
     private final Restore restore;
     private final Writes writes;
+    private final Offers offers;
     private final ReentrantLock lock;
 
     Disks(StoreParts parts, Lifecycle lifecycle, DiskLife diskLife, Room room, ReentrantLock lock) {
@@ -46,6 +46,7 @@ public final class Disks {
         this.diskLife = diskLife;
         this.restore = new Restore(parts, lifecycle, diskLife);
         this.writes = new Writes(parts, lifecycle, diskLife);
+        this.offers = new Offers(diskLife, lock);
         this.lock = lock;
     }
 
@@ -210,14 +211,10 @@ public final class Disks {
         }
     }
 
-    /// A span of a disk is about to be reclaimed: keeps what is worth it, forgets the rest.
+    /// A span of a disk is about to be reclaimed: keeps all that is alive, as far as that may be, and forgets the
+    /// rest with all below it; a bounded number of records a turn of the lock.
     public void offered(int disk, TierOffer offer) {
-        lock.lock();
-        try {
-            diskLife.offered(disk, offer);
-        } finally {
-            lock.unlock();
-        }
+        offers.choose(disk, offer);
     }
 
     /// A copy was written elsewhere on its disk.
@@ -365,27 +362,7 @@ public final class Disks {
     public DiskSideStats stats() {
         lock.lock();
         try {
-            DiskLedger ledger = parts.disks();
-            List<DiskSideStats.Alive> alive = IntStream.range(0, ledger.disks())
-                    .mapToObj(disk ->
-                            new DiskSideStats.Alive(ledger.blocks(disk), ledger.bytes(disk), ledger.limitBytes(disk)))
-                    .toList();
-            OffloadCounters counters = offload.counters();
-            return new DiskSideStats(
-                    alive,
-                    counters.admitted,
-                    counters.written,
-                    counters.notWritten,
-                    counters.notYet,
-                    counters.queueFull,
-                    counters.sacrificed,
-                    counters.evictedUnwritten,
-                    offload.waitingBytes(),
-                    offload.underWay(),
-                    restore.restored(),
-                    restore.superseded(),
-                    restore.orphans(),
-                    restore.withoutRecord());
+            return DiskSideStats.of(parts, restore);
         } finally {
             lock.unlock();
         }

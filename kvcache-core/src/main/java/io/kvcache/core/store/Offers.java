@@ -1,0 +1,40 @@
+package io.kvcache.core.store;
+
+import io.kvcache.core.tier.TierOffer;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.List;
+import java.util.concurrent.locks.ReentrantLock;
+
+/// Chooses what is kept of a span of a disk that is about to be reclaimed: all that is alive, as far as that
+/// may be;
+/// what is not kept is forgotten with all below it.
+///
+/// **Threads.** Any; takes the store's lock for a bounded number of copies at a time.
+record Offers(DiskLife diskLife, ReentrantLock lock) {
+
+    /// Copies looked at in one turn of the lock: some tens of microseconds.
+    private static final int TURN = 256;
+
+    void choose(int disk, TierOffer offer) {
+        List<DiskLife.Live> live = new ArrayList<>();
+        for (int from = 0; from < offer.size(); from += TURN) {
+            lock.lock();
+            try {
+                diskLife.live(disk, offer, from, Math.min(offer.size(), from + TURN), live);
+            } finally {
+                lock.unlock();
+            }
+        }
+        live.sort(Comparator.comparingLong(DiskLife.Live::worth).reversed());
+        live.removeIf(each -> offer.keep(each.index()));
+        for (DiskLife.Live refused : live) {
+            lock.lock();
+            try {
+                diskLife.refused(disk, offer, refused);
+            } finally {
+                lock.unlock();
+            }
+        }
+    }
+}
