@@ -30,6 +30,7 @@ import picocli.CommandLine.Spec;
         name = "bench",
         description = "Measure this machine against the budgets: bench list names the suites.",
         mixinStandardHelpOptions = true,
+        subcommands = ServerBenchCommand.class,
         sortOptions = false)
 final class BenchCommand implements Callable<Integer> {
 
@@ -38,7 +39,7 @@ final class BenchCommand implements Callable<Integer> {
     @Spec
     private CommandSpec spec = CommandSpec.create();
 
-    @Parameters(index = "0", paramLabel = "SUITE", description = "A suite to run, or list.")
+    @Parameters(index = "0", arity = "0..1", paramLabel = "SUITE", description = "A suite to run, or list.")
     private String suite = "";
 
     @Parameters(
@@ -67,6 +68,7 @@ final class BenchCommand implements Callable<Integer> {
     public Integer call() throws IOException {
         if (suite.equals("list")) {
             SuiteCatalogue.all().forEach(this::list);
+            print("server: the cache server beside redis-server; see bench server --help\n");
             return 0;
         }
         Suite chosen = chosen();
@@ -110,7 +112,7 @@ final class BenchCommand implements Callable<Integer> {
 
     private Suite chosen() {
         Suite named = SuiteCatalogue.named(suite)
-                .orElseThrow(() -> mistake("SUITE", suite, SuiteCatalogue.names() + ", list"));
+                .orElseThrow(() -> mistake("SUITE", suite, SuiteCatalogue.names() + ", server, list"));
         Suite chosen = named.filtered(filter);
         if (chosen.questions().isEmpty()) {
             throw mistake(

@@ -1,0 +1,8 @@
+package io.kvcache.bench.server;
+
+/// What came of a load.
+///
+/// @param perSecond requests of all connections together
+/// @param p50Micros half of the requests took less
+/// @param p99Micros ninety-nine of a hundred took less
+public record LoadResult(double perSecond, double p50Micros, double p99Micros) {}
