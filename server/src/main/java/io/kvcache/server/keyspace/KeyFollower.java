@@ -12,7 +12,7 @@ import java.util.function.Consumer;
 /// that a value may have been replaced since, and after a gap in the events every key is asked for once, a bounded
 /// number at a time.
 ///
-/// **Threads.** One at a time; the others go on without waiting.
+/// **Threads.** Any; one at a time follows, the others wait for it.
 final class KeyFollower {
 
     /// Events or keys looked at in one go: about a millisecond.

@@ -26,7 +26,7 @@ import org.jspecify.annotations.Nullable;
 /// **Time.** Expiry goes by the wall clock, as clients give it; everything else by the store's clock. [#tick] does
 /// what time brings; a value whose time is up is not found from that moment on, ticked or not.
 ///
-/// **Threads.** Any. No method waits.
+/// **Threads.** Any. No method waits for more than a lock that is held for some milliseconds at most.
 public final class Keyspace {
 
     /// Longest key.
@@ -147,6 +147,9 @@ public final class Keyspace {
         ObjectView view = cache.getObject(namespace, key.bytes());
         if (view != null) {
             promises.give(key, view, clock.nanos());
+            if (!cache.containsObject(namespace, key.bytes())) {
+                promises.withdraw(key); // Deleted meanwhile, by somebody who saw no promise to withdraw.
+            }
         }
     }
 

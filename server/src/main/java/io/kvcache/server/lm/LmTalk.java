@@ -13,6 +13,7 @@ import io.netty.buffer.ByteBuf;
 import io.netty.channel.Channel;
 import io.netty.channel.ChannelHandlerContext;
 import java.io.ByteArrayOutputStream;
+import java.nio.ByteBuffer;
 import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
@@ -29,6 +30,10 @@ import org.jspecify.annotations.Nullable;
 final class LmTalk implements Talk {
 
     private static final long OTHER_WRITER_MILLIS = 2000;
+
+    /// Less is copied sooner than read by a call of its own.
+    private static final int LEAST_LANDING = 32 << 10;
+
     private static final int LISTED_AT_ONCE = 10_000;
 
     private final Channel channel;
@@ -156,6 +161,27 @@ final class LmTalk implements Talk {
         bodyLeft -= part;
         if (bodyLeft == 0) {
             endPut(request);
+        }
+    }
+
+    @Override
+    public @Nullable ByteBuffer landing() {
+        PendingPut target = put;
+        boolean lands = target != null && target.state() == PendingPut.State.WRITING && bodyLeft >= LEAST_LANDING;
+        return lands && target != null ? target.room() : null;
+    }
+
+    @Override
+    public void landed(int bytes) {
+        PendingPut target = put;
+        LmRequest request = putting;
+        if (target != null && request != null) {
+            ByteBuffer room = target.room();
+            room.position(room.position() + bytes);
+            bodyLeft -= bytes;
+            if (bodyLeft == 0) {
+                endPut(request);
+            }
         }
     }
 

@@ -47,10 +47,7 @@ public final class Listener implements AutoCloseable {
                 .childOption(ChannelOption.TCP_NODELAY, true)
                 .childOption(ChannelOption.SO_KEEPALIVE, true)
                 .childOption(ChannelOption.WRITE_BUFFER_WATER_MARK, UNSENT)
-                .childOption(
-                        ChannelOption.RECVBUF_ALLOCATOR,
-                        new AdaptiveRecvByteBufAllocator(LEAST_READ, FIRST_READ, MOST_READ))
-                .childHandler(new Newcomer(byKind, connections));
+                .childHandler(new Newcomer(byKind, connections, transport.readsAtOnce()));
         var bound = bootstrap.bind(address).awaitUninterruptibly();
         if (!bound.isSuccess()) {
             throw new IOException(
@@ -74,14 +71,18 @@ public final class Listener implements AutoCloseable {
 
         private final Map<ProtocolKind, Protocol> protocols;
         private final Connections connections;
+        private final boolean landing;
 
-        Newcomer(Map<ProtocolKind, Protocol> protocols, Connections connections) {
+        Newcomer(Map<ProtocolKind, Protocol> protocols, Connections connections, boolean landing) {
             this.protocols = protocols;
             this.connections = connections;
+            this.landing = landing;
         }
 
         @Override
         protected void initChannel(Channel channel) {
+            AdaptiveRecvByteBufAllocator usual = new AdaptiveRecvByteBufAllocator(LEAST_READ, FIRST_READ, MOST_READ);
+            channel.config().setRecvByteBufAllocator(landing ? new Landing(usual) : usual);
             Pipelines.begin(channel, protocols, connections);
         }
     }

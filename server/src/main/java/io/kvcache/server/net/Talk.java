@@ -2,6 +2,8 @@ package io.kvcache.server.net;
 
 import io.netty.buffer.ByteBuf;
 import io.netty.channel.ChannelHandlerContext;
+import java.nio.ByteBuffer;
+import org.jspecify.annotations.Nullable;
 
 /// One client's requests, in order, as a protocol understands them.
 ///
@@ -10,6 +12,13 @@ public interface Talk extends AutoCloseable {
 
     /// Takes bytes until there are no more, or until [#paused()]. What is not in the protocol ends the talk.
     void take(ByteBuf in);
+
+    /// The room for the next bytes when they are of a value, else null. Whoever puts bytes there says so by [#landed].
+    @Nullable
+    ByteBuffer landing();
+
+    /// So many bytes were put at the start of what [#landing] answered last; nothing was taken in between.
+    void landed(int bytes);
 
     /// Goes on with a reply that waited for the client to read, if there is one.
     void proceed();

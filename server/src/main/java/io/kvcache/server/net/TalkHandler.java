@@ -3,6 +3,7 @@ package io.kvcache.server.net;
 import io.netty.buffer.ByteBuf;
 import io.netty.channel.ChannelHandlerContext;
 import io.netty.channel.ChannelInboundHandlerAdapter;
+import java.nio.ByteBuffer;
 import java.util.ArrayDeque;
 import java.util.Deque;
 import org.jspecify.annotations.Nullable;
@@ -15,6 +16,7 @@ public final class TalkHandler extends ChannelInboundHandlerAdapter {
     private final Talk.Opening opening;
     private final Deque<ByteBuf> backlog = new ArrayDeque<>();
     private @Nullable Talk talk;
+    private @Nullable Landing landing;
     private boolean pumping;
     private boolean again;
 
@@ -25,11 +27,28 @@ public final class TalkHandler extends ChannelInboundHandlerAdapter {
     @Override
     public void handlerAdded(ChannelHandlerContext context) {
         talk = opening.open(context, () -> pump(context, true));
+        if (context.channel().config().getRecvByteBufAllocator() instanceof Landing own) {
+            landing = own;
+            own.at(this::room);
+        }
+    }
+
+    /// Where the next bytes are to be read to, if that matters: only when all before them are taken.
+    private @Nullable ByteBuffer room() {
+        Talk current = talk;
+        return current == null || pumping || !backlog.isEmpty() || current.paused() ? null : current.landing();
     }
 
     @Override
     public void channelRead(ChannelHandlerContext context, Object message) {
-        backlog.add((ByteBuf) message);
+        ByteBuf bytes = (ByteBuf) message;
+        Talk current = talk;
+        if (landing != null && landing.took(bytes) && current != null) {
+            current.landed(bytes.readableBytes());
+            bytes.release();
+        } else {
+            backlog.add(bytes);
+        }
         pump(context, false);
     }
 

@@ -69,6 +69,11 @@ public final class Transport {
         return kind;
     }
 
+    /// Whether a buffer is read into while its reader waits, and not some time later.
+    boolean readsAtOnce() {
+        return kind != TransportKind.IO_URING;
+    }
+
     public EventLoopGroup loops() {
         return loops;
     }

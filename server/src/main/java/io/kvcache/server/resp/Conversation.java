@@ -6,6 +6,7 @@ import io.kvcache.server.net.Talk;
 import io.netty.buffer.ByteBuf;
 import io.netty.channel.Channel;
 import io.netty.channel.ChannelHandlerContext;
+import java.nio.ByteBuffer;
 import org.jspecify.annotations.Nullable;
 
 /// One client's requests, in order, one reply each; no more requests while replies pile up.
@@ -49,6 +50,16 @@ final class Conversation implements RespDecoder.Sink, Talk {
             replies.error("ERR Protocol error: " + mistake.getMessage());
             finish(CloseReason.PROTOCOL_ERROR);
         }
+    }
+
+    @Override
+    public @Nullable ByteBuffer landing() {
+        return decoder.landing();
+    }
+
+    @Override
+    public void landed(int bytes) {
+        decoder.landed(bytes);
     }
 
     @Override

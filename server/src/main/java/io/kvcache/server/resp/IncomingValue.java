@@ -3,6 +3,7 @@ package io.kvcache.server.resp;
 import io.kvcache.server.keyspace.PendingPut;
 import io.kvcache.server.net.SlotBytes;
 import io.netty.buffer.ByteBuf;
+import java.nio.ByteBuffer;
 import org.jspecify.annotations.Nullable;
 
 /// The value of a request, on its way from the socket to its slots, or to nowhere.
@@ -34,6 +35,20 @@ final class IncomingValue implements AutoCloseable {
             return;
         }
         SlotBytes.read(in, length, put::room);
+    }
+
+    /// The slot for the next bytes, or null when they go nowhere.
+    @Nullable
+    ByteBuffer room() {
+        return put == null || put.state() != PendingPut.State.WRITING ? null : put.room();
+    }
+
+    /// Bytes were put into the slot without going through [#take].
+    void landed(int bytes) {
+        if (put != null) {
+            ByteBuffer room = put.room();
+            room.position(room.position() + bytes);
+        }
     }
 
     /// Where the bytes went.

@@ -2,6 +2,7 @@ package io.kvcache.server.resp;
 
 import io.netty.buffer.ByteBuf;
 import io.netty.buffer.Unpooled;
+import java.nio.ByteBuffer;
 import java.util.Arrays;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
@@ -16,6 +17,9 @@ final class RespDecoder implements AutoCloseable {
 
     /// A length with its mark has no more; longer lines are no lengths.
     private static final int MOST_LENGTH_LINE = 32;
+
+    /// Less is copied sooner than read by a call of its own.
+    private static final int LEAST_LANDING = 32 << 10;
 
     /// Longest line of words, as with Redis.
     private static final int MOST_INLINE = 64 << 10;
@@ -170,6 +174,24 @@ final class RespDecoder implements AutoCloseable {
             value.take(in, part);
         }
         valueLeft -= part;
+        if (valueLeft == 0) {
+            endBytes = 0;
+            state = State.END_OF_BULK;
+        }
+    }
+
+    /// The slot that the next bytes belong to, when they are of a value and enough to matter.
+    @Nullable
+    ByteBuffer landing() {
+        return state == State.VALUE && value != null && valueLeft >= LEAST_LANDING ? value.room() : null;
+    }
+
+    /// Bytes of the value were put into its slot.
+    void landed(int bytes) {
+        if (value != null) {
+            value.landed(bytes);
+        }
+        valueLeft -= bytes;
         if (valueLeft == 0) {
             endBytes = 0;
             state = State.END_OF_BULK;
