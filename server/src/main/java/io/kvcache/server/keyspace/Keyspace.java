@@ -49,6 +49,7 @@ public final class Keyspace {
     private final KeyLocks locks = new KeyLocks();
     private final Writings writings = new Writings();
     private final Promises promises;
+    private final Removal removal;
     private final KeyFollower follower;
     private final KeyspaceCounters counters = new KeyspaceCounters();
     private final Cache<Key, Boolean> refusedHalves;
@@ -61,7 +62,8 @@ public final class Keyspace {
         this.wall = wall;
         cache.register(namespace);
         promises = new Promises(options.promise().toNanos(), options.promiseBytes());
-        follower = new KeyFollower(cache.events(), index, this::check);
+        removal = new Removal(cache, namespace, index, locks, promises);
+        follower = new KeyFollower(cache.events(), index, removal::check);
         refusedHalves = Caffeine.newBuilder()
                 .maximumSize(10_000)
                 .expireAfterWrite(REFUSAL_LASTS)
@@ -252,27 +254,11 @@ public final class Keyspace {
     public boolean delete(byte[] key) {
         Key wanted = new Key(key);
         boolean gone = isGone(wanted);
-        boolean deleted = drop(wanted) && !gone;
+        boolean deleted = removal.drop(wanted) && !gone;
         if (deleted) {
             counters.deleted.increment();
         }
         return deleted;
-    }
-
-    private boolean drop(Key key) {
-        BlockKey hash = hash(key);
-        ReentrantLock lock = locks.of(hash);
-        lock.lock();
-        try {
-            KeyEntry entry = index.find(hash);
-            if (entry != null) {
-                index.remove(entry);
-            }
-            return cache.dropObject(namespace, key.bytes());
-        } finally {
-            lock.unlock();
-            promises.withdraw(key);
-        }
     }
 
     /// Lets a key expire at a time; answers whether the key is here.
@@ -336,7 +322,7 @@ public final class Keyspace {
         follower.follow(16);
         long now = nowMillis();
         for (KeyEntry entry : index.expired(now, EXPIRE_AT_ONCE)) {
-            expire(entry, now);
+            removal.expire(entry, now);
         }
     }
 
@@ -364,12 +350,12 @@ public final class Keyspace {
         long now = nowMillis();
         if (entry.expired(now)) {
             counters.expired.increment();
-            expire(entry, now);
+            removal.expire(entry, now);
             return true;
         }
         if (other != null && entry.paired() && !cache.containsObject(namespace, other)) {
             counters.halved.increment();
-            drop(key);
+            removal.drop(key);
             return true;
         }
         return false;
@@ -381,41 +367,8 @@ public final class Keyspace {
             return false;
         }
         counters.expired.increment();
-        drop(key);
+        removal.drop(key);
         return true;
-    }
-
-    private void expire(KeyEntry entry, long now) {
-        ReentrantLock lock = locks.of(entry.hash());
-        lock.lock();
-        try {
-            if (index.find(entry.hash()) != entry || !entry.expired(now)) {
-                return;
-            }
-            index.remove(entry);
-            cache.dropObject(namespace, entry.key().bytes());
-        } finally {
-            lock.unlock();
-        }
-        promises.withdraw(entry.key());
-    }
-
-    /// An event said that this key may be gone.
-    private void check(KeyEntry entry) {
-        ReentrantLock lock = locks.of(entry.hash());
-        lock.lock();
-        try {
-            if (cache.containsObject(namespace, entry.key().bytes())) {
-                return;
-            }
-            index.remove(entry);
-        } finally {
-            lock.unlock();
-        }
-        byte[] other = Halves.other(entry.key().bytes());
-        if (other != null && entry.paired()) {
-            drop(new Key(other));
-        }
     }
 
     /// Makes an entry for a key that the store has and the index has not heard of.

@@ -1,0 +1,77 @@
+package io.kvcache.server.keyspace;
+
+import io.kvcache.core.KvCache;
+import io.kvcache.core.identity.BlockKey;
+import io.kvcache.core.identity.Namespace;
+import java.util.concurrent.locks.ReentrantLock;
+
+/// Takes keys out of store, index and promises together.
+///
+/// **Threads.** Any.
+final class Removal {
+
+    private final KvCache cache;
+    private final Namespace namespace;
+    private final KeyIndex index;
+    private final KeyLocks locks;
+    private final Promises promises;
+
+    Removal(KvCache cache, Namespace namespace, KeyIndex index, KeyLocks locks, Promises promises) {
+        this.cache = cache;
+        this.namespace = namespace;
+        this.index = index;
+        this.locks = locks;
+        this.promises = promises;
+    }
+
+    /// Forgets a key; answers whether the store had it.
+    boolean drop(Key key) {
+        BlockKey hash = BlockKey.ofObject(namespace, key.bytes());
+        ReentrantLock lock = locks.of(hash);
+        lock.lock();
+        try {
+            KeyEntry entry = index.find(hash);
+            if (entry != null) {
+                index.remove(entry);
+            }
+            return cache.dropObject(namespace, key.bytes());
+        } finally {
+            lock.unlock();
+            promises.withdraw(key);
+        }
+    }
+
+    /// Forgets a key whose time is up, unless something newer has its place by now.
+    void expire(KeyEntry entry, long now) {
+        ReentrantLock lock = locks.of(entry.hash());
+        lock.lock();
+        try {
+            if (index.find(entry.hash()) != entry || !entry.expired(now)) {
+                return;
+            }
+            index.remove(entry);
+            cache.dropObject(namespace, entry.key().bytes());
+        } finally {
+            lock.unlock();
+        }
+        promises.withdraw(entry.key());
+    }
+
+    /// An event said that this key may be gone.
+    void check(KeyEntry entry) {
+        ReentrantLock lock = locks.of(entry.hash());
+        lock.lock();
+        try {
+            if (cache.containsObject(namespace, entry.key().bytes())) {
+                return;
+            }
+            index.remove(entry);
+        } finally {
+            lock.unlock();
+        }
+        byte[] other = Halves.other(entry.key().bytes());
+        if (other != null && entry.paired()) {
+            drop(new Key(other));
+        }
+    }
+}
