@@ -1,0 +1,233 @@
+package io.kvcache.core.contract;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.tier.Taken;
+import io.kvcache.core.tier.Tier;
+import io.kvcache.core.tier.TierBlock;
+import io.kvcache.core.tier.TierListener;
+import io.kvcache.core.tier.TierOffer;
+import io.kvcache.core.tier.TierRead;
+import io.kvcache.core.tier.TierState;
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.function.BooleanSupplier;
+import java.util.function.Predicate;
+
+/// A store's side of a [Tier]: drives it, writes down what it is told, and numbers namespaces in the order in which
+/// it hears of them, beginning with those that the test knows.
+class TierRig implements TierListener {
+
+    /// Enough for a disk that is slow; a tick waits at most a millisecond.
+    private static final int MOST_TICKS = 200_000;
+
+    private static final long TICK_NANOS = 1_000_000;
+
+    final Map<Long, Long> places = new LinkedHashMap<>();
+    final Map<Long, TierRead.Outcome> reads = new HashMap<>();
+    final Map<Long, Boolean> flushes = new HashMap<>();
+    final List<TierBlock> recovered = new ArrayList<>();
+    final Map<TierKey, Long> recoveredAt = new HashMap<>();
+    final List<TierKey> buried = new ArrayList<>();
+    final Map<Long, Long> moved = new HashMap<>();
+    final List<Long> offered = new ArrayList<>();
+    final List<Long> lost = new ArrayList<>();
+    final List<Namespace> namespaces = new ArrayList<>();
+    Predicate<TierKey> keep = _ -> false;
+    boolean recoveryEnded;
+    private final long waitNanos;
+    private Tier tier;
+    private long now;
+    private long nextTag;
+
+    /// The key of a block.
+    record TierKey(long hi, long lo) {
+        static TierKey of(TierBlock block) {
+            return new TierKey(block.keyHi(), block.keyLo());
+        }
+    }
+
+    @SuppressWarnings("NullAway.Init") // opened at once by whoever makes it
+    TierRig(long waitNanos, Namespace... known) {
+        this.waitNanos = waitNanos;
+        namespaces.addAll(List.of(known));
+    }
+
+    /// Opens a tier and drives it until it knows what it is.
+    Tier open(TierUnderTest subject) {
+        tier = subject.open(this);
+        until("the tier opens", () -> tier.state() != TierState.OPENING);
+        return tier;
+    }
+
+    /// Opens a tier and drives it until it has told all.
+    Tier openAndRecover(TierUnderTest subject) {
+        open(subject);
+        assertThat(tier.state()).as(tier.cause()).isEqualTo(TierState.SERVING);
+        until("the recovery ends", () -> recoveryEnded && !tier.recovering());
+        return tier;
+    }
+
+    void tick() {
+        tick(waitNanos);
+    }
+
+    void tick(long wait) {
+        now += TICK_NANOS;
+        tier.tick(now, wait);
+    }
+
+    void until(String what, BooleanSupplier holds) {
+        for (int i = 0; !holds.getAsBoolean(); i++) {
+            if (i == MOST_TICKS) {
+                throw new AssertionError(what + ": not after " + i + " ticks, " + tier.state() + " " + tier.stats());
+            }
+            tick();
+        }
+    }
+
+    /// Where a block was found.
+    long recoveredAt(TierBlock block) {
+        return Objects.requireNonNull(recoveredAt.get(TierKey.of(block)), "not told");
+    }
+
+    /// Where a block that was kept, perhaps several times, lies now.
+    long follow(long place) {
+        long at = place;
+        for (Long next = moved.get(at); next != null; next = moved.get(at)) {
+            at = next;
+        }
+        return at;
+    }
+
+    long tag() {
+        return ++nextTag;
+    }
+
+    /// Has a block written, and waits until it is.
+    ///
+    /// @return its place, or -1
+    long write(TierBlock block, List<MemorySegment> pages) {
+        long tag = begin(block, pages);
+        until("a write ends", () -> places.containsKey(tag));
+        return Objects.requireNonNull(places.get(tag));
+    }
+
+    /// Has a block taken.
+    long begin(TierBlock block, List<MemorySegment> pages) {
+        long tag = tag();
+        until("a write is taken", () -> {
+            Taken taken = tier.write(block, pages, tag);
+            assertThat(taken).isIn(Taken.TAKEN, Taken.LATER);
+            return taken == Taken.TAKEN;
+        });
+        return tag;
+    }
+
+    void bury(TierBlock block) {
+        long tag = tag();
+        until("a burial is taken", () -> tier.bury(block, tag) == Taken.TAKEN);
+        until("a burial ends", () -> places.containsKey(tag));
+    }
+
+    TierRead.Outcome read(TierBlock block, long place, List<MemorySegment> pages) {
+        long tag = tag();
+        TierRead read = new TierRead(place, block.bytes(), block.checksum(), pages, tag);
+        until("a read is taken", () -> {
+            Taken taken = tier.read(read);
+            assertThat(taken).isIn(Taken.TAKEN, Taken.LATER);
+            return taken == Taken.TAKEN;
+        });
+        until("a read ends", () -> reads.containsKey(tag));
+        return Objects.requireNonNull(reads.get(tag));
+    }
+
+    void flush() {
+        long tag = tag();
+        assertThat(tier.flush(tag)).isEqualTo(Taken.TAKEN);
+        until("a flush ends", () -> flushes.containsKey(tag));
+        assertThat(flushes.get(tag)).isTrue();
+    }
+
+    boolean idle() {
+        return tier.idle();
+    }
+
+    void close() {
+        tier.close();
+    }
+
+    @Override
+    public Namespace namespace(int namespaceId) {
+        return namespaces.get(namespaceId);
+    }
+
+    @Override
+    public int namespaceId(Namespace namespace) {
+        if (!namespaces.contains(namespace)) {
+            namespaces.add(namespace);
+        }
+        return namespaces.indexOf(namespace);
+    }
+
+    @Override
+    public void written(long tag, long place) {
+        assertThat(places.putIfAbsent(tag, place)).as("told once").isNull();
+    }
+
+    @Override
+    public void read(long tag, TierRead.Outcome outcome) {
+        assertThat(reads.putIfAbsent(tag, outcome)).as("told once").isNull();
+    }
+
+    @Override
+    public void flushed(long tag, boolean durable) {
+        assertThat(flushes.putIfAbsent(tag, durable)).as("told once").isNull();
+    }
+
+    @Override
+    public void recovered(TierBlock block, long place) {
+        assertThat(recoveryEnded).isFalse();
+        TierKey key = TierKey.of(block);
+        if (!buried.contains(key)) {
+            recovered.add(block);
+            recoveredAt.putIfAbsent(key, place);
+        }
+    }
+
+    @Override
+    public void buried(long keyHi, long keyLo) {
+        buried.add(new TierKey(keyHi, keyLo));
+    }
+
+    @Override
+    public void recoveryEnded() {
+        recoveryEnded = true;
+    }
+
+    @Override
+    public void offered(TierOffer offer) {
+        for (int i = 0; i < offer.size(); i++) {
+            offered.add(offer.place(i));
+            if (keep.test(new TierKey(offer.keyHi(i), offer.keyLo(i)))) {
+                offer.keep(i);
+            }
+        }
+    }
+
+    @Override
+    public void moved(TierBlock block, long from, long to) {
+        moved.put(from, to);
+    }
+
+    @Override
+    public void lost(TierBlock block, long place) {
+        lost.add(place);
+    }
+}
