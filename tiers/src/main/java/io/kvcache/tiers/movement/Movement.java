@@ -52,7 +52,7 @@ public final class Movement implements Mover.Progress {
         for (Target target : targets) {
             MoverQueue queue = new MoverQueue();
             int disk = disks.open(target.limitBytes());
-            Mover.Around around = new Mover.Around(disk, disks, target.opener(), arrivals, limits, shares);
+            Mover.Around around = new Mover.Around(disk, disks, clock, target.opener(), arrivals, limits, shares);
             movers.add(new Mover(around, target.budget(), queue, this));
             queues.add(queue);
         }
@@ -68,7 +68,7 @@ public final class Movement implements Mover.Progress {
     ///
     /// @throws RuntimeException when it is refused
     public void open(int disk) {
-        movers.get(disk).open(clock.nanos());
+        movers.get(disk).open();
     }
 
     /// Moves what there is to move between host memory and one tier.

@@ -1,5 +1,6 @@
 package io.kvcache.tiers.movement;
 
+import io.kvcache.core.Clock;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.store.Disks;
 import io.kvcache.core.tier.Tier;
@@ -40,7 +41,13 @@ public final class Mover implements TierListener {
     /// @param disk number of the tier in the store
     /// @param opener opens the tier, the first time and after a failure
     public record Around(
-            int disk, Disks disks, TierOpener opener, Arrivals arrivals, MoverLimits limits, WriteShares shares) {}
+            int disk,
+            Disks disks,
+            Clock clock,
+            TierOpener opener,
+            Arrivals arrivals,
+            MoverLimits limits,
+            WriteShares shares) {}
 
     /// Hears what concerns all movers of a store.
     public interface Progress {
@@ -60,14 +67,14 @@ public final class Mover implements TierListener {
         loading = new Loading(around, queue);
         writing = new Writing(around, budget);
         flushing = new Flushing(queue);
-        outage = new Outage(around.opener, disk, around.disks, progress);
+        outage = new Outage(around, progress);
     }
 
     /// Opens the tier for the first time, and waits until it serves.
     ///
     /// @throws RuntimeException when it is refused, with the cause
-    public void open(long nowNanos) {
-        outage.open(this, nowNanos);
+    public void open() {
+        outage.open(this);
     }
 
     /// Does what there is to do.

@@ -1,5 +1,6 @@
 package io.kvcache.tiers.movement;
 
+import io.kvcache.core.Clock;
 import io.kvcache.core.store.Disks;
 import io.kvcache.core.tier.Tier;
 import io.kvcache.core.tier.TierState;
@@ -31,6 +32,7 @@ final class Outage {
     private final int disk;
     private final Disks disks;
     private final Mover.Progress progress;
+    private final Clock clock;
     private volatile @Nullable Tier tier;
     private volatile TierState state = TierState.OPENING;
     private volatile String cause = "";
@@ -43,19 +45,22 @@ final class Outage {
     private long probeAt;
     private long pauseNanos = FIRST_PROBE_NANOS;
 
-    Outage(TierOpener opener, int disk, Disks disks, Mover.Progress progress) {
-        this.opener = opener;
-        this.disk = disk;
-        this.disks = disks;
+    Outage(Mover.Around around, Mover.Progress progress) {
+        opener = around.opener();
+        disk = around.disk();
+        disks = around.disks();
+        clock = around.clock();
         this.progress = progress;
         lastStats = TierStats.nothing("not open", 0);
     }
 
+    /// Waits until the tier serves. Its time goes on meanwhile, so that a disk which hangs is noticed.
+    ///
     /// @throws RuntimeException when the tier is refused
-    void open(Mover mover, long nowNanos) {
+    void open(Mover mover) {
         Tier opening = opener.open(mover);
         while (opening.state() == TierState.OPENING) {
-            opening.tick(nowNanos, OPENING_TICK_NANOS);
+            opening.tick(clock.nanos(), OPENING_TICK_NANOS);
         }
         if (opening.state() != TierState.SERVING) {
             RuntimeException refused = opener.refused(opening);
@@ -80,7 +85,7 @@ final class Outage {
     private void probe(Mover mover, long nowNanos) {
         probeNow = false;
         try {
-            open(mover, nowNanos);
+            open(mover);
             LOG.log(Level.INFO, "{0} is back", opener.name());
         } catch (RuntimeException failed) {
             cause = String.valueOf(failed.getMessage());

@@ -1,0 +1,90 @@
+package io.kvcache.tiers.movement;
+
+import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
+
+import io.kvcache.core.Clock;
+import io.kvcache.core.memory.ArenaMemory;
+import io.kvcache.core.memory.SlabPool;
+import io.kvcache.core.policy.PolicyKind;
+import io.kvcache.core.store.HostStore;
+import io.kvcache.core.store.HostStoreConfig;
+import io.kvcache.core.tier.AdmissionKind;
+import io.kvcache.core.tier.Tier;
+import io.kvcache.core.tier.TierListener;
+import io.kvcache.tiers.device.FaultRates;
+import io.kvcache.tiers.device.FaultyDevice;
+import io.kvcache.tiers.device.MemoryDevice;
+import io.kvcache.tiers.disk.DiskLogConfig;
+import io.kvcache.tiers.disk.DiskMemory;
+import io.kvcache.tiers.disk.DiskTier;
+import io.kvcache.tiers.disk.Geometry;
+import java.lang.foreign.MemorySegment;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Test;
+
+/// What becomes of a tier that fails.
+final class OutageTest {
+
+    private static final long DISK_BYTES = 8L << 20;
+
+    /// Goes on by ten milliseconds each time it is read, as if reading took so long.
+    private static final class ReadTime implements Clock {
+        private long now;
+
+        @Override
+        public long nanos() {
+            now += TimeUnit.MILLISECONDS.toNanos(10);
+            return now;
+        }
+
+        @Override
+        public void pause(long nanos) {
+            now += nanos;
+        }
+    }
+
+    private record Hanging(FaultyDevice device) implements TierOpener {
+
+        @Override
+        public String name() {
+            return "hanging disk";
+        }
+
+        @Override
+        public Tier open(TierListener listener) {
+            DiskMemory memory = new DiskMemory(ArenaMemory.source());
+            DiskLogConfig config = DiskLogConfig.of(Geometry.of(DISK_BYTES), 1);
+            return new DiskTier(name(), new DiskTier.Beneath(device, () -> {}, memory), config, listener);
+        }
+
+        @Override
+        public RuntimeException refused(Tier tier) {
+            return new IllegalStateException(name() + ": " + tier.cause());
+        }
+    }
+
+    @Test
+    void givenADiskThatHangs_whenOpened_thenThatIsAnErrorAfterItsTime() {
+        Clock clock = new ReadTime();
+        MemorySegment storage = MemorySegment.ofArray(new byte[(int) DISK_BYTES]);
+        FaultyDevice device = new FaultyDevice(MemoryDevice.over(storage, 16), FaultRates.none(), 1, clock::nanos);
+        device.hang();
+        HostStoreConfig config = new HostStoreConfig(SlabPool.SLAB_BYTES, 100, PolicyKind.LRU, 1 << 10);
+        try (HostStore store = new HostStore(config, ArenaMemory.source())) {
+            Movement movement = new Movement(
+                    store.disks(),
+                    clock,
+                    List.of(new Movement.Target(
+                            new Hanging(device),
+                            DISK_BYTES / 2,
+                            new WriteBudget(WriteBudget.UNLIMITED, WriteBudget.UNLIMITED))),
+                    new Movement.Admitting(AdmissionKind.ALWAYS, 1 << 20, 1 << 20),
+                    MoverLimits.of(SlabPool.SLAB_BYTES));
+            assertThatIllegalStateException()
+                    .isThrownBy(() -> movement.open(0))
+                    .withMessageContaining("hanging disk")
+                    .withMessageContaining("has not ended");
+        }
+    }
+}

@@ -1,0 +1,4 @@
+@NullMarked
+package io.kvcache.tiers.movement;
+
+import org.jspecify.annotations.NullMarked;
