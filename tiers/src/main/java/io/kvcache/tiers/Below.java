@@ -4,7 +4,6 @@ import io.kvcache.core.Clock;
 import io.kvcache.core.memory.HostMemorySource;
 import io.kvcache.core.store.HostStore;
 import io.kvcache.core.tier.AdmissionKind;
-import io.kvcache.tiers.disk.Capacity;
 import io.kvcache.tiers.disk.Geometry;
 import io.kvcache.tiers.memory.MappedMemorySource;
 import io.kvcache.tiers.memory.MemoryOptions;
@@ -43,10 +42,9 @@ record Below(@Nullable Movement movement, @Nullable TierThreads threads) {
     }
 
     private static Movement.Target target(DiskOptions disk, HostStore store, HostMemorySource memory) {
-        long alive = Capacity.aliveBytes(Geometry.of(disk.bytes()), disk.files().reclaim(), disk.reservePercent());
         return new Movement.Target(
                 new DirectoryOpener(disk, memory, store.memory()),
-                alive,
+                disk.aliveBytes(),
                 new WriteBudget(disk.bytesPerSecond(), disk.bytesPerDay()));
     }
 

@@ -3,6 +3,7 @@ package io.kvcache.tiers;
 import io.kvcache.tiers.directory.DirectoryOptions;
 import io.kvcache.tiers.disk.Capacity;
 import io.kvcache.tiers.disk.DiskLogConfig.OnIncompatible;
+import io.kvcache.tiers.disk.Geometry;
 import io.kvcache.tiers.movement.WriteBudget;
 import java.nio.file.Path;
 
@@ -11,10 +12,18 @@ import java.nio.file.Path;
 /// @param directory holds the tier's file and lock; made when it is missing
 /// @param bytes of the file
 /// @param reservePercent of it that holds nothing alive, see [Capacity]
+/// @param mostAliveBytes blocks, in whole pages, that are alive at most, though the reserve would leave room for
+///     more
 /// @param bytesPerSecond and `bytesPerDay`: written at most, or [WriteBudget#UNLIMITED]
 /// @param files how the file is opened
 public record DiskOptions(
-        Path directory, long bytes, int reservePercent, long bytesPerSecond, long bytesPerDay, DirectoryOptions files) {
+        Path directory,
+        long bytes,
+        int reservePercent,
+        long mostAliveBytes,
+        long bytesPerSecond,
+        long bytesPerDay,
+        DirectoryOptions files) {
 
     /// Refuses what is incompatible; no limit on writes.
     public static DiskOptions of(Path directory, long bytes) {
@@ -22,6 +31,7 @@ public record DiskOptions(
                 directory,
                 bytes,
                 Capacity.USUAL_RESERVE_PERCENT,
+                Long.MAX_VALUE,
                 WriteBudget.UNLIMITED,
                 WriteBudget.UNLIMITED,
                 DirectoryOptions.usual());
@@ -29,12 +39,23 @@ public record DiskOptions(
 
     /// Limits what is written.
     public DiskOptions withWriteBudget(long newBytesPerSecond, long newBytesPerDay) {
-        return new DiskOptions(directory, bytes, reservePercent, newBytesPerSecond, newBytesPerDay, files);
+        return new DiskOptions(
+                directory, bytes, reservePercent, mostAliveBytes, newBytesPerSecond, newBytesPerDay, files);
     }
 
     /// Keeps another share of the disk without anything alive.
     public DiskOptions withReservePercent(int percent) {
-        return new DiskOptions(directory, bytes, percent, bytesPerSecond, bytesPerDay, files);
+        return new DiskOptions(directory, bytes, percent, mostAliveBytes, bytesPerSecond, bytesPerDay, files);
+    }
+
+    /// Keeps no more than this alive.
+    public DiskOptions withMostAliveBytes(long most) {
+        return new DiskOptions(directory, bytes, reservePercent, most, bytesPerSecond, bytesPerDay, files);
+    }
+
+    /// Bytes of blocks that may be alive, each in whole pages.
+    public long aliveBytes() {
+        return Math.min(mostAliveBytes, Capacity.aliveBytes(Geometry.of(bytes), files.reclaim(), reservePercent));
     }
 
     /// Refuses or discards what is in the directory and is no tier of this format and size.
@@ -44,6 +65,6 @@ public record DiskOptions(
 
     /// Opens the file in another way.
     public DiskOptions withFiles(DirectoryOptions change) {
-        return new DiskOptions(directory, bytes, reservePercent, bytesPerSecond, bytesPerDay, change);
+        return new DiskOptions(directory, bytes, reservePercent, mostAliveBytes, bytesPerSecond, bytesPerDay, change);
     }
 }
