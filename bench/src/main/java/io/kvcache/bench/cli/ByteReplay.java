@@ -4,6 +4,7 @@ import io.kvcache.bench.replay.PolicyReplay;
 import io.kvcache.bench.replay.Replay;
 import io.kvcache.bench.replay.TraceForest;
 import io.kvcache.bench.store.MemoryCopy;
+import io.kvcache.bench.store.ReplayedChains;
 import io.kvcache.bench.store.StoreReplay;
 import io.kvcache.bench.store.StoreReplayResult;
 import io.kvcache.core.identity.BlockShape;
@@ -51,7 +52,7 @@ final class ByteReplay {
             throw new IllegalArgumentException(
                     "--bytes is '" + size + "', must be: up to " + new ByteSize(BlockShape.MAX_BYTES));
         }
-        StoreReplay.shapeOf((int) size.bytes());
+        ReplayedChains.shapeOf((int) size.bytes());
         for (String policy : policies) {
             if (PolicyKind.named(policy).isEmpty()) {
                 throw new IllegalArgumentException("--policy is '" + policy

@@ -1,5 +1,6 @@
 package io.kvcache.bench.cli;
 
+import io.kvcache.bench.replay.PolicyReplay;
 import io.kvcache.bench.replay.Replay;
 import io.kvcache.bench.replay.ReplayCatalogue;
 import io.kvcache.bench.replay.ReplayRule;
@@ -32,6 +33,14 @@ record ReplayChoices(
         return names.stream()
                 .map(name -> ReplayCatalogue.named(name)
                         .orElseThrow(() -> mustBe("--policy", name, ReplayCatalogue.names())))
+                .toList();
+    }
+
+    /// Those that are policies of the store.
+    static List<PolicyReplay> ofStore(List<Replay> replays) {
+        return replays.stream()
+                .filter(PolicyReplay.class::isInstance)
+                .map(PolicyReplay.class::cast)
                 .toList();
     }
 

@@ -21,7 +21,7 @@ import picocli.CommandLine.Spec;
 
 /// `kvcache replay`: what share of a trace's blocks a cache of some size would have had, policy by policy.
 ///
-/// Replays metadata only, unless `--bytes` asks for the real store; see [ByteReplay].
+/// Replays metadata only, unless `--bytes` or `--disk` asks for the real store; see [ByteReplay] and [DiskReplay].
 @Command(
         name = "replay",
         description = "Replay a request trace: hit ratios by policy and capacity, beside Belady's bound.",
@@ -88,6 +88,21 @@ final class ReplayCommand implements Callable<Integer> {
                     + " Default policy then: lru.")
     private String bytes = "";
 
+    @Option(
+            names = "--disk",
+            paramLabel = "DIR:SIZE",
+            description = "Drive the real store with host memory of --blocks and a disk tier below it, in a directory"
+                    + " that is empty or not there: of SIZE bytes, or with 20000blocks alive at most."
+                    + " Default --bytes then: 64KiB.")
+    private String disk = "";
+
+    @Option(
+            names = "--admission",
+            paramLabel = "RULE",
+            defaultValue = "always,second-hit",
+            description = "Which blocks are written to the disk; one replay each. Default: ${DEFAULT-VALUE}.")
+    private String admission = "";
+
     @Option(names = "--json", description = "One JSON object a line instead of a table.")
     private boolean json;
 
@@ -103,24 +118,35 @@ final class ReplayCommand implements Callable<Integer> {
             Trace read = choices.trace().load(reader);
             boolean right = true;
             for (ReplayRule each : choices.rules()) {
-                if (bytes.isEmpty()) {
-                    replay(read, each, choices, progress);
-                } else {
-                    right &= realBytes(choices, progress).run(new TraceForest(read, each), warmup);
-                }
+                right &= replay(read, each, choices, progress);
             }
             return right ? 0 : 1;
         }
     }
 
-    private ByteReplay realBytes(ReplayChoices choices, Progress progress) {
-        return new ByteReplay(
-                choices,
-                (int) ByteSize.parse(bytes).bytes(),
-                new ByteReplay.Output(spec.commandLine().getOut(), json, progress));
+    private boolean replay(Trace read, ReplayRule each, ReplayChoices choices, Progress progress) throws IOException {
+        if (!real()) {
+            byMetadata(read, each, choices, progress);
+            return true;
+        }
+        TraceForest forest = new TraceForest(read, each);
+        ByteReplay.Output output = new ByteReplay.Output(spec.commandLine().getOut(), json, progress);
+        int blockBytes = (int) blockBytes().bytes();
+        return disk.isEmpty()
+                ? new ByteReplay(choices, blockBytes, output).run(forest, warmup)
+                : new DiskReplay(choices, DiskChoice.parse(disk, admission), blockBytes, output).run(forest, warmup);
     }
 
-    private void replay(Trace read, ReplayRule each, ReplayChoices choices, Progress progress) {
+    /// Whether the store itself is driven.
+    private boolean real() {
+        return !bytes.isEmpty() || !disk.isEmpty();
+    }
+
+    private ByteSize blockBytes() {
+        return bytes.isEmpty() ? DiskChoice.USUAL_BLOCK : ByteSize.parse(bytes);
+    }
+
+    private void byMetadata(Trace read, ReplayRule each, ReplayChoices choices, Progress progress) {
         PrintWriter out = spec.commandLine().getOut();
         ReplayReport report = json ? new ReplayLines(out) : new ReplayTable(out, choices.model());
         ReplayComparison comparison = new ReplayComparison(new TraceForest(read, each), warmup);
@@ -143,12 +169,15 @@ final class ReplayCommand implements Callable<Integer> {
                 throw new IllegalArgumentException("--warmup is '" + warmup + "', must be: at least 0");
             }
             Optional<ModelPreset> size = ReplayChoices.model(model, !capacities.isEmpty());
-            if (!bytes.isEmpty()) {
-                ByteReplay.check(ByteSize.parse(bytes), policies);
+            if (real()) {
+                ByteReplay.check(blockBytes(), policies);
+            }
+            if (!disk.isEmpty()) {
+                DiskChoice.parse(disk, admission);
             }
             return new ReplayChoices(
                     TraceSource.parse(trace),
-                    ReplayChoices.replays(policies.isEmpty() && !bytes.isEmpty() ? List.of("lru") : policies),
+                    ReplayChoices.replays(policies.isEmpty() && real() ? List.of("lru") : policies),
                     ReplayChoices.blocks(blocks, capacities, size),
                     size,
                     ReplayChoices.rules(rule),

@@ -6,19 +6,12 @@ import io.kvcache.core.BlockTable;
 import io.kvcache.core.BlockWriter;
 import io.kvcache.core.CacheStats;
 import io.kvcache.core.PutOutcome;
-import io.kvcache.core.contract.BlockContent;
 import io.kvcache.core.identity.BlockChain;
-import io.kvcache.core.identity.BlockShape;
-import io.kvcache.core.identity.Dtype;
-import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.tiers.TieredKvCache;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
-import java.nio.charset.StandardCharsets;
-import java.util.ArrayList;
-import java.util.List;
 import java.util.function.IntConsumer;
 import org.HdrHistogram.Histogram;
 
@@ -30,9 +23,6 @@ import org.HdrHistogram.Histogram;
 ///
 /// **Ownership.** Opens its own store and closes it strictly: a table left open is an error.
 public final class StoreReplay {
-
-    /// Largest head dimension and largest block, in tokens.
-    private static final int MOST_PER_AXIS = 65_536;
 
     private final TraceForest forest;
     private final Settings settings;
@@ -52,6 +42,11 @@ public final class StoreReplay {
 
         /// Host memory that it takes, in whole slabs.
         public long hostBytes() {
+            return hostBytes(blocks, blockBytes);
+        }
+
+        /// Host memory for so many blocks, in whole slabs.
+        static long hostBytes(int blocks, int blockBytes) {
             long slot = (blockBytes + 4095L) & -4096L;
             long slabs = slot <= SlabPool.SLAB_BYTES / 2
                     ? Math.ceilDiv(blocks, SlabPool.SLAB_BYTES / slot)
@@ -71,15 +66,15 @@ public final class StoreReplay {
     ///
     /// @param progress is told the number of requests served, now and then
     public StoreReplayResult run(IntConsumer progress) {
-        Namespace namespace = Namespace.of("replay", shapeOf(settings.blockBytes()));
+        ReplayedChains chains = new ReplayedChains(forest, settings.blockBytes());
         long start = System.nanoTime();
         CacheStats stats;
         try (TieredKvCache cache = open();
                 Arena arena = Arena.ofConfined()) {
-            cache.register(namespace);
+            cache.register(chains.namespace());
             MemorySegment out = arena.allocate(settings.blockBytes(), 4096);
             for (int request = 0; request < forest.requests(); request++) {
-                serve(cache, chain(namespace, request), request, out);
+                serve(cache, chains.chain(request), request, out);
                 if ((request & 0xff) == 0) {
                     progress.accept(request);
                 }
@@ -95,19 +90,6 @@ public final class StoreReplay {
                 (System.nanoTime() - start) / 1e9);
     }
 
-    /// Some shape of exactly this size; the store does not care which.
-    ///
-    /// @throws IllegalArgumentException when there is none, as for a large prime
-    public static BlockShape shapeOf(int bytes) {
-        for (int dim = Math.min(MOST_PER_AXIS, bytes); dim > 0; dim--) {
-            if (bytes % dim == 0 && bytes / dim <= MOST_PER_AXIS) {
-                return BlockShape.mla(1, dim, bytes / dim, Dtype.INT8);
-            }
-        }
-        throw new IllegalArgumentException(
-                "no block shape has exactly " + bytes + " bytes; a multiple of 4,096 always works");
-    }
-
     private TieredKvCache open() {
         return TieredKvCache.builder()
                 .hostBytes(settings.hostBytes())
@@ -116,14 +98,6 @@ public final class StoreReplay {
                 .checked(false)
                 .strict(true)
                 .build();
-    }
-
-    private BlockChain chain(Namespace namespace, int request) {
-        List<byte[]> keys = new ArrayList<>();
-        for (int i = 0; i < forest.length(request); i++) {
-            keys.add(Integer.toString(forest.node(request, i)).getBytes(StandardCharsets.US_ASCII));
-        }
-        return BlockChain.ofEngineKeys(namespace, keys);
     }
 
     private void serve(TieredKvCache cache, BlockChain chain, int request, MemorySegment out) {
@@ -153,9 +127,7 @@ public final class StoreReplay {
         copyNanos += System.nanoTime() - start;
         bytesServed += out.byteSize();
         blocksServed++;
-        if (BlockContent.of(chain.keyHi(index), chain.keyLo(index)).mismatch(out) >= 0) {
-            wrongBlocks++;
-        }
+        wrongBlocks += ReplayedChains.right(chain, index, out) ? 0 : 1;
     }
 
     private void store(TieredKvCache cache, BlockChain chain, int from) {
@@ -164,7 +136,7 @@ public final class StoreReplay {
                 if (writer.outcome() != PutOutcome.RESERVED) {
                     return;
                 }
-                BlockContent.of(chain.keyHi(i), chain.keyLo(i)).fill(writer.segment());
+                ReplayedChains.fill(chain, i, writer.segment());
                 writer.seal();
                 bytesStored += settings.blockBytes();
             }

@@ -65,6 +65,13 @@ final class ReplayCommandTest {
                 .isEqualTo(lines.getLast().get("beladyHitRatio"));
     }
 
+    @Test
+    void givenAnUnknownRuleForWrites_whenRun_thenUsageErrorNamesItAndWhatIsAllowed() {
+        Shell.Run run = Shell.run("replay", "--disk", folder + ":64MiB", "--admission", "never");
+        assertThat(run.exitCode()).isEqualTo(2);
+        assertThat(run.err()).contains("never", "always, second-hit");
+    }
+
     @ParameterizedTest
     @CsvSource(
             delimiter = '|',
@@ -80,6 +87,9 @@ final class ReplayCommandTest {
                 "--warmup|-1|-1|at least 0",
                 "--trace|generated:x|generated:x|generated:SEED",
                 "--polisy|lru|--polisy|--policy",
+                "--disk|folder|folder|20000blocks",
+                "--disk|folder:1MiB|1MiB|20000blocks",
+                "--disk|folder:much|much|GiB",
             })
     void givenBadValue_whenRun_thenUsageErrorNamesItAndWhatIsAllowed(
             String option, String value, String named, String allowed) {
@@ -110,6 +120,36 @@ final class ReplayCommandTest {
         assertThat(skipped.exitCode()).isZero();
         assertThat(skipped.err()).contains("skipped line 2");
         assertThat(skipped.out()).contains("torn: 2 requests").contains("50.00 %");
+    }
+
+    @Test
+    void givenADisk_whenReplayed_thenHitsByTierAndWritesAreShownAndNothingIsLeft() throws IOException {
+        Path file = Files.writeString(folder.resolve("two.jsonl"), LINE + LINE);
+        Path disk = folder.resolve("disk");
+        Shell.Run run = Shell.run(
+                "replay",
+                "--trace",
+                file.toString(),
+                "--blocks",
+                "9",
+                "--bytes",
+                "4KiB",
+                "--disk",
+                disk + ":500blocks");
+        assertThat(run.exitCode()).isZero();
+        assertThat(run.out())
+                .contains("500 alive on disk", "0.5000 of blocks = 0.5000 in host memory", "0 wrong")
+                .contains("second-hit saves");
+        assertThat(disk).doesNotExist();
+    }
+
+    @Test
+    void givenADirectoryWithSomethingInIt_whenReplayedOverIt_thenItIsLeftAlone() throws IOException {
+        Path file = Files.writeString(folder.resolve("two.jsonl"), LINE + LINE);
+        Shell.Run run = Shell.run("replay", "--trace", file.toString(), "--blocks", "9", "--disk", folder + ":64MiB");
+        assertThat(run.exitCode()).isEqualTo(1);
+        assertThat(run.err()).contains("is not empty");
+        assertThat(file).exists();
     }
 
     @Test

@@ -1,0 +1,208 @@
+package io.kvcache.bench.cli;
+
+import io.kvcache.bench.replay.HitTotals;
+import io.kvcache.bench.replay.PolicyReplay;
+import io.kvcache.bench.replay.TraceForest;
+import io.kvcache.bench.store.TierReplay;
+import io.kvcache.bench.store.TierReplay.Settings;
+import io.kvcache.bench.store.TierReplayResult;
+import io.kvcache.core.policy.PolicyKind;
+import io.kvcache.core.tier.AdmissionKind;
+import io.kvcache.tiers.disk.Geometry;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+import tools.jackson.databind.json.JsonMapper;
+
+/// `kvcache replay --disk`: the same replay through host memory and a disk, with real block contents, beside one
+/// LRU of all blocks that the disk may hold.
+final class DiskReplay {
+
+    private final ReplayChoices choices;
+    private final DiskChoice disk;
+    private final int blockBytes;
+    private final ByteReplay.Output output;
+
+    DiskReplay(ReplayChoices choices, DiskChoice disk, int blockBytes, ByteReplay.Output output) {
+        this.choices = choices;
+        this.disk = disk;
+        this.blockBytes = blockBytes;
+        this.output = output;
+    }
+
+    /// A line for programs. Hit ratios are of blocks, but for `tokenHitRatio`.
+    record Line(
+            String policy,
+            String admission,
+            int hostBlocks,
+            int diskBlocks,
+            int blockBytes,
+            double regionShare,
+            String rule,
+            double blockHitRatio,
+            double hostHitRatio,
+            double diskHitRatio,
+            double tokenHitRatio,
+            double oneLruHitRatio,
+            long putBytes,
+            long diskBlockBytes,
+            long diskBytes,
+            double writeAmplification,
+            double writesSaved,
+            long evictedUnwritten,
+            long blocksServed,
+            long wrongBlocks,
+            long notArrived,
+            double seconds) {
+
+        double pointsBelowOneLru() {
+            return 100 * (oneLruHitRatio - blockHitRatio);
+        }
+    }
+
+    /// Runs every policy with every capacity of host memory and every rule for what is written.
+    ///
+    /// @return whether every byte was right
+    /// @throws IOException when the directory is not empty: a replay begins with nothing
+    boolean run(TraceForest forest, int warmup) throws IOException {
+        boolean right = true;
+        for (int blocks : choices.blocks()) {
+            for (PolicyReplay policy : ReplayChoices.ofStore(choices.replays())) {
+                List<Line> lines = new ArrayList<>();
+                for (AdmissionKind admission : disk.admissions()) {
+                    Settings settings =
+                            new Settings(policy.kind(), blocks, blockBytes, disk.options(blockBytes), admission);
+                    Line line = one(forest, settings, warmup);
+                    lines.add(line);
+                    right &= line.wrongBlocks == 0;
+                }
+                compare(lines);
+            }
+        }
+        return right;
+    }
+
+    private Line one(TraceForest forest, Settings settings, int warmup) throws IOException {
+        requireEmpty(disk.directory());
+        String what = settings.admission().commandName() + " with " + settings.hostBlocks() + " blocks in host memory";
+        TierReplayResult result;
+        try {
+            result = TierReplay.run(
+                    forest,
+                    settings,
+                    TierReplay.Span.of(forest, warmup),
+                    request -> output.progress().show(what + ": request " + request + " of " + forest.requests()));
+        } finally {
+            remove(disk.directory());
+        }
+        output.progress().close();
+        HitTotals one = new PolicyReplay(PolicyKind.LRU).run(forest, settings.diskBlocks(), warmup);
+        Line line = line(forest, settings, result, one);
+        output.out().println(output.json() ? JsonMapper.builder().build().writeValueAsString(line) : text(line));
+        output.out().flush();
+        return line;
+    }
+
+    /// What the disk tier of a replay leaves behind is its own; anything else is not touched.
+    private static void requireEmpty(Path directory) throws IOException {
+        if (Files.isDirectory(directory)) {
+            try (var content = Files.list(directory)) {
+                if (content.findAny().isPresent()) {
+                    throw new IOException(
+                            directory + " is not empty: a replay takes a directory that is, or makes one");
+                }
+            }
+        }
+    }
+
+    private static void remove(Path directory) throws IOException {
+        Files.deleteIfExists(directory.resolve("tier"));
+        Files.deleteIfExists(directory.resolve("lock"));
+        Files.deleteIfExists(directory);
+    }
+
+    private static Line line(TraceForest forest, Settings settings, TierReplayResult result, HitTotals oneLru) {
+        Geometry geometry = Geometry.of(settings.disk().bytes());
+        return new Line(
+                settings.policy().commandName(),
+                settings.admission().commandName(),
+                settings.hostBlocks(),
+                settings.diskBlocks(),
+                settings.blockBytes(),
+                (double) geometry.regionBytes() / geometry.deviceBytes(),
+                forest.rule().commandName(),
+                result.totals().blockHitRatio(),
+                result.hostHitRatio(),
+                result.diskHitRatio(),
+                result.totals().tokenHitRatio(),
+                oneLru.blockHitRatio(),
+                result.written().putBytes(),
+                result.written().blockBytes(),
+                result.written().allBytes(),
+                result.written().amplification(),
+                result.written().saved(),
+                result.written().evictedUnwritten(),
+                result.check().blocksServed(),
+                result.check().wrongBlocks(),
+                result.check().notArrived(),
+                result.seconds());
+    }
+
+    private static String text(Line line) {
+        return String.format(
+                Locale.ROOT,
+                "%s, %s: %,d blocks in host memory, %,d alive on disk, of %s (%s)%n"
+                        + "  hits     %.4f of blocks = %.4f in host memory + %.4f from disk;"
+                        + " one LRU of %,d has %.4f, %+.2f points%n"
+                        + "  writes   %s of blocks for %s put = %.1f %% saved; %.2f bytes for each byte;"
+                        + " %,d evicted unwritten%n"
+                        + "  correct  %,d blocks served, %,d wrong, %,d did not come   %.1f s",
+                line.policy,
+                line.admission,
+                line.hostBlocks,
+                line.diskBlocks,
+                new ByteSize(line.blockBytes),
+                line.rule,
+                line.blockHitRatio,
+                line.hostHitRatio,
+                line.diskHitRatio,
+                line.diskBlocks,
+                line.oneLruHitRatio,
+                -line.pointsBelowOneLru(),
+                size(line.diskBlockBytes),
+                size(line.putBytes),
+                100 * line.writesSaved,
+                line.writeAmplification,
+                line.evictedUnwritten,
+                line.blocksServed,
+                line.wrongBlocks,
+                line.notArrived,
+                line.seconds);
+    }
+
+    /// What the second rule saves of the first one's writes, and the hits that it costs.
+    private void compare(List<Line> lines) {
+        if (lines.size() < 2 || output.json()) {
+            return;
+        }
+        Line first = lines.getFirst();
+        for (Line other : lines.subList(1, lines.size())) {
+            output.out()
+                    .printf(
+                            Locale.ROOT,
+                            "%s saves %.1f %% of the bytes that %s writes, and costs %.2f points of hits%n",
+                            other.admission,
+                            100 * (1 - (double) other.diskBytes / Math.max(1, first.diskBytes)),
+                            first.admission,
+                            100 * (first.blockHitRatio - other.blockHitRatio));
+        }
+        output.out().flush();
+    }
+
+    private static String size(long bytes) {
+        return bytes == 0 ? "0 B" : new ByteSize(bytes).toString();
+    }
+}

@@ -1,0 +1,34 @@
+package io.kvcache.bench.store;
+
+import io.kvcache.tiers.DiskOptions;
+import io.kvcache.tiers.disk.Geometry;
+import java.nio.file.Path;
+
+/// A disk tier by the number of blocks that may be alive on it, all that is kept in reserve left out.
+final class LiveBlocks {
+
+    /// The least change of a file that makes its regions larger by a page.
+    private static final long STEP_BYTES = 200L * Geometry.PAGE_BYTES;
+
+    private LiveBlocks() {}
+
+    /// The smallest disk that has room for exactly so many.
+    static DiskOptions disk(Path directory, long blocks, int blockBytes) {
+        long wanted = blocks * slotBytes(blockBytes);
+        DiskOptions disk = DiskOptions.of(directory, Geometry.MIN_DEVICE_BYTES + wanted);
+        while (disk.aliveBytes() < wanted) {
+            long missing = wanted - disk.aliveBytes();
+            disk = DiskOptions.of(directory, disk.bytes() + Math.ceilDiv(missing, STEP_BYTES) * STEP_BYTES);
+        }
+        return disk.withMostAliveBytes(wanted);
+    }
+
+    /// How many have room on a disk.
+    static long on(DiskOptions disk, int blockBytes) {
+        return disk.aliveBytes() / slotBytes(blockBytes);
+    }
+
+    private static long slotBytes(int blockBytes) {
+        return Math.ceilDiv(blockBytes, Geometry.PAGE_BYTES) * (long) Geometry.PAGE_BYTES;
+    }
+}

@@ -1,0 +1,72 @@
+package io.kvcache.bench.store;
+
+import io.kvcache.bench.replay.TraceForest;
+import io.kvcache.core.BlockTable;
+import io.kvcache.core.contract.BlockContent;
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.BlockShape;
+import io.kvcache.core.identity.Dtype;
+import io.kvcache.core.identity.Namespace;
+import java.lang.foreign.MemorySegment;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
+
+/// A trace's requests as chains of blocks with real bytes, which are a pure function of their keys.
+public final class ReplayedChains {
+
+    /// Largest head dimension and largest block, in tokens.
+    private static final int MOST_PER_AXIS = 65_536;
+
+    private final TraceForest forest;
+    private final Namespace namespace;
+
+    ReplayedChains(TraceForest forest, int blockBytes) {
+        this.forest = forest;
+        namespace = Namespace.of("replay", shapeOf(blockBytes));
+    }
+
+    /// Some shape of exactly this size; the store does not care which.
+    ///
+    /// @throws IllegalArgumentException when there is none, as for a large prime
+    public static BlockShape shapeOf(int bytes) {
+        for (int dim = Math.min(MOST_PER_AXIS, bytes); dim > 0; dim--) {
+            if (bytes % dim == 0 && bytes / dim <= MOST_PER_AXIS) {
+                return BlockShape.mla(1, dim, bytes / dim, Dtype.INT8);
+            }
+        }
+        throw new IllegalArgumentException(
+                "no block shape has exactly " + bytes + " bytes; a multiple of 4,096 always works");
+    }
+
+    Namespace namespace() {
+        return namespace;
+    }
+
+    BlockChain chain(int request) {
+        List<byte[]> keys = new ArrayList<>();
+        for (int i = 0; i < forest.length(request); i++) {
+            keys.add(Integer.toString(forest.node(request, i)).getBytes(StandardCharsets.US_ASCII));
+        }
+        return BlockChain.ofEngineKeys(namespace, keys);
+    }
+
+    /// Puts a block's bytes where they belong.
+    static void fill(BlockChain chain, int index, MemorySegment slot) {
+        BlockContent.of(chain.keyHi(index), chain.keyLo(index)).fill(slot);
+    }
+
+    /// Whether the bytes are those of the block.
+    static boolean right(BlockChain chain, int index, MemorySegment bytes) {
+        return BlockContent.of(chain.keyHi(index), chain.keyLo(index)).mismatch(bytes) < 0;
+    }
+
+    /// How many of a table's blocks, which begin with the chain's first, have other bytes.
+    static int wrong(BlockTable table, BlockChain chain, int blocks) {
+        int wrong = 0;
+        for (int i = 0; i < blocks; i++) {
+            wrong += right(chain, i, table.segment(i)) ? 0 : 1;
+        }
+        return wrong;
+    }
+}

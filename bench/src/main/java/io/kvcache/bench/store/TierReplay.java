@@ -1,0 +1,187 @@
+package io.kvcache.bench.store;
+
+import io.kvcache.bench.replay.HitCounter;
+import io.kvcache.bench.replay.TraceForest;
+import io.kvcache.core.BlockTable;
+import io.kvcache.core.BlockWriter;
+import io.kvcache.core.Match;
+import io.kvcache.core.PutOutcome;
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.policy.PolicyKind;
+import io.kvcache.core.store.DiskSideStats;
+import io.kvcache.core.tier.AdmissionKind;
+import io.kvcache.core.tier.TierStats;
+import io.kvcache.tiers.DiskOptions;
+import io.kvcache.tiers.TieredKvCache;
+import java.nio.file.Path;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
+import java.util.function.BooleanSupplier;
+import java.util.function.IntConsumer;
+
+/// Replays a trace through host memory and a disk: acquire, wait for what is on disk, verify every byte, then put
+/// what was missing.
+///
+/// The loop is closed: the next request comes when all writes of the one before have ended. So what is measured
+/// is which blocks the store keeps, not how fast the disk is.
+///
+/// **Ownership.** Opens its own store and closes it strictly: a table left open is an error.
+public final class TierReplay {
+
+    /// Longer than a disk takes for anything; whoever waits for so long reports an error.
+    private static final long PATIENCE_NANOS = TimeUnit.SECONDS.toNanos(60);
+
+    private static final long PAUSE_NANOS = TimeUnit.MICROSECONDS.toNanos(50);
+
+    private final TraceForest forest;
+    private final Settings settings;
+    private final ReplayedChains chains;
+    private final HitCounter all;
+    private final HitCounter host;
+    private long putBytes;
+    private long blocksServed;
+    private long wrongBlocks;
+    private long notArrived;
+
+    /// What to run.
+    ///
+    /// @param hostBlocks capacity of host memory, rounded up to whole slabs
+    /// @param blockBytes real bytes of a block
+    public record Settings(
+            PolicyKind policy, int hostBlocks, int blockBytes, DiskOptions disk, AdmissionKind admission) {
+
+        /// A disk with room for so many blocks that are alive.
+        public static DiskOptions disk(Path directory, long liveBlocks, int blockBytes) {
+            return LiveBlocks.disk(directory, liveBlocks, blockBytes);
+        }
+
+        /// The same with another rule for what is written.
+        public Settings withAdmission(AdmissionKind change) {
+            return new Settings(policy, hostBlocks, blockBytes, disk, change);
+        }
+
+        /// Blocks that may be alive on the disk.
+        public int diskBlocks() {
+            return Math.toIntExact(LiveBlocks.on(disk, blockBytes));
+        }
+    }
+
+    /// Some of a trace's requests.
+    ///
+    /// @param first that is served
+    /// @param end after the last
+    /// @param counted first that counts as hit or miss
+    public record Span(int first, int end, int counted) {
+
+        /// All of them, the first few not counted.
+        public static Span of(TraceForest forest, int warmup) {
+            return new Span(0, forest.requests(), warmup);
+        }
+    }
+
+    private TierReplay(TraceForest forest, Settings settings, int counted) {
+        this.forest = forest;
+        this.settings = settings;
+        chains = new ReplayedChains(forest, settings.blockBytes());
+        all = new HitCounter(forest, counted);
+        host = new HitCounter(forest, counted);
+    }
+
+    /// Serves requests, once.
+    ///
+    /// @param progress is told the number of each request that was served
+    public static TierReplayResult run(TraceForest forest, Settings settings, Span span, IntConsumer progress) {
+        return new TierReplay(forest, settings, span.counted).run(span, progress);
+    }
+
+    private TierReplayResult run(Span span, IntConsumer progress) {
+        long start = System.nanoTime();
+        TierReplayResult.Written written;
+        try (TieredKvCache cache = open()) {
+            cache.register(chains.namespace());
+            await("what the disk held is told", () -> !cache.recovering());
+            for (int request = span.first; request < span.end; request++) {
+                serve(cache, chains.chain(request), request);
+                await("all is written", () -> settled(cache.offloadStats()));
+                progress.accept(request);
+            }
+            cache.validate();
+            written = written(cache);
+        }
+        return new TierReplayResult(
+                all.totals(),
+                host.totals().blockHits(),
+                written,
+                new TierReplayResult.Check(blocksServed, wrongBlocks, notArrived),
+                (System.nanoTime() - start) / 1e9);
+    }
+
+    private TieredKvCache open() {
+        long hostBytes = StoreReplay.Settings.hostBytes(settings.hostBlocks(), settings.blockBytes());
+        return TieredKvCache.builder()
+                .hostBytes(hostBytes)
+                .records(Math.toIntExact(settings.diskBlocks() + 2 * hostBytes / settings.blockBytes()))
+                .policy(settings.policy())
+                .admission(settings.admission())
+                .disk(settings.disk())
+                .checked(false)
+                .strict(true)
+                .build();
+    }
+
+    private void serve(TieredKvCache cache, BlockChain chain, int request) {
+        Match match = cache.match(chain);
+        try (BlockTable table = cache.acquire(chain, 0, PATIENCE_NANOS)) {
+            int ready = table.await(match.blocks(), PATIENCE_NANOS);
+            notArrived += Math.max(0, match.blocks() - ready);
+            host.count(request, Math.min(match.hostBlocks(), ready));
+            all.count(request, ready);
+            blocksServed += ready;
+            wrongBlocks += ReplayedChains.wrong(table, chain, ready);
+            store(cache, chain, ready);
+        }
+    }
+
+    private void store(TieredKvCache cache, BlockChain chain, int from) {
+        for (int i = from; i < chain.length(); i++) {
+            try (BlockWriter writer = cache.put(chain, i, 0, PATIENCE_NANOS)) {
+                if (writer.outcome() != PutOutcome.RESERVED) {
+                    return;
+                }
+                ReplayedChains.fill(chain, i, writer.segment());
+                writer.seal();
+                putBytes += settings.blockBytes();
+            }
+        }
+    }
+
+    private static boolean settled(DiskSideStats stats) {
+        return stats.waitingBytes() == 0 && stats.writing() == 0;
+    }
+
+    /// A tier tells what it has done a moment later.
+    private TierReplayResult.Written written(TieredKvCache cache) {
+        long blocks = cache.offloadStats().written();
+        await("the disk tells what it wrote", () -> tier(cache).blocksWritten() >= blocks);
+        TierStats tier = tier(cache);
+        return new TierReplayResult.Written(
+                putBytes,
+                tier.blockBytesWritten(),
+                tier.allBytesWritten(),
+                cache.offloadStats().evictedUnwritten());
+    }
+
+    private static TierStats tier(TieredKvCache cache) {
+        return cache.diskStats().getFirst().tier();
+    }
+
+    private static void await(String what, BooleanSupplier reached) {
+        long start = System.nanoTime();
+        while (!reached.getAsBoolean()) {
+            if (System.nanoTime() - start > PATIENCE_NANOS) {
+                throw new IllegalStateException("a minute has passed, and it is not so that " + what);
+            }
+            LockSupport.parkNanos(PAUSE_NANOS);
+        }
+    }
+}
