@@ -79,7 +79,7 @@ final class OutageTest {
                             new Hanging(device),
                             DISK_BYTES / 2,
                             new WriteBudget(WriteBudget.UNLIMITED, WriteBudget.UNLIMITED))),
-                    new Movement.Admitting(AdmissionKind.ALWAYS, 1 << 20, 1 << 20),
+                    new Movement.Admitting(AdmissionKind.ALWAYS, 1 << 20, 1 << 20, AdmissionKind.USUAL_GAIN),
                     MoverLimits.of(SlabPool.SLAB_BYTES));
             assertThatIllegalStateException()
                     .isThrownBy(() -> movement.open(0))
