@@ -33,7 +33,6 @@ public final class TierReplay {
 
     private static final long PAUSE_NANOS = TimeUnit.MICROSECONDS.toNanos(50);
 
-    private final TraceForest forest;
     private final Settings settings;
     private final ReplayedChains chains;
     private final HitCounter all;
@@ -80,7 +79,6 @@ public final class TierReplay {
     }
 
     private TierReplay(TraceForest forest, Settings settings, int counted) {
-        this.forest = forest;
         this.settings = settings;
         chains = new ReplayedChains(forest, settings.blockBytes());
         all = new HitCounter(forest, counted);
