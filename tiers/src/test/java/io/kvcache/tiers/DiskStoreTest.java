@@ -233,6 +233,19 @@ final class DiskStoreTest {
         }
     }
 
+    /// Regions of a disk this small have 3 MiB.
+    @Test
+    void givenAnObjectThatNoRegionHolds_whenFlushed_thenTheAnswerIsNo() {
+        try (TieredKvCache cache = open(64, AdmissionKind.ALWAYS)) {
+            object(cache, new byte[] {1}, 1 << 20);
+            assertThat(cache.flush(PATIENCE)).isTrue();
+            object(cache, new byte[] {2}, 4 << 20);
+            assertThat(cache.flush(PATIENCE)).isFalse();
+            assertThat(cache.dropObject(THINGS, new byte[] {2})).isTrue();
+            assertThat(cache.flush(PATIENCE)).isTrue();
+        }
+    }
+
     @Test
     void givenADirectoryThatIsOpen_whenOpenedAgain_thenTheErrorNamesIt() {
         try (TieredKvCache cache = open(64, AdmissionKind.ALWAYS)) {

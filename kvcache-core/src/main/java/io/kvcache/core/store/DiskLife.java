@@ -94,6 +94,18 @@ final class DiskLife {
         }
     }
 
+    /// Forgets what a disk has of a run of record numbers.
+    void forgetDisk(int disk, int from, int to) {
+        for (int record = from; record < to; record++) {
+            boolean there = lifecycle.state(record) != Control.FREE
+                    && pool.diskPlace(record) != NONE
+                    && DiskNumber.of(pool.diskPlace(record)) == disk;
+            if (there) {
+                forget(record);
+            }
+        }
+    }
+
     /// Evicts what was used least recently, while more is alive on a disk than may be.
     void trim(int disk) {
         DiskLru order = disks.orderOf(disk);

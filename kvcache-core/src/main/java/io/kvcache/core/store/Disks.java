@@ -249,14 +249,7 @@ public final class Disks {
             lock.lock();
             try {
                 int to = Math.min(pool.highWater(), from + TURN);
-                for (int record = from; record < to; record++) {
-                    boolean there = lifecycle.state(record) != Control.FREE
-                            && pool.diskPlace(record) != NONE
-                            && DiskNumber.of(pool.diskPlace(record)) == disk;
-                    if (there) {
-                        diskLife.forget(record);
-                    }
-                }
+                diskLife.forgetDisk(disk, from, to);
                 if (to == pool.highWater()) {
                     return;
                 }
@@ -329,8 +322,9 @@ public final class Disks {
         try {
             int to = Math.min(pool.highWater(), from + TURN);
             for (int record = from; record < to; record++) {
-                if (lifecycle.state(record) == Control.SEALED && pool.diskPlace(record) == NONE) {
-                    offload.want(record);
+                boolean wanted = lifecycle.state(record) == Control.SEALED && pool.diskPlace(record) == NONE;
+                if (wanted && !offload.want(record)) {
+                    offload.counters().failed++;
                 }
             }
             return to < pool.highWater();
@@ -348,6 +342,16 @@ public final class Disks {
         lock.lock();
         try {
             return room.relieve(lowPercent, highPercent);
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /// Resident records that were to be written and were not, since the opening.
+    public long failed() {
+        lock.lock();
+        try {
+            return offload.counters().failed;
         } finally {
             lock.unlock();
         }

@@ -196,8 +196,13 @@ final class Offload {
 
     /// Has a resident record written, after all blocks above it that are not.
     ///
-    /// @return whether it waits now, or is being written
+    /// @return whether it waits now, or is being written or on disk; it cannot be when no disk can be written
+    ///     to, or it
+    ///     or a block above it is too large for one
     boolean want(int record) {
+        if (!writable) {
+            return false;
+        }
         int depth = 0;
         for (int at = record; at != NONE && !settled(at); at = pool.parent(at)) {
             if (Control.state(pool.control(at)) != Control.SEALED || pool.bytes(at) > mostBytesEach) {

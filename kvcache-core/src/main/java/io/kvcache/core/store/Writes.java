@@ -65,6 +65,7 @@ final class Writes {
             offload.counters().written++;
         } else {
             offload.counters().notWritten++;
+            offload.counters().failed += state == Control.SEALED && pool.diskPlace(record) == NONE ? 1 : 0;
         }
         if (write.place != NONE && state == Control.DOOMED) {
             offload.bury(record, write.disk);

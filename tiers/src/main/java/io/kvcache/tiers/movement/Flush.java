@@ -13,12 +13,15 @@ public final class Flush {
 
     private final Disks disks;
     private final long mark;
+    private final long failedBefore;
     private final Supplier<List<CompletableFuture<Boolean>>> flushTiers;
     private @Nullable List<CompletableFuture<Boolean>> tiers;
 
-    Flush(Disks disks, long mark, Supplier<List<CompletableFuture<Boolean>>> flushTiers) {
+    /// @param failedBefore what [Disks#failed] was before anything was queued for this
+    Flush(Disks disks, long failedBefore, Supplier<List<CompletableFuture<Boolean>>> flushTiers) {
         this.disks = disks;
-        this.mark = mark;
+        this.failedBefore = failedBefore;
+        mark = disks.mark();
         this.flushTiers = flushTiers;
     }
 
@@ -30,8 +33,10 @@ public final class Flush {
         return tiers != null && tiers.stream().allMatch(CompletableFuture::isDone);
     }
 
-    /// Whether all tiers have made durable what they were given; once it has ended.
+    /// Whether nothing failed to be written meanwhile and all tiers have made durable what they were given;
+    /// once it has
+    /// ended.
     public boolean durable() {
-        return tiers != null && tiers.stream().allMatch(flush -> flush.getNow(false));
+        return tiers != null && disks.failed() == failedBefore && tiers.stream().allMatch(flush -> flush.getNow(false));
     }
 }
