@@ -93,10 +93,13 @@ public final class Disks {
     public record Write(int record, TierBlock block, List<MemorySegment> pages) {}
 
     /// Takes the next record that is to be written and pins it; or null when none waits. [#written] ends it.
-    public @Nullable Write nextWrite() {
+    ///
+    /// None is to be written to a disk that has a burial to be told of first: it might be of an older copy of the
+    /// same key, and would then be taken to mean the new one.
+    public @Nullable Write nextWrite(int disk) {
         lock.lock();
         try {
-            int record = offload.next();
+            int record = offload.burialsOf(disk).isEmpty() ? offload.next() : NONE;
             return record == NONE ? null : new Write(record, describe(record), pages(record));
         } finally {
             lock.unlock();

@@ -205,12 +205,12 @@ final class RandomDiskRun implements AutoCloseable {
     }
 
     private void beginWrite() {
-        for (var burial = store.disks().nextBurial(0);
+        for (var burial = random.nextInt(4) == 0 ? null : store.disks().nextBurial(0);
                 burial != null;
                 burial = store.disks().nextBurial(0)) {
             disk.bury(burial);
         }
-        Disks.Write write = store.disks().nextWrite();
+        Disks.Write write = store.disks().nextWrite(0);
         if (write != null) {
             writing.add(write);
         }

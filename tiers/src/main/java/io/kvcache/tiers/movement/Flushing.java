@@ -18,10 +18,16 @@ final class Flushing {
         this.queue = queue;
     }
 
-    void pump(Tier tier) {
+    /// Asks the tier for what was asked of the queue. What was dropped before that is buried first: it is looked for
+    /// after a request was taken, not before.
+    void pump(Tier tier, Writing writing) {
         CompletableFuture<Boolean> next = held == null ? queue.nextFlush() : held;
         held = null;
         while (next != null) {
+            if (!writing.pumpBurials(tier)) {
+                held = next;
+                return;
+            }
             long tag = ++nextTag;
             switch (tier.flush(tag)) {
                 case TAKEN -> underWay.put(tag, next);

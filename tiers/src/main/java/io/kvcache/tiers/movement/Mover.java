@@ -92,7 +92,7 @@ public final class Mover implements TierListener {
         boolean buried = writing.pumpBurials(tier);
         if (buried) {
             done += loading.busy() ? 0 : writing.pump(tier, nowNanos);
-            flushing.pump(tier);
+            flushing.pump(tier, writing);
         }
         done += tier.tick(nowNanos, done > 0 ? 0 : waitNanos);
         outage.watch(this, tier, nowNanos);

@@ -79,7 +79,7 @@ final class Writing {
     }
 
     private @Nullable Begun next() {
-        Disks.Write write = disks.nextWrite();
+        Disks.Write write = disks.nextWrite(disk);
         return write == null ? null : new Begun(write, now);
     }
 
