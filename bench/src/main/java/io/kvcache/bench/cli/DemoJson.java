@@ -22,7 +22,12 @@ record DemoJson(
         long wrongBlocks,
         long leaked,
         double tokenHitRatio,
-        double doublingAddsPoints) {
+        double doublingAddsPoints,
+        double reopenSeconds,
+        int flushedBlocks,
+        int flushedBlocksPresent,
+        int flushedBlocksWrong,
+        double writtenShare) {
 
     /// One capacity.
     record Row(int blocks, double lru, double best, double belady, double lruTokens) {}
@@ -47,7 +52,12 @@ record DemoJson(
                 real.check().wrongBlocks(),
                 real.check().leaked(),
                 real.totals().tokenHitRatio(),
-                result.doublingAddsPoints());
+                result.doublingAddsPoints(),
+                result.survival().reopenSeconds(),
+                result.survival().promisedBlocks(),
+                result.survival().presentBlocks(),
+                result.survival().wrongBlocks(),
+                result.survival().writtenShare());
     }
 
     private static Row row(DemoResult.Row row) {

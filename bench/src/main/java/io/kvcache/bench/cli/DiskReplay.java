@@ -3,6 +3,7 @@ package io.kvcache.bench.cli;
 import io.kvcache.bench.replay.HitTotals;
 import io.kvcache.bench.replay.PolicyReplay;
 import io.kvcache.bench.replay.TraceForest;
+import io.kvcache.bench.store.TierFiles;
 import io.kvcache.bench.store.TierReplay;
 import io.kvcache.bench.store.TierReplay.Settings;
 import io.kvcache.bench.store.TierReplayResult;
@@ -10,8 +11,6 @@ import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.tiers.disk.Geometry;
 import java.io.IOException;
-import java.nio.file.Files;
-import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
@@ -86,7 +85,7 @@ final class DiskReplay {
     }
 
     private Line one(TraceForest forest, Settings settings, int warmup) throws IOException {
-        requireEmpty(disk.directory());
+        TierFiles.requireEmpty(disk.directory());
         String what = settings.admission().commandName() + " with " + settings.hostBlocks() + " blocks in host memory";
         TierReplayResult result;
         try {
@@ -94,9 +93,10 @@ final class DiskReplay {
                     forest,
                     settings,
                     TierReplay.Span.of(forest, warmup),
-                    request -> output.progress().show(what + ": request " + request + " of " + forest.requests()));
+                    (request, _, _) ->
+                            output.progress().show(what + ": request " + request + " of " + forest.requests()));
         } finally {
-            remove(disk.directory());
+            TierFiles.remove(disk.directory());
         }
         output.progress().close();
         HitTotals one = new PolicyReplay(PolicyKind.LRU).run(forest, settings.diskBlocks(), warmup);
@@ -104,24 +104,6 @@ final class DiskReplay {
         output.out().println(output.json() ? JsonMapper.builder().build().writeValueAsString(line) : text(line));
         output.out().flush();
         return line;
-    }
-
-    /// What the disk tier of a replay leaves behind is its own; anything else is not touched.
-    private static void requireEmpty(Path directory) throws IOException {
-        if (Files.isDirectory(directory)) {
-            try (var content = Files.list(directory)) {
-                if (content.findAny().isPresent()) {
-                    throw new IOException(
-                            directory + " is not empty: a replay takes a directory that is, or makes one");
-                }
-            }
-        }
-    }
-
-    private static void remove(Path directory) throws IOException {
-        Files.deleteIfExists(directory.resolve("tier"));
-        Files.deleteIfExists(directory.resolve("lock"));
-        Files.deleteIfExists(directory);
     }
 
     private static Line line(TraceForest forest, Settings settings, TierReplayResult result, HitTotals oneLru) {

@@ -1,5 +1,6 @@
 package io.kvcache.bench.demo;
 
+import io.kvcache.bench.crash.Survival;
 import io.kvcache.bench.replay.BeladyReplay;
 import io.kvcache.bench.replay.HitTotals;
 import io.kvcache.bench.replay.PolicyReplay;
@@ -8,8 +9,12 @@ import io.kvcache.bench.replay.TraceForest;
 import io.kvcache.bench.store.MemoryCopy;
 import io.kvcache.bench.store.StoreReplay;
 import io.kvcache.bench.store.StoreReplayResult;
+import io.kvcache.bench.store.TierFiles;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.core.policy.PolicyKind;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Comparator;
@@ -29,7 +34,8 @@ public final class Demo {
     /// @param capacities rows of the table, in blocks
     /// @param realBlocks capacity of the run with real bytes
     /// @param blockBytes real bytes of a block
-    public record Settings(String traceTitle, List<Integer> capacities, int realBlocks, int blockBytes) {}
+    /// @param trace as `--trace` takes it
+    public record Settings(String trace, String traceTitle, List<Integer> capacities, int realBlocks, int blockBytes) {}
 
     /// @param progress is told what is going on
     public Demo(Trace trace, Settings settings, Consumer<String> progress) {
@@ -39,8 +45,10 @@ public final class Demo {
         forest = new TraceForest(trace, ReplayRule.REFERENCE);
     }
 
-    /// Runs everything; takes some tens of seconds.
-    public DemoResult run() {
+    /// Runs everything; takes some ten seconds.
+    ///
+    /// @throws IOException when the process with the disk tier fails
+    public DemoResult run() throws IOException {
         StoreReplayResult real = realBytes();
         double copy = MemoryCopy.gigabytesPerSecond(settings.blockBytes());
         List<Candidate> candidates =
@@ -67,7 +75,20 @@ public final class Demo {
                 settings.realBlocks(),
                 real,
                 lru(2 * settings.realBlocks()),
+                survival(),
                 copy);
+    }
+
+    private Survival survival() throws IOException {
+        progress.accept("a process with a disk tier, to be killed");
+        Path folder = Files.createTempDirectory("kvcache-demo-");
+        Path disk = folder.resolve("disk");
+        try {
+            return Survival.of(disk, settings.trace(), forest);
+        } finally {
+            TierFiles.remove(disk);
+            Files.delete(folder);
+        }
     }
 
     private StoreReplayResult realBytes() {

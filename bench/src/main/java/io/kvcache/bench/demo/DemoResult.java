@@ -1,5 +1,6 @@
 package io.kvcache.bench.demo;
 
+import io.kvcache.bench.crash.Survival;
 import io.kvcache.bench.replay.HitTotals;
 import io.kvcache.bench.store.StoreReplayResult;
 import io.kvcache.bench.trace.Trace;
@@ -15,6 +16,7 @@ import java.util.List;
 /// @param realBlocks capacity of the run with real bytes
 /// @param real that run
 /// @param doubled hits of LRU at twice that capacity
+/// @param survival of a process with a disk tier that was killed
 /// @param copyGigabytesPerSecond memory copy of the same block size in this run
 public record DemoResult(
         String traceTitle,
@@ -26,6 +28,7 @@ public record DemoResult(
         int realBlocks,
         StoreReplayResult real,
         HitTotals doubled,
+        Survival survival,
         double copyGigabytesPerSecond) {
 
     /// Copies the rows.
@@ -35,6 +38,11 @@ public record DemoResult(
 
     /// One capacity.
     public record Row(int blocks, HitTotals lru, HitTotals best, HitTotals belady) {}
+
+    /// Whether no byte was wrong and no promise was broken.
+    public boolean passed() {
+        return real.check().passed() && survival.passed();
+    }
 
     /// Percentage points that doubling the memory would add to the tokens reused.
     public double doublingAddsPoints() {

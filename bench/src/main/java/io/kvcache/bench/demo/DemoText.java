@@ -1,5 +1,6 @@
 package io.kvcache.bench.demo;
 
+import io.kvcache.bench.crash.Survival;
 import io.kvcache.bench.replay.HitTotals;
 import io.kvcache.bench.store.StoreReplayResult;
 import io.kvcache.bench.trace.Trace;
@@ -96,10 +97,25 @@ public final class DemoText {
         line(
                 "Correct  %,d of %,d returned blocks byte-equal, %,d wrong, %,d leaked",
                 check.blocksServed() - check.wrongBlocks(), check.blocksServed(), check.wrongBlocks(), check.leaked());
+        survival(result.survival());
         line(
                 "Meaning  at %,d blocks, %.1f %% of prompt tokens need no prefill; doubling memory would add %.1f points",
                 result.realBlocks(), 100 * real.totals().tokenHitRatio(), result.doublingAddsPoints());
         line("* LRU; estimate: H100 at 50 % MFU, not measured here.      Next: ./kvcache help".replace("%", "%%"));
+    }
+
+    private void survival(Survival survival) {
+        line(
+                "Disk     process killed -9 while it wrote; reopened in %,.0f ms, %,d of %,d flushed blocks present,"
+                        + " %,d wrong",
+                1e3 * survival.reopenSeconds(),
+                survival.presentBlocks(),
+                survival.promisedBlocks(),
+                survival.wrongBlocks());
+        line(
+                "         it had written %.0f %% of the bytes that write-through writes: blocks go to disk when used"
+                        + " again",
+                100 * survival.writtenShare());
     }
 
     private void line(String format, Object... values) {

@@ -21,7 +21,7 @@ public final class ReplayedChains {
     private final TraceForest forest;
     private final Namespace namespace;
 
-    ReplayedChains(TraceForest forest, int blockBytes) {
+    public ReplayedChains(TraceForest forest, int blockBytes) {
         this.forest = forest;
         namespace = Namespace.of("replay", shapeOf(blockBytes));
     }
@@ -39,11 +39,11 @@ public final class ReplayedChains {
                 "no block shape has exactly " + bytes + " bytes; a multiple of 4,096 always works");
     }
 
-    Namespace namespace() {
+    public Namespace namespace() {
         return namespace;
     }
 
-    BlockChain chain(int request) {
+    public BlockChain chain(int request) {
         List<byte[]> keys = new ArrayList<>();
         for (int i = 0; i < forest.length(request); i++) {
             keys.add(Integer.toString(forest.node(request, i)).getBytes(StandardCharsets.US_ASCII));
@@ -57,12 +57,12 @@ public final class ReplayedChains {
     }
 
     /// Whether the bytes are those of the block.
-    static boolean right(BlockChain chain, int index, MemorySegment bytes) {
+    public static boolean right(BlockChain chain, int index, MemorySegment bytes) {
         return BlockContent.of(chain.keyHi(index), chain.keyLo(index)).mismatch(bytes) < 0;
     }
 
     /// How many of a table's blocks, which begin with the chain's first, have other bytes.
-    static int wrong(BlockTable table, BlockChain chain, int blocks) {
+    public static int wrong(BlockTable table, BlockChain chain, int blocks) {
         int wrong = 0;
         for (int i = 0; i < blocks; i++) {
             wrong += right(chain, i, table.segment(i)) ? 0 : 1;

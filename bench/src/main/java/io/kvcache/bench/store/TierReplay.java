@@ -17,7 +17,6 @@ import java.nio.file.Path;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
-import java.util.function.IntConsumer;
 
 /// Replays a trace through host memory and a disk: acquire, wait for what is on disk, verify every byte, then put
 /// what was missing.
@@ -85,23 +84,31 @@ public final class TierReplay {
         host = new HitCounter(forest, counted);
     }
 
-    /// Serves requests, once.
-    ///
-    /// @param progress is told the number of each request that was served
-    public static TierReplayResult run(TraceForest forest, Settings settings, Span span, IntConsumer progress) {
-        return new TierReplay(forest, settings, span.counted).run(span, progress);
+    /// Hears of each request that was served, when all writes have ended.
+    @FunctionalInterface
+    public interface Watcher {
+
+        /// A request was served.
+        ///
+        /// @param put bytes of blocks that were put so far
+        void served(int request, TieredKvCache cache, long put);
     }
 
-    private TierReplayResult run(Span span, IntConsumer progress) {
+    /// Serves requests, once.
+    public static TierReplayResult run(TraceForest forest, Settings settings, Span span, Watcher watcher) {
+        return new TierReplay(forest, settings, span.counted).run(span, watcher);
+    }
+
+    private TierReplayResult run(Span span, Watcher watcher) {
         long start = System.nanoTime();
         TierReplayResult.Written written;
-        try (TieredKvCache cache = open()) {
+        try (TieredKvCache cache = open(settings)) {
             cache.register(chains.namespace());
             await("what the disk held is told", () -> !cache.recovering());
             for (int request = span.first; request < span.end; request++) {
                 serve(cache, chains.chain(request), request);
                 await("all is written", () -> settled(cache.offloadStats()));
-                progress.accept(request);
+                watcher.served(request, cache, putBytes);
             }
             cache.validate();
             written = written(cache);
@@ -114,7 +121,8 @@ public final class TierReplay {
                 (System.nanoTime() - start) / 1e9);
     }
 
-    private TieredKvCache open() {
+    /// Opens a store of this kind.
+    public static TieredKvCache open(Settings settings) {
         long hostBytes = StoreReplay.Settings.hostBytes(settings.hostBlocks(), settings.blockBytes());
         return TieredKvCache.builder()
                 .hostBytes(hostBytes)

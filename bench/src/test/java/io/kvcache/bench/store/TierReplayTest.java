@@ -52,7 +52,7 @@ final class TierReplayTest {
         TierReplay.Settings settings =
                 new TierReplay.Settings(PolicyKind.LRU, HOST_BLOCKS, BLOCK_BYTES, disk, admission);
         assertThat(settings.diskBlocks()).isEqualTo(DISK_BLOCKS);
-        return TierReplay.run(forest, settings, TierReplay.Span.of(forest, 0), request -> {});
+        return TierReplay.run(forest, settings, TierReplay.Span.of(forest, 0), (request, cache, put) -> {});
     }
 
     @Test

@@ -1,10 +1,5 @@
-package io.kvcache.bench.cli;
+package io.kvcache.bench.trace;
 
-import io.kvcache.bench.trace.MooncakeTraceReader;
-import io.kvcache.bench.trace.Trace;
-import io.kvcache.bench.trace.TraceFinder;
-import io.kvcache.bench.trace.TraceGenerator;
-import io.kvcache.bench.trace.Workload;
 import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.nio.file.Path;
@@ -12,7 +7,7 @@ import java.util.Locale;
 import java.util.Set;
 
 /// Where a trace comes from, as `--trace` says it: a published one by name, a generated one, or a file.
-sealed interface TraceSource {
+public sealed interface TraceSource {
 
     /// What `--trace` takes, for messages.
     String FORMS = "a file, conversation, synthetic, generated or generated:SEED";

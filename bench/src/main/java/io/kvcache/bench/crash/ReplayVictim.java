@@ -1,0 +1,121 @@
+package io.kvcache.bench.crash;
+
+import io.kvcache.bench.replay.ReplayRule;
+import io.kvcache.bench.replay.TraceForest;
+import io.kvcache.bench.store.ReplayedChains;
+import io.kvcache.bench.store.TierReplay;
+import io.kvcache.bench.trace.MalformedLine;
+import io.kvcache.bench.trace.MooncakeTraceReader;
+import io.kvcache.bench.trace.TraceSource;
+import io.kvcache.core.policy.PolicyKind;
+import io.kvcache.core.tier.AdmissionKind;
+import io.kvcache.tiers.TieredKvCache;
+import java.io.IOException;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+
+/// A process that replays a trace over two tiers until it is killed.
+///
+/// It prints `request N WRITTEN PUT`, in blocks, after each request. After one of them it flushes, and prints
+/// `promised N M` for each request before, whose first M blocks the store has, and then `flushed`.
+public final class ReplayVictim {
+
+    private static final long PATIENCE_NANOS = TimeUnit.SECONDS.toNanos(60);
+
+    private final Script script;
+    private final ReplayedChains chains;
+
+    private ReplayVictim(Script script, TraceForest forest) {
+        this.script = script;
+        chains = new ReplayedChains(forest, script.blockBytes);
+    }
+
+    /// What is replayed.
+    ///
+    /// @param trace as [TraceSource#parse] takes it
+    /// @param flushAfter the request after which all is flushed, or -1
+    record Script(
+            Path directory,
+            String trace,
+            int hostBlocks,
+            int diskBlocks,
+            int blockBytes,
+            AdmissionKind admission,
+            int flushAfter) {
+
+        TierReplay.Settings settings() {
+            return new TierReplay.Settings(
+                    PolicyKind.LRU,
+                    hostBlocks,
+                    blockBytes,
+                    TierReplay.Settings.disk(directory, diskBlocks, blockBytes),
+                    admission);
+        }
+
+        TraceForest forest() throws IOException {
+            MooncakeTraceReader reader = new MooncakeTraceReader(MalformedLine.Choice.SKIP, _ -> {});
+            return new TraceForest(TraceSource.parse(trace).load(reader), ReplayRule.REFERENCE);
+        }
+
+        List<String> arguments() {
+            return List.of(
+                    directory.toString(),
+                    trace,
+                    String.valueOf(hostBlocks),
+                    String.valueOf(diskBlocks),
+                    String.valueOf(blockBytes),
+                    admission.name(),
+                    String.valueOf(flushAfter));
+        }
+
+        static Script of(String... arguments) {
+            return new Script(
+                    Path.of(arguments[0]),
+                    arguments[1],
+                    Integer.parseInt(arguments[2]),
+                    Integer.parseInt(arguments[3]),
+                    Integer.parseInt(arguments[4]),
+                    AdmissionKind.valueOf(arguments[5]),
+                    Integer.parseInt(arguments[6]));
+        }
+    }
+
+    /// Replays, and then waits for its end.
+    public static void main(String... arguments) throws IOException {
+        Quiet.devices();
+        Script script = Script.of(arguments);
+        TraceForest forest = script.forest();
+        ReplayVictim victim = new ReplayVictim(script, forest);
+        TierReplay.run(forest, script.settings(), TierReplay.Span.of(forest, 0), victim::served);
+        System.in.read();
+    }
+
+    private void served(int request, TieredKvCache cache, long putBytes) {
+        if (request == script.flushAfter) {
+            flush(request, cache);
+        }
+        say("request %d %d %d".formatted(request, cache.offloadStats().written(), putBytes / script.blockBytes));
+    }
+
+    private void flush(int last, TieredKvCache cache) {
+        int[] known = new int[last + 1];
+        for (int request = 0; request <= last; request++) {
+            known[request] = cache.match(chains.chain(request)).blocks();
+        }
+        if (!cache.flush(PATIENCE_NANOS)) {
+            throw new IllegalStateException("the disk did not become durable within a minute");
+        }
+        for (int request = 0; request <= last; request++) {
+            if (known[request] > 0) {
+                say("promised %d %d".formatted(request, known[request]));
+            }
+        }
+        say("flushed");
+    }
+
+    private static void say(String line) {
+        System.out.println(line);
+        System.out.flush();
+    }
+}

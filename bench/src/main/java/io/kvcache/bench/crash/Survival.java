@@ -1,0 +1,130 @@
+package io.kvcache.bench.crash;
+
+import io.kvcache.bench.replay.TraceForest;
+import io.kvcache.bench.store.ReplayedChains;
+import io.kvcache.bench.store.TierReplay;
+import io.kvcache.core.BlockTable;
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.tier.AdmissionKind;
+import io.kvcache.tiers.TieredKvCache;
+import java.io.IOException;
+import java.nio.file.Path;
+import java.util.BitSet;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
+
+/// What is left of a replay that was killed after it had flushed.
+///
+/// @param reopenSeconds until the store knew again all that the disk holds
+/// @param promisedBlocks that were flushed
+/// @param presentBlocks of these, found with their bytes
+/// @param wrongBlocks whose bytes were others
+/// @param writtenBlocks by the process before it was killed
+/// @param putBlocks by it, all of which a write-through store would have written
+public record Survival(
+        double reopenSeconds,
+        int promisedBlocks,
+        int presentBlocks,
+        int wrongBlocks,
+        long writtenBlocks,
+        long putBlocks) {
+
+    private static final long PATIENCE_NANOS = TimeUnit.SECONDS.toNanos(60);
+
+    /// Requests until the flush: they turn host memory over a few times.
+    private static final int REQUESTS_BEFORE = 1_200;
+
+    /// How many requests the process goes on after the flush.
+    private static final int REQUESTS_AFTER = 40;
+
+    /// Small enough to be written in a second or two, on any disk.
+    private static final int BLOCK_BYTES = 16 << 10;
+
+    private static final int HOST_BLOCKS = 2_000;
+    private static final int DISK_BLOCKS = 20_000;
+
+    /// Whether nothing is wrong and nothing is missing.
+    public boolean passed() {
+        return wrongBlocks == 0 && presentBlocks == promisedBlocks;
+    }
+
+    /// The share of a write-through store's writes.
+    public double writtenShare() {
+        return putBlocks == 0 ? 0 : (double) writtenBlocks / putBlocks;
+    }
+
+    /// Has a process replay, flush and go on, kills it, and opens what it left.
+    ///
+    /// @param directory empty or not there
+    /// @param trace as `--trace` takes it
+    /// @param forest of that trace
+    public static Survival of(Path directory, String trace, TraceForest forest) throws IOException {
+        Quiet.devices();
+        int flushAfter = Math.min(REQUESTS_BEFORE, forest.requests() / 2);
+        int killAfter = Math.min(flushAfter + REQUESTS_AFTER, forest.requests() - 1);
+        ReplayVictim.Script script = new ReplayVictim.Script(
+                directory, trace, HOST_BLOCKS, DISK_BLOCKS, BLOCK_BYTES, AdmissionKind.SECOND_HIT, flushAfter);
+        Said said = new Said();
+        try (Victim victim = Victim.start(ReplayVictim.class, script.arguments())) {
+            victim.await(line -> line.equals("flushed"), said::hear);
+            victim.await(_ -> said.request >= killAfter, said::hear);
+            victim.kill(said::hear);
+        }
+        return reopened(script, forest, said);
+    }
+
+    /// What the process said.
+    private static final class Said {
+        private final Map<Integer, Integer> promises = new HashMap<>();
+        private int request;
+        private long written;
+        private long put;
+
+        void hear(String line) {
+            String[] words = line.split(" ", -1);
+            if (words[0].equals("promised")) {
+                promises.put(Integer.parseInt(words[1]), Integer.parseInt(words[2]));
+            } else if (words[0].equals("request") && words.length == 4) {
+                request = Integer.parseInt(words[1]);
+                written = Long.parseLong(words[2]);
+                put = Long.parseLong(words[3]);
+            }
+        }
+    }
+
+    private static Survival reopened(ReplayVictim.Script script, TraceForest forest, Said said) {
+        ReplayedChains chains = new ReplayedChains(forest, script.blockBytes());
+        long start = System.nanoTime();
+        try (TieredKvCache cache = TierReplay.open(script.settings())) {
+            cache.register(chains.namespace());
+            while (cache.recovering()) {
+                LockSupport.parkNanos(TimeUnit.MICROSECONDS.toNanos(100));
+            }
+            double seconds = (System.nanoTime() - start) / 1e9;
+            BitSet promised = new BitSet();
+            BitSet present = new BitSet();
+            BitSet wrong = new BitSet();
+            said.promises.forEach((request, blocks) -> {
+                BlockChain chain = chains.chain(request).prefix(blocks);
+                try (BlockTable table = cache.acquire(chain, 0, PATIENCE_NANOS)) {
+                    int ready = table.await(blocks, PATIENCE_NANOS);
+                    for (int i = 0; i < blocks; i++) {
+                        promised.set(forest.node(request, i));
+                        boolean right = i < ready && ReplayedChains.right(chain, i, table.segment(i));
+                        present.set(forest.node(request, i), right);
+                        wrong.set(forest.node(request, i), i < ready && !right);
+                    }
+                }
+            });
+            return new Survival(
+                    seconds,
+                    promised.cardinality(),
+                    present.cardinality(),
+                    wrong.cardinality(),
+                    said.written,
+                    said.put);
+        }
+    }
+}

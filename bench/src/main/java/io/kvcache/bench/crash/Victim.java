@@ -1,0 +1,92 @@
+package io.kvcache.bench.crash;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+
+import java.io.IOException;
+import java.io.InputStream;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
+import java.util.function.Consumer;
+import java.util.function.Predicate;
+
+/// A process of this program's classes that says by lines what it is about to do, until it is killed.
+///
+/// It writes them to a file: of what is in a pipe when a process dies, [Process] may lose the end.
+///
+/// **Ownership.** Closing it kills it, if nobody has.
+final class Victim implements AutoCloseable {
+
+    private static final long PAUSE_NANOS = TimeUnit.MICROSECONDS.toNanos(50);
+
+    private final Process process;
+    private final Path file;
+    private final InputStream said;
+    private final StringBuilder line = new StringBuilder();
+
+    private Victim(Process process, Path file) throws IOException {
+        this.process = process;
+        this.file = file;
+        said = Files.newInputStream(file);
+    }
+
+    /// Starts the main method of a class, with the JDK and the class path of this process.
+    static Victim start(Class<?> program, List<String> arguments) throws IOException {
+        List<String> command = new ArrayList<>();
+        command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
+        command.addAll(List.of("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m"));
+        command.addAll(List.of("--enable-native-access=ALL-UNNAMED", "-cp", System.getProperty("java.class.path")));
+        command.add(program.getName());
+        command.addAll(arguments);
+        Path file = Files.createTempFile("kvcache-victim-", ".lines");
+        return new Victim(
+                new ProcessBuilder(command)
+                        .redirectOutput(file.toFile())
+                        .redirectError(ProcessBuilder.Redirect.INHERIT)
+                        .start(),
+                file);
+    }
+
+    /// Reads lines up to one that was waited for.
+    ///
+    /// @param heard is told of each line
+    /// @throws IOException when the process ends before that
+    void await(Predicate<String> wanted, Consumer<String> heard) throws IOException {
+        while (true) {
+            int next = said.read();
+            if (next == '\n') {
+                String whole = line.toString();
+                line.setLength(0);
+                heard.accept(whole);
+                if (wanted.test(whole)) {
+                    return;
+                }
+            } else if (next >= 0) {
+                line.append((char) next);
+            } else if (!process.isAlive() && said.available() == 0) {
+                throw new IOException(
+                        "the process that was to be killed has ended by itself, with " + process.exitValue());
+            } else {
+                LockSupport.parkNanos(PAUSE_NANOS);
+            }
+        }
+    }
+
+    /// Kills it as `kill -9` does, and reads what it had still said.
+    void kill(Consumer<String> heard) throws IOException {
+        process.destroyForcibly().onExit().join();
+        line.append(new String(said.readAllBytes(), UTF_8));
+        int end = line.lastIndexOf("\n");
+        line.substring(0, Math.max(0, end)).lines().forEach(heard);
+    }
+
+    @Override
+    public void close() throws IOException {
+        process.destroyForcibly().onExit().join();
+        said.close();
+        Files.delete(file);
+    }
+}

@@ -1,0 +1,33 @@
+package io.kvcache.bench.crash;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.kvcache.bench.replay.ReplayRule;
+import io.kvcache.bench.replay.TraceForest;
+import io.kvcache.bench.trace.MalformedLine;
+import io.kvcache.bench.trace.MooncakeTraceReader;
+import io.kvcache.bench.trace.TraceSource;
+import java.io.IOException;
+import java.nio.file.Path;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+final class SurvivalTest {
+
+    private static final String TRACE = "generated:5";
+
+    @TempDir
+    private Path folder;
+
+    @Test
+    void givenAProcessThatIsKilledAfterAFlush_whenReopened_thenAllThatWasFlushedIsThere() throws IOException {
+        MooncakeTraceReader reader = new MooncakeTraceReader(MalformedLine.Choice.REFUSE, line -> {});
+        TraceForest forest = new TraceForest(TraceSource.parse(TRACE).load(reader), ReplayRule.REFERENCE);
+        Survival survival = Survival.of(folder.resolve("disk"), TRACE, forest);
+        assertThat(survival.wrongBlocks()).isZero();
+        assertThat(survival.promisedBlocks()).isPositive();
+        assertThat(survival.presentBlocks()).isEqualTo(survival.promisedBlocks());
+        assertThat(survival.passed()).isTrue();
+        assertThat(survival.writtenShare()).isBetween(.01, .99);
+    }
+}

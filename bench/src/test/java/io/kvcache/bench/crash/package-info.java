@@ -1,0 +1,4 @@
+@NullMarked
+package io.kvcache.bench.crash;
+
+import org.jspecify.annotations.NullMarked;
