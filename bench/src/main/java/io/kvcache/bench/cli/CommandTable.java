@@ -17,6 +17,7 @@ final class CommandTable {
                 new Entry(CommandGroup.RUN, new ServeCommand()),
                 new Entry(CommandGroup.PLAN, new ReplayCommand()),
                 new Entry(CommandGroup.CHECK, new BenchCommand()),
+                new Entry(CommandGroup.CHECK, new CrashCommand()),
                 new Entry(CommandGroup.CHECK, new FsckCommand()),
                 new Entry(CommandGroup.CHECK, new InspectCommand()),
                 new Entry(CommandGroup.CHECK, new ConfigCommand()),

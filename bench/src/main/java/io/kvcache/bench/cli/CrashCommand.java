@@ -1,0 +1,135 @@
+package io.kvcache.bench.cli;
+
+import io.kvcache.bench.crash.CrashRound;
+import io.kvcache.bench.crash.CrashRounds;
+import io.kvcache.bench.crash.Interruption;
+import io.kvcache.bench.replay.ReplayRule;
+import io.kvcache.bench.replay.TraceForest;
+import io.kvcache.bench.trace.MalformedLine;
+import io.kvcache.bench.trace.MooncakeTraceReader;
+import io.kvcache.bench.trace.TraceSource;
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+import java.util.concurrent.Callable;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.Spec;
+
+/// `kvcache crash`: kills processes that write to a disk tier, and looks at what the next opening finds.
+@Command(
+        name = "crash",
+        description = "Kill -9 a process that writes to a disk tier, again and again: is what was flushed there, and"
+                + " every byte right?",
+        mixinStandardHelpOptions = true,
+        sortOptions = false)
+final class CrashCommand implements Callable<Integer> {
+
+    @Spec
+    private CommandSpec spec = CommandSpec.create();
+
+    @Option(
+            names = "--rounds",
+            paramLabel = "N",
+            defaultValue = "200",
+            description = "Processes to kill. Default: ${DEFAULT-VALUE}.")
+    private int rounds;
+
+    @Option(names = "--seed", paramLabel = "S", defaultValue = "1", description = "What they do, and when they end.")
+    private long seed;
+
+    @Option(
+            names = "--dir",
+            paramLabel = "DIR",
+            description = "Where the tier is made; 256 MiB. Default: a temporary directory.")
+    private @Nullable Path directory;
+
+    @Option(
+            names = "--replay",
+            paramLabel = "TRACE",
+            defaultValue = "",
+            description = "Instead, kill a process in the middle of a replay of this trace, without a flush, and"
+                    + " compare the hits of one that goes on: at least 80 % are left.")
+    private String replay = "";
+
+    @Override
+    public Integer call() throws IOException {
+        if (rounds < 1) {
+            throw new ParameterException(
+                    spec.commandLine(), "kvcache crash: --rounds is '" + rounds + "', must be: at least 1");
+        }
+        Path folder = directory == null ? Files.createTempDirectory("kvcache-crash-") : directory;
+        try {
+            return (replay.isEmpty() ? run(folder) : replay(folder)) ? 0 : 1;
+        } finally {
+            if (directory == null) {
+                Files.delete(folder);
+            }
+        }
+    }
+
+    private boolean run(Path folder) throws IOException {
+        long start = System.nanoTime();
+        List<CrashRound> all = new ArrayList<>();
+        boolean passed;
+        try (Progress progress = new Progress(spec.commandLine().getErr())) {
+            passed = new CrashRounds(folder, seed, round -> {
+                        all.add(round);
+                        progress.show("round " + all.size() + " of " + rounds);
+                    })
+                    .run(rounds);
+        }
+        all.stream()
+                .filter(round -> !round.passed())
+                .forEach(round -> say("round " + round.number() + " failed: " + round));
+        say(String.format(
+                Locale.ROOT,
+                "%,d processes killed -9: %,d flushed blocks and objects looked for, %,d missing, %,d wrong,"
+                        + " %,d dropped and back, %,d bad by fsck; reopened in %.0f ms (median)   %.0f s",
+                all.size(),
+                all.stream().mapToLong(CrashRound::promised).sum(),
+                all.stream().mapToLong(CrashRound::missing).sum(),
+                all.stream().mapToLong(CrashRound::wrong).sum(),
+                all.stream().mapToLong(CrashRound::resurrected).sum(),
+                all.stream().mapToLong(CrashRound::bad).sum(),
+                1e3
+                        * all.stream()
+                                .mapToDouble(CrashRound::reopenSeconds)
+                                .sorted()
+                                .toArray()[all.size() / 2],
+                (System.nanoTime() - start) / 1e9));
+        return passed;
+    }
+
+    private boolean replay(Path folder) throws IOException {
+        MooncakeTraceReader reader = new MooncakeTraceReader(MalformedLine.Choice.SKIP, _ -> {});
+        TraceForest forest = new TraceForest(TraceSource.parse(replay).load(reader), ReplayRule.REFERENCE);
+        int requests = forest.requests();
+        Interruption found = Interruption.of(folder.resolve("crash-tier"), replay, forest, requests / 2, requests);
+        say(String.format(
+                Locale.ROOT,
+                "%s: killed -9 after request %,d of %,d, without a flush; of the blocks asked for after that,"
+                        + " %.4f were there, %.4f without the kill: %.1f %%; %,d wrong",
+                replay,
+                found.killedAfter(),
+                requests,
+                found.interrupted().totals().blockHitRatio(),
+                found.uninterrupted().totals().blockHitRatio(),
+                100 * found.keptShare(),
+                found.interrupted().check().wrongBlocks()));
+        return found.passed();
+    }
+
+    private void say(String line) {
+        PrintWriter out = spec.commandLine().getOut();
+        out.println(line);
+        out.flush();
+    }
+}

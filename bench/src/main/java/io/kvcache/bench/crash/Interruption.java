@@ -1,0 +1,79 @@
+package io.kvcache.bench.crash;
+
+import io.kvcache.bench.replay.TraceForest;
+import io.kvcache.bench.store.TierFiles;
+import io.kvcache.bench.store.TierReplay;
+import io.kvcache.bench.store.TierReplayResult;
+import io.kvcache.core.tier.AdmissionKind;
+import java.io.IOException;
+import java.nio.file.Path;
+import java.util.concurrent.atomic.AtomicInteger;
+
+/// What it costs a replay that its process is killed, without a flush, and another goes on with the same disk.
+///
+/// @param killedAfter the last request that the process had served
+/// @param uninterrupted hits of the requests after that, in a process that had served all before
+/// @param interrupted hits of the same requests in the process that goes on
+public record Interruption(int killedAfter, TierReplayResult uninterrupted, TierReplayResult interrupted) {
+
+    private static final int HOST_BLOCKS = 2_000;
+    private static final int DISK_BLOCKS = 20_000;
+    private static final int BLOCK_BYTES = 16 << 10;
+    private static final double ENOUGH = .8;
+
+    /// The share of the hits that is left.
+    public double keptShare() {
+        double whole = uninterrupted.totals().blockHitRatio();
+        return whole == 0 ? 1 : interrupted.totals().blockHitRatio() / whole;
+    }
+
+    /// Whether enough of the hits are left, and every byte was right.
+    public boolean passed() {
+        return keptShare() >= ENOUGH
+                && interrupted.check().passed()
+                && uninterrupted.check().passed();
+    }
+
+    /// Replays twice.
+    ///
+    /// @param directory empty or not there; it is removed in the end
+    /// @param trace as `--trace` takes it
+    /// @param forest of that trace
+    /// @param killAt request at which the process is killed
+    /// @param end after the last request
+    public static Interruption of(Path directory, String trace, TraceForest forest, int killAt, int end)
+            throws IOException {
+        Quiet.devices();
+        ReplayVictim.Script script = new ReplayVictim.Script(
+                directory, trace, HOST_BLOCKS, DISK_BLOCKS, BLOCK_BYTES, AdmissionKind.ALWAYS, -1);
+        TierFiles.requireEmpty(directory);
+        try {
+            int killedAfter = kill(script, killAt);
+            TierReplayResult interrupted = run(script, forest, killedAfter + 1, killedAfter + 1, end);
+            TierFiles.remove(directory);
+            TierReplayResult uninterrupted = run(script, forest, 0, killedAfter + 1, end);
+            return new Interruption(killedAfter, uninterrupted, interrupted);
+        } finally {
+            TierFiles.remove(directory);
+        }
+    }
+
+    private static int kill(ReplayVictim.Script script, int killAt) throws IOException {
+        AtomicInteger last = new AtomicInteger();
+        try (Victim victim = Victim.start(ReplayVictim.class, script.arguments())) {
+            victim.await(_ -> last.get() >= killAt, line -> last.set(request(line)));
+            victim.kill(line -> {});
+        }
+        return last.get();
+    }
+
+    private static int request(String line) {
+        return Integer.parseInt(line.split(" ", -1)[1]);
+    }
+
+    private static TierReplayResult run(
+            ReplayVictim.Script script, TraceForest forest, int first, int counted, int end) {
+        TierReplay.Span span = new TierReplay.Span(first, end, counted);
+        return TierReplay.run(forest, script.settings(), span, (_, _, _) -> {});
+    }
+}

@@ -1,0 +1,95 @@
+package io.kvcache.bench.crash;
+
+import io.kvcache.core.BlockWriter;
+import io.kvcache.core.ObjectWriter;
+import io.kvcache.core.PutOutcome;
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.tiers.TieredKvCache;
+import java.io.IOException;
+import java.lang.foreign.MemorySegment;
+import java.util.concurrent.TimeUnit;
+
+/// A process that takes the steps of a seed in a directory until it is killed.
+///
+/// It prints `begin N` before each step and `flushed N` after each flush that succeeded.
+public final class StepVictim {
+
+    private static final long PATIENCE_NANOS = TimeUnit.SECONDS.toNanos(60);
+
+    private final TieredKvCache cache;
+    private final Contents contents;
+
+    private StepVictim(TieredKvCache cache, Contents contents) {
+        this.cache = cache;
+        this.contents = contents;
+    }
+
+    /// Takes all steps, and then waits for its end.
+    ///
+    /// @param arguments directory and bytes of the tier, and a seed
+    public static void main(String... arguments) throws IOException {
+        Quiet.devices();
+        CrashSite site = CrashSite.of(arguments[0], Long.parseLong(arguments[1]));
+        long seed = Long.parseLong(arguments[2]);
+        try (TieredKvCache cache = site.open()) {
+            StepVictim victim = new StepVictim(cache, new Contents(seed));
+            Step.script(seed).forEach(victim::take);
+            System.in.read();
+        }
+    }
+
+    private void take(Step step) {
+        say("begin " + step.number());
+        switch (step.kind()) {
+            case PUT_CHAIN -> put(contents.chain(step.target(), step.size()));
+            case DROP_CHAIN -> drop(step);
+            case PUT_OBJECT -> putObject(step);
+            case DROP_OBJECT -> cache.dropObject(Contents.OBJECTS, contents.objectKey(step.target()));
+            case FLUSH -> flush(step);
+        }
+    }
+
+    private void put(BlockChain chain) {
+        for (int i = 0; i < chain.length(); i++) {
+            try (BlockWriter writer = cache.put(chain, i, 0, PATIENCE_NANOS)) {
+                if (writer.outcome() == PutOutcome.RESERVED) {
+                    Contents.fill(chain, i, writer.segment());
+                    writer.seal();
+                } else if (!writer.outcome().continues()) {
+                    throw new IllegalStateException("a block was not taken: " + writer.outcome());
+                }
+            }
+        }
+    }
+
+    private void drop(Step step) {
+        BlockChain chain = contents.chain(step.target(), step.size() + 1);
+        if (step.size() > 0) {
+            cache.drop(chain, step.size());
+        }
+    }
+
+    private void putObject(Step step) {
+        MemorySegment bytes = MemorySegment.ofArray(new byte[step.size()]);
+        contents.object(step).fill(bytes);
+        byte[] key = contents.objectKey(step.target());
+        try (ObjectWriter writer = cache.putObject(Contents.OBJECTS, key, step.size(), PATIENCE_NANOS)) {
+            if (writer.outcome() != PutOutcome.RESERVED) {
+                throw new IllegalStateException("an object was not taken: " + writer.outcome());
+            }
+            writer.copyFrom(bytes);
+            writer.seal();
+        }
+    }
+
+    private void flush(Step step) {
+        if (cache.flush(PATIENCE_NANOS)) {
+            say("flushed " + step.number());
+        }
+    }
+
+    private static void say(String line) {
+        System.out.println(line);
+        System.out.flush();
+    }
+}

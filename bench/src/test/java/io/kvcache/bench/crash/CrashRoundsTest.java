@@ -1,0 +1,36 @@
+package io.kvcache.bench.crash;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.IOException;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/// Ten rounds; `./kvcache crash` runs two hundred.
+final class CrashRoundsTest {
+
+    private static final long SEED = 1_000;
+    private static final int ROUNDS = 10;
+
+    @TempDir
+    private Path folder;
+
+    @Test
+    void givenProcessesKilledWhileTheyWrite_whenReopened_thenWhatWasFlushedIsThereAndNothingIsWrong()
+            throws IOException {
+        List<CrashRound> rounds = new ArrayList<>();
+        boolean passed = new CrashRounds(folder, SEED, rounds::add).run(ROUNDS);
+        assertThat(rounds).hasSize(ROUNDS).as("seed %d", SEED).allMatch(CrashRound::passed);
+        assertThat(passed).isTrue();
+        assertThat(rounds.stream().mapToLong(CrashRound::promised).sum()).isPositive();
+        assertThat(folder).isEmptyDirectory();
+    }
+
+    @Test
+    void givenASeed_whenItsStepsAreAskedForAgain_thenTheyAreTheSame() {
+        assertThat(Step.script(SEED)).isEqualTo(Step.script(SEED)).isNotEqualTo(Step.script(SEED + 1));
+    }
+}

@@ -1,0 +1,34 @@
+package io.kvcache.bench.crash;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.kvcache.bench.replay.ReplayRule;
+import io.kvcache.bench.replay.TraceForest;
+import io.kvcache.bench.trace.MalformedLine;
+import io.kvcache.bench.trace.MooncakeTraceReader;
+import io.kvcache.bench.trace.TraceSource;
+import java.io.IOException;
+import java.nio.file.Path;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+final class InterruptionTest {
+
+    private static final String TRACE = "generated:5";
+
+    @TempDir
+    private Path folder;
+
+    @Test
+    void givenAProcessKilledWithoutAFlush_whenAnotherGoesOn_thenMostHitsAreLeft() throws IOException {
+        MooncakeTraceReader reader = new MooncakeTraceReader(MalformedLine.Choice.REFUSE, line -> {});
+        TraceForest forest = new TraceForest(TraceSource.parse(TRACE).load(reader), ReplayRule.REFERENCE);
+        Interruption interruption = Interruption.of(folder.resolve("disk"), TRACE, forest, 600, 1_000);
+        assertThat(interruption.killedAfter()).isGreaterThanOrEqualTo(600);
+        assertThat(interruption.interrupted().check().wrongBlocks()).isZero();
+        assertThat(interruption.uninterrupted().totals().blockHits()).isPositive();
+        assertThat(interruption.keptShare()).isGreaterThanOrEqualTo(.8);
+        assertThat(interruption.passed()).isTrue();
+        assertThat(folder).isEmptyDirectory();
+    }
+}
