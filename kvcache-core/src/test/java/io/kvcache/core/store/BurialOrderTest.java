@@ -37,7 +37,7 @@ final class BurialOrderTest {
     void givenAnObjectOnDiskThatWasReplaced_whenItsBurialWaits_thenNothingIsWrittenBefore() {
         assertThat(store.disks().open(1 << 20)).isZero();
         assertThat(store.disks().open(1 << 20)).isOne();
-        store.disks().admit(AdmissionKind.ALWAYS, 1 << 20, 1 << 20);
+        store.disks().admit(AdmissionKind.ALWAYS, 1 << 20, 1 << 20, 1);
         put();
         store.disks().written(write().record(), 0, 7);
         put();
@@ -52,7 +52,7 @@ final class BurialOrderTest {
     void givenABurialOnOneDisk_whenAnotherAsks_thenItMayWrite() {
         assertThat(store.disks().open(1 << 20)).isZero();
         assertThat(store.disks().open(1 << 20)).isOne();
-        store.disks().admit(AdmissionKind.ALWAYS, 1 << 20, 1 << 20);
+        store.disks().admit(AdmissionKind.ALWAYS, 1 << 20, 1 << 20, 1);
         put();
         store.disks().written(write().record(), 0, 7);
         put();
