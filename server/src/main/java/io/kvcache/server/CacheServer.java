@@ -1,8 +1,8 @@
 package io.kvcache.server;
 
 import io.kvcache.core.Clock;
-import io.kvcache.core.KvCache;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.server.config.DisksConfig;
 import io.kvcache.server.config.PromiseConfig;
 import io.kvcache.server.config.ServerConfig;
 import io.kvcache.server.keyspace.Keyspace;
@@ -13,6 +13,7 @@ import io.kvcache.server.net.Listener;
 import io.kvcache.server.net.Transport;
 import io.kvcache.server.net.TransportKind;
 import io.kvcache.tiers.TieredKvCache;
+import io.kvcache.tiers.TieredKvCacheBuilder;
 import io.netty.util.internal.logging.InternalLoggerFactory;
 import io.netty.util.internal.logging.JdkLoggerFactory;
 import java.io.IOException;
@@ -36,23 +37,19 @@ public final class CacheServer implements AutoCloseable {
     private static final Duration CLOSE_WAIT = Duration.ofSeconds(1);
 
     private final Clock clock;
-    private final KvCache cache;
+    private final TieredKvCache cache;
     private final Keyspace keyspace;
     private final Connections connections;
     private final Transport transport;
     private final Listener listener;
     private final Housekeeping housekeeping = new Housekeeping();
 
-    private CacheServer(ServerConfig config, Clock clock, KvCache cache, Transport transport) throws IOException {
+    private CacheServer(ServerConfig config, Clock clock, TieredKvCache cache, Transport transport) throws IOException {
         this.clock = clock;
         this.cache = cache;
         this.transport = transport;
         keyspace = new Keyspace(
-                cache,
-                Namespace.objects("objects", "default"),
-                clock,
-                InstantSource.system(),
-                options(config.promise(), config.memory().hostBytes()));
+                cache, Namespace.objects("objects", "default"), clock, InstantSource.system(), options(config));
         connections = new Connections(config.limits(), clock);
         listener = Listener.open(
                 transport,
@@ -67,16 +64,19 @@ public final class CacheServer implements AutoCloseable {
     ///
     /// @throws IOException when the address cannot be had
     /// @throws IllegalStateException when the memory or the transport cannot be had
+    /// @throws io.kvcache.tiers.directory.DiskRefusedException when a directory cannot be used for a disk
     public static CacheServer start(ServerConfig config) throws IOException {
         InternalLoggerFactory.setDefaultFactory(JdkLoggerFactory.INSTANCE); // where System.Logger goes too
         Clock clock = new SystemTime();
-        KvCache cache = TieredKvCache.builder()
+        TieredKvCacheBuilder builder = TieredKvCache.builder()
                 .hostBytes(config.memory().hostBytes())
                 .policy(config.memory().policy())
                 .touched(config.memory().prefault())
                 .closeWait(CLOSE_WAIT)
-                .clock(clock)
-                .build();
+                .admission(config.disks().admission())
+                .clock(clock);
+        config.disks().disks().forEach(disk -> builder.disk(disk.options()));
+        TieredKvCache cache = builder.build();
         Transport transport = null;
         try {
             transport = Transport.open(
@@ -91,8 +91,13 @@ public final class CacheServer implements AutoCloseable {
         }
     }
 
-    private static KeyspaceOptions options(PromiseConfig promise, long hostBytes) {
-        return new KeyspaceOptions(promise.time(), hostBytes / 100 * promise.percent());
+    private static KeyspaceOptions options(ServerConfig config) {
+        PromiseConfig promise = config.promise();
+        DisksConfig disks = config.disks();
+        return new KeyspaceOptions(
+                promise.time(),
+                config.memory().hostBytes() / 100 * promise.percent(),
+                disks.disks().isEmpty() ? Duration.ZERO : disks.readTimeout());
     }
 
     /// Where it listens.
@@ -106,7 +111,7 @@ public final class CacheServer implements AutoCloseable {
     }
 
     /// The store that is served.
-    public KvCache cache() {
+    public TieredKvCache cache() {
         return cache;
     }
 
@@ -124,6 +129,14 @@ public final class CacheServer implements AutoCloseable {
         boolean answered = connections.openCount() == 0;
         connections.closeAll(CloseReason.DRAIN);
         return answered;
+    }
+
+    /// Brings to disk what is in memory alone, so that a restart finds it.
+    ///
+    /// @param longest how long that may take
+    /// @return whether all of it is there; true when there is no disk
+    public boolean save(Duration longest) {
+        return cache.diskStats().isEmpty() || cache.flush(Math.max(0, longest.toNanos()));
     }
 
     @Override

@@ -1,6 +1,7 @@
 package io.kvcache.server;
 
 import io.kvcache.core.policy.PolicyKind;
+import io.kvcache.server.config.DisksConfig;
 import io.kvcache.server.config.ListenConfig;
 import io.kvcache.server.config.ListenProtocol;
 import io.kvcache.server.config.MemoryConfig;
@@ -29,6 +30,10 @@ final class TestServer implements AutoCloseable {
     }
 
     static TestServer start(TransportKind transport, NetLimits limits) {
+        return start(transport, limits, DisksConfig.defaults());
+    }
+
+    static TestServer start(TransportKind transport, NetLimits limits, DisksConfig disks) {
         try {
             return new TestServer(CacheServer.start(new ServerConfig(
                     new ListenConfig("127.0.0.1", 0, ListenProtocol.AUTO, false),
@@ -36,6 +41,7 @@ final class TestServer implements AutoCloseable {
                     new NetworkConfig(transport, 2),
                     limits,
                     PromiseConfig.defaults(),
+                    disks,
                     Duration.ofSeconds(5))));
         } catch (IOException e) {
             throw new UncheckedIOException(e);

@@ -3,6 +3,8 @@ package io.kvcache.bench.cli;
 import io.kvcache.server.CacheServer;
 import io.kvcache.server.config.ConfigException;
 import io.kvcache.server.config.ServerConfig;
+import io.kvcache.tiers.directory.DiskRefusedException;
+import io.kvcache.tiers.movement.MoverStats;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.lang.management.ManagementFactory;
@@ -17,7 +19,8 @@ import picocli.CommandLine.Spec;
 
 /// `kvcache serve`: the cache server, until it is told to stop.
 ///
-/// SIGTERM and Ctrl-C drain it: it accepts no more, answers what has begun, and exits with 0.
+/// SIGTERM and Ctrl-C drain it: it accepts no more, answers what has begun, brings what is in memory alone to disk, and
+/// exits with 0.
 @Command(
         name = "serve",
         description = "Serve the store to Redis clients and LMCache, until stopped.",
@@ -43,7 +46,7 @@ final class ServeCommand implements Callable<Integer> {
         CacheServer server;
         try {
             server = CacheServer.start(config);
-        } catch (IllegalStateException refused) {
+        } catch (IllegalStateException | DiskRefusedException refused) {
             throw new IOException(refused.getMessage(), refused);
         }
         stopOnSignal(server, config.drain());
@@ -59,6 +62,10 @@ final class ServeCommand implements Callable<Integer> {
                 (System.currentTimeMillis()
                                 - ManagementFactory.getRuntimeMXBean().getStartTime())
                         / 1000.0));
+        for (MoverStats disk : server.cache().diskStats()) {
+            say("  " + disk.name() + ": " + new ByteSize(disk.tier().capacityBytes()) + ", "
+                    + disk.tier().path());
+        }
         new CountDownLatch(1).await();
         return 0;
     }
@@ -67,9 +74,16 @@ final class ServeCommand implements Callable<Integer> {
     private void stopOnSignal(CacheServer server, Duration drain) {
         Runtime.getRuntime().addShutdownHook(new Thread(() -> {
             say("KVCache stops: answering what has begun, for " + drain.toSeconds() + " s at most");
-            boolean answered = server.drain(drain);
+            long start = System.nanoTime();
+            if (!server.drain(drain)) {
+                say("KVCache: some requests took too long and were cut off");
+            }
+            if (!server.save(drain.minusNanos(System.nanoTime() - start))) {
+                say("KVCache: not all values got to disk in time; of those that were on their way, "
+                        + server.cache().offloadStats().waitingBytes() + " bytes were left");
+            }
             server.close();
-            say(answered ? "KVCache stopped" : "KVCache stopped; some requests took too long and were cut off");
+            say("KVCache stopped");
             Runtime.getRuntime().halt(0);
         }));
     }

@@ -7,7 +7,9 @@ import io.kvcache.server.config.ServerConfig;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Option;
@@ -31,6 +33,13 @@ final class ServerSettings {
     private @Nullable String hostBytes;
 
     @Option(
+            names = "--disk",
+            paramLabel = "DIR:SIZE",
+            description = "A disk below host memory, for example /mnt/nvme0/kvcache:1TiB. May be given again; replaces"
+                    + " the disks of the file. Default: none.")
+    private List<String> disks = new ArrayList<>();
+
+    @Option(
             names = "--set",
             paramLabel = "SETTING=VALUE",
             description = "Any setting, for example limits.connections=100. May be given again.")
@@ -43,6 +52,9 @@ final class ServerSettings {
         put(options, "listen.address", "--address", address);
         put(options, "listen.port", "--port", port);
         put(options, "memory.host_bytes", "--host-bytes", hostBytes);
+        for (int number = 0; number < disks.size(); number++) {
+            put(options, "disks." + number, "--disk", disks.get(number));
+        }
         ConfigReader.Source source = file == null
                 ? ConfigReader.Source.NONE
                 : new ConfigReader.Source(file.toString(), Files.readString(file));

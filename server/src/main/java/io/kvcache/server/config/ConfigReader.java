@@ -42,6 +42,9 @@ public final class ConfigReader {
         settings.add(EnvironmentSettings.read(environment));
         Map<String, Setting> typed = new LinkedHashMap<>();
         options.forEach((path, option) -> typed.put(path, new Setting(option.text(), option.name())));
+        if (typed.keySet().stream().anyMatch(path -> path.matches(DiskSettings.LIST + "\\.\\d+"))) {
+            settings.clear(DiskSettings.LIST); // `--disk` gives the whole list
+        }
         settings.add(typed);
         ServerConfig config = fill(settings);
         settings.reportUnknown();
@@ -63,8 +66,9 @@ public final class ConfigReader {
         NetworkConfig network = network(from, otherwise.network());
         NetLimits limits = limits(from, otherwise.limits());
         PromiseConfig promise = promise(from, otherwise.promise());
+        DisksConfig disks = DiskSettings.read(from, otherwise.disks());
         Duration drain = from.get("shutdown.drain", otherwise.drain(), Values::duration);
-        return from.checked(otherwise, () -> new ServerConfig(listen, memory, network, limits, promise, drain));
+        return from.checked(otherwise, () -> new ServerConfig(listen, memory, network, limits, promise, disks, drain));
     }
 
     private static ListenConfig listen(Settings from, ListenConfig otherwise) {

@@ -5,13 +5,14 @@ import java.time.Duration;
 
 /// All that can be set of a server.
 ///
-/// @param drain how long a server that goes down waits for requests that have begun
+/// @param drain how long a server that goes down waits for requests that have begun, and then for the disks
 public record ServerConfig(
         ListenConfig listen,
         MemoryConfig memory,
         NetworkConfig network,
         NetLimits limits,
         PromiseConfig promise,
+        DisksConfig disks,
         Duration drain) {
 
     private static final Duration LONGEST_DRAIN = Duration.ofMinutes(10);
@@ -30,6 +31,7 @@ public record ServerConfig(
                 NetworkConfig.defaults(machine.cores()),
                 NetLimits.defaults(),
                 PromiseConfig.defaults(),
-                Duration.ofSeconds(20));
+                DisksConfig.defaults(),
+                Duration.ofSeconds(25));
     }
 }

@@ -7,10 +7,14 @@ import java.util.Set;
 import java.util.TreeSet;
 import java.util.function.Function;
 import java.util.function.Supplier;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 
 /// What was set, asked for by name. Collects what is wrong instead of stopping at the first mistake, and knows at the
 /// end which names nobody asked for.
 final class Settings {
+
+    private static final Pattern MEMBER = Pattern.compile("(\\w+)\\.(\\d{1,4})(\\..*)?");
 
     private final Map<String, Setting> given = new LinkedHashMap<>();
     private final Set<String> known = new TreeSet<>();
@@ -23,6 +27,27 @@ final class Settings {
     /// Adds settings; those that are there already give way.
     void add(Map<String, Setting> more) {
         given.putAll(more);
+    }
+
+    /// Forgets what was given for a list.
+    void clear(String list) {
+        given.keySet().removeIf(path -> path.startsWith(list + "."));
+    }
+
+    boolean has(String path) {
+        return given.containsKey(path);
+    }
+
+    /// The numbers of a list's members, in order.
+    Set<Integer> members(String list) {
+        Set<Integer> members = new TreeSet<>();
+        for (String path : given.keySet()) {
+            Matcher member = MEMBER.matcher(path);
+            if (member.matches() && member.group(1).equals(list)) {
+                members.add(Integer.parseInt(member.group(2)));
+            }
+        }
+        return members;
     }
 
     /// A value, or the default when it is not set or wrong.
@@ -51,11 +76,20 @@ final class Settings {
         }
     }
 
-    /// Where the setting was set that a message begins with.
+    /// Where the setting was set that a message begins with; of a list's member, where any of it was set.
     private String origin(String message) {
         String path = message.substring(0, Math.max(0, message.indexOf(' ')));
-        Setting setting = given.get(path);
-        return setting == null ? "" : setting.origin() + ": ";
+        Matcher member = MEMBER.matcher(path);
+        String list = member.matches() ? member.group(1) + "." + member.group(2) : path;
+        return given.entrySet().stream()
+                .filter(each -> each.getKey().equals(path))
+                .findFirst()
+                .or(() -> given.entrySet().stream()
+                        .filter(each ->
+                                each.getKey().equals(list) || each.getKey().startsWith(list + "."))
+                        .findFirst())
+                .map(each -> each.getValue().origin() + ": ")
+                .orElse("");
     }
 
     /// Names that no component knows are mistakes.

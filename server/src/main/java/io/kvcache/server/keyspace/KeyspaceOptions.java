@@ -6,7 +6,8 @@ import java.time.Duration;
 ///
 /// @param promise how long a positive answer to "does it exist" protects the value; zero for not at all
 /// @param promiseBytes most bytes that are protected so at one time
-public record KeyspaceOptions(Duration promise, long promiseBytes) {
+/// @param arrival how long a value that is on disk may take to arrive; zero in a store without disks
+public record KeyspaceOptions(Duration promise, long promiseBytes, Duration arrival) {
 
     /// Part of host memory that promises may hold.
     private static final int PROMISE_SHARE = 4;
@@ -15,13 +16,16 @@ public record KeyspaceOptions(Duration promise, long promiseBytes) {
         if (promise.isNegative() || promise.compareTo(Duration.ofMinutes(1)) > 0) {
             throw new IllegalArgumentException("promise is " + promise + "; it takes 0 s to 1 min");
         }
+        if (arrival.isNegative()) {
+            throw new IllegalArgumentException("arrival is " + arrival + "; it takes 0 s and up");
+        }
         if (promiseBytes < 0) {
             throw new IllegalArgumentException("promiseBytes is " + promiseBytes + "; it takes 0 and up");
         }
     }
 
-    /// Two seconds, and at most a quarter of the host memory.
+    /// Two seconds, and at most a quarter of the host memory; no disks.
     public static KeyspaceOptions defaults(long hostBytes) {
-        return new KeyspaceOptions(Duration.ofSeconds(2), hostBytes / PROMISE_SHARE);
+        return new KeyspaceOptions(Duration.ofSeconds(2), hostBytes / PROMISE_SHARE, Duration.ZERO);
     }
 }

@@ -3,7 +3,10 @@ package io.kvcache.server.config;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
+import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.server.net.TransportKind;
+import io.kvcache.tiers.disk.DiskLogConfig.OnIncompatible;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
@@ -125,6 +128,68 @@ final class ConfigReaderTest {
                 .singleElement()
                 .asString()
                 .contains("memory.host_bytes is 16106127360; it takes up to 15461882");
+    }
+
+    @Test
+    void givenDisks_whenRead_thenEachHasItsOwnLimits() throws ConfigException {
+        ServerConfig config = read("""
+                disks:
+                  - { directory: /mnt/a, bytes: 1TiB, bytes_per_second: 500MiB, bytes_per_day: 2TB }
+                  - { directory: /mnt/b, bytes: 64GiB, on_incompatible: discard }
+                  - /mnt/c:1GiB
+                admission: always
+                disk_read_timeout: 700ms
+                """, Map.of("KVCACHE__DISKS__1__BYTES", "32GiB"));
+
+        assertThat(config.disks())
+                .isEqualTo(new DisksConfig(
+                        List.of(
+                                new DiskConfig(
+                                        "disks.0",
+                                        Path.of("/mnt/a"),
+                                        1L << 40,
+                                        500L << 20,
+                                        2_000_000_000_000L,
+                                        OnIncompatible.REFUSE),
+                                new DiskConfig("disks.1", Path.of("/mnt/b"), 32L << 30, 0, 0, OnIncompatible.DISCARD),
+                                new DiskConfig("disks.2", Path.of("/mnt/c"), 1L << 30, 0, 0, OnIncompatible.REFUSE)),
+                        AdmissionKind.ALWAYS,
+                        Duration.ofMillis(700)));
+    }
+
+    @Test
+    void givenDisksOnTheCommandLine_whenRead_thenTheyReplaceThoseOfTheFile() throws ConfigException {
+        ConfigReader.Source file = new ConfigReader.Source("f", "disks: [/mnt/a:1GiB, /mnt/b:1GiB]");
+
+        ServerConfig config = new ConfigReader(MACHINE, Map.of())
+                .read(file, Map.of("disks.0", new ConfigReader.Option("--disk", "/mnt/c:2GiB")));
+
+        assertThat(config.disks().disks())
+                .containsExactly(new DiskConfig("disks.0", Path.of("/mnt/c"), 2L << 30, 0, 0, OnIncompatible.REFUSE));
+    }
+
+    @Test
+    void givenMistakesOfDisks_whenRead_thenEachIsSaidWithPlaceValueAndRange() {
+        assertThat(problems("""
+                disks:
+                  - { directory: /mnt/a, bytes: 1KiB }
+                  - { directory: /mnt/b, bytes: 1GiB, on_incompatible: ask }
+                  - { bytes: 1GiB, bytes_per_secnd: 1 }
+                  - /mnt/d
+                admission: never
+                disk_read_timeout: 2m
+                """, Map.of()))
+                .containsExactly(
+                        "kvcache.yaml:2: disks.0.bytes is 1024; it takes 6291456 and up",
+                        "kvcache.yaml:3: disks.1.on_incompatible is 'ask'; it takes refuse, discard",
+                        "kvcache.yaml:4: disks.2.directory is not set; it takes the name of a directory",
+                        "kvcache.yaml:5: disks.3 is '/mnt/d'; it takes DIR:SIZE, for example /mnt/nvme0/kvcache:1TiB",
+                        "kvcache.yaml:6: admission is 'never'; it takes always, second-hit, value",
+                        "kvcache.yaml:7: disk_read_timeout is 120000ms; it takes 1ms to 60s",
+                        "kvcache.yaml:4: there is no setting disks.2.bytes_per_secnd;"
+                                + " is it disks.2.bytes_per_second?");
+        assertThat(problems("disks: [/mnt/a:1GiB, /mnt/a/:1GiB]", Map.of()))
+                .containsExactly("kvcache.yaml:1: disks name the directory /mnt/a twice");
     }
 
     @Test

@@ -1,0 +1,41 @@
+package io.kvcache.server.config;
+
+import io.kvcache.core.tier.AdmissionKind;
+import io.kvcache.core.tree.DiskNumber;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
+
+/// The disks, and what they are used for.
+///
+/// @param disks that take turns; none for a server that keeps everything in memory
+/// @param admission which values are written
+/// @param readTimeout how long a request waits for a value that is on disk before it is told that there is none
+public record DisksConfig(List<DiskConfig> disks, AdmissionKind admission, Duration readTimeout) {
+
+    private static final Duration LONGEST_READ = Duration.ofMinutes(1);
+
+    public DisksConfig {
+        disks = List.copyOf(disks);
+        if (disks.size() > DiskNumber.MOST) {
+            throw new IllegalArgumentException("disks are " + disks.size() + "; there may be " + DiskNumber.MOST);
+        }
+        Set<Path> directories = new HashSet<>();
+        for (DiskConfig disk : disks) {
+            if (!directories.add(disk.directory().toAbsolutePath().normalize())) {
+                throw new IllegalArgumentException("disks name the directory " + disk.directory() + " twice");
+            }
+        }
+        if (readTimeout.isNegative() || readTimeout.isZero() || readTimeout.compareTo(LONGEST_READ) > 0) {
+            throw new IllegalArgumentException(
+                    "disk_read_timeout is " + readTimeout.toMillis() + "ms; it takes 1ms to 60s");
+        }
+    }
+
+    /// No disks.
+    public static DisksConfig defaults() {
+        return new DisksConfig(List.of(), AdmissionKind.SECOND_HIT, Duration.ofSeconds(5));
+    }
+}
