@@ -1,5 +1,6 @@
 package io.kvcache.server.http;
 
+import io.kvcache.server.keyspace.Keyspace;
 import io.kvcache.server.keyspace.Value;
 import io.kvcache.server.net.SlotBytes;
 import io.netty.buffer.ByteBuf;
@@ -18,6 +19,7 @@ import io.netty.handler.codec.http.HttpVersion;
 import io.netty.handler.codec.http.LastHttpContent;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
+import org.jspecify.annotations.Nullable;
 
 /// Writes one reply to one request.
 ///
@@ -111,6 +113,18 @@ final class HttpReplies {
         }
         context.write(LastHttpContent.EMPTY_LAST_CONTENT, context.voidPromise());
         done.run();
+    }
+
+    /// Replies with a value once it has come from disk, or with null when it has not come in time; not at all when
+    /// the connection has ended by then.
+    void await(Keyspace keyspace, byte[] key, Consumer<@Nullable Value> reply) {
+        keyspace.fetch(key, context.channel().eventLoop(), value -> {
+            if (context.channel().isActive()) {
+                reply.accept(value);
+            } else if (value != null) {
+                value.close();
+            }
+        });
     }
 
     /// Replies once something has happened, on whatever thread, or after two seconds says that it did not.

@@ -24,6 +24,14 @@ final class ObjectRead implements Exchange.Plain {
     @Override
     public void answer(HttpReplies out) {
         Value value = keyspace.get(key);
+        if (value == null && keyspace.isAway(key)) {
+            out.await(keyspace, key, come -> reply(come, out));
+        } else {
+            reply(value, out);
+        }
+    }
+
+    private void reply(@Nullable Value value, HttpReplies out) {
         if (value == null) {
             out.problem(new Problem(HttpResponseStatus.NOT_FOUND, "there is no such object"));
             return;

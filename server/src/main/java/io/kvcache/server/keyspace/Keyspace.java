@@ -14,7 +14,9 @@ import java.time.Duration;
 import java.time.InstantSource;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.Executor;
 import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /// Values by key, in one namespace of a store.
@@ -50,8 +52,11 @@ public final class Keyspace {
     private final Writings writings = new Writings();
     private final Promises promises;
     private final Removal removal;
+    private final Lapses lapses;
+    private final Adoption adoption;
     private final KeyFollower follower;
     private final KeyspaceCounters counters = new KeyspaceCounters();
+    private final Arrivals arrivals;
     private final Cache<Key, Boolean> refusedHalves;
 
     /// Registers the namespace.
@@ -63,6 +68,9 @@ public final class Keyspace {
         cache.register(namespace);
         promises = new Promises(options.promise().toNanos(), options.promiseBytes());
         removal = new Removal(cache, namespace, index, locks, promises);
+        lapses = new Lapses(cache, namespace, index, removal, wall, counters);
+        adoption = new Adoption(cache, namespace, index, locks);
+        arrivals = new Arrivals(cache, namespace, options.arrival());
         follower = new KeyFollower(cache.events(), index, removal::check);
         refusedHalves = Caffeine.newBuilder()
                 .maximumSize(10_000)
@@ -77,20 +85,53 @@ public final class Keyspace {
         return wall.millis();
     }
 
-    /// Holds a value, or answers null.
+    /// Holds a value, or answers null: when there is none, and when it [#isAway].
     public @Nullable Value get(byte[] key) {
         Key wanted = new Key(key);
-        if (isGone(wanted)) {
+        if (lapses.isGone(wanted)) {
             return null;
         }
         ObjectView view = cache.getObject(namespace, key);
+        return view == null && arrivals.isAway(wanted) ? null : opened(wanted, view);
+    }
+
+    /// Whether a value is here, but not in host memory: [#fetch] brings it.
+    public boolean isAway(byte[] key) {
+        return arrivals.isAway(new Key(key));
+    }
+
+    /// Whether a key is here of which nothing is known but that: [#fetch] brings its value, and what is known with it.
+    public boolean isStranger(byte[] key) {
+        Key asked = new Key(key);
+        return arrivals.isAway(asked) && index.find(hash(asked)) == null;
+    }
+
+    /// Brings a value into host memory and holds it.
+    ///
+    /// @param executor runs `then`, once; if it takes nothing any more, `then` is not run and nothing is held
+    /// @param then gets the value, or null when it is gone or did not arrive in time
+    public void fetch(byte[] key, Executor executor, Consumer<@Nullable Value> then) {
+        Key wanted = new Key(key);
+        arrivals.fetch(
+                wanted, executor, view -> then.accept(lapses.isGone(wanted, view) ? null : arrived(wanted, view)));
+    }
+
+    private @Nullable Value arrived(Key wanted, @Nullable ObjectView view) {
+        Value value = opened(wanted, view);
+        if (value != null && index.find(hash(wanted)) == null) {
+            adoption.adopt(wanted, value);
+        }
+        return value;
+    }
+
+    private @Nullable Value opened(Key wanted, @Nullable ObjectView view) {
         Value value = view == null ? null : Value.of(view);
         if (value == null) {
             counters.absent.increment();
             promises.missed(wanted, clock.nanos());
             return null;
         }
-        if (value.expiresAtMillis() != 0 && isGoneUnknown(wanted, value)) {
+        if (value.expiresAtMillis() != 0 && lapses.isGoneUnknown(wanted, value)) {
             value.close();
             return null;
         }
@@ -103,7 +144,7 @@ public final class Keyspace {
     public boolean exists(byte[] key) {
         Key wanted = new Key(key);
         if (promises.holds(wanted)) {
-            return !isGone(wanted);
+            return !lapses.isGone(wanted);
         }
         if (!contains(wanted)) {
             return false;
@@ -120,7 +161,7 @@ public final class Keyspace {
     ///
     /// Where a key is a digest of content, that is the same value.
     public boolean holds(byte[] key, long bytes, TensorNote note) {
-        ObjectView view = isGone(new Key(key)) ? null : cache.getObject(namespace, key);
+        ObjectView view = lapses.isGone(new Key(key)) ? null : cache.getObject(namespace, key);
         Value value = view == null ? null : Value.of(view);
         if (value == null) {
             return false;
@@ -135,7 +176,7 @@ public final class Keyspace {
     /// Whether a key is here; if so, it counts as used now. Promises nothing.
     public boolean touch(byte[] key) {
         try (Value value = get(key)) {
-            return value != null;
+            return value != null || isAway(key);
         }
     }
 
@@ -163,13 +204,13 @@ public final class Keyspace {
         }
         KeyEntry entry = index.find(hash(wanted));
         if (entry == null) {
-            entry = adopt(wanted);
+            entry = adoption.adopt(wanted);
         }
         return entry == null ? null : new KeyInfo(entry.bytes(), entry.expiresAtMillis());
     }
 
     private boolean contains(Key key) {
-        return !isGone(key) && cache.containsObject(namespace, key.bytes());
+        return !lapses.isGone(key) && cache.containsObject(namespace, key.bytes());
     }
 
     /// Begins to write a value.
@@ -216,7 +257,7 @@ public final class Keyspace {
             if (writer.seal() == SealOutcome.SEALED) {
                 KeyEntry entry = new KeyEntry(key, hash, info.bytes(), info.expiresAtMillis());
                 index.put(entry);
-                pair(entry);
+                adoption.pair(entry);
             }
         } finally {
             lock.unlock();
@@ -237,15 +278,6 @@ public final class Keyspace {
         return present == (condition == PendingPut.Condition.IF_PRESENT);
     }
 
-    private void pair(KeyEntry entry) {
-        byte[] other = Halves.other(entry.key().bytes());
-        KeyEntry partner = other == null ? null : index.find(hash(new Key(other)));
-        if (partner != null) {
-            entry.pair();
-            partner.pair();
-        }
-    }
-
     void afterWriting(Key key, Runnable after) {
         writings.join(key, after);
     }
@@ -253,7 +285,7 @@ public final class Keyspace {
     /// Forgets a key; answers whether it was here.
     public boolean delete(byte[] key) {
         Key wanted = new Key(key);
-        boolean gone = isGone(wanted);
+        boolean gone = lapses.isGone(wanted);
         boolean deleted = removal.drop(wanted) && !gone;
         if (deleted) {
             counters.deleted.increment();
@@ -334,63 +366,6 @@ public final class Keyspace {
     /// What is here and what was done.
     public KeyspaceStats stats() {
         return counters.stats(index, promises);
-    }
-
-    /// Whether the index knows better than the store: the key has expired, or its other half is gone. Drops it then,
-    /// and counts why.
-    private boolean isGone(Key key) {
-        byte[] other = Halves.other(key.bytes());
-        if (other == null && index.timedCount() == 0) {
-            return false;
-        }
-        KeyEntry entry = index.find(hash(key));
-        if (entry == null) {
-            return false;
-        }
-        long now = nowMillis();
-        if (entry.expired(now)) {
-            counters.expired.increment();
-            removal.expire(entry, now);
-            return true;
-        }
-        if (other != null && entry.paired() && !cache.containsObject(namespace, other)) {
-            counters.halved.increment();
-            removal.drop(key);
-            return true;
-        }
-        return false;
-    }
-
-    /// Whether a value that the index has not heard of has expired: one from before a restart.
-    private boolean isGoneUnknown(Key key, Value value) {
-        if (index.find(hash(key)) != null || value.expiresAtMillis() > nowMillis()) {
-            return false;
-        }
-        counters.expired.increment();
-        removal.drop(key);
-        return true;
-    }
-
-    /// Makes an entry for a key that the store has and the index has not heard of.
-    private @Nullable KeyEntry adopt(Key key) {
-        ObjectView view = cache.getObject(namespace, key.bytes());
-        Value value = view == null ? null : Value.of(view);
-        if (value == null) {
-            return null;
-        }
-        BlockKey hash = hash(key);
-        ReentrantLock lock = locks.of(hash);
-        lock.lock();
-        try (value) {
-            KeyEntry known = index.find(hash);
-            if (known == null) {
-                known = new KeyEntry(key, hash, value.bytes(), value.expiresAtMillis());
-                index.put(known);
-            }
-            return known;
-        } finally {
-            lock.unlock();
-        }
     }
 
     private BlockKey hash(Key key) {

@@ -101,15 +101,7 @@ final class LmTalk implements Talk {
     private void answer(LmLayout spoken, LmRequest request) {
         switch (request.command()) {
             case LmRequest.PUT -> beginPut(request);
-            case LmRequest.GET -> {
-                Value value = possible(request) ? keyspace.get(request.key()) : null;
-                if (value == null) {
-                    replies.code(spoken, LmReplies.FAIL);
-                } else {
-                    replies.value(spoken, value);
-                }
-                answered();
-            }
+            case LmRequest.GET -> get(spoken, request);
             case LmRequest.EXIST -> {
                 boolean here = possible(request) && keyspace.exists(request.key());
                 replies.code(spoken, here ? LmReplies.SUCCESS : LmReplies.FAIL);
@@ -124,6 +116,35 @@ final class LmTalk implements Talk {
                 answered();
             }
             default -> fail();
+        }
+    }
+
+    private void get(LmLayout spoken, LmRequest request) {
+        Value value = possible(request) ? keyspace.get(request.key()) : null;
+        if (value == null && possible(request) && keyspace.isAway(request.key())) {
+            await();
+            keyspace.fetch(request.key(), channel.eventLoop(), come -> arrived(spoken, come));
+        } else {
+            reply(spoken, value);
+            answered();
+        }
+    }
+
+    /// A value has come from disk, or has not come in time.
+    private void arrived(LmLayout spoken, @Nullable Value value) {
+        if (!ended) {
+            reply(spoken, value);
+            resume();
+        } else if (value != null) {
+            value.close();
+        }
+    }
+
+    private void reply(LmLayout spoken, @Nullable Value value) {
+        if (value == null) {
+            replies.code(spoken, LmReplies.FAIL);
+        } else {
+            replies.value(spoken, value);
         }
     }
 
@@ -213,8 +234,7 @@ final class LmTalk implements Talk {
 
     /// What this connection asks next has to see the value that took its own one's place.
     private void awaitOther(PendingPut joined, LmRequest request) {
-        awaiting = true;
-        connection.waiting(true);
+        await();
         var timer = channel.eventLoop()
                 .schedule(
                         () -> {
@@ -228,6 +248,11 @@ final class LmTalk implements Talk {
                 resume();
             }
         }));
+    }
+
+    private void await() {
+        awaiting = true;
+        connection.waiting(true);
     }
 
     private void resume() {

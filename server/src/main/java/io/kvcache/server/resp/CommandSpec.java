@@ -2,6 +2,7 @@ package io.kvcache.server.resp;
 
 import java.util.List;
 import java.util.Locale;
+import java.util.Set;
 
 /// A command: how it is called, where its keys and values are, and what runs it.
 ///
@@ -11,6 +12,22 @@ import java.util.Locale;
 /// @param keys where the keys are
 /// @param values where the values are
 record CommandSpec(String name, int arity, List<String> flags, Places keys, Places values, Command command) {
+
+    /// Commands that answer size or expiry of their first key: what is known of a value that has lain on disk since
+    /// before the start comes with the value.
+    private static final Set<String> KNOWING = Set.of(
+            "STRLEN",
+            "TYPE",
+            "EXPIRE",
+            "PEXPIRE",
+            "EXPIREAT",
+            "PEXPIREAT",
+            "PERSIST",
+            "TTL",
+            "PTTL",
+            "EXPIRETIME",
+            "PEXPIRETIME",
+            "MEMORY");
 
     /// Places of arguments.
     ///
@@ -49,6 +66,11 @@ record CommandSpec(String name, int arity, List<String> flags, Places keys, Plac
     /// The place of the key that a value belongs to.
     int keyOf(int value) {
         return keys.step() > 1 ? value - 1 : keys.first();
+    }
+
+    /// The place of the key that has to be known before the command runs; 0 for none.
+    int known() {
+        return KNOWING.contains(name) ? keys.first() : 0;
     }
 
     String lowerName() {

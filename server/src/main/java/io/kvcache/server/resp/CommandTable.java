@@ -35,6 +35,7 @@ final class CommandTable {
                         new KeyCommands(keyspace).commands(),
                         new ExpiryCommands(keyspace).commands(),
                         new ListingCommands(keyspace).commands(),
+                        new SaveCommand(context.cache()).commands(),
                         new InfoCommands(context, stats).commands(),
                         new CommandCommand(commands.values()).commands())
                 .flatMap(List::stream)
@@ -72,6 +73,32 @@ final class CommandTable {
             if (!spec.takes(request.count())) {
                 throw new CommandException(wrongCount(spec));
             }
+            if (isStranger(spec, request)) {
+                session.awaitValue(keyspace, request.bytes(spec.known()), value -> {
+                    run(spec, session, request, replies);
+                    if (value != null) {
+                        value.close();
+                    }
+                });
+            } else {
+                spec.command().run(session, request, replies);
+            }
+        } catch (CommandException refused) {
+            stats.errors.increment();
+            replies.error(refused.reply());
+        }
+    }
+
+    private boolean isStranger(CommandSpec spec, Request request) {
+        int place = spec.known();
+        return place > 0
+                && place < request.count()
+                && Keys.possible(request.bytes(place))
+                && keyspace.isStranger(request.bytes(place));
+    }
+
+    private void run(CommandSpec spec, RespSession session, Request request, Replies replies) {
+        try {
             spec.command().run(session, request, replies);
         } catch (CommandException refused) {
             stats.errors.increment();

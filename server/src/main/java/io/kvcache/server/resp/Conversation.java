@@ -134,6 +134,7 @@ final class Conversation implements RespDecoder.Sink, Talk {
     @Override
     public void close() {
         ended = true;
+        session.close();
         decoder.close();
         replies.discard();
     }

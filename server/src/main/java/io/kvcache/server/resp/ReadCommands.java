@@ -4,6 +4,7 @@ import io.kvcache.server.keyspace.KeyInfo;
 import io.kvcache.server.keyspace.Keyspace;
 import io.kvcache.server.keyspace.Value;
 import java.util.List;
+import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /// GET, MGET, GETRANGE, STRLEN.
@@ -22,7 +23,7 @@ final class ReadCommands {
                         2,
                         "readonly fast",
                         CommandSpec.Places.FIRST,
-                        (session, request, out) -> reply(find(request.bytes(1)), out)),
+                        (session, request, out) -> find(session, request.bytes(1), value -> reply(value, out))),
                 CommandSpec.of("MGET", -2, "readonly fast", CommandSpec.Places.ALL, this::mget),
                 CommandSpec.of("GETRANGE", 4, "readonly", CommandSpec.Places.FIRST, this::getRange),
                 CommandSpec.of("SUBSTR", 4, "readonly", CommandSpec.Places.FIRST, this::getRange),
@@ -31,6 +32,20 @@ final class ReadCommands {
 
     private @Nullable Value find(byte[] key) {
         return Keys.possible(key) ? keyspace.get(key) : null;
+    }
+
+    private boolean isAway(byte[] key) {
+        return Keys.possible(key) && keyspace.isAway(key);
+    }
+
+    /// Goes on with a value, or with null, now or when it has come from disk.
+    private void find(RespSession session, byte[] key, Consumer<@Nullable Value> next) {
+        Value value = find(key);
+        if (value == null && isAway(key)) {
+            session.awaitValue(keyspace, key, next);
+        } else {
+            next.accept(value);
+        }
     }
 
     private static void reply(@Nullable Value value, Replies out) {
@@ -54,14 +69,27 @@ final class ReadCommands {
                 session.whenWritable(() -> mget(session, request, out, next));
                 return;
             }
-            reply(find(request.bytes(i)), out);
+            byte[] key = request.bytes(i);
+            Value value = find(key);
+            if (value == null && isAway(key)) {
+                int next = i + 1;
+                session.awaitValue(keyspace, key, come -> {
+                    reply(come, out);
+                    mget(session, request, out, next);
+                });
+                return;
+            }
+            reply(value, out);
         }
     }
 
     private void getRange(RespSession session, Request request, Replies out) throws CommandException {
         long start = request.integer(2);
         long end = request.integer(3);
-        Value value = find(request.bytes(1));
+        find(session, request.bytes(1), value -> range(value, start, end, out));
+    }
+
+    private static void range(@Nullable Value value, long start, long end, Replies out) {
         if (value == null) {
             out.bulk(new byte[0]);
             return;

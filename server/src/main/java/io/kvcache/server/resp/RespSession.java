@@ -1,10 +1,14 @@
 package io.kvcache.server.resp;
 
+import io.kvcache.server.keyspace.Keyspace;
 import io.kvcache.server.keyspace.PendingPut;
+import io.kvcache.server.keyspace.Value;
 import io.kvcache.server.net.Connection;
 import io.netty.channel.EventLoop;
 import java.util.Set;
 import java.util.concurrent.TimeUnit;
+import java.util.function.BooleanSupplier;
+import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /// What a connection is between two requests.
@@ -25,6 +29,7 @@ final class RespSession {
     private boolean onlyNative = true;
     private boolean awaiting;
     private boolean quitting;
+    private boolean closed;
     private @Nullable Runnable whenWritable;
 
     /// @param goOn takes the next request once this session no longer waits
@@ -85,6 +90,39 @@ final class RespSession {
                 resume(finished);
             }
         }));
+    }
+
+    /// Goes on when a value has come from disk, with the value, or with null when it did not come. If the connection
+    /// has ended meanwhile the value is given back.
+    void awaitValue(Keyspace keyspace, byte[] key, Consumer<@Nullable Value> next) {
+        awaiting = true;
+        connection.waiting(true);
+        keyspace.fetch(key, loop, value -> {
+            if (!closed) {
+                resume(() -> next.accept(value));
+            } else if (value != null) {
+                value.close();
+            }
+        });
+    }
+
+    /// Goes on when something is done that waits, which it does on a thread of its own.
+    void awaitSlow(BooleanSupplier slow, Consumer<Boolean> next) {
+        awaiting = true;
+        connection.waiting(true);
+        Thread.ofVirtual().start(() -> {
+            boolean outcome = slow.getAsBoolean();
+            loop.execute(() -> {
+                if (!closed) {
+                    resume(() -> next.accept(outcome));
+                }
+            });
+        });
+    }
+
+    /// Nothing is gone on with any more.
+    void close() {
+        closed = true;
     }
 
     private void resume(Runnable next) {

@@ -1,0 +1,80 @@
+package io.kvcache.server.keyspace;
+
+import io.kvcache.core.KvCache;
+import io.kvcache.core.ObjectView;
+import io.kvcache.core.identity.BlockKey;
+import io.kvcache.core.identity.Namespace;
+import java.time.InstantSource;
+import org.jspecify.annotations.Nullable;
+
+/// Which values count as gone although the store still has them; they are dropped when that is seen.
+///
+/// **Threads.** Any.
+final class Lapses {
+
+    private final KvCache cache;
+    private final Namespace namespace;
+    private final KeyIndex index;
+    private final Removal removal;
+    private final InstantSource wall;
+    private final KeyspaceCounters counters;
+
+    Lapses(
+            KvCache cache,
+            Namespace namespace,
+            KeyIndex index,
+            Removal removal,
+            InstantSource wall,
+            KeyspaceCounters counters) {
+        this.cache = cache;
+        this.namespace = namespace;
+        this.index = index;
+        this.removal = removal;
+        this.wall = wall;
+        this.counters = counters;
+    }
+
+    /// Whether the index knows better than the store: the key has expired, or its other half is gone. Drops it then,
+    /// and counts why.
+    boolean isGone(Key key) {
+        byte[] other = Halves.other(key.bytes());
+        if (other == null && index.timedCount() == 0) {
+            return false;
+        }
+        KeyEntry entry = index.find(BlockKey.ofObject(namespace, key.bytes()));
+        if (entry == null) {
+            return false;
+        }
+        long now = wall.millis();
+        if (entry.expired(now)) {
+            counters.expired.increment();
+            removal.expire(entry, now);
+            return true;
+        }
+        if (other != null && entry.paired() && !cache.containsObject(namespace, other)) {
+            counters.halved.increment();
+            removal.drop(key);
+            return true;
+        }
+        return false;
+    }
+
+    /// As [#isGone(Key)]; gives the view back when it is.
+    boolean isGone(Key key, @Nullable ObjectView view) {
+        boolean gone = isGone(key);
+        if (gone && view != null) {
+            view.close();
+        }
+        return gone;
+    }
+
+    /// Whether a value that the index has not heard of has expired: one from before a restart.
+    boolean isGoneUnknown(Key key, Value value) {
+        if (index.find(BlockKey.ofObject(namespace, key.bytes())) != null || value.expiresAtMillis() > wall.millis()) {
+            return false;
+        }
+        counters.expired.increment();
+        removal.drop(key);
+        return true;
+    }
+}
