@@ -44,7 +44,8 @@ final class ServeCommandTest {
         try (BufferedReader said = process.inputReader(UTF_8)) {
             Matcher serves = SERVES.matcher(String.valueOf(said.readLine()));
             assertThat(serves.matches()).isTrue();
-            assertThat(ask(Integer.parseInt(serves.group(1)))).isEqualTo("+OK\r\n$1\r\nv\r\n");
+            assertThat(ask(Integer.parseInt(serves.group(1)), "SET k v\r\nGET k\r\n", 12))
+                    .isEqualTo("+OK\r\n$1\r\nv\r\n");
 
             assertThat(process.toHandle().destroy()).isTrue();
 
@@ -57,11 +58,96 @@ final class ServeCommandTest {
         }
     }
 
-    private static String ask(int port) throws IOException {
+    private static String ask(int port, String requests, int answerBytes) throws IOException {
         try (Socket socket = new Socket(InetAddress.getLoopbackAddress(), port)) {
-            socket.getOutputStream().write("SET k v\r\nGET k\r\n".getBytes(UTF_8));
-            return new String(socket.getInputStream().readNBytes(12), UTF_8);
+            socket.getOutputStream().write(requests.getBytes(UTF_8));
+            return new String(socket.getInputStream().readNBytes(answerBytes), UTF_8);
         }
+    }
+
+    @Test
+    void givenADisk_whenTerminatedOrKilledAndRestarted_thenWhatWasStoredIsServed() throws Exception {
+        String disk = folder.resolve("disk") + ":64MiB";
+        served(
+                disk,
+                false,
+                port -> assertThat(ask(port, "SET a 1\r\nSET b 22\r\n", 10)).isEqualTo("+OK\r\n+OK\r\n"));
+        served(disk, true, port -> {
+            assertThat(once(port, "GET b\r\n", "$2\r\n22\r\n")).isTrue();
+            assertThat(ask(port, "SET c 333\r\nDEL a\r\nSAVE\r\n", 14)).isEqualTo("+OK\r\n:1\r\n+OK\r\n");
+        });
+        served(disk, false, port -> {
+            assertThat(once(port, "MGET b c a\r\n", "*3\r\n$2\r\n22\r\n$3\r\n333\r\n$-1\r\n"))
+                    .isTrue();
+        });
+    }
+
+    private interface Use {
+        void of(int port) throws IOException;
+    }
+
+    /// Starts a server, uses it, and kills or terminates it.
+    private void served(String disk, boolean kill, Use use) throws Exception {
+        Process process = new ProcessBuilder(
+                        Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                        "--enable-native-access=ALL-UNNAMED",
+                        "--sun-misc-unsafe-memory-access=allow",
+                        "-cp",
+                        System.getProperty("java.class.path"),
+                        Kvcache.class.getName(),
+                        "serve",
+                        "--port",
+                        "0",
+                        "--host-bytes",
+                        "64MiB",
+                        "--disk",
+                        disk)
+                .redirectError(folder.resolve("errors").toFile())
+                .start();
+        try (BufferedReader said = process.inputReader(UTF_8)) {
+            Matcher serves = SERVES.matcher(String.valueOf(said.readLine()));
+            assertThat(serves.matches()).isTrue();
+            assertThat(said.readLine()).startsWith("  disk ").contains(": 64 MiB, ");
+            use.of(Integer.parseInt(serves.group(1)));
+            if (kill) {
+                process.destroyForcibly();
+            } else {
+                assertThat(process.toHandle().destroy()).isTrue();
+            }
+            assertThat(process.waitFor(30, TimeUnit.SECONDS)).isTrue();
+            assertThat(process.exitValue()).isEqualTo(kill ? 137 : 0);
+            if (!kill) {
+                assertThat(said.readAllAsString()).endsWith("at most\nKVCache stopped\n");
+            }
+        } finally {
+            process.destroyForcibly();
+        }
+    }
+
+    /// Whether an answer comes to be this one: until the disk has told of all it holds, a value may be missing.
+    private static boolean once(int port, String request, String answer) throws IOException {
+        long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(30);
+        try (Socket socket = new Socket(InetAddress.getLoopbackAddress(), port)) {
+            while (System.nanoTime() < end) {
+                socket.getOutputStream().write((request + "PING\r\n").getBytes(UTF_8));
+                StringBuilder got = new StringBuilder();
+                while (got.indexOf("+PONG\r\n") < 0) {
+                    got.append((char) socket.getInputStream().read());
+                }
+                if (got.toString().equals(answer + "+PONG\r\n")) {
+                    return true;
+                }
+            }
+            return false;
+        }
+    }
+
+    @Test
+    void givenADirectoryThatIsAFile_whenServed_thenItIsRefusedWithItsReason() throws Exception {
+        Path disk = Files.writeString(folder.resolve("file"), "not a directory");
+
+        assertThat(run(1, "serve", "--port", "0", "--host-bytes", "64MiB", "--disk", disk + ":64MiB"))
+                .startsWith("kvcache: Cannot use " + disk + " for a disk tier: ");
     }
 
     @Test
