@@ -1,7 +1,6 @@
 package io.kvcache.server;
 
 import io.kvcache.core.Clock;
-import io.kvcache.core.KvCache;
 import io.kvcache.server.config.ListenConfig;
 import io.kvcache.server.http.HttpProtocol;
 import io.kvcache.server.http.Page;
@@ -14,6 +13,8 @@ import io.kvcache.server.net.Connections;
 import io.kvcache.server.net.Protocol;
 import io.kvcache.server.resp.RespContext;
 import io.kvcache.server.resp.RespProtocol;
+import io.kvcache.tiers.TieredKvCache;
+import io.kvcache.tiers.metrics.DiskMetrics;
 import io.kvcache.tiers.metrics.KvCacheMetrics;
 import java.util.List;
 import java.util.Map;
@@ -24,12 +25,12 @@ final class FrontEnds {
 
     private static final String TEXT = "text/plain; charset=utf-8";
 
-    private final KvCache cache;
+    private final TieredKvCache cache;
     private final Keyspace keyspace;
     private final Connections connections;
     private final Clock clock;
 
-    FrontEnds(KvCache cache, Keyspace keyspace, Connections connections, Clock clock) {
+    FrontEnds(TieredKvCache cache, Keyspace keyspace, Connections connections, Clock clock) {
         this.cache = cache;
         this.keyspace = keyspace;
         this.connections = connections;
@@ -62,16 +63,14 @@ final class FrontEnds {
     private Map<String, Page> pages(RespProtocol resp, LmProtocol lm) {
         PrometheusText metrics = new PrometheusText(List.of(
                 new KvCacheMetrics(cache, "server"),
+                new DiskMetrics(cache, "server"),
                 new ServerMetrics(keyspace, connections, Map.of("resp", resp::commandCount, "lm", lm::requestCount))));
+        Health health = new Health(cache, connections);
         return Map.of(
                 "/metrics", Page.of(PrometheusText.CONTENT_TYPE, metrics),
                 "/v1/stats", Page.of("application/json", new StatsPage(cache, keyspace, connections, version())),
                 "/health/live", Page.of(TEXT, () -> "live\n"),
-                "/health/ready",
-                        new Page(
-                                TEXT,
-                                () -> !connections.draining(),
-                                () -> connections.draining() ? "draining\n" : "ready\n"));
+                "/health/ready", new Page(TEXT, health::ready, health));
     }
 
     private static String version() {

@@ -1,11 +1,14 @@
 package io.kvcache.server;
 
 import io.kvcache.core.CacheStats;
-import io.kvcache.core.KvCache;
+import io.kvcache.core.store.DiskSideStats;
 import io.kvcache.server.keyspace.Keyspace;
 import io.kvcache.server.keyspace.KeyspaceStats;
 import io.kvcache.server.net.CloseReason;
 import io.kvcache.server.net.Connections;
+import io.kvcache.tiers.TieredKvCache;
+import io.kvcache.tiers.movement.MoverStats;
+import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.TreeMap;
@@ -15,12 +18,12 @@ import tools.jackson.databind.json.JsonMapper;
 /// The page `/v1/stats`: one JSON object.
 final class StatsPage implements Supplier<String> {
 
-    private final KvCache cache;
+    private final TieredKvCache cache;
     private final Keyspace keyspace;
     private final Connections connections;
     private final String version;
 
-    StatsPage(KvCache cache, Keyspace keyspace, Connections connections, String version) {
+    StatsPage(TieredKvCache cache, Keyspace keyspace, Connections connections, String version) {
         this.cache = cache;
         this.keyspace = keyspace;
         this.connections = connections;
@@ -36,6 +39,9 @@ final class StatsPage implements Supplier<String> {
             CacheStats.Puts puts,
             CacheStats.Removals removals,
             long openViews,
+            List<MoverStats> disks,
+            DiskSideStats offload,
+            boolean recovering,
             KeyspaceStats keyspace,
             Clients connections) {}
 
@@ -51,6 +57,9 @@ final class StatsPage implements Supplier<String> {
                                 stats.puts(),
                                 stats.removals(),
                                 stats.openTables(),
+                                cache.diskStats(),
+                                cache.offloadStats(),
+                                cache.recovering(),
                                 keyspace.stats(),
                                 clients()))
                 + "\n";

@@ -1,0 +1,44 @@
+package io.kvcache.server;
+
+import io.kvcache.core.tier.TierState;
+import io.kvcache.server.net.Connections;
+import io.kvcache.tiers.TieredKvCache;
+import io.kvcache.tiers.movement.MoverStats;
+import java.util.Locale;
+import java.util.function.Supplier;
+
+/// The page `/health/ready`: a word, and a line for each thing that is not as it should be.
+///
+/// A server whose disk is out serves what it has in memory, so it stays ready.
+final class Health implements Supplier<String> {
+
+    private final TieredKvCache cache;
+    private final Connections connections;
+
+    Health(TieredKvCache cache, Connections connections) {
+        this.cache = cache;
+        this.connections = connections;
+    }
+
+    boolean ready() {
+        return !connections.draining();
+    }
+
+    @Override
+    public String get() {
+        StringBuilder text = new StringBuilder(ready() ? "ready\n" : "draining\n");
+        if (cache.recovering()) {
+            text.append("recovering: not all that the disks hold is known yet\n");
+        }
+        for (MoverStats disk : cache.diskStats()) {
+            if (disk.state() != TierState.SERVING) {
+                text.append(disk.name())
+                        .append(" is ")
+                        .append(disk.state().name().toLowerCase(Locale.ROOT).replace('_', ' '))
+                        .append(disk.cause().isEmpty() ? "" : ": " + disk.cause())
+                        .append('\n');
+            }
+        }
+        return text.toString();
+    }
+}

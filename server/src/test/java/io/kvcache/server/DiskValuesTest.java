@@ -1,0 +1,222 @@
+package io.kvcache.server;
+
+import static io.kvcache.server.DiskServer.VALUES;
+import static io.kvcache.server.DiskServer.ascii;
+import static io.kvcache.server.DiskServer.value;
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.InputStreamReader;
+import java.net.Socket;
+import java.net.URI;
+import java.net.http.HttpClient;
+import java.net.http.HttpRequest;
+import java.net.http.HttpResponse;
+import java.net.http.HttpResponse.BodyHandlers;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/// Values that are on disk alone, over each protocol.
+final class DiskValuesTest {
+
+    @TempDir
+    private Path folder = Path.of("");
+
+    private static void expectBulk(InputStream in, int number) throws IOException {
+        byte[] value = value(number);
+        byte[] head = ascii("$" + value.length + "\r\n");
+        assertThat(in.readNBytes(head.length)).isEqualTo(head);
+        assertThat(Arrays.equals(in.readNBytes(value.length), value))
+                .as("value " + number)
+                .isTrue();
+        assertThat(in.readNBytes(2)).isEqualTo(ascii("\r\n"));
+    }
+
+    @Test
+    void givenMoreThanMemoryHolds_whenReadOverEachProtocol_thenAllComesBackInOrder() throws Exception {
+        try (DiskServer server = new DiskServer(folder)) {
+            server.fill();
+            pipelinedGets(server);
+            multipleGet(server);
+            lm(server);
+            http(server);
+            server.server().cache().validate();
+        }
+    }
+
+    private static void pipelinedGets(DiskServer server) throws IOException {
+        long before = server.loaded();
+        try (Socket socket = server.connect()) {
+            StringBuilder requests = new StringBuilder();
+            for (int number = 0; number < VALUES; number++) {
+                requests.append("GET v")
+                        .append(number)
+                        .append("\r\nSTRLEN v")
+                        .append(number)
+                        .append("\r\n");
+            }
+            socket.getOutputStream().write(ascii(requests + "GET none\r\nPING\r\n"));
+            byte[] length = ascii(":" + value(0).length + "\r\n");
+            for (int number = 0; number < VALUES; number++) {
+                expectBulk(socket.getInputStream(), number);
+                assertThat(socket.getInputStream().readNBytes(length.length)).isEqualTo(length);
+            }
+            assertThat(socket.getInputStream().readNBytes(12)).isEqualTo(ascii("$-1\r\n+PONG\r\n"));
+        }
+        assertThat(server.loaded()).isGreaterThan(before);
+    }
+
+    private static void multipleGet(DiskServer server) throws IOException {
+        long before = server.loaded();
+        try (Socket socket = server.connect()) {
+            StringBuilder request = new StringBuilder("MGET");
+            for (int number = 0; number < VALUES; number++) {
+                request.append(" v").append(number);
+            }
+            socket.getOutputStream().write(ascii(request + "\r\nGETRANGE v0 1 3\r\n"));
+            byte[] head = ascii("*" + VALUES + "\r\n");
+            assertThat(socket.getInputStream().readNBytes(head.length)).isEqualTo(head);
+            for (int number = 0; number < VALUES; number++) {
+                expectBulk(socket.getInputStream(), number);
+            }
+            assertThat(socket.getInputStream().readNBytes(4)).isEqualTo(ascii("$3\r\n"));
+            assertThat(socket.getInputStream().readNBytes(3)).isEqualTo(Arrays.copyOfRange(value(0), 1, 4));
+        }
+        assertThat(server.loaded()).isGreaterThan(before);
+    }
+
+    private static void lm(DiskServer server) throws IOException {
+        long before = server.loaded();
+        try (Socket socket = server.connect()) {
+            for (int number = 0; number < VALUES; number++) {
+                socket.getOutputStream().write(lmGet("v" + number));
+            }
+            for (int number = 0; number < VALUES; number++) {
+                ByteBuffer head =
+                        ByteBuffer.wrap(socket.getInputStream().readNBytes(8)).order(ByteOrder.LITTLE_ENDIAN);
+                assertThat(head.getInt()).isEqualTo(200);
+                byte[] value = value(number);
+                assertThat(head.getInt()).isEqualTo(value.length);
+                assertThat(Arrays.equals(socket.getInputStream().readNBytes(value.length), value))
+                        .isTrue();
+            }
+        }
+        assertThat(server.loaded()).isGreaterThan(before);
+    }
+
+    /// GET as LMCache sent it in 2024: command, length, key padded with blanks to 150 bytes.
+    private static byte[] lmGet(String key) {
+        ByteBuffer request = ByteBuffer.allocate(158).order(ByteOrder.LITTLE_ENDIAN);
+        request.putInt(2).putInt(0).put(ascii(key + " ".repeat(150 - key.length())));
+        return request.array();
+    }
+
+    private static void http(DiskServer server) throws IOException, InterruptedException {
+        long before = server.loaded();
+        try (HttpClient client =
+                HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1).build()) {
+            for (int number = 0; number < VALUES; number++) {
+                HttpResponse<byte[]> reply = client.send(
+                        HttpRequest.newBuilder(
+                                        URI.create("http://127.0.0.1:" + server.port() + "/v1/objects/v" + number))
+                                .build(),
+                        BodyHandlers.ofByteArray());
+                assertThat(reply.statusCode()).isEqualTo(200);
+                assertThat(Arrays.equals(reply.body(), value(number))).isTrue();
+            }
+        }
+        assertThat(server.loaded()).isGreaterThan(before);
+    }
+
+    @Test
+    void givenClientsThatLeaveWhileTheirValuesAreOnTheWay_whenAllHaveLeft_thenNothingIsHeld() throws Exception {
+        try (DiskServer server = new DiskServer(folder)) {
+            server.fill();
+            for (int number = 0; number < VALUES; number++) {
+                try (Socket socket = server.connect()) {
+                    socket.setSoLinger(true, 0);
+                    byte[] request = switch (number % 3) {
+                        case 0 -> ascii("GET v" + number + "\r\n");
+                        case 1 -> lmGet("v" + number);
+                        default -> ascii("GET /v1/objects/v" + number + " HTTP/1.1\r\nHost: localhost\r\n\r\n");
+                    };
+                    socket.getOutputStream().write(request);
+                }
+            }
+            assertThat(server.server().drain(Duration.ofSeconds(20))).isTrue();
+            while (server.server().cache().stats().openTables() > 0) {
+                Thread.onSpinWait(); // a value that is on its way ends it
+            }
+            server.server().cache().validate();
+        }
+    }
+
+    @Test
+    void givenValuesOnDisk_whenRestarted_thenTheyAreServedAndWhatIsKnownOfThemIsRight() throws Exception {
+        try (DiskServer server = new DiskServer(folder)) {
+            assertThat(answers(
+                            server,
+                            4,
+                            "SET timed abc EXAT 4000000000\r\nSET brief abc PX 1\r\nMSET a 1 b 22\r\nSAVE\r\n"))
+                    .containsOnly("+OK");
+        }
+        try (DiskServer server = new DiskServer(folder)) {
+            while (server.server().cache().recovering()) {
+                Thread.onSpinWait();
+            }
+            assertThat(answers(server, 3, "EXPIRETIME timed\r\nSTRLEN b\r\nTYPE a\r\n"))
+                    .containsExactly(":4000000000", ":2", "+string");
+            assertThat(answers(server, 8, "MGET a b none timed\r\n"))
+                    .containsExactly("*4", "$1", "1", "$2", "22", "$-1", "$3", "abc");
+            assertThat(answers(server, 2, "GET brief\r\nEXISTS brief\r\n")).containsExactly("$-1", ":0");
+            assertThat(answers(server, 1, "DBSIZE\r\n")).containsExactly(":3");
+        }
+    }
+
+    @Test
+    void givenADisk_whenPagesAreRead_thenTheyTellOfIt() throws Exception {
+        try (DiskServer server = new DiskServer(folder);
+                HttpClient client = HttpClient.newBuilder()
+                        .version(HttpClient.Version.HTTP_1_1)
+                        .build()) {
+            while (server.server().cache().recovering()) {
+                Thread.onSpinWait();
+            }
+            assertThat(page(client, server, "/health/ready")).isEqualTo("ready\n");
+            assertThat(page(client, server, "/metrics")).contains("kv_disk_serving{cache=\"server\",disk=\"0\"} 1.0");
+            assertThat(page(client, server, "/v1/stats"))
+                    .contains("\"state\":\"SERVING\"", "\"recovering\":false", "\"evictedUnwritten\":0");
+        }
+    }
+
+    private static String page(HttpClient client, DiskServer server, String path)
+            throws IOException, InterruptedException {
+        HttpRequest request = HttpRequest.newBuilder(URI.create("http://127.0.0.1:" + server.port() + path))
+                .build();
+        return client.send(request, BodyHandlers.ofString()).body();
+    }
+
+    /// Lines of the answer to requests that are sent at once.
+    private static List<String> answers(DiskServer server, int lines, String requests) throws IOException {
+        try (Socket socket = server.connect();
+                BufferedReader in =
+                        new BufferedReader(new InputStreamReader(socket.getInputStream(), StandardCharsets.US_ASCII))) {
+            socket.getOutputStream().write(ascii(requests));
+            List<String> answers = new ArrayList<>();
+            for (int line = 0; line < lines; line++) {
+                answers.add(in.readLine());
+            }
+            return answers;
+        }
+    }
+}
