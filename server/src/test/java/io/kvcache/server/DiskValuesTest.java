@@ -184,6 +184,28 @@ final class DiskValuesTest {
     }
 
     @Test
+    void givenValuesFromBeforeARestart_whenReplacedWithAnEyeOnThem_thenTheyAreSeen() throws Exception {
+        try (DiskServer server = new DiskServer(folder)) {
+            assertThat(answers(
+                            server,
+                            4,
+                            "SET timed abc EXAT 4000000000\r\nSET brief abc PX 1\r\nMSET a 1 b 22\r\nSAVE\r\n"))
+                    .containsOnly("+OK");
+        }
+        try (DiskServer server = new DiskServer(folder)) {
+            while (server.server().cache().recovering()) {
+                Thread.onSpinWait();
+            }
+            assertThat(answers(server, 4, "SET a 9 GET\r\nGETSET b 8\r\n")).containsExactly("$1", "1", "$2", "22");
+            assertThat(answers(server, 2, "SETNX brief new\r\nSETNX a no\r\n")).containsExactly(":1", ":0");
+            assertThat(answers(server, 2, "SET timed x KEEPTTL\r\nEXPIRETIME timed\r\n"))
+                    .containsExactly("+OK", ":4000000000");
+            assertThat(answers(server, 9, "MGET a b brief timed\r\n"))
+                    .containsExactly("*4", "$1", "9", "$1", "8", "$3", "new", "$1", "x");
+        }
+    }
+
+    @Test
     void givenADisk_whenPagesAreRead_thenTheyTellOfIt() throws Exception {
         try (DiskServer server = new DiskServer(folder);
                 HttpClient client = HttpClient.newBuilder()

@@ -11,6 +11,7 @@ final class IncomingValue implements AutoCloseable {
 
     private final @Nullable PendingPut put;
     private final @Nullable String refusal;
+    private boolean kept;
 
     private IncomingValue(@Nullable PendingPut put, @Nullable String refusal) {
         this.put = put;
@@ -61,10 +62,15 @@ final class IncomingValue implements AutoCloseable {
         return put;
     }
 
+    /// Leaves the value to its command, which goes on with it after the request is closed, and closes it.
+    void keep() {
+        kept = true;
+    }
+
     /// Gives room back that was not used.
     @Override
     public void close() {
-        if (put != null) {
+        if (put != null && !kept) {
             put.close();
         }
     }

@@ -30,6 +30,7 @@ final class RespSession {
     private boolean awaiting;
     private boolean quitting;
     private boolean closed;
+    private Runnable whenClosed = () -> {};
     private @Nullable Runnable whenWritable;
 
     /// @param goOn takes the next request once this session no longer waits
@@ -95,10 +96,19 @@ final class RespSession {
     /// Goes on when a value has come from disk, with the value, or with null when it did not come. If the connection
     /// has ended meanwhile the value is given back.
     void awaitValue(Keyspace keyspace, byte[] key, Consumer<@Nullable Value> next) {
+        awaitValue(keyspace, key, next, () -> {});
+    }
+
+    /// The same for a command that holds something meanwhile.
+    ///
+    /// @param abandon run instead of `next` when the connection ends before
+    void awaitValue(Keyspace keyspace, byte[] key, Consumer<@Nullable Value> next, Runnable abandon) {
         awaiting = true;
+        whenClosed = abandon;
         connection.waiting(true);
         keyspace.fetch(key, loop, value -> {
             if (!closed) {
+                whenClosed = () -> {};
                 resume(() -> next.accept(value));
             } else if (value != null) {
                 value.close();
@@ -123,6 +133,8 @@ final class RespSession {
     /// Nothing is gone on with any more.
     void close() {
         closed = true;
+        whenClosed.run();
+        whenClosed = () -> {};
     }
 
     private void resume(Runnable next) {

@@ -86,8 +86,13 @@ final class WriteCommands {
         switch (put.state()) {
             case WRITING -> {
                 Value older = options.get() ? keyspace.get(key) : null;
-                boolean stored = put.commit(expiry(key, options), TensorNote.NONE, options.condition());
-                reply(options, older, stored, out, outcome);
+                if (older == null && isAway(key, options)) {
+                    request.values().getFirst().keep();
+                    session.awaitValue(
+                            keyspace, key, come -> commit(key, put, options, come, out, outcome), put::close);
+                } else {
+                    commit(key, put, options, older, out, outcome);
+                }
             }
             case JOINED -> {
                 // The other's value replaces this one at once, as if it had been stored just before.
@@ -102,6 +107,27 @@ final class WriteCommands {
             }
             case REFUSED -> refuse(session, request, NO_ROOM, out);
         }
+    }
+
+    /// Whether what the options ask of the older value has to come from disk.
+    private boolean isAway(byte[] key, SetOptions options) {
+        if (options.get()) {
+            return keyspace.isAway(key);
+        }
+        return (options.keepTtl() || options.condition() != Condition.ALWAYS) && keyspace.isStranger(key);
+    }
+
+    /// @param older taken over
+    private void commit(
+            byte[] key, PendingPut put, SetOptions options, @Nullable Value older, Replies out, Outcome outcome) {
+        boolean stored;
+        try (put) {
+            stored = put.commit(expiry(key, options), TensorNote.NONE, options.condition());
+        }
+        if (!options.get()) {
+            close(older);
+        }
+        reply(options, older, stored, out, outcome);
     }
 
     private long expiry(byte[] key, SetOptions options) {
