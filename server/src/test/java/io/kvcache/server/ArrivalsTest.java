@@ -1,0 +1,135 @@
+package io.kvcache.server;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.kvcache.server.http.HttpProtocol;
+import io.kvcache.server.keyspace.AwayStore;
+import io.kvcache.server.lm.LmLayout;
+import io.kvcache.server.lm.LmProtocol;
+import io.kvcache.server.net.Connections;
+import io.kvcache.server.net.NetLimits;
+import io.kvcache.server.net.Protocol;
+import io.kvcache.server.net.Wire;
+import io.kvcache.server.resp.RespContext;
+import io.kvcache.server.resp.RespProtocol;
+import java.util.Map;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/// What a connection does while a value is on its way from disk, over each protocol.
+final class ArrivalsTest {
+
+    private final AwayStore store = new AwayStore();
+    private final Connections connections = new Connections(NetLimits.defaults(), store.time());
+
+    @AfterEach
+    void close() {
+        store.close();
+    }
+
+    enum Spoken {
+        RESP("GET k\r\n", "$5\r\nvalue\r\n", "$-1\r\n"),
+        LM("\2\0\0\0\0\0\0\0k" + " ".repeat(149), "\u00c8\0\0\0\5\0\0\0value", "\u0090\1\0\0\0\0\0\0"),
+        HTTP("GET /v1/objects/k HTTP/1.1\r\n\r\n", "HTTP/1.1 200 OK", "HTTP/1.1 404 Not Found");
+
+        private final String request;
+        private final String reply;
+        private final String miss;
+
+        Spoken(String request, String reply, String miss) {
+            this.request = request;
+            this.reply = reply;
+            this.miss = miss;
+        }
+    }
+
+    private Wire connect(Spoken spoken) {
+        Protocol protocol = switch (spoken) {
+            case RESP ->
+                new RespProtocol(
+                        new RespContext(store.cache(), store.keyspace(), connections, store.time(), 0, "test"));
+            case LM -> new LmProtocol(store.keyspace(), LmLayout.V0);
+            case HTTP -> new HttpProtocol(store.keyspace(), Map.of(), true);
+        };
+        return new Wire(protocol, connections);
+    }
+
+    private String arrived(Wire wire) {
+        store.arrive();
+        wire.channel().runPendingTasks();
+        return wire.text();
+    }
+
+    @ParameterizedTest
+    @EnumSource
+    void givenAValueOnItsWay_whenMoreIsPipelined_thenAllIsAnsweredInOrder(Spoken spoken) {
+        store.put("k", "value");
+        try (Wire wire = connect(spoken)) {
+            assertThat(wire.ask(spoken.request + spoken.request)).isEmpty();
+            assertThat(wire.channel().config().isAutoRead()).isFalse();
+            assertThat(arrived(wire)).startsWith(spoken.reply).contains("value");
+            assertThat(arrived(wire)).startsWith(spoken.reply).contains("value");
+            assertThat(wire.channel().config().isAutoRead()).isTrue();
+            assertThat(store.held()).isZero();
+        }
+    }
+
+    @ParameterizedTest
+    @EnumSource
+    void givenAValueThatDoesNotCome_whenItsTimeIsUp_thenItIsAMiss(Spoken spoken) {
+        store.put("k", "value");
+        try (Wire wire = connect(spoken)) {
+            wire.send(spoken.request + spoken.request);
+            store.timeOut();
+            wire.channel().runPendingTasks();
+            assertThat(wire.text()).startsWith(spoken.miss);
+            assertThat(arrived(wire)).startsWith(spoken.reply);
+        }
+    }
+
+    @ParameterizedTest
+    @EnumSource
+    void givenAValueOnItsWay_whenTheClientLeaves_thenNothingIsHeld(Spoken spoken) {
+        store.put("k", "value");
+        Wire wire = connect(spoken);
+        wire.send(spoken.request);
+        wire.close();
+        store.arrive();
+        wire.channel().runPendingTasks();
+
+        assertThat(store.held()).isZero();
+        assertThat(wire.text()).isEmpty();
+    }
+
+    @ParameterizedTest
+    @EnumSource
+    void givenAValueOnItsWay_whenTheServerDrains_thenItIsAnsweredFirst(Spoken spoken) {
+        store.put("k", "value");
+        try (Wire wire = connect(spoken)) {
+            wire.send(spoken.request);
+            connections.drain();
+            wire.channel().runPendingTasks();
+            assertThat(wire.isOpen()).isTrue();
+
+            assertThat(arrived(wire)).startsWith(spoken.reply);
+            assertThat(wire.isOpen()).isFalse();
+        }
+    }
+
+    @Test
+    void givenASetThatAsksForTheOlderValue_whenTheClientLeaves_thenTheKeyCanBeWritten() {
+        store.put("k", "value");
+        Wire leaving = connect(Spoken.RESP);
+        leaving.send("*4\r\n$3\r\nSET\r\n$1\r\nk\r\n$3\r\nnew\r\n$3\r\nGET\r\n");
+        leaving.close();
+        store.arrive();
+        leaving.channel().runPendingTasks();
+
+        assertThat(store.held()).isZero();
+        try (Wire wire = connect(Spoken.RESP)) {
+            assertThat(wire.ask("SET k newer\r\n")).isEqualTo("+OK\r\n");
+        }
+    }
+}

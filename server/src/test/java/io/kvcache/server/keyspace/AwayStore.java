@@ -1,0 +1,102 @@
+package io.kvcache.server.keyspace;
+
+import io.kvcache.core.KvCache;
+import io.kvcache.core.ObjectView;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.tiers.TieredKvCache;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Method;
+import java.lang.reflect.Proxy;
+import java.time.Duration;
+import java.util.ArrayDeque;
+import java.util.Deque;
+import java.util.Objects;
+import java.util.concurrent.CompletableFuture;
+import org.jspecify.annotations.Nullable;
+
+/// A keyspace over a real store that says of all its values that they are on disk, and brings each when the test says
+/// so.
+public final class AwayStore implements AutoCloseable {
+
+    @SuppressWarnings("ArrayRecordComponent") // never compared
+    private record Wanted(Namespace namespace, byte[] key, CompletableFuture<@Nullable ObjectView> coming) {}
+
+    private final ManualTime time = new ManualTime();
+    private final TieredKvCache real = TieredKvCache.builder()
+            .hostBytes(64L << 20)
+            .touched(false)
+            .strict(true)
+            .closeWait(Duration.ZERO)
+            .build();
+    private final Deque<Wanted> wanted = new ArrayDeque<>();
+    private final KvCache away = (KvCache) Proxy.newProxyInstance(
+            KvCache.class.getClassLoader(), new Class<?>[] {KvCache.class}, (self, method, arguments) -> {
+                Object[] given = arguments == null ? new Object[0] : arguments;
+                return switch (method.getName()) {
+                    case "getObject" -> null;
+                    case "fetchObject" -> fetch((Namespace) given[0], (byte[]) given[1]);
+                    default -> ask(method, given);
+                };
+            });
+    private final Keyspace keyspace = new Keyspace(
+            away,
+            Namespace.objects("objects", "default"),
+            time,
+            time,
+            new KeyspaceOptions(Duration.ZERO, 0, Duration.ofSeconds(5)));
+
+    private CompletableFuture<@Nullable ObjectView> fetch(Namespace namespace, byte[] key) {
+        Wanted one = new Wanted(namespace, key, new CompletableFuture<>());
+        wanted.add(one);
+        return one.coming();
+    }
+
+    private @Nullable Object ask(Method method, Object... arguments) throws Throwable {
+        try {
+            return method.invoke(real, arguments);
+        } catch (InvocationTargetException failed) {
+            throw Objects.requireNonNull(failed.getCause());
+        }
+    }
+
+    public Keyspace keyspace() {
+        return keyspace;
+    }
+
+    public KvCache cache() {
+        return away;
+    }
+
+    public ManualTime time() {
+        return time;
+    }
+
+    /// Values that are held.
+    public long held() {
+        return real.stats().openTables();
+    }
+
+    public void put(String key, String value) {
+        byte[] bytes = TestKeyspace.key(value);
+        try (PendingPut put = keyspace.put(TestKeyspace.key(key), bytes.length)) {
+            TestKeyspace.fill(put, bytes);
+            put.commit(0, TensorNote.NONE, PendingPut.Condition.ALWAYS);
+        }
+    }
+
+    /// Brings the value that was asked for first.
+    public void arrive() {
+        Wanted first = wanted.remove();
+        first.coming().complete(real.getObject(first.namespace(), first.key()));
+    }
+
+    /// Ends the time of the value that was asked for first.
+    public void timeOut() {
+        wanted.remove().coming().complete(null);
+    }
+
+    @Override
+    public void close() {
+        real.close();
+    }
+}
