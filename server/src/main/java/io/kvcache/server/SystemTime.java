@@ -1,10 +1,14 @@
 package io.kvcache.server;
 
 import io.kvcache.core.Clock;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 
 /// The machine's own time.
 final class SystemTime implements Clock {
+
+    /// How soon a waiter sees what nobody notifies it of: that its time is over.
+    private static final long LONGEST_WAIT_MILLIS = 10;
 
     @Override
     public long nanos() {
@@ -14,5 +18,11 @@ final class SystemTime implements Clock {
     @Override
     public void pause(long nanos) {
         LockSupport.parkNanos(nanos);
+    }
+
+    @Override
+    @SuppressWarnings("WaitNotInLoop") // the caller's loop asks again
+    public void await(Object monitor, long nanos) throws InterruptedException {
+        monitor.wait(Math.clamp(TimeUnit.NANOSECONDS.toMillis(nanos), 1, LONGEST_WAIT_MILLIS));
     }
 }

@@ -23,8 +23,6 @@ import org.jspecify.annotations.Nullable;
 /// look, and looks.
 final class LoadingTable implements BlockTable {
 
-    private static final long SLICE_MILLIS = 10;
-
     private final HostTable.Source source;
     private final Hold hold;
     private final Blocks blocks;
@@ -131,7 +129,7 @@ final class LoadingTable implements BlockTable {
                     break;
                 }
                 try {
-                    wait(Math.clamp(TimeUnit.NANOSECONDS.toMillis(left), 1, SLICE_MILLIS));
+                    source.clock().await(this, left);
                 } catch (InterruptedException stopped) {
                     Thread.currentThread().interrupt();
                     break;

@@ -53,11 +53,7 @@ final class ObjectVerbs {
         long handle = find(wanted);
         if (!Handle.found(handle) && timeoutNanos > 0) {
             handle = onboarding.beginObject(wanted.key);
-            boolean comes = Handle.found(handle)
-                    && onboarding
-                            .arrival(Handle.record(handle), timeoutNanos)
-                            .toCompletableFuture()
-                            .join();
+            boolean comes = Handle.found(handle) && onboarding.arrives(Handle.record(handle), timeoutNanos);
             handle = comes ? handle : Handle.MISS;
         }
         return view(wanted, handle);

@@ -21,10 +21,12 @@ final class Onboarding {
     /// Of host memory: what one hint may bring in.
     private static final int EXPECT_SHARE = 4;
 
+    private final HostTable.Source source;
     private final HostStore store;
     private final @Nullable Movement movement;
 
     Onboarding(HostTable.Source source) {
+        this.source = source;
         store = source.store();
         movement = source.movement();
     }
@@ -120,5 +122,44 @@ final class Onboarding {
         return movement == null
                 ? CompletableFuture.completedFuture(true)
                 : ObjectArrival.of(store, movement.arrivals(), record, timeoutNanos);
+    }
+
+    /// Waits for an object that [#beginObject] has pinned, by the store's clock.
+    ///
+    /// @return whether it is here, and the pin the caller's; otherwise the pin is gone
+    boolean arrives(int record, long timeoutNanos) {
+        if (movement == null || await(movement, record, timeoutNanos)) {
+            return true;
+        }
+        store.lookup().unpin(record);
+        return false;
+    }
+
+    private boolean await(Movement by, int record, long timeoutNanos) {
+        Object monitor = new Object();
+        Runnable listener = () -> {
+            synchronized (monitor) {
+                monitor.notifyAll();
+            }
+        };
+        by.arrivals().listen(record, listener);
+        try {
+            long start = source.clock().nanos();
+            synchronized (monitor) {
+                while (coming(record) && source.clock().nanos() - start < timeoutNanos) {
+                    source.clock().await(monitor, timeoutNanos - (source.clock().nanos() - start));
+                }
+            }
+        } catch (InterruptedException stopped) {
+            Thread.currentThread().interrupt();
+        } finally {
+            by.arrivals().forget(record, listener);
+        }
+        return Control.state(store.records().control(record)) == Control.SEALED;
+    }
+
+    private boolean coming(int record) {
+        int state = Control.state(store.records().control(record));
+        return state == Control.LOADING || state == Control.LOADED;
     }
 }

@@ -1,12 +1,16 @@
 package io.kvcache.tiers;
 
 import io.kvcache.core.Clock;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 
 /// The machine's own time.
 final class SystemClock implements Clock {
 
     static final SystemClock INSTANCE = new SystemClock();
+
+    /// How soon a waiter sees what nobody notifies it of: that its time is over.
+    private static final long LONGEST_WAIT_MILLIS = 10;
 
     private SystemClock() {}
 
@@ -18,5 +22,11 @@ final class SystemClock implements Clock {
     @Override
     public void pause(long nanos) {
         LockSupport.parkNanos(nanos);
+    }
+
+    @Override
+    @SuppressWarnings("WaitNotInLoop") // the caller's loop asks again
+    public void await(Object monitor, long nanos) throws InterruptedException {
+        monitor.wait(Math.clamp(TimeUnit.NANOSECONDS.toMillis(nanos), 1, LONGEST_WAIT_MILLIS));
     }
 }

@@ -55,6 +55,11 @@ final class TieredKvCacheContractTest {
         public void pause(long nanos) {
             now.addAndGet(nanos);
         }
+
+        @Override
+        public void await(Object monitor, long nanos) {
+            pause(nanos);
+        }
     }
 
     private record Subject(TieredKvCache cache, CacheSetup setup, ManualClock time) implements CacheUnderTest {

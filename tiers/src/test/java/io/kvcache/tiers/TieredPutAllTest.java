@@ -42,6 +42,11 @@ final class TieredPutAllTest {
                 tables.pop().close();
             }
         }
+
+        @Override
+        public void await(Object monitor, long nanos) {
+            pause(nanos);
+        }
     }
 
     private static BlockChain chain(int seed, int blocks) {

@@ -90,6 +90,7 @@ final class DiskLife {
             lifecycle.doom(record, EventKind.EVICTED);
         } else {
             reports.removed(record, EventKind.EVICTED, TierKind.DISK);
+            lifecycle.buryObject(record);
             disks.unplace(record);
         }
     }

@@ -13,6 +13,7 @@ import io.kvcache.core.tree.RecordPool;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
 import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /// The store as its disks see it: what is to be written, what was written, found, read, reclaimed, lost.
@@ -57,6 +58,7 @@ public final class Disks {
     public int open(long limitBytes) {
         lock.lock();
         try {
+            restore.overtaken().begin();
             return parts.disks().open(limitBytes);
         } finally {
             lock.unlock();
@@ -135,22 +137,20 @@ public final class Disks {
     /// Records that were queued for writing by now: all of them are done with once [#settled] has reached this
     /// number.
     public long mark() {
-        lock.lock();
-        try {
-            return offload.mark();
-        } finally {
-            lock.unlock();
-        }
+        return locked(() -> offload.mark());
     }
 
     /// So many of the records that were ever queued are done with, in their order.
     public long settled() {
-        lock.lock();
-        try {
-            return offload.settled();
-        } finally {
-            lock.unlock();
-        }
+        return locked(() -> offload.settled());
+    }
+
+    /// How often a record that was to be written was not, and stayed in host memory: because the disk failed, or
+    /// because the block above it left the disk. While this does not change, all that [#mark] counted is on
+    /// disk once
+    /// [#settled] has reached it, unless it was evicted or dropped.
+    public long unwritten() {
+        return locked(() -> offload.unwritten());
     }
 
     /// Registers a namespace that a disk has blocks of.
@@ -175,12 +175,7 @@ public final class Disks {
     ///
     /// @return whether it counts
     public boolean found(int disk, TierBlock block, long place) {
-        lock.lock();
-        try {
-            return restore.found(block, DiskNumber.place(disk, place));
-        } finally {
-            lock.unlock();
-        }
+        return locked(() -> restore.found(block, DiskNumber.place(disk, place)));
     }
 
     /// Copies of a key that the disk tells of from now on do not count.
@@ -218,6 +213,12 @@ public final class Disks {
     /// rest with all below it; a bounded number of records a turn of the lock.
     public void offered(int disk, TierOffer offer) {
         offers.choose(disk, offer);
+        lock.lock();
+        try {
+            restore.offered(disk, offer);
+        } finally {
+            lock.unlock();
+        }
     }
 
     /// A copy was written elsewhere on its disk.
@@ -228,6 +229,7 @@ public final class Disks {
             if (record != NONE) {
                 parts.disks().move(record, DiskNumber.place(disk, to));
             }
+            restore.moved(DiskNumber.place(disk, from), DiskNumber.place(disk, to));
         } finally {
             lock.unlock();
         }
@@ -241,13 +243,31 @@ public final class Disks {
             if (record != NONE) {
                 diskLife.forget(record);
             }
+            restore.moved(DiskNumber.place(disk, place), NONE);
         } finally {
             lock.unlock();
         }
     }
 
+    /// A key was dropped, or an object put under it: what disks tell of it from now on is older. Under the lock.
+    void overtaken(long keyHi, long keyLo) {
+        restore.overtaken().add(keyHi, keyLo);
+    }
+
+    /// A namespace was dropped. Under the lock.
+    void overtaken(int namespaceId) {
+        restore.overtaken().add(namespaceId);
+    }
+
     /// A whole disk is lost: forgets all its copies, a bounded number of records a turn of the lock.
     public void lost(int disk) {
+        lock.lock();
+        try {
+            restore.out(disk);
+            offload.out(disk);
+        } finally {
+            lock.unlock();
+        }
         for (int from = 0; from < pool.capacity(); from += TURN) {
             lock.lock();
             try {
@@ -325,9 +345,8 @@ public final class Disks {
         try {
             int to = Math.min(pool.highWater(), from + TURN);
             for (int record = from; record < to; record++) {
-                boolean wanted = lifecycle.state(record) == Control.SEALED && pool.diskPlace(record) == NONE;
-                if (wanted && !offload.want(record)) {
-                    offload.counters().failed++;
+                if (lifecycle.state(record) == Control.SEALED && pool.diskPlace(record) == NONE) {
+                    offload.want(record);
                 }
             }
             return to < pool.highWater();
@@ -350,16 +369,6 @@ public final class Disks {
         }
     }
 
-    /// Resident records that were to be written and were not, since the opening.
-    public long failed() {
-        lock.lock();
-        try {
-            return offload.counters().failed;
-        } finally {
-            lock.unlock();
-        }
-    }
-
     /// Records that [#wantAll] looks at in a turn.
     public static int turn() {
         return TURN;
@@ -370,6 +379,15 @@ public final class Disks {
         lock.lock();
         try {
             return DiskSideStats.of(parts, restore);
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    private <T> T locked(Supplier<T> work) {
+        lock.lock();
+        try {
+            return work.get();
         } finally {
             lock.unlock();
         }

@@ -196,6 +196,9 @@ public final class HostStore implements AutoCloseable {
             }
             pool.checksum(record, checksum);
             boolean replaces = Identity.isObject(pool.identity(record));
+            if (replaces) {
+                disks.overtaken(pool.keyHi(record), pool.keyLo(record));
+            }
             return lifecycle.seal(record, replaces ? tree.findOther(record) : NONE);
         } finally {
             lock.unlock();
@@ -221,6 +224,7 @@ public final class HostStore implements AutoCloseable {
         lock.lock();
         try {
             touches.drain();
+            disks.overtaken(hi, lo);
             int dropped = 0;
             for (int record = tree.findAny(hi, lo); record != NONE; record = tree.findAny(hi, lo)) {
                 dropped += lifecycle.doom(record, EventKind.DROPPED);
@@ -237,6 +241,7 @@ public final class HostStore implements AutoCloseable {
         for (int from = 0; from < pool.capacity(); from += Sweep.TURN) {
             lock.lock();
             try {
+                disks.overtaken(entry.id());
                 if (from >= pool.highWater()) {
                     return dropped;
                 }

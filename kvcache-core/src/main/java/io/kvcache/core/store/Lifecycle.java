@@ -73,6 +73,11 @@ final class Lifecycle {
         return giveUp(record) ? SealOutcome.SEALED : SealOutcome.DROPPED;
     }
 
+    /// A record has become known before its slot is filled: a disk has a copy.
+    void entered(int record) {
+        reports.entered(record);
+    }
+
     private void publishWithChildren(int record, int older) {
         ArrayDeque<Integer> ready = null;
         publish(record, older, -1);
@@ -165,9 +170,19 @@ final class Lifecycle {
     void evictedFromDisk(int record) {
         reports.removed(record, EventKind.EVICTED, TierKind.DISK);
         reports.left(record);
+        buryObject(record);
         disks.unplace(record);
         tree.unindex(record);
         free(record);
+    }
+
+    /// The bytes of what a disk has forgotten stay there for a while, and are told at the next opening. For a
+    /// block that
+    /// is a gain; an object may have been put anew meanwhile, so its copy must not count.
+    void buryObject(int record) {
+        if (Identity.isObject(pool.identity(record))) {
+            offload.bury(record, DiskNumber.of(pool.diskPlace(record)));
+        }
     }
 
     /// Drops a record and all below it, in every tier.
@@ -175,7 +190,8 @@ final class Lifecycle {
     /// @return known records among them
     int doom(int root, EventKind cause) {
         int[] dropped = {0};
-        if (cause != EventKind.EVICTED && pool.diskPlace(root) != NONE) {
+        boolean mayReturn = cause == EventKind.EVICTED && !Identity.isObject(pool.identity(root));
+        if (!mayReturn && pool.diskPlace(root) != NONE) {
             offload.bury(root, DiskNumber.of(pool.diskPlace(root)));
         }
         tree.eachBelow(root, record -> dropped[0] += doomOne(record, cause) ? 1 : 0);

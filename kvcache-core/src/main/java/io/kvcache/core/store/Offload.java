@@ -7,9 +7,11 @@ import io.kvcache.core.policy.GhostTable;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.core.tier.TierBlock;
 import io.kvcache.core.tree.Control;
+import io.kvcache.core.tree.DiskNumber;
 import io.kvcache.core.tree.RecordPool;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
+import java.util.BitSet;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
@@ -43,8 +45,10 @@ final class Offload {
     private long mostBytesEach;
     private final Map<Integer, Long> underWay = new HashMap<>();
     private final Set<BlockKey> writtenInVain = new HashSet<>();
+    private final Map<Integer, BitSet> older = new HashMap<>();
     private long waitingBytes;
     private long enqueued;
+    private long unwritten;
 
     /// A key whose copies on disk count no longer.
     record Burial(long keyHi, long keyLo, int identity) {
@@ -83,6 +87,7 @@ final class Offload {
             waiting.skip();
             if (Control.generation(pool.control(record)) == (int) (handle >>> Integer.SIZE)) {
                 leaving(record);
+                unwritten++;
             }
         }
     }
@@ -178,6 +183,28 @@ final class Offload {
         burialsOf(disk).add(new Burial(pool.keyHi(record), pool.keyLo(record), pool.identity(record) & ~Identity.OWN));
     }
 
+    /// A disk has told of a copy that does not count. While a newer one is being written it is not known to
+    /// which disk,
+    /// and a burial behind it on the same disk would be taken to mean both; so [#ended] sees to it.
+    ///
+    /// @param present record of that key, or none
+    void buryOlder(TierBlock block, int present, int disk) {
+        if (present != NONE && Identity.has(pool.identity(present), Identity.WRITING)) {
+            older.computeIfAbsent(present, _ -> new BitSet()).set(disk);
+        } else if (present == NONE
+                || pool.diskPlace(present) == NONE
+                || DiskNumber.of(pool.diskPlace(present)) != disk) {
+            int identity =
+                    block.object() ? Identity.object(block.namespaceId()) : Identity.block(block.namespaceId(), 0);
+            burialsOf(disk).add(new Burial(block.keyHi(), block.keyLo(), identity));
+        }
+    }
+
+    /// A disk is out: what it holds will be told anew, and what is buried there is decided then.
+    void out(int disk) {
+        burialsOf(disk).clear();
+    }
+
     /// The burials that a disk was not told of yet.
     ArrayDeque<Burial> burialsOf(int disk) {
         while (burials.size() <= disk) {
@@ -197,15 +224,16 @@ final class Offload {
     /// Has a resident record written, after all blocks above it that are not.
     ///
     /// @return whether it waits now, or is being written or on disk; it cannot be when no disk can be written
-    ///     to, or it
-    ///     or a block above it is too large for one
+    ///     to, or it or a block above it is too large for one
     boolean want(int record) {
         if (!writable) {
+            unwritten++;
             return false;
         }
         int depth = 0;
         for (int at = record; at != NONE && !settled(at); at = pool.parent(at)) {
             if (Control.state(pool.control(at)) != Control.SEALED || pool.bytes(at) > mostBytesEach) {
+                unwritten++;
                 return false;
             }
             depth++;
@@ -267,15 +295,35 @@ final class Offload {
                 underWay.put(record, enqueued - waiting.size() - 1);
                 return record;
             }
+            unwritten(record);
         }
         return NONE;
     }
 
+    /// A record's turn to be written is over. If it is resident and on no disk, it is not durable, though it
+    /// was to be.
+    void unwritten(int record) {
+        if (Control.state(pool.control(record)) == Control.SEALED && pool.diskPlace(record) == NONE) {
+            unwritten++;
+        }
+    }
+
+    /// How often a record that was to be written was not, and is resident still.
+    long unwritten() {
+        return unwritten;
+    }
+
     /// A write that [#next] began has ended.
-    void ended(int record) {
+    ///
+    /// @param on the disk that it was written to, or -1
+    void ended(int record, int on) {
         pool.flag(record, Identity.WRITING, false);
         underWay.remove(record);
         writtenInVain.remove(key(record));
+        BitSet copies = older.remove(record);
+        if (copies != null) {
+            copies.stream().filter(disk -> disk != on).forEach(disk -> bury(record, disk));
+        }
     }
 
     /// Records that were queued by now: all of them are done with once [#settled()] has reached this number.

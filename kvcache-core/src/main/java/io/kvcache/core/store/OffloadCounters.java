@@ -12,9 +12,6 @@ final class OffloadCounters {
     /// Taken, and not written, or in vain.
     long notWritten;
 
-    /// Of these, records that are resident still; and those that were to be written and cannot be.
-    long failed;
-
     /// Sealed, and not worth a write yet.
     long notYet;
 

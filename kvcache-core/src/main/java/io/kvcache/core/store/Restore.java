@@ -4,12 +4,18 @@ import static io.kvcache.core.policy.RecordView.NONE;
 
 import io.kvcache.core.event.EventKind;
 import io.kvcache.core.tier.TierBlock;
+import io.kvcache.core.tier.TierOffer;
 import io.kvcache.core.tree.BlockTree;
 import io.kvcache.core.tree.Control;
 import io.kvcache.core.tree.DiskNumber;
 import io.kvcache.core.tree.NewRecord;
 import io.kvcache.core.tree.RecordPool;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.HashMap;
 import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
 import java.util.Set;
 
 /// Puts what a disk held before the opening back into the tree, newest first, whatever the order of families.
@@ -28,6 +34,8 @@ final class Restore {
     private final DiskLife diskLife;
     private final Offload offload;
     private final Set<Buried> buried = new HashSet<>();
+    private final Overtaken overtaken = new Overtaken();
+    private final Map<Long, Late> late = new HashMap<>();
     private long restored;
     private long superseded;
     private long noRecord;
@@ -45,6 +53,21 @@ final class Restore {
     /// A key whose older copies on one disk do not count.
     private record Buried(int disk, long keyHi, long keyLo) {}
 
+    /// A copy of a block that has come into the store meanwhile, and cannot count before the one above it does.
+    private record Late(int record, int generation, int checksum) {}
+
+    /// A disk is out: what it told does not count any longer.
+    void out(int disk) {
+        overtaken.out(disk);
+        late.keySet().removeIf(place -> DiskNumber.of(place) == disk);
+        buried.removeIf(each -> each.disk == disk);
+    }
+
+    /// What callers have done that disks do not know when they tell what they held.
+    Overtaken overtaken() {
+        return overtaken;
+    }
+
     /// Copies of a key that a disk tells of from now on do not count.
     void buried(int disk, long keyHi, long keyLo) {
         buried.add(new Buried(disk, keyHi, keyLo));
@@ -54,9 +77,14 @@ final class Restore {
     ///
     /// @return whether it counts
     boolean found(TierBlock block, long place) {
-        boolean counts =
-                buried.isEmpty() || !buried.contains(new Buried(DiskNumber.of(place), block.keyHi(), block.keyLo()));
+        int disk = DiskNumber.of(place);
+        boolean counts = buried.isEmpty() || !buried.contains(new Buried(disk, block.keyHi(), block.keyLo()));
         int present = counts ? tree.findAny(block.keyHi(), block.keyLo()) : NONE;
+        if (counts && overtaken.includes(block, disk)) {
+            offload.buryOlder(block, present, disk);
+            counts = false;
+            present = NONE;
+        }
         if (counts && present != NONE) {
             counts = lifecycle.state(present) == Control.PHANTOM
                     ? embody(present, block, place)
@@ -76,6 +104,7 @@ final class Restore {
         if (block.hasParent()) {
             int parent = parentOf(block);
             if (parent == NONE) {
+                noRecord++;
                 lifecycle.doom(phantom, EventKind.EVICTED);
                 return false;
             }
@@ -87,16 +116,69 @@ final class Restore {
     }
 
     /// The block came into the store meanwhile, or a newer copy was found. An object's older copy has other
-    /// bytes.
+    /// bytes; it may lie on another disk than the newer one, so it is buried there.
     private boolean adopt(int present, TierBlock block, long place) {
-        if (pool.diskPlace(present) != NONE || Identity.has(pool.identity(present), Identity.WRITING)) {
-            return false;
-        }
         if (block.object()) {
-            offload.bury(present, DiskNumber.of(place));
+            offload.buryOlder(block, present, DiskNumber.of(place));
             return false;
         }
-        return lifecycle.state(present) == Control.SEALED && diskLife.place(present, place, block.checksum());
+        if (pool.diskPlace(present) != NONE) {
+            return false;
+        }
+        boolean now = lifecycle.state(present) == Control.SEALED && diskLife.place(present, place, block.checksum());
+        if (!now) {
+            late.put(place, new Late(present, Control.generation(pool.control(present)), block.checksum()));
+        }
+        return true;
+    }
+
+    /// Copies of blocks that came into the store meanwhile count now, if those above them do: also of such as
+    /// are being
+    /// filled by their callers, who then fill the slot of a block that is on disk.
+    private void adoptLate() {
+        late.values().removeIf(each -> Control.generation(pool.control(each.record)) != each.generation);
+        List<Map.Entry<Long, Late>> parentsFirst = new ArrayList<>(late.entrySet());
+        parentsFirst.sort(Comparator.<Map.Entry<Long, Late>>comparingInt(each -> pool.depth(each.getValue().record))
+                .thenComparing(Map.Entry.comparingByKey()));
+        parentsFirst.forEach(each -> adoptLate(each.getValue(), each.getKey()));
+        late.clear();
+    }
+
+    private void adoptLate(Late each, long place) {
+        int state = lifecycle.state(each.record);
+        boolean filling = state == Control.RESERVED || state == Control.FILLED;
+        boolean fits = (filling || state == Control.SEALED)
+                && pool.diskPlace(each.record) == NONE
+                && disks.carries(pool.parent(each.record));
+        if (fits && filling) {
+            pool.become(each.record, state == Control.RESERVED ? Control.LOADING : Control.LOADED, 0);
+            lifecycle.entered(each.record);
+        }
+        if (fits) {
+            diskLife.place(each.record, place, each.checksum);
+        }
+    }
+
+    /// A span is about to be reclaimed, and other disks have not told all yet: keeps what may count later, as
+    /// far as that
+    /// may be.
+    void offered(int disk, TierOffer offer) {
+        for (int i = 0; i < offer.size() && !late.isEmpty(); i++) {
+            long place = DiskNumber.place(disk, offer.place(i));
+            if (late.containsKey(place) && !offer.keep(i)) {
+                late.remove(place);
+            }
+        }
+    }
+
+    /// A copy lies elsewhere now.
+    ///
+    /// @param to or -1 when it is lost
+    void moved(long from, long to) {
+        Late moved = late.remove(from);
+        if (moved != null && to != NONE) {
+            late.put(to, moved);
+        }
     }
 
     private boolean enter(TierBlock block, long place) {
@@ -105,6 +187,9 @@ final class Restore {
                 block.hasParent() && parent == NONE ? NONE : tree.insert(newRecord(block, parent), Control.DETACHED, 0);
         if (record == NONE) {
             noRecord++;
+            if (block.object()) {
+                offload.buryOlder(block, NONE, DiskNumber.of(place));
+            }
             return false;
         }
         disks.place(record, place, block.checksum());
@@ -148,6 +233,9 @@ final class Restore {
     ///
     /// @return whether there are more records to look at
     boolean dropOrphans(int from, int turn) {
+        if (from == 0) {
+            adoptLate();
+        }
         int to = Math.min(pool.highWater(), from + turn);
         for (int record = from; record < to; record++) {
             int state = lifecycle.state(record);
@@ -158,6 +246,7 @@ final class Restore {
         }
         if (to == pool.highWater()) {
             buried.clear();
+            overtaken.end();
         }
         return to < pool.highWater();
     }

@@ -55,7 +55,7 @@ final class Writes {
 
     private void settle(Ended write) {
         int record = write.record;
-        offload.ended(record);
+        offload.ended(record, write.place == NONE ? NONE : write.disk);
         int state = lifecycle.state(record);
         boolean counts = write.place != NONE
                 && state == Control.SEALED
@@ -65,7 +65,7 @@ final class Writes {
             offload.counters().written++;
         } else {
             offload.counters().notWritten++;
-            offload.counters().failed += state == Control.SEALED && pool.diskPlace(record) == NONE ? 1 : 0;
+            offload.unwritten(record);
         }
         if (write.place != NONE && state == Control.DOOMED) {
             offload.bury(record, write.disk);

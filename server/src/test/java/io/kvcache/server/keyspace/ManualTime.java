@@ -24,6 +24,11 @@ public final class ManualTime implements Clock, InstantSource {
     }
 
     @Override
+    public void await(Object monitor, long nanos) {
+        pause(nanos);
+    }
+
+    @Override
     public Instant instant() {
         return Instant.ofEpochMilli(START_MILLIS + nanos.get() / 1_000_000);
     }

@@ -13,30 +13,32 @@ public final class Flush {
 
     private final Disks disks;
     private final long mark;
-    private final long failedBefore;
+    private final long unwritten;
     private final Supplier<List<CompletableFuture<Boolean>>> flushTiers;
     private @Nullable List<CompletableFuture<Boolean>> tiers;
+    private boolean allWritten;
 
-    /// @param failedBefore what [Disks#failed] was before anything was queued for this
-    Flush(Disks disks, long failedBefore, Supplier<List<CompletableFuture<Boolean>>> flushTiers) {
+    /// @param mark of what is to be written, see [Disks#mark]
+    /// @param unwritten before that was asked for, see [Disks#unwritten]
+    Flush(Disks disks, long mark, long unwritten, Supplier<List<CompletableFuture<Boolean>>> flushTiers) {
         this.disks = disks;
-        this.failedBefore = failedBefore;
-        mark = disks.mark();
+        this.mark = mark;
+        this.unwritten = unwritten;
         this.flushTiers = flushTiers;
     }
 
     /// Goes on as far as it can; whether it has an outcome.
     public boolean ended() {
         if (tiers == null && disks.settled() >= mark) {
+            allWritten = disks.unwritten() == unwritten;
             tiers = flushTiers.get();
         }
         return tiers != null && tiers.stream().allMatch(CompletableFuture::isDone);
     }
 
-    /// Whether nothing failed to be written meanwhile and all tiers have made durable what they were given;
-    /// once it has
-    /// ended.
+    /// Whether all that was to be written was, and all tiers have made durable what they were given; once it
+    /// has ended.
     public boolean durable() {
-        return tiers != null && disks.failed() == failedBefore && tiers.stream().allMatch(flush -> flush.getNow(false));
+        return allWritten && tiers != null && tiers.stream().allMatch(flush -> flush.getNow(false));
     }
 }

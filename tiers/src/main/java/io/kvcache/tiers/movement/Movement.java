@@ -135,16 +135,16 @@ public final class Movement implements Mover.Progress {
     /// it has
     /// an outcome.
     public Flush flush() {
-        long failed = disks.failed();
+        long unwritten = disks.unwritten();
         for (int from = 0; disks.wantAll(from); from += Disks.turn()) {}
         movers.forEach(Mover::wake);
-        return new Flush(disks, failed, this::flushTiers);
+        return new Flush(disks, disks.mark(), unwritten, this::flushTiers);
     }
 
     /// Begins to make durable what waits to be written by now.
     public Flush flushQueued() {
         movers.forEach(Mover::wake);
-        return new Flush(disks, disks.failed(), this::flushTiers);
+        return new Flush(disks, disks.mark(), disks.unwritten(), this::flushTiers);
     }
 
     private List<CompletableFuture<Boolean>> flushTiers() {

@@ -39,6 +39,7 @@ final class Outage {
     private volatile TierStats lastStats;
     private final LongAdder opened = new LongAdder();
     private volatile boolean probeNow;
+    private @Nullable Tier stuck;
     private boolean recovering;
     private boolean writable;
     private long failedAt;
@@ -58,19 +59,30 @@ final class Outage {
     ///
     /// @throws RuntimeException when the tier is refused
     void open(Mover mover) {
+        closeStuck();
         Tier opening = opener.open(mover);
         while (opening.state() == TierState.OPENING) {
             opening.tick(clock.nanos(), OPENING_TICK_NANOS);
         }
         if (opening.state() != TierState.SERVING) {
+            stuck = opening;
             RuntimeException refused = opener.refused(opening);
-            opening.close();
+            closeStuck();
             throw refused;
         }
         tier = opening;
         opened.increment();
         recovering = true;
         become(opening);
+    }
+
+    /// Closes a tier that was refused; while that does not end what is on its way, none is opened over it.
+    private void closeStuck() {
+        Tier refused = stuck;
+        if (refused != null) {
+            refused.close();
+            stuck = null;
+        }
     }
 
     /// The tier, opened again if it is time; or null while it is out.
@@ -154,6 +166,7 @@ final class Outage {
     }
 
     void close() {
+        closeStuck();
         Tier present = tier;
         if (present != null) {
             present.close();

@@ -45,6 +45,7 @@ final class Writing {
     /// @return whether it knows of all: until then nothing else may be written
     boolean pumpBurials(Tier tier) {
         if (tier.state() != TierState.SERVING) {
+            refuseHeld();
             return true;
         }
         TierBlock next = heldBurial == null ? disks.nextBurial(disk) : heldBurial;
@@ -123,14 +124,23 @@ final class Writing {
         }
     }
 
-    /// Ends all that waits or is on its way as not written.
-    void refuseAll() {
+    /// A tier does not write any more: what it has not taken is not written. It will not hear of burials
+    /// either; before
+    /// it writes again it is opened again and tells what it holds, and then that is decided anew.
+    private void refuseHeld() {
         Begun waiting = held;
         held = null;
         heldBurial = null;
+        while (disks.nextBurial(disk) != null) {}
         if (waiting != null) {
             disks.written(waiting.write.record(), disk, -1);
+            recount();
         }
+    }
+
+    /// Ends all that waits or is on its way as not written.
+    void refuseAll() {
+        refuseHeld();
         underWay.values().forEach(begun -> disks.written(begun.write.record(), disk, -1));
         underWay.clear();
         count = 0;

@@ -66,6 +66,11 @@ public final class FaultyDevice implements BlockDevice {
         return transfers.count(fault);
     }
 
+    /// From here on faults are as often as these say.
+    public void rates(FaultRates rates) {
+        transfers.rates(rates);
+    }
+
     /// From here on nothing ends.
     public void hang() {
         hanging = true;

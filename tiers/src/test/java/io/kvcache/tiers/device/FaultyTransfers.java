@@ -19,10 +19,10 @@ final class FaultyTransfers {
     private static final byte JUNK = (byte) 0xDB;
 
     private final BlockingCalls below;
-    private final FaultRates rates;
     private final SplittableRandom random;
     private final UnflushedPages unflushed;
     private final Map<Fault, Long> counts = new EnumMap<>(Fault.class);
+    private FaultRates rates;
     private boolean full;
 
     FaultyTransfers(BlockDevice below, FaultRates rates, long seed) {
@@ -34,6 +34,10 @@ final class FaultyTransfers {
 
     long count(Fault fault) {
         return counts.getOrDefault(fault, 0L);
+    }
+
+    void rates(FaultRates change) {
+        rates = change;
     }
 
     void full(boolean isFull) {

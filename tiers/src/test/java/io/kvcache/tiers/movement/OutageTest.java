@@ -42,6 +42,11 @@ final class OutageTest {
         public void pause(long nanos) {
             now += nanos;
         }
+
+        @Override
+        public void await(Object monitor, long nanos) {
+            pause(nanos);
+        }
     }
 
     private record Hanging(FaultyDevice device) implements TierOpener {

@@ -1,0 +1,62 @@
+package io.kvcache.core.store;
+
+import io.kvcache.core.identity.BlockKey;
+import io.kvcache.core.tier.TierBlock;
+import java.util.BitSet;
+import java.util.HashSet;
+import java.util.Set;
+
+/// What was dropped, and which objects were put, while disks had not told everything that they held: their
+/// copies are
+/// older, and do not count.
+///
+/// At the opening this is remembered key by key until all disks have told. A disk that was out may stay out
+/// for long;
+/// so of a disk that comes back no object counts at all. Its blocks do: whatever bytes a block's key had, it has.
+///
+/// **Threads.** Owned by the store's lock.
+final class Overtaken {
+
+    private final Set<BlockKey> keys = new HashSet<>();
+    private final BitSet namespaces = new BitSet();
+    private final BitSet returned = new BitSet();
+    private boolean telling;
+
+    /// A disk was added, which will tell what it holds.
+    void begin() {
+        telling = true;
+    }
+
+    /// All disks have told.
+    void end() {
+        telling = false;
+        keys.clear();
+        namespaces.clear();
+    }
+
+    /// A key was dropped, or an object put under it.
+    void add(long keyHi, long keyLo) {
+        if (telling) {
+            keys.add(new BlockKey(keyHi, keyLo));
+        }
+    }
+
+    /// A namespace was dropped.
+    void add(int namespaceId) {
+        if (telling) {
+            namespaces.set(namespaceId);
+        }
+    }
+
+    /// A disk is out.
+    void out(int disk) {
+        returned.set(disk);
+    }
+
+    /// Whether what a disk has told of is older than what callers did.
+    boolean includes(TierBlock block, int disk) {
+        return (block.object() && returned.get(disk))
+                || namespaces.get(block.namespaceId())
+                || (!keys.isEmpty() && keys.contains(new BlockKey(block.keyHi(), block.keyLo())));
+    }
+}
