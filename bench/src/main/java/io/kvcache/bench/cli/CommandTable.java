@@ -1,6 +1,7 @@
 package io.kvcache.bench.cli;
 
 import java.util.List;
+import java.util.stream.Stream;
 import picocli.CommandLine;
 
 /// The commands there are and the heading that `help` lists each under. A new command is a new line here.
@@ -12,6 +13,10 @@ final class CommandTable {
     record Entry(CommandGroup group, Object command) {}
 
     static List<Entry> entries() {
+        return Stream.concat(KeyCommands.entries().stream(), others().stream()).toList();
+    }
+
+    private static List<Entry> others() {
         return List.of(
                 new Entry(CommandGroup.RUN, new DemoCommand()),
                 new Entry(CommandGroup.RUN, new ServeCommand()),

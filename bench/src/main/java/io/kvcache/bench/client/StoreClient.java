@@ -1,0 +1,116 @@
+package io.kvcache.bench.client;
+
+import java.io.BufferedInputStream;
+import java.io.ByteArrayOutputStream;
+import java.io.EOFException;
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.OutputStream;
+import java.net.InetSocketAddress;
+import java.net.Socket;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+
+/// One connection to a server.
+///
+/// **Threads.** One at a time.
+public final class StoreClient implements AutoCloseable {
+
+    private static final int CONNECT_MILLIS = (int) Duration.ofSeconds(5).toMillis();
+    private static final int ANSWER_MILLIS = (int) Duration.ofSeconds(60).toMillis();
+    private static final byte[] END = {'\r', '\n'};
+
+    private final Socket socket = new Socket();
+    private final InputStream in;
+    private final OutputStream out;
+
+    /// Connects.
+    public StoreClient(String host, int port) throws IOException {
+        try {
+            socket.connect(new InetSocketAddress(host, port), CONNECT_MILLIS);
+            socket.setSoTimeout(ANSWER_MILLIS);
+            in = new BufferedInputStream(socket.getInputStream());
+            out = socket.getOutputStream();
+        } catch (IOException failed) {
+            socket.close();
+            throw new IOException("no server at " + host + ":" + port + ": " + failed.getMessage(), failed);
+        }
+    }
+
+    /// Asks with words.
+    ///
+    /// @throws IOException when the server refuses, with its reason
+    public Reply ask(String... words) throws IOException {
+        byte[][] arguments = new byte[words.length][];
+        for (int i = 0; i < words.length; i++) {
+            arguments[i] = words[i].getBytes(StandardCharsets.UTF_8);
+        }
+        return ask(arguments);
+    }
+
+    /// Stores a value.
+    public void set(String key, byte[] value) throws IOException {
+        ask(ascii("SET"), key.getBytes(StandardCharsets.UTF_8), value);
+    }
+
+    private Reply ask(byte[]... arguments) throws IOException {
+        ByteArrayOutputStream head = new ByteArrayOutputStream();
+        head.writeBytes(ascii("*" + arguments.length + "\r\n"));
+        for (byte[] argument : arguments) {
+            head.writeBytes(ascii("$" + argument.length + "\r\n"));
+            head.writeTo(out);
+            head.reset();
+            out.write(argument);
+            head.writeBytes(END);
+        }
+        head.writeTo(out);
+        out.flush();
+        return reply();
+    }
+
+    private Reply reply() throws IOException {
+        String line = line();
+        String rest = line.substring(1);
+        return switch (line.charAt(0)) {
+            case '+', ':' -> new Reply(true, rest.getBytes(StandardCharsets.UTF_8));
+            case '-' -> throw new IOException("the server says: " + rest);
+            case '$' -> bulk(Integer.parseInt(rest));
+            default -> throw new IOException("the server does not speak Redis' protocol");
+        };
+    }
+
+    private Reply bulk(int bytes) throws IOException {
+        if (bytes < 0) {
+            return new Reply(false, new byte[0]);
+        }
+        byte[] value = in.readNBytes(bytes);
+        if (value.length < bytes || in.readNBytes(END.length).length < END.length) {
+            throw new EOFException("the server closed the connection within an answer");
+        }
+        return new Reply(true, value);
+    }
+
+    private String line() throws IOException {
+        ByteArrayOutputStream line = new ByteArrayOutputStream();
+        for (int next = in.read(); next != '\n'; next = in.read()) {
+            if (next < 0) {
+                throw new EOFException("the server closed the connection");
+            }
+            line.write(next);
+        }
+        String text = line.toString(StandardCharsets.UTF_8).stripTrailing();
+        if (text.isEmpty()) {
+            throw new IOException("the server does not speak Redis' protocol");
+        }
+        return text;
+    }
+
+    private static byte[] ascii(String text) {
+        return text.getBytes(StandardCharsets.US_ASCII);
+    }
+
+    @Override
+    public void close() throws IOException {
+        socket.close();
+    }
+}
