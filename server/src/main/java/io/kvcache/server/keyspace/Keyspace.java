@@ -67,7 +67,7 @@ public final class Keyspace {
         this.wall = wall;
         cache.register(namespace);
         promises = new Promises(options.promise().toNanos(), options.promiseBytes());
-        removal = new Removal(cache, namespace, index, locks, promises);
+        removal = new Removal(cache, namespace, index, locks, promises, writings);
         lapses = new Lapses(cache, namespace, index, removal, wall, counters);
         adoption = new Adoption(cache, namespace, index, locks);
         arrivals = new Arrivals(cache, namespace, options.arrival());

@@ -53,7 +53,7 @@ final class Lapses {
         }
         if (other != null && entry.paired() && !cache.containsObject(namespace, other)) {
             counters.halved.increment();
-            removal.drop(key);
+            removal.lapse(key);
             return true;
         }
         return false;
@@ -74,7 +74,7 @@ final class Lapses {
             return false;
         }
         counters.expired.increment();
-        removal.drop(key);
+        removal.lapse(key);
         return true;
     }
 }

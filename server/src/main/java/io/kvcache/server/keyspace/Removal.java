@@ -15,8 +15,10 @@ final class Removal {
     private final KeyIndex index;
     private final KeyLocks locks;
     private final Promises promises;
+    private final Writings writings;
 
-    Removal(KvCache cache, Namespace namespace, KeyIndex index, KeyLocks locks, Promises promises) {
+    Removal(KvCache cache, Namespace namespace, KeyIndex index, KeyLocks locks, Promises promises, Writings writings) {
+        this.writings = writings;
         this.cache = cache;
         this.namespace = namespace;
         this.index = index;
@@ -41,8 +43,19 @@ final class Removal {
         }
     }
 
-    /// Forgets a key whose time is up, unless something newer has its place by now.
+    /// Forgets a value that counts as gone, unless its key is being written: what comes will take its place, and
+    /// dropping the key now would drop that with it.
+    void lapse(Key key) {
+        if (!writings.has(key)) {
+            drop(key);
+        }
+    }
+
+    /// Forgets a key whose time is up, unless something newer has its place by now, or will have soon.
     void expire(KeyEntry entry, long now) {
+        if (writings.has(entry.key())) {
+            return;
+        }
         ReentrantLock lock = locks.of(entry.hash());
         lock.lock();
         try {

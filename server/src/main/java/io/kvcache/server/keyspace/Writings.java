@@ -33,6 +33,11 @@ final class Writings {
         }
     }
 
+    /// Whether somebody writes the key at this moment.
+    boolean has(Key key) {
+        return writings.containsKey(key);
+    }
+
     /// How many keys are being written.
     int count() {
         return writings.size();

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import io.kvcache.server.keyspace.Value;
 import io.kvcache.server.net.Wire;
 import java.nio.charset.StandardCharsets;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
@@ -41,6 +42,18 @@ final class RespWritersTest {
         assertThat(resp.wire().text()).isEqualTo("+OK\r\n");
         assertThat(resp.ask("GET", "k")).isEqualTo("$5\r\nslows\r\n");
         assertThat(resp.test().keyspace().stats().writes().joined()).isEqualTo(1);
+    }
+
+    @Test
+    void givenAValueWhoseTimeEndsWhileItsSuccessorComes_whenThatIsComplete_thenItStands() {
+        resp.ask("SET", "k", "older", "PX", "10");
+        beginSlowWrite();
+        resp.test().time().pass(Duration.ofMillis(20));
+        resp.test().keyspace().tick();
+        assertThat(resp.ask("GET", "k")).isEqualTo("$-1\r\n");
+
+        assertThat(other.ask("ws\r\n")).isEqualTo("+OK\r\n");
+        assertThat(resp.ask("GET", "k")).isEqualTo("$5\r\nslows\r\n");
     }
 
     @Test
