@@ -9,7 +9,7 @@ import org.jspecify.annotations.Nullable;
 ///
 /// @param start hands it to the device, which may be full
 /// @param written what a write is for, null for anything else
-/// @param bytes of a write
+/// @param bytes of a load or a write
 record Transfer(Start start, Sort sort, @Nullable WriteKind written, long bytes, Ended ended) {
 
     /// Hands an operation to a device.
@@ -36,7 +36,8 @@ record Transfer(Start start, Sort sort, @Nullable WriteKind written, long bytes,
     }
 
     static Transfer load(MemorySegment target, long offset, Ended ended) {
-        return new Transfer((device, tag) -> device.read(target, offset, tag), Sort.LOAD, null, 0, ended);
+        return new Transfer(
+                (device, tag) -> device.read(target, offset, tag), Sort.LOAD, null, target.byteSize(), ended);
     }
 
     static Transfer read(MemorySegment target, long offset, Ended ended) {

@@ -21,6 +21,11 @@ import org.jspecify.annotations.Nullable;
 /// one is enough.
 final class Transfers {
 
+    /// Of loads: handed to the device at a time, if one is not larger. Where the kernel copies the bytes itself, as
+    /// from a page cache, they are then still in a cache of the processor when they are verified, which makes that
+    /// three times as fast.
+    private static final long LOT_BYTES = 1 << 20;
+
     private static final IoOutcome REFUSED = new IoOutcome(IoOutcome.Kind.FAILED, "the log has failed");
 
     private final BlockDevice device;
@@ -91,8 +96,9 @@ final class Transfers {
     /// @return how many ended
     int run(long now, long waitNanos) {
         nowNanos = now;
+        int ended = startLots();
         start();
-        int ended = waitNanos > 0 ? device.await(this::completed, waitNanos) : device.poll(this::completed);
+        ended += waitNanos > 0 && ended == 0 ? device.await(this::completed, waitNanos) : device.poll(this::completed);
         watch();
         return ended + (condition.failed() ? drain() : 0);
     }
@@ -104,18 +110,42 @@ final class Transfers {
         device.submit();
     }
 
+    /// Hands loads over in lots, as long as there is more than one, and follows up what has ended after each.
+    ///
+    /// @return how many ended
+    private int startLots() {
+        int ended = 0;
+        while (startLot()) {
+            device.submit();
+            ended += device.poll(this::completed);
+        }
+        return ended;
+    }
+
+    /// Answers whether more could go.
+    private boolean startLot() {
+        for (long bytes = 0; bytes < LOT_BYTES && freeCount > 0 && !loads.isEmpty(); ) {
+            bytes += loads.element().bytes();
+            start(loads.remove());
+        }
+        return freeCount > 0 && !loads.isEmpty();
+    }
+
     private void start(Queue<Transfer> queue, int atMost) {
         for (int left = atMost; left > 0 && freeCount > 0 && !queue.isEmpty(); left--) {
-            Transfer next = queue.remove();
-            int tag = freeTags[--freeCount];
-            Flight flight = new Flight(next, nowNanos);
-            flights[tag] = flight;
-            oldestFirst.add(flight);
-            othersFlying += next.sort() == Transfer.Sort.LOAD ? 0 : 1;
-            if (!next.start().on(device, tag)) {
-                throw new IllegalStateException("somebody else uses the device: it is full with %d of %d operations"
-                        .formatted(freeTags.length - freeCount, freeTags.length));
-            }
+            start(queue.remove());
+        }
+    }
+
+    private void start(Transfer next) {
+        int tag = freeTags[--freeCount];
+        Flight flight = new Flight(next, nowNanos);
+        flights[tag] = flight;
+        oldestFirst.add(flight);
+        othersFlying += next.sort() == Transfer.Sort.LOAD ? 0 : 1;
+        if (!next.start().on(device, tag)) {
+            throw new IllegalStateException("somebody else uses the device: it is full with %d of %d operations"
+                    .formatted(freeTags.length - freeCount, freeTags.length));
         }
     }
 
