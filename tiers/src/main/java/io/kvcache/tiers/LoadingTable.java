@@ -38,6 +38,9 @@ final class LoadingTable implements BlockTable {
     private boolean ended;
     private boolean closed;
 
+    /// Nobody in [#await] wants to be woken for less: a block may arrive every few microseconds.
+    private int leastAwaited = Integer.MAX_VALUE;
+
     /// Which blocks they are.
     ///
     /// @param deepest handle of the deepest resident one, or a miss
@@ -78,7 +81,10 @@ final class LoadingTable implements BlockTable {
             advance();
             ready = ready();
             waiters.removeIf(waiter -> (ended || ready() >= waiter.blocks) && satisfied.add(waiter));
-            notifyAll();
+            if (ended || ready() >= leastAwaited) {
+                leastAwaited = Integer.MAX_VALUE;
+                notifyAll();
+            }
         }
         satisfied.forEach(waiter -> waiter.ready.completeAsync(() -> ready, waiter.executor));
     }
@@ -129,6 +135,7 @@ final class LoadingTable implements BlockTable {
                     break;
                 }
                 try {
+                    leastAwaited = Math.min(leastAwaited, wanted);
                     source.clock().await(this, left);
                 } catch (InterruptedException stopped) {
                     Thread.currentThread().interrupt();
