@@ -8,6 +8,7 @@ import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
 import java.util.EnumMap;
+import java.util.HashMap;
 import java.util.Map;
 import java.util.Random;
 import java.util.logging.Level;
@@ -26,15 +27,19 @@ public final class DiskBench implements AutoCloseable {
 
     private static final int PAGE_BYTES = 4096;
 
+    private final DiskPlaces places;
     private final DiskEffort effort;
     private final MappedMemory memory;
     private final DeviceMover mover;
     private final Map<Place, TestFile> files = new EnumMap<>(Place.class);
 
+    private final Map<Integer, StoreMover> stores = new HashMap<>();
+
     /// The device says what path it takes at every opening, which would be once a trial; the report says it.
     private final Logger deviceLog = Logger.getLogger(FileDevice.class.getPackageName());
 
-    private DiskBench(DiskEffort effort) {
+    private DiskBench(DiskPlaces places, DiskEffort effort) {
+        this.places = places;
         this.effort = effort;
         this.memory =
                 new MappedMemorySource(MemoryOptions.defaults()).reserve("bench-disk", (long) DEPTH * MAX_PIECE_BYTES);
@@ -52,7 +57,7 @@ public final class DiskBench implements AutoCloseable {
     /// @param places folders
     /// @throws IOException when a file cannot be made; then none is left
     public static DiskBench open(DiskPlaces places, DiskEffort effort) throws IOException {
-        DiskBench bench = new DiskBench(effort);
+        DiskBench bench = new DiskBench(places, effort);
         try {
             for (Map.Entry<Place, Path> place : places.folders().entrySet()) {
                 TestFile file = TestFile.create(place.getValue(), DiskPlaces.FILE_BYTES, bench.mover);
@@ -76,15 +81,29 @@ public final class DiskBench implements AutoCloseable {
         return switch (trial.mover()) {
             case DEVICE -> mover.move(work);
             case DEVICE_WITHOUT_URING -> mover.moveWithoutUring(work);
+            case STORE -> store(trial).move(effort.bytes(trial.place()));
             case FIO_URING -> Fio.moveByUring(work);
             case FIO_PSYNC -> Fio.moveByThreads(work);
         };
+    }
+
+    /// Filled by the first trial that needs it.
+    private StoreMover store(Trial trial) throws IOException {
+        StoreMover store = stores.get(trial.pieceBytes());
+        if (store == null) {
+            store = StoreMover.open(places.folders().get(trial.place()), trial.pieceBytes());
+            stores.put(trial.pieceBytes(), store);
+        }
+        return store;
     }
 
     @Override
     public void close() throws IOException {
         deviceLog.setLevel(null);
         try {
+            for (StoreMover store : stores.values()) {
+                store.close();
+            }
             for (TestFile file : files.values()) {
                 file.close();
             }

@@ -16,6 +16,9 @@ public record DiskPlaces(Map<Place, Path> folders, List<String> remarks) {
 
     static final long FILE_BYTES = 1L << 30;
 
+    /// The file, and a tier of small and one of large blocks.
+    private static final long MEMORY_BYTES = FILE_BYTES + 2 * StoreMover.TIER_BYTES;
+
     private static final Path SHARED_MEMORY = Path.of("/dev/shm");
 
     /// Looks for fio, and for room.
@@ -44,9 +47,9 @@ public record DiskPlaces(Map<Place, Path> folders, List<String> remarks) {
             throw new IOException(disk + " has less than 2 GiB free");
         }
         Map<Place, Path> folders = new EnumMap<>(Map.of(Place.DISK, disk));
-        if (!Files.isDirectory(memory) || !TestFile.isInMemory(memory) || !TestFile.fits(memory, FILE_BYTES)) {
+        if (!Files.isDirectory(memory) || !TestFile.isInMemory(memory) || !TestFile.fits(memory, MEMORY_BYTES)) {
             return new DiskPlaces(
-                    folders, List.of(memory + " is no tmpfs with 2 GiB free: what needs one is left out"));
+                    folders, List.of(memory + " is no tmpfs with 5 GiB free: what needs one is left out"));
         }
         folders.put(Place.MEMORY, memory);
         return new DiskPlaces(

@@ -6,6 +6,8 @@ public enum Mover {
     DEVICE,
     /// Our block device in a thread to which the kernel denies io_uring.
     DEVICE_WITHOUT_URING,
+    /// A store that brings blocks from a disk tier into host memory, verified and pinned; only reads.
+    STORE,
     /// fio with io_uring, fixed buffers and a registered file.
     FIO_URING,
     /// fio with as many threads as the queue is deep, each with blocking reads and writes.

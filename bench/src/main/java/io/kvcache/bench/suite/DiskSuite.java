@@ -4,6 +4,7 @@ import static io.kvcache.bench.disk.Mover.DEVICE;
 import static io.kvcache.bench.disk.Mover.DEVICE_WITHOUT_URING;
 import static io.kvcache.bench.disk.Mover.FIO_PSYNC;
 import static io.kvcache.bench.disk.Mover.FIO_URING;
+import static io.kvcache.bench.disk.Mover.STORE;
 import static io.kvcache.bench.disk.Pattern.RANDOM_READ;
 import static io.kvcache.bench.disk.Pattern.REGION_WRITE;
 import static io.kvcache.bench.disk.Place.DISK;
@@ -39,7 +40,7 @@ final class DiskSuite {
     private DiskSuite() {}
 
     static Suite suite() {
-        List<Question> all = Stream.of(inMemory(), withoutUring(), onDisk())
+        List<Question> all = Stream.of(inMemory(), onboarding(), withoutUring(), onDisk())
                 .flatMap(List::stream)
                 .toList();
         return new Suite("disk", "the block device beside fio, 8 requests deep", all);
@@ -75,6 +76,19 @@ final class DiskSuite {
                         SPEED,
                         speed("device", kind.trial(DEVICE, MEMORY)),
                         speed(FIO, kind.trial(FIO_URING, MEMORY)),
+                        RAW))
+                .toList();
+    }
+
+    private static List<Question> onboarding() {
+        return Kind.ALL.stream()
+                .filter(kind -> kind.pattern == RANDOM_READ)
+                .map(kind -> new Question(
+                        "onboard-" + kind.name(),
+                        "And when a request acquires blocks of " + kind.mebibytes + " MiB from there?",
+                        SPEED,
+                        speed("acquire", kind.trial(STORE, MEMORY)),
+                        speed("device", kind.trial(DEVICE, MEMORY)),
                         RAW))
                 .toList();
     }

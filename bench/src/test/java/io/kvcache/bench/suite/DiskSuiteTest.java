@@ -27,6 +27,14 @@ final class DiskSuiteTest {
     }
 
     @Test
+    void givenOnboarding_whenItsTrialsAreListed_thenTheStoreIsHeldAgainstRawReadsOfTheSameRound() {
+        assertThat(suite.filtered("onboard-read-1m").trials())
+                .extracting(Trial::mover)
+                .containsExactly(Mover.DEVICE, Mover.STORE);
+        assertThat(suite.filtered("onboard").trials()).allMatch(trial -> trial.place() == Place.MEMORY);
+    }
+
+    @Test
     void givenNoTmpfs_whenNarrowed_thenWhatNeedsOneIsLeftOut() {
         assertThat(suite.within(Set.of(Place.DISK)).questions())
                 .isNotEmpty()
