@@ -56,7 +56,7 @@ final class CrashCommand implements Callable<Integer> {
             paramLabel = "TRACE",
             defaultValue = "",
             description = "Instead, kill a process in the middle of a replay of this trace, without a flush, and"
-                    + " compare the hits of one that goes on: at least 80 % are left.")
+                    + " compare the hits of one that goes on: at least 80 %% are left.")
     private String replay = "";
 
     @Override

@@ -10,6 +10,7 @@ import java.nio.file.Path;
 import java.util.EnumMap;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Random;
 import java.util.logging.Level;
 import java.util.logging.Logger;
@@ -91,7 +92,7 @@ public final class DiskBench implements AutoCloseable {
     private StoreMover store(Trial trial) throws IOException {
         StoreMover store = stores.get(trial.pieceBytes());
         if (store == null) {
-            store = StoreMover.open(places.folders().get(trial.place()), trial.pieceBytes());
+            store = StoreMover.open(Objects.requireNonNull(places.folders().get(trial.place())), trial.pieceBytes());
             stores.put(trial.pieceBytes(), store);
         }
         return store;
