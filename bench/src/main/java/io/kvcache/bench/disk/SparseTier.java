@@ -34,7 +34,7 @@ public final class SparseTier implements AutoCloseable {
     private static final int DEPTH = 64;
 
     /// Blocks of a chain, each the parent of the next.
-    private static final int CHAIN = 512;
+    static final int CHAIN = 512;
 
     private final Path file;
     private final long bytes;

@@ -9,19 +9,23 @@ import java.util.List;
 import java.util.Map;
 import java.util.function.ToDoubleFunction;
 
-/// What a restart costs: a full disk tier of 1 TiB is opened, by the log alone, without a tree of records.
+/// What a restart costs: a full disk tier of 1 TiB is opened, by the log alone, and by a store with its tree of
+/// records.
 ///
 /// The tier is sparse: its trailers are real and its blocks are holes, so it takes 1.1 GB in the temporary
 /// directory while this runs.
 final class ReopenSuite {
 
     private static final long TIER_BYTES = 1L << 40;
+    private static final long GIGABYTE = 1L << 30;
     private static final int SMALL = 64 << 10;
     private static final int LARGE = 2 << 20;
     private static final Path FOLDER = Path.of(System.getProperty("java.io.tmpdir"));
 
     /// Each is measured once, by the first question that asks.
     private static final Map<Integer, Reopening> MEASURED = new HashMap<>();
+
+    private static final Map<Kind, Reopening> TREES = new HashMap<>();
 
     private ReopenSuite() {}
 
@@ -48,7 +52,7 @@ final class ReopenSuite {
                                 "reopen-64k-entry",
                                 "What is that for each block?",
                                 "ns",
-                                seconds("log", SMALL, found -> 1e9 * found.fullSeconds() / found.entries()),
+                                seconds("log", SMALL, Reopening::entryNanos),
                                 seconds("read", SMALL, found -> 1e9 * found.readingSeconds() / found.entries()),
                                 new Budget.AtMost(240)),
                         new Question(
@@ -57,8 +61,50 @@ final class ReopenSuite {
                                 "s",
                                 seconds("log", LARGE, Reopening::fullSeconds),
                                 reading(LARGE),
+                                new Budget.AtMost(1)),
+                        new Question(
+                                "tree-64k-serving",
+                                "How long until a store serves, which puts all of them into its tree?",
+                                "s",
+                                tree(TIER_BYTES, SMALL, Reopening::servingSeconds),
+                                reading(SMALL),
+                                new Budget.AtMost(1)),
+                        new Question(
+                                "tree-64k-full",
+                                "And until all blocks of 64 KiB are in the tree?",
+                                "s",
+                                tree(TIER_BYTES, SMALL, Reopening::fullSeconds),
+                                reading(SMALL),
+                                new Budget.AtMost(15)),
+                        new Question(
+                                "tree-64k-entry",
+                                "What is that for each block, beside a tier of 1 GiB?",
+                                "ns",
+                                tree(TIER_BYTES, SMALL, Reopening::entryNanos),
+                                tree(GIGABYTE, SMALL, Reopening::entryNanos),
+                                new Budget.RatioAtMost(1.5)),
+                        new Question(
+                                "tree-2m-full",
+                                "And until all blocks of 2 MiB are in the tree?",
+                                "s",
+                                tree(TIER_BYTES, LARGE, Reopening::fullSeconds),
+                                reading(LARGE),
                                 new Budget.AtMost(1))));
     }
+
+    private static Measure tree(long tierBytes, int blockBytes, ToDoubleFunction<Reopening> reading) {
+        return new Measure.Counted(
+                "tree",
+                () -> reading.applyAsDouble(TREES.computeIfAbsent(new Kind(tierBytes, blockBytes), kind -> {
+                    try {
+                        return Reopening.measureTree(FOLDER, kind.tierBytes, kind.blockBytes);
+                    } catch (IOException failure) {
+                        throw new UncheckedIOException(failure);
+                    }
+                })));
+    }
+
+    private record Kind(long tierBytes, int blockBytes) {}
 
     private static Measure reading(int blockBytes) {
         return seconds("read the trailers", blockBytes, Reopening::readingSeconds);

@@ -22,4 +22,13 @@ final class ReopeningTest {
         assertThat(reopening.fullSeconds()).isGreaterThanOrEqualTo(reopening.servingSeconds());
         assertThat(folder).isEmptyDirectory();
     }
+
+    @Test
+    void givenASparseTier_whenAStoreOpensIt_thenItsTreeHasAllBlocksButThoseOfTheLastRegionAndChain()
+            throws IOException {
+        Reopening reopening = Reopening.measureTree(folder, 1L << 30, 64 << 10);
+        assertThat(reopening.entries()).isBetween(15_000L, 16_384L);
+        assertThat(reopening.entryNanos()).isPositive();
+        assertThat(folder).isEmptyDirectory();
+    }
 }

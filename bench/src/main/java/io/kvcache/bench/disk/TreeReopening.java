@@ -1,0 +1,105 @@
+package io.kvcache.bench.disk;
+
+import io.kvcache.core.Clock;
+import io.kvcache.core.memory.HostMemorySource;
+import io.kvcache.core.memory.SlabPool;
+import io.kvcache.core.policy.PolicyKind;
+import io.kvcache.core.store.DiskSideStats;
+import io.kvcache.core.store.HostStore;
+import io.kvcache.core.store.HostStoreConfig;
+import io.kvcache.core.tier.AdmissionKind;
+import io.kvcache.core.tier.Tier;
+import io.kvcache.core.tier.TierListener;
+import io.kvcache.tiers.device.BlockDevice;
+import io.kvcache.tiers.disk.DiskLogConfig;
+import io.kvcache.tiers.disk.DiskMemory;
+import io.kvcache.tiers.disk.DiskTier;
+import io.kvcache.tiers.disk.Geometry;
+import io.kvcache.tiers.memory.MappedMemorySource;
+import io.kvcache.tiers.memory.MemoryOptions;
+import io.kvcache.tiers.movement.Movement;
+import io.kvcache.tiers.movement.MoverLimits;
+import io.kvcache.tiers.movement.TierOpener;
+import io.kvcache.tiers.movement.WriteBudget;
+import java.util.List;
+import java.util.concurrent.locks.LockSupport;
+
+/// Opens a full tier as a store does: what the disk tells goes into the tree of records, under its lock.
+final class TreeReopening {
+
+    private static final long WAIT_NANOS = 1_000_000;
+    private static final int EVENTS = 1 << 16;
+
+    private TreeReopening() {}
+
+    /// Opens it once.
+    ///
+    /// @throws IllegalStateException when a block is not in the tree in the end, but for those of one chain: its
+    ///     first may lie in the region that was open last, which cannot be found
+    static Reopening reopen(SparseTier tier, double readingSeconds) {
+        HostMemorySource memory = new MappedMemorySource(MemoryOptions.defaults());
+        HostStoreConfig config =
+                new HostStoreConfig(SlabPool.SLAB_BYTES, Math.toIntExact(tier.blocks() + 1024), PolicyKind.LRU, EVENTS);
+        try (HostStore store = new HostStore(config, memory)) {
+            Movement movement = new Movement(
+                    store.disks(),
+                    new WallClock(),
+                    List.of(new Movement.Target(
+                            new Opener(tier, memory),
+                            Long.MAX_VALUE,
+                            new WriteBudget(WriteBudget.UNLIMITED, WriteBudget.UNLIMITED))),
+                    new Movement.Admitting(AdmissionKind.ALWAYS, 1, 1),
+                    MoverLimits.of(store.capacityBytes()));
+            long start = System.nanoTime();
+            movement.open(0);
+            double serving = (System.nanoTime() - start) / 1e9;
+            while (movement.recovering()) {
+                movement.tick(0, WAIT_NANOS);
+            }
+            double full = (System.nanoTime() - start) / 1e9;
+            DiskSideStats found = store.disks().stats();
+            movement.close(0);
+            long blocks = found.disks().getFirst().blocks();
+            if (found.restored() - blocks > SparseTier.CHAIN || found.withoutRecord() > 0) {
+                throw new IllegalStateException("not every block is in the tree: " + found);
+            }
+            return new Reopening(serving, full, readingSeconds, blocks);
+        }
+    }
+
+    private record Opener(SparseTier tier, HostMemorySource memory) implements TierOpener {
+
+        @Override
+        public String name() {
+            return "sparse tier";
+        }
+
+        @Override
+        public Tier open(TierListener listener) {
+            BlockDevice device = tier.open();
+            return new DiskTier(
+                    name(),
+                    new DiskTier.Beneath(device, device, new DiskMemory(memory)),
+                    DiskLogConfig.of(Geometry.of(device.size()), 1),
+                    listener);
+        }
+
+        @Override
+        public RuntimeException refused(Tier refused) {
+            return new IllegalStateException(name() + " is " + refused.state() + ": " + refused.cause());
+        }
+    }
+
+    private static final class WallClock implements Clock {
+
+        @Override
+        public long nanos() {
+            return System.nanoTime();
+        }
+
+        @Override
+        public void pause(long nanos) {
+            LockSupport.parkNanos(nanos);
+        }
+    }
+}
