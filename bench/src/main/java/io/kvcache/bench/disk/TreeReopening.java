@@ -48,7 +48,7 @@ final class TreeReopening {
                             new Opener(tier, memory),
                             Long.MAX_VALUE,
                             new WriteBudget(WriteBudget.UNLIMITED, WriteBudget.UNLIMITED))),
-                    new Movement.Admitting(AdmissionKind.ALWAYS, 1, 1),
+                    new Movement.Admitting(AdmissionKind.ALWAYS, 1, 1, AdmissionKind.USUAL_GAIN),
                     MoverLimits.of(store.capacityBytes()));
             long start = System.nanoTime();
             movement.open(0);
@@ -100,6 +100,11 @@ final class TreeReopening {
         @Override
         public void pause(long nanos) {
             LockSupport.parkNanos(nanos);
+        }
+
+        @Override
+        public void await(Object monitor, long nanos) {
+            throw new UnsupportedOperationException("nothing is waited for here");
         }
     }
 }
