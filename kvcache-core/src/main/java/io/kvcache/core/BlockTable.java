@@ -44,6 +44,13 @@ public interface BlockTable extends AutoCloseable {
     /// @throws IllegalStateException when the table is closed
     MemorySegment segment(int index);
 
+    /// The checksum of block `index` of the chain, as it was computed when the block was sealed:
+    /// [io.kvcache.core.store.ChunkedCrc] over its bytes.
+    ///
+    /// @throws IndexOutOfBoundsException when the block is not ready
+    /// @throws IllegalStateException when the table is closed
+    int checksum(int index);
+
     /// Copies block `index` of the chain.
     ///
     /// @param target native or heap memory, at least as large as the block

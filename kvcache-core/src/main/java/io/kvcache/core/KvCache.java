@@ -134,6 +134,11 @@ public interface KvCache extends AutoCloseable {
     /// @return whether it was here
     boolean dropObject(Namespace namespace, byte[] key);
 
+    /// The objects of a namespace by digest, also those whose keys nobody here knows.
+    default ObjectCatalog objects(Namespace namespace) {
+        return ObjectCatalog.EMPTY;
+    }
+
     /// Makes durable what was sealed and dropped before: it survives a crash from then on, until it is evicted,
     /// replaced or dropped. Without a flush, a crash may lose what was sealed and bring back what was dropped.
     ///

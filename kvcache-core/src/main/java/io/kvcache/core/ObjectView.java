@@ -1,6 +1,7 @@
 package io.kvcache.core;
 
 import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
 import java.util.List;
 
 /// A pinned object, in pieces.
@@ -11,10 +12,26 @@ public interface ObjectView extends AutoCloseable {
     /// Size of the object.
     long bytes();
 
+    /// Shows where a range of the object lies, in order and read-only.
+    ///
+    /// @throws IllegalStateException when the view is closed
+    /// @throws IndexOutOfBoundsException when the range does not lie in the object
+    void visit(long offset, long bytes, PieceVisitor each);
+
     /// The object's bytes in order, read-only, in place.
     ///
     /// @throws IllegalStateException when the view is closed
-    List<MemorySegment> pieces();
+    default List<MemorySegment> pieces() {
+        List<MemorySegment> pieces = new ArrayList<>();
+        visit(0, bytes(), (memory, from, bytes) -> pieces.add(memory.asSlice(from, bytes)));
+        return pieces;
+    }
+
+    /// The checksum that was computed when the object was sealed: [io.kvcache.core.store.ChunkedCrc] over its bytes and
+    /// then those of its key, without a break between them.
+    ///
+    /// @throws IllegalStateException when the view is closed
+    int checksum();
 
     /// Copies `bytes` from `offset` of the object to the start of `target`.
     ///

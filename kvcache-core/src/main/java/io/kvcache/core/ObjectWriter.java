@@ -23,10 +23,24 @@ public interface ObjectWriter extends AutoCloseable {
     /// @param source native or heap memory of exactly the object's size
     void copyFrom(MemorySegment source);
 
-    /// Computes the checksum and makes the object findable in place of an older one.
+    /// The next `bytes` of the object are in their place and stay as they are: adds them to the checksum while the
+    /// caches still have them. May be left out for all or for the rest; [#seal()] adds what is missing.
+    ///
+    /// @throws IllegalStateException when nothing is reserved, or after seal or close
+    /// @throws IndexOutOfBoundsException when the object has no so many bytes left
+    void arrived(long bytes);
+
+    /// Completes the checksum and makes the object findable in place of an older one.
     ///
     /// @throws IllegalStateException when nothing is reserved, or after seal or close
     SealOutcome seal();
+
+    /// Makes the object findable under a checksum that the caller has computed from what lies in the room. A wrong one
+    /// makes the object unreadable.
+    ///
+    /// @param checksum [io.kvcache.core.store.ChunkedCrc] over the object's bytes and then those of its key
+    /// @throws IllegalStateException when nothing is reserved, or after seal or close
+    SealOutcome seal(int checksum);
 
     /// Abandons the room unless it was sealed. May be called more than once.
     @Override

@@ -10,7 +10,8 @@ public enum PutOutcome {
     BUSY,
     /// The block before it is neither here nor being written: this one could never be found.
     NO_PARENT,
-    /// Nothing can be evicted, because everything is pinned or being written.
+    /// There is no room to be had: everything is pinned or being written, or the store is elsewhere and cannot be
+    /// reached.
     NO_ROOM;
 
     /// Whether the block after this one may be put: this one is here, or will be.

@@ -13,21 +13,29 @@ import io.kvcache.tiers.movement.TierThreads;
 import io.kvcache.tiers.movement.WriteBudget;
 import java.time.Duration;
 import java.util.List;
+import java.util.concurrent.Executor;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
 import org.jspecify.annotations.Nullable;
 
 /// What lies below host memory: the disks and the threads that drive them, or nothing.
-record Below(@Nullable Movement movement, @Nullable TierThreads threads) {
+///
+/// @param checking the threads that compute checksums beside them
+record Below(
+        @Nullable Movement movement,
+        @Nullable TierThreads threads,
+        @Nullable ExecutorService checking) {
 
     /// What is written, and what a use is worth if that matters.
     record Admission(AdmissionKind kind, double gain) {}
 
-    static final Below NOTHING = new Below(null, null);
+    static final Below NOTHING = new Below(null, null, null);
 
     /// @throws io.kvcache.tiers.directory.DiskRefusedException when a directory cannot be used
     static Below open(HostStore store, List<DiskOptions> disks, Admission admission, Clock clock) {
-        HostMemorySource memory = new MappedMemorySource(MemoryOptions.defaults());
+        ExecutorService checking = checkers(disks.size());
         List<Movement.Target> targets =
-                disks.stream().map(disk -> target(disk, store, memory)).toList();
+                disks.stream().map(disk -> target(disk, store, checking)).toList();
         long each = disks.stream()
                 .mapToLong(disk -> Geometry.of(disk.bytes()).maxEntryBytes())
                 .min()
@@ -38,12 +46,26 @@ record Below(@Nullable Movement movement, @Nullable TierThreads threads) {
                 targets,
                 new Movement.Admitting(admission.kind, store.capacityBytes(), each, admission.gain),
                 MoverLimits.of(store.capacityBytes()));
-        return new Below(movement, TierThreads.start(movement));
+        try {
+            return new Below(movement, TierThreads.start(movement), checking);
+        } catch (RuntimeException refused) {
+            checking.shutdown();
+            throw refused;
+        }
     }
 
-    private static Movement.Target target(DiskOptions disk, HostStore store, HostMemorySource memory) {
+    /// A thread checks as fast as several disks read.
+    private static ExecutorService checkers(int disks) {
+        int threads = Math.clamp(Runtime.getRuntime().availableProcessors() / 2, 1, Math.max(1, disks));
+        return Executors.newFixedThreadPool(
+                threads,
+                Thread.ofPlatform().daemon(true).name("kvcache-check-", 0).factory());
+    }
+
+    private static Movement.Target target(DiskOptions disk, HostStore store, Executor checking) {
+        HostMemorySource memory = new MappedMemorySource(MemoryOptions.defaults());
         return new Movement.Target(
-                new DirectoryOpener(disk, memory, store.memory()),
+                new DirectoryOpener(disk, memory, store.memory(), checking),
                 disk.aliveBytes(),
                 new WriteBudget(disk.bytesPerSecond(), disk.bytesPerDay()));
     }
@@ -53,6 +75,9 @@ record Below(@Nullable Movement movement, @Nullable TierThreads threads) {
         if (movement != null && threads != null) {
             movement.await(movement.flushQueued(), patience.toNanos());
             threads.close();
+            if (checking != null) {
+                checking.shutdown();
+            }
         }
     }
 }

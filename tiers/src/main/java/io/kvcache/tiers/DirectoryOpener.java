@@ -8,12 +8,15 @@ import io.kvcache.tiers.disk.DiskMemory;
 import io.kvcache.tiers.disk.DiskTier;
 import io.kvcache.tiers.movement.TierOpener;
 import java.lang.foreign.MemorySegment;
+import java.util.concurrent.Executor;
 
 /// Opens the disk tier of a directory.
 ///
 /// @param memory what the log works with comes from
 /// @param slots the store's host memory, which blocks travel from and to
-record DirectoryOpener(DiskOptions options, HostMemorySource memory, MemorySegment slots) implements TierOpener {
+/// @param checking computes checksums beside the disk's thread
+record DirectoryOpener(DiskOptions options, HostMemorySource memory, MemorySegment slots, Executor checking)
+        implements TierOpener {
 
     /// Registering touches all of the memory, which for gibibytes takes seconds of the start; huge pages,
     /// which larger
@@ -32,7 +35,8 @@ record DirectoryOpener(DiskOptions options, HostMemorySource memory, MemorySegme
             if (slots.byteSize() <= MOST_REGISTERED_BYTES) {
                 directory.device().register(slots);
             }
-            DiskTier.Beneath beneath = new DiskTier.Beneath(directory.device(), directory, new DiskMemory(memory));
+            DiskTier.Beneath beneath =
+                    new DiskTier.Beneath(directory.device(), directory, new DiskMemory(memory), checking);
             return new DiskTier(name(), beneath, directory.config(), listener);
         } catch (RuntimeException failed) {
             directory.close();

@@ -49,6 +49,11 @@ final class EmptyTable implements BlockTable {
     }
 
     @Override
+    public int checksum(int index) {
+        throw new IndexOutOfBoundsException("block " + index + " of an empty table");
+    }
+
+    @Override
     public void close() {
         if (!closed.compareAndSet(false, true)) {
             throw new IllegalStateException("the table is closed twice");

@@ -18,8 +18,7 @@ final class Filling {
     private final Hold hold;
     private final SegmentScope scope;
     private boolean open;
-    private boolean summed;
-    private int checksum;
+    private ChunkedCrc crc = new ChunkedCrc();
 
     /// Takes over a hold; gives it back at once when nothing is reserved.
     Filling(HostTable.Source source, Hold hold, Reserved reserved) {
@@ -58,26 +57,29 @@ final class Filling {
         }
     }
 
-    /// Fills `pieces` from `source`, summing on the way; `trailer` is summed after them.
-    void copy(MemorySegment from, List<MemorySegment> pieces, List<MemorySegment> trailer) {
-        ChunkedCrc crc = new ChunkedCrc();
+    /// Fills `pieces` from `source`, and begins the sum with them on the way.
+    void copy(MemorySegment from, List<MemorySegment> pieces) {
+        crc = new ChunkedCrc();
         long at = 0;
         for (MemorySegment piece : pieces) {
             crc.copy(from, at, piece);
             at += piece.byteSize();
         }
-        trailer.forEach(crc::update);
-        checksum = crc.value();
-        summed = true;
     }
 
-    SealOutcome seal(List<MemorySegment> all) {
+    /// Adds bytes that are in their place to the sum, in order.
+    void sum(MemorySegment bytes) {
+        crc.update(bytes);
+    }
+
+    /// All is in its place and summed.
+    SealOutcome seal() {
+        return seal(crc.value());
+    }
+
+    /// All is in its place, and its sum is known.
+    SealOutcome seal(int checksum) {
         requireOpen();
-        if (!summed) {
-            ChunkedCrc crc = new ChunkedCrc();
-            all.forEach(crc::update);
-            checksum = crc.value();
-        }
         open = false;
         try {
             scope.close();

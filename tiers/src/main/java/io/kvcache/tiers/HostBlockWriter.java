@@ -12,6 +12,7 @@ final class HostBlockWriter implements BlockWriter {
 
     private final Filling filling;
     private final int blockBytes;
+    private boolean summed;
 
     HostBlockWriter(Filling filling, int blockBytes) {
         this.filling = filling;
@@ -36,13 +37,22 @@ final class HostBlockWriter implements BlockWriter {
             throw new IllegalArgumentException(
                     "the source has " + source.byteSize() + " bytes; a block of this namespace has " + blockBytes);
         }
-        filling.copy(source, List.of(slot()), List.of());
+        filling.copy(source, List.of(slot()));
+        summed = true;
     }
 
     @Override
     public SealOutcome seal() {
         filling.requireOpen();
-        return filling.seal(List.of(slot()));
+        if (!summed) {
+            filling.sum(slot());
+        }
+        return filling.seal();
+    }
+
+    @Override
+    public SealOutcome seal(int checksum) {
+        return filling.seal(checksum);
     }
 
     @Override

@@ -1,8 +1,8 @@
 package io.kvcache.tiers;
 
 import io.kvcache.core.ObjectView;
+import io.kvcache.core.PieceVisitor;
 import java.lang.foreign.MemorySegment;
-import java.util.List;
 import java.util.Objects;
 import java.util.concurrent.atomic.AtomicBoolean;
 
@@ -11,16 +11,14 @@ final class HostObjectView implements ObjectView {
 
     private final HostTable.Source source;
     private final Hold hold;
-    private final int record;
     private final StoredObject stored;
     private final SegmentScope scope;
     private final AtomicBoolean closed = new AtomicBoolean();
 
     /// Takes over a pin and a hold.
-    HostObjectView(HostTable.Source source, Hold hold, int record, StoredObject stored) {
+    HostObjectView(HostTable.Source source, Hold hold, StoredObject stored) {
         this.source = source;
         this.hold = hold;
-        this.record = record;
         this.stored = stored;
         scope = SegmentScope.open(source.checked());
     }
@@ -31,11 +29,17 @@ final class HostObjectView implements ObjectView {
     }
 
     @Override
-    public List<MemorySegment> pieces() {
+    public void visit(long offset, long bytes, PieceVisitor each) {
         requireOpen();
-        return stored.value().stream()
-                .map(piece -> scope.limit(piece).asReadOnly())
-                .toList();
+        Objects.checkFromIndexSize(offset, bytes, stored.valueBytes());
+        MemorySegment readable = scope.limit(source.store().memory()).asReadOnly();
+        stored.visit(offset, bytes, (_, from, length) -> each.piece(readable, from, length));
+    }
+
+    @Override
+    public int checksum() {
+        requireOpen();
+        return source.store().records().checksum(stored.record());
     }
 
     @Override
@@ -60,7 +64,7 @@ final class HostObjectView implements ObjectView {
         try {
             scope.close();
         } finally {
-            source.store().lookup().unpin(record);
+            source.store().lookup().unpin(stored.record());
             source.holders().leave(hold);
         }
     }

@@ -5,18 +5,22 @@ import io.kvcache.core.PutOutcome;
 import io.kvcache.core.SealOutcome;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
+import java.util.Objects;
 
 /// Writes one object into its slots, and its key behind it.
 final class HostObjectWriter implements ObjectWriter {
 
     private final Filling filling;
     private final long valueBytes;
+    private final StoredObject stored;
+    private long summed;
 
     HostObjectWriter(Filling filling, byte[] key, long valueBytes) {
         this.filling = filling;
         this.valueBytes = valueBytes;
+        stored = new StoredObject(filling.store(), filling.record(), valueBytes);
         if (filling.outcome() == PutOutcome.RESERVED) {
-            stored().writeKey(key);
+            stored.writeKey(key);
         }
     }
 
@@ -28,7 +32,7 @@ final class HostObjectWriter implements ObjectWriter {
     @Override
     public List<MemorySegment> pieces() {
         filling.requireOpen();
-        return stored().value().stream().map(filling::limit).toList();
+        return stored.value().stream().map(filling::limit).toList();
     }
 
     @Override
@@ -38,22 +42,36 @@ final class HostObjectWriter implements ObjectWriter {
             throw new IllegalArgumentException(
                     "the source has " + source.byteSize() + " bytes; the room is for " + valueBytes);
         }
-        StoredObject stored = stored();
-        filling.copy(source, stored.value(), stored.key());
+        filling.copy(source, stored.value());
+        summed = valueBytes;
+    }
+
+    @Override
+    public void arrived(long bytes) {
+        filling.requireOpen();
+        Objects.checkFromIndexSize(summed, bytes, valueBytes);
+        sum(bytes);
     }
 
     @Override
     public SealOutcome seal() {
         filling.requireOpen();
-        return filling.seal(stored().pieces());
+        sum(stored.bytes() - summed);
+        return filling.seal();
+    }
+
+    private void sum(long bytes) {
+        stored.visit(summed, bytes, (memory, from, length) -> filling.sum(memory.asSlice(from, length)));
+        summed += bytes;
+    }
+
+    @Override
+    public SealOutcome seal(int checksum) {
+        return filling.seal(checksum);
     }
 
     @Override
     public void close() {
         filling.close();
-    }
-
-    private StoredObject stored() {
-        return new StoredObject(filling.store().pieces(filling.record()), valueBytes);
     }
 }

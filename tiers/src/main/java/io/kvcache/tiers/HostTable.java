@@ -14,7 +14,7 @@ import org.jspecify.annotations.Nullable;
 
 /// Blocks that are resident in host memory. One pin, on the deepest; the others cannot go while it stays.
 ///
-/// Where the other blocks lie is looked up when the first segment is asked for, by walking the parents once: a
+/// Where the other blocks' records are is looked up when the first segment is asked for, by walking the parents once: a
 /// table that is only counted costs nothing a block.
 final class HostTable implements BlockTable {
 
@@ -44,7 +44,7 @@ final class HostTable implements BlockTable {
     private final Hold hold;
     private final SegmentScope scope;
     private final AtomicBoolean closed = new AtomicBoolean();
-    private volatile int @Nullable [] pages;
+    private volatile int @Nullable [] inOrder;
 
     /// Takes over a pin and a hold.
     HostTable(Source source, Hold hold, int deepest, int firstBlock, int blockBytes) {
@@ -85,6 +85,17 @@ final class HostTable implements BlockTable {
 
     @Override
     public MemorySegment segment(int index) {
+        int record = record(index);
+        return scope.limit(source.store.span(source.store.records().hostPage(record), blockBytes))
+                .asReadOnly();
+    }
+
+    @Override
+    public int checksum(int index) {
+        return source.store.records().checksum(record(index));
+    }
+
+    private int record(int index) {
         if (index < firstBlock || index >= endBlock) {
             throw new IndexOutOfBoundsException(
                     "block " + index + " of a table of blocks " + firstBlock + " to " + endBlock + " (exclusive)");
@@ -92,21 +103,20 @@ final class HostTable implements BlockTable {
         if (closed.get()) {
             throw new IllegalStateException("the table is closed");
         }
-        int page = resolved()[index - firstBlock];
-        return scope.limit(source.store.span(page, blockBytes)).asReadOnly();
+        return resolved()[index - firstBlock];
     }
 
     private int[] resolved() {
-        int[] known = pages;
+        int[] known = inOrder;
         if (known == null) {
             known = new int[endBlock - firstBlock];
             RecordPool records = source.store.records();
             int record = deepest;
             for (int i = known.length - 1; i >= 0; i--) {
-                known[i] = records.hostPage(record);
+                known[i] = record;
                 record = records.parent(record);
             }
-            pages = known;
+            inOrder = known;
         }
         return known;
     }

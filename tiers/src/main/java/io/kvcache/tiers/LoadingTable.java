@@ -33,7 +33,7 @@ final class LoadingTable implements BlockTable {
     private final List<Waiter> waiters = new ArrayList<>();
     private final long start;
     private final long timeoutNanos;
-    private int @Nullable [] pages;
+    private int @Nullable [] inOrder;
     private int arrived;
     private boolean ended;
     private boolean closed;
@@ -164,6 +164,16 @@ final class LoadingTable implements BlockTable {
 
     @Override
     public synchronized MemorySegment segment(int index) {
+        int page = records.hostPage(record(index));
+        return scope.limit(source.store().span(page, blocks.entry.blockBytes())).asReadOnly();
+    }
+
+    @Override
+    public synchronized int checksum(int index) {
+        return records.checksum(record(index));
+    }
+
+    private int record(int index) {
         if (closed) {
             throw new IllegalStateException("the table is closed");
         }
@@ -172,25 +182,20 @@ final class LoadingTable implements BlockTable {
             throw new IndexOutOfBoundsException("block " + index + " of a table whose blocks " + blocks.firstBlock
                     + " to " + end + " (exclusive) are ready");
         }
-        int page = index < blocks.here ? residentPages()[index - blocks.firstBlock] : page(index - blocks.here);
-        return scope.limit(source.store().span(page, blocks.entry.blockBytes())).asReadOnly();
+        return index < blocks.here ? resident()[index - blocks.firstBlock] : loads.record(index - blocks.here);
     }
 
-    private int page(int position) {
-        return records.hostPage(loads.record(position));
-    }
-
-    /// Where the resident blocks of the table lie, found by one walk over the parents.
-    private int[] residentPages() {
-        int[] known = pages;
+    /// The records of the table's resident blocks, found by one walk over the parents.
+    private int[] resident() {
+        int[] known = inOrder;
         if (known == null) {
             known = new int[blocks.here - blocks.firstBlock];
             int record = Handle.record(blocks.deepest);
             for (int i = known.length - 1; i >= 0; i--) {
-                known[i] = records.hostPage(record);
+                known[i] = record;
                 record = records.parent(record);
             }
-            pages = known;
+            inOrder = known;
         }
         return known;
     }

@@ -39,7 +39,8 @@ final class ObjectVerbs {
         int stored = Math.toIntExact(bytes + key.length);
         Hold hold = source.holders().enter(namespace);
         try {
-            Reserved reserved = waiting.reserve(timeoutNanos, () -> store.reserveObject(entry, record, stored));
+            Reserved reserved =
+                    waiting.reserve(timeoutNanos, sparing -> store.reserveObject(entry, record, stored, sparing));
             return new HostObjectWriter(new Filling(source, hold, reserved), key, bytes);
         } catch (RuntimeException failed) {
             source.holders().leave(hold);
@@ -101,10 +102,10 @@ final class ObjectVerbs {
         if (Handle.found(handle)) {
             int record = Handle.record(handle);
             long bytes = store.records().bytes(record) - wanted.bytes.length;
-            StoredObject stored = new StoredObject(store.pieces(record), bytes);
+            StoredObject stored = new StoredObject(store, record, bytes);
             if (bytes > 0 && stored.hasKey(wanted.bytes)) {
                 wanted.entry.askedObject(true);
-                return new HostObjectView(source, wanted.hold, record, stored);
+                return new HostObjectView(source, wanted.hold, stored);
             }
             store.lookup().unpin(record);
         }

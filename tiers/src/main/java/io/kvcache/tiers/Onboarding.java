@@ -61,10 +61,15 @@ final class Onboarding {
     /// Has the blocks above a block that is about to be written brought in, if they are on disk alone: it becomes
     /// findable with them.
     void bringParents(BlockChain chain, int index, int record) {
-        int parent = store.records().parent(record);
-        if (movement != null && Control.state(store.records().control(parent)) == Control.ON_DISK) {
+        if (movement != null && isBelowDisk(record)) {
             bring(movement, chain, index, true);
         }
+    }
+
+    /// Whether the block above a reserved one, which has one, is on disk alone.
+    boolean isBelowDisk(int record) {
+        int parent = store.records().parent(record);
+        return movement != null && Control.state(store.records().control(parent)) == Control.ON_DISK;
     }
 
     /// Has blocks brought in that are likely to be wanted.

@@ -1,67 +1,88 @@
 package io.kvcache.tiers;
 
+import io.kvcache.core.PieceVisitor;
+import io.kvcache.core.store.HostStore;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.List;
 
 /// How an object lies in its slots: the value, then the key.
 ///
 /// The key is kept so that a look-up can be sure of what it found, and so that keys can be listed.
 ///
-/// @param pieces the slots' memory in order, cut to value and key together
+/// @param record pinned or reserved by whoever has this
 /// @param valueBytes size of the value
-record StoredObject(List<MemorySegment> pieces, long valueBytes) {
+record StoredObject(HostStore store, int record, long valueBytes) {
+
+    /// Shows where a range of value and key lies.
+    void visit(long offset, long bytes, PieceVisitor each) {
+        store.visit(record, offset, bytes, each);
+    }
 
     /// The value's memory, in order.
     List<MemorySegment> value() {
-        return range(0, valueBytes);
+        List<MemorySegment> pieces = new ArrayList<>(2);
+        visit(0, valueBytes, (memory, from, length) -> pieces.add(memory.asSlice(from, length)));
+        return pieces;
     }
 
-    /// The key's memory, in order.
-    List<MemorySegment> key() {
-        return range(valueBytes, totalBytes() - valueBytes);
+    /// Size of value and key together.
+    long bytes() {
+        return store.records().bytes(record);
     }
 
     void writeKey(byte[] key) {
-        int at = 0;
-        for (MemorySegment piece : key()) {
-            int length = (int) piece.byteSize();
-            MemorySegment.copy(MemorySegment.ofArray(key), at, piece, 0, length);
-            at += length;
-        }
+        MemorySegment from = MemorySegment.ofArray(key);
+        store.visit(record, valueBytes, key.length, new PieceVisitor() {
+            private long at;
+
+            @Override
+            public void piece(MemorySegment memory, long to, long bytes) {
+                MemorySegment.copy(from, at, memory, to, bytes);
+                at += bytes;
+            }
+        });
     }
 
     boolean hasKey(byte[] wanted) {
-        byte[] key = new byte[(int) (totalBytes() - valueBytes)];
-        copyTo(valueBytes, key.length, MemorySegment.ofArray(key));
-        return Arrays.equals(key, wanted);
+        if (keyBytes() != wanted.length) {
+            return false;
+        }
+        Comparison same = new Comparison(MemorySegment.ofArray(wanted));
+        store.visit(record, valueBytes, wanted.length, same);
+        return same.equal;
     }
 
-    /// Copies a range to the start of `target`.
+    private static final class Comparison implements PieceVisitor {
+        private final MemorySegment wanted;
+        private long at;
+        private boolean equal = true;
+
+        Comparison(MemorySegment wanted) {
+            this.wanted = wanted;
+        }
+
+        @Override
+        public void piece(MemorySegment memory, long from, long bytes) {
+            equal &= MemorySegment.mismatch(memory, from, from + bytes, wanted, at, at + bytes) < 0;
+            at += bytes;
+        }
+    }
+
+    /// Copies a range of the value to the start of `target`.
     void copyTo(long offset, long bytes, MemorySegment target) {
-        long at = 0;
-        for (MemorySegment part : range(offset, bytes)) {
-            MemorySegment.copy(part, 0, target, at, part.byteSize());
-            at += part.byteSize();
-        }
-    }
+        store.visit(record, offset, bytes, new PieceVisitor() {
+            private long at;
 
-    private List<MemorySegment> range(long offset, long bytes) {
-        List<MemorySegment> parts = new ArrayList<>();
-        long start = 0;
-        for (MemorySegment piece : pieces) {
-            long from = Math.max(offset, start);
-            long to = Math.min(offset + bytes, start + piece.byteSize());
-            if (from < to) {
-                parts.add(piece.asSlice(from - start, to - from));
+            @Override
+            public void piece(MemorySegment memory, long from, long length) {
+                MemorySegment.copy(memory, from, target, at, length);
+                at += length;
             }
-            start += piece.byteSize();
-        }
-        return parts;
+        });
     }
 
-    private long totalBytes() {
-        return pieces.stream().mapToLong(MemorySegment::byteSize).sum();
+    private long keyBytes() {
+        return bytes() - valueBytes;
     }
 }

@@ -6,6 +6,7 @@ import io.kvcache.core.CacheStats;
 import io.kvcache.core.Hint;
 import io.kvcache.core.KvCache;
 import io.kvcache.core.Match;
+import io.kvcache.core.ObjectCatalog;
 import io.kvcache.core.ObjectView;
 import io.kvcache.core.ObjectWriter;
 import io.kvcache.core.PutOutcome;
@@ -13,6 +14,7 @@ import io.kvcache.core.PutSummary;
 import io.kvcache.core.SealOutcome;
 import io.kvcache.core.event.EventStream;
 import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.EngineKey;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.store.DiskSideStats;
 import io.kvcache.core.store.HostStore;
@@ -55,6 +57,7 @@ public final class TieredKvCache implements KvCache {
     private final Hints hints;
     private final Onboarding onboarding;
     private final ObjectVerbs objects;
+    private final EngineVerbs engine;
     private final Closing closing;
 
     TieredKvCache(HostTable.Source source, Closing closing) {
@@ -65,6 +68,7 @@ public final class TieredKvCache implements KvCache {
         onboarding = new Onboarding(source);
         hints = new Hints(store, source.clock(), onboarding);
         objects = new ObjectVerbs(source, waiting, onboarding);
+        engine = new EngineVerbs(source, waiting, onboarding, hints);
         this.closing = closing;
     }
 
@@ -77,6 +81,16 @@ public final class TieredKvCache implements KvCache {
     public void register(Namespace namespace) {
         holders.requireOpen();
         store.register(namespace);
+    }
+
+    /// Gives a namespace a share of host memory by weight, which it may hold while others want room. Those
+    /// without one have a weight of 1 together. Nobody whose share is full takes anything from a namespace
+    /// that is within its own. To be said before the namespace holds anything.
+    ///
+    /// @param weight 1 to 1,000
+    public void weigh(Namespace namespace, int weight) {
+        holders.requireOpen();
+        store.weigh(store.require(namespace), weight);
     }
 
     @Override
@@ -138,15 +152,34 @@ public final class TieredKvCache implements KvCache {
         }
     }
 
-    /// While blocks wait to be written to disk, waits for them rather than evict them unwritten, but not for
-    /// long.
-    private Reserved room(NamespaceEntry entry, BlockChain chain, int index, long timeoutNanos) {
-        long start = waiting.nanos();
-        Reserved reserved = waiting.reserve(
-                Math.min(timeoutNanos, Waiting.MOST_FOR_WRITES_NANOS), () -> reserve(entry, chain, index, true));
-        if (reserved.outcome() == PutOutcome.NO_ROOM) {
-            reserved = waiting.reserve(waiting.left(start, timeoutNanos), () -> reserve(entry, chain, index, false));
+    /// Reserves room for one block that an engine has named, below another one that it has named.
+    ///
+    /// @param parent of the block before it, which must be here or be being written; null for a first block
+    /// @param timeoutNanos how long to wait for room while every block is pinned
+    /// @return as [#put(BlockChain, int, int, long)]
+    public BlockWriter put(Namespace namespace, EngineKey key, @Nullable EngineKey parent, long timeoutNanos) {
+        Waiting.requireNotNegative(timeoutNanos);
+        return engine.put(namespace, key, parent, timeoutNanos);
+    }
+
+    /// Pins one block that an engine has named.
+    ///
+    /// @param timeoutNanos how long it may take to arrive from a slower tier; 0 takes what is resident
+    /// @return a table that has or expects this block alone, whose number in its chain is
+    ///     [BlockTable#firstBlock()], or that is empty
+    public BlockTable acquire(Namespace namespace, EngineKey key, long timeoutNanos) {
+        Waiting.requireNotNegative(timeoutNanos);
+        holders.requireOpen();
+        BlockTable resident = engine.resident(namespace, key);
+        if (resident != null) {
+            return resident;
         }
+        BlockChain chain = timeoutNanos == 0 ? null : engine.chainTo(namespace, key);
+        return chain == null ? engine.missing(namespace) : acquire(chain, chain.length() - 1, timeoutNanos);
+    }
+
+    private Reserved room(NamespaceEntry entry, BlockChain chain, int index, long timeoutNanos) {
+        Reserved reserved = waiting.reserve(timeoutNanos, sparing -> reserve(entry, chain, index, sparing));
         if (reserved.outcome() == PutOutcome.RESERVED && index > 0) {
             onboarding.bringParents(chain, index, reserved.record());
         }
@@ -199,7 +232,7 @@ public final class TieredKvCache implements KvCache {
         }
         holders.requireOpen();
         store.require(chain.namespace());
-        return from == chain.length() ? 0 : store.drop(chain.keyHi(from), chain.keyLo(from));
+        return from == chain.length() ? 0 : store.drop(chain, from);
     }
 
     @Override
@@ -255,6 +288,12 @@ public final class TieredKvCache implements KvCache {
     }
 
     @Override
+    public ObjectCatalog objects(Namespace namespace) {
+        holders.requireOpen();
+        return new HostCatalog(store, store.require(namespace));
+    }
+
+    @Override
     public boolean flush(long timeoutNanos) {
         Waiting.requireNotNegative(timeoutNanos);
         holders.requireOpen();
@@ -298,6 +337,19 @@ public final class TieredKvCache implements KvCache {
     public DiskSideStats offloadStats() {
         holders.requireOpen();
         return store.disks().stats();
+    }
+
+    /// Where memory that a table or view shows lies, in bytes from the start of all memory for blocks and
+    /// objects: for those who map the same memory.
+    ///
+    /// @param shown of a table or view that is open
+    public long place(MemorySegment shown) {
+        MemorySegment all = store.memory();
+        long offset = shown.address() - all.address();
+        if (offset < 0 || offset + shown.byteSize() > all.byteSize()) {
+            throw new IllegalArgumentException("this memory is none of the store's");
+        }
+        return offset;
     }
 
     @Override

@@ -8,6 +8,7 @@ import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.store.HostStore;
 import io.kvcache.core.store.HostStoreConfig;
 import io.kvcache.core.tier.AdmissionKind;
+import io.kvcache.core.tree.RecordLayout;
 import io.kvcache.tiers.memory.MappedMemorySource;
 import io.kvcache.tiers.memory.MemoryOptions;
 import java.nio.file.Path;
@@ -30,6 +31,7 @@ public final class TieredKvCacheBuilder {
     private MemoryOptions memoryOptions = MemoryOptions.defaults();
     private @Nullable HostMemorySource memory;
     private boolean touched = true;
+    private boolean touchedFirst;
     private boolean checked = assertionsOn();
     private boolean strict;
     private boolean trackHolders;
@@ -91,6 +93,21 @@ public final class TieredKvCacheBuilder {
     public TieredKvCacheBuilder touched(boolean inBackground) {
         touched = inBackground;
         return this;
+    }
+
+    /// Whether all memory is touched before the store is built; false when not said. Can take a second a GiB.
+    public TieredKvCacheBuilder touchedFirst(boolean beforeBuilt) {
+        touchedFirst = beforeBuilt;
+        return this;
+    }
+
+    /// Memory that [#build] will reserve, in bytes: for blocks and objects, and for the records of them.
+    public long reservedBytes() {
+        return hostBytes + RecordLayout.spanBytes(known());
+    }
+
+    private int known() {
+        return records == 0 ? StoreSize.records(hostBytes, disks) : records;
     }
 
     /// Whether segments throw once their table or writer is closed; true under `-ea`, false otherwise.
@@ -163,11 +180,10 @@ public final class TieredKvCacheBuilder {
     ///     what to do
     /// @throws io.kvcache.tiers.directory.DiskRefusedException when a directory cannot be used for a disk
     public TieredKvCache build() {
-        int known = records == 0 ? StoreSize.records(hostBytes, disks) : records;
         HostMemorySource source = memory == null ? new MappedMemorySource(memoryOptions) : memory;
         HostStore store = new HostStore(
-                new HostStoreConfig(hostBytes, known, policy, eventCapacity),
-                touched ? TouchedMemory.over(source) : source);
+                new HostStoreConfig(hostBytes, known(), policy, eventCapacity),
+                touchedFirst ? TouchedMemory.before(source) : touched ? TouchedMemory.over(source) : source);
         Below below;
         try {
             below = disks.isEmpty()

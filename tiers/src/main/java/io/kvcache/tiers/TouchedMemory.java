@@ -11,10 +11,22 @@ import java.lang.foreign.MemorySegment;
 /// @param toucher stopped before the memory is closed
 record TouchedMemory(HostMemory memory, BackgroundToucher toucher) implements HostMemory {
 
+    private static final long STEP_BYTES = 8L << 20;
+
     static HostMemorySource over(HostMemorySource source) {
         return (purpose, bytes) -> {
             HostMemory memory = source.reserve(purpose, bytes);
             return new TouchedMemory(memory, BackgroundToucher.start(new PageToucher(memory.segment()), purpose));
+        };
+    }
+
+    /// Memory that is touched before anybody gets it.
+    static HostMemorySource before(HostMemorySource source) {
+        return (purpose, bytes) -> {
+            HostMemory memory = source.reserve(purpose, bytes);
+            PageToucher toucher = new PageToucher(memory.segment());
+            while (toucher.step(STEP_BYTES) > 0) {}
+            return memory;
         };
     }
 

@@ -13,9 +13,8 @@ import java.util.function.Supplier;
 final class Waiting {
 
     /// How long a put waits for blocks that are being written to disk before it has one evicted unwritten:
-    /// longer than
-    /// a disk takes for what may be on its way to it.
-    static final long MOST_FOR_WRITES_NANOS = TimeUnit.SECONDS.toNanos(2);
+    /// longer than a disk takes for what may be on its way to it.
+    private static final long MOST_FOR_WRITES_NANOS = TimeUnit.SECONDS.toNanos(2);
 
     private static final long FIRST_PAUSE_NANOS = TimeUnit.MICROSECONDS.toNanos(20);
     private static final long LONGEST_PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(1);
@@ -26,7 +25,26 @@ final class Waiting {
         this.clock = clock;
     }
 
-    Reserved reserve(long timeoutNanos, Supplier<Reserved> attempt) {
+    /// Asks for room.
+    @FunctionalInterface
+    interface Attempt {
+        /// Reserves, or answers why not.
+        ///
+        /// @param sparing whether what waits to be written to disk is to stay where it is
+        Reserved reserve(boolean sparing);
+    }
+
+    /// Asks for room until there is some; while blocks wait to be written to disk, waits for them rather than evict
+    /// them unwritten, but not for long.
+    Reserved reserve(long timeoutNanos, Attempt attempt) {
+        long start = clock.nanos();
+        Reserved spared = poll(Math.min(timeoutNanos, MOST_FOR_WRITES_NANOS), () -> attempt.reserve(true));
+        return spared.outcome() == PutOutcome.NO_ROOM
+                ? poll(left(start, timeoutNanos), () -> attempt.reserve(false))
+                : spared;
+    }
+
+    private Reserved poll(long timeoutNanos, Supplier<Reserved> attempt) {
         Reserved answer = attempt.get();
         if (answer.outcome() != PutOutcome.NO_ROOM || timeoutNanos == 0) {
             return answer;

@@ -26,6 +26,8 @@ import java.util.concurrent.TimeUnit;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /// A store with a disk in a directory, as an embedder uses it.
 final class DiskStoreTest {
@@ -161,6 +163,59 @@ final class DiskStoreTest {
     }
 
     @Test
+    void givenADroppedChain_whenItsHeadIsPutAgainAndReopened_thenTheRestStaysDropped() {
+        BlockChain chain = chain(1, 10);
+        try (TieredKvCache cache = open(192, AdmissionKind.ALWAYS)) {
+            put(cache, chain);
+            assertThat(cache.flush(PATIENCE)).isTrue();
+            assertThat(cache.drop(chain, 4)).isEqualTo(6);
+            put(cache, chain.prefix(6));
+            assertThat(cache.flush(PATIENCE)).isTrue();
+        }
+        try (TieredKvCache cache = open(192, AdmissionKind.ALWAYS)) {
+            recovered(cache);
+            assertThat(verified(cache, chain)).isEqualTo(6);
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(booleans = {true, false})
+    void givenWhatWasEvictedFromDisk_whenDroppedAndReopened_thenItsBytesDoNotComeBack(boolean namespace) {
+        BlockChain evicted = chain(1, 20);
+        DiskOptions few = DiskOptions.of(folder.resolve("disk"), 600 * MIB).withMostAliveBytes(30 * MIB);
+        try (TieredKvCache cache = TieredKvCache.builder()
+                .hostBytes(64 * MIB)
+                .touched(false)
+                .admission(AdmissionKind.ALWAYS)
+                .disk(few)
+                .build()) {
+            cache.register(SPACE);
+            cache.register(THINGS);
+            put(cache, evicted);
+            object(cache, new byte[] {1}, 10_000);
+            assertThat(cache.flush(PATIENCE)).isTrue();
+            for (int other = 2; other < 8; other++) {
+                put(cache, chain(other, 15));
+            }
+            assertThat(cache.flush(PATIENCE)).isTrue();
+            assertThat(cache.match(evicted).blocks()).isZero();
+            cache.dropObject(THINGS, new byte[] {1});
+            if (namespace) {
+                cache.drop(SPACE);
+            } else {
+                assertThat(cache.drop(evicted, 0)).isZero();
+            }
+            assertThat(cache.flush(PATIENCE)).isTrue();
+        }
+        try (TieredKvCache cache = open(64, AdmissionKind.ALWAYS)) {
+            recovered(cache);
+            assertThat(cache.match(evicted).blocks()).isZero();
+            assertThat(cache.containsObject(THINGS, new byte[] {1})).isFalse();
+            assertThat(cache.match(chain(7, 15)).blocks() > 0).isNotEqualTo(namespace);
+        }
+    }
+
+    @Test
     void givenABlockOnDiskAlone_whenPutAgain_thenItIsResidentAndNothingIsWritten() {
         try (TieredKvCache cache = open(64, AdmissionKind.ALWAYS)) {
             BlockChain first = chain(1, 30);
@@ -230,6 +285,22 @@ final class DiskStoreTest {
             }
             assertThat(found).isBetween(300, 2000);
             cache.validate();
+        }
+    }
+
+    @Test
+    void givenAFullStoreWhoseVictimsAreBeingWritten_whenObjectsArePut_thenNothingIsEvictedUnwritten() {
+        try (TieredKvCache cache = open(96, AdmissionKind.ALWAYS)) {
+            for (int i = 0; i < 200; i++) {
+                object(cache, new byte[] {(byte) i}, 1_500_000);
+            }
+            assertThat(cache.offloadStats().sacrificed()).isZero();
+            assertThat(cache.flush(PATIENCE))
+                    .as("so that writes do not pin all there is")
+                    .isTrue();
+            for (int i = 0; i < 200; i++) {
+                checkObject(cache, new byte[] {(byte) i}, 1_500_000);
+            }
         }
     }
 

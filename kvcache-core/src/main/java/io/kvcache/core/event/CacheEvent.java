@@ -12,6 +12,7 @@ package io.kvcache.core.event;
 /// @param parentLo second half of the parent's key
 /// @param depth blocks before this one
 /// @param engineHash low 64 bits of the engine's own hash, or 0
+/// @param parentEngineHash the same of the parent
 public record CacheEvent(
         long sequence,
         EventKind kind,
@@ -22,4 +23,5 @@ public record CacheEvent(
         long parentHi,
         long parentLo,
         int depth,
-        long engineHash) {}
+        long engineHash,
+        long parentEngineHash) {}

@@ -8,10 +8,10 @@ import java.util.List;
 /// **Threads.** Owned by the store's lock.
 public final class EventLog {
 
-    /// Six longs an event; 65,536 events are 3 MiB and some seconds of a busy store.
+    /// Seven longs an event; 65,536 events are 4 MiB and some seconds of a busy store.
     public static final int DEFAULT_CAPACITY = 1 << 16;
 
-    private static final int FIELDS = 6;
+    private static final int FIELDS = 7;
 
     private final long[] ring;
     private final EventKind[] kinds;
@@ -40,6 +40,7 @@ public final class EventLog {
         ring[at + 3] = event.parentLo();
         ring[at + 4] = event.engineHash();
         ring[at + 5] = (long) event.depth() << 32 | event.namespaceId();
+        ring[at + 6] = event.parentEngineHash();
         kinds[(int) (next & mask)] = event.kind();
         tiers[(int) (next & mask)] = event.tier();
         next++;
@@ -77,6 +78,7 @@ public final class EventLog {
                 ring[at + 2],
                 ring[at + 3],
                 (int) (packed >>> 32),
-                ring[at + 4]);
+                ring[at + 4],
+                ring[at + 6]);
     }
 }

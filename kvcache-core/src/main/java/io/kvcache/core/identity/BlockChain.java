@@ -1,5 +1,6 @@
 package io.kvcache.core.identity;
 
+import java.nio.ByteBuffer;
 import java.security.MessageDigest;
 import java.util.Arrays;
 import java.util.List;
@@ -21,7 +22,11 @@ import org.jspecify.annotations.Nullable;
 /// **Threads.** Immutable; any thread. A longer chain shares memory with the one it was grown from.
 public final class BlockChain {
 
+    /// What names a block to [#named]: 16 bytes of its key, 8 of the engine's hash.
+    public static final int NAMED_BLOCK_BYTES = BlockKey.BYTES + Long.BYTES;
+
     private static final int[] NO_TOKENS = {};
+    private static final byte[][] NO_ENGINE_KEYS = {};
     private static final Limit TOKENS = new Limit("tokens of a chain", 0, Integer.MAX_VALUE);
     private static final Limit ENGINE_KEY_BYTES = new Limit("engine key bytes", 1, 4096);
 
@@ -31,12 +36,26 @@ public final class BlockChain {
     private final int[] tail;
     private final byte @Nullable [][] engineKeys;
 
+    /// Whether only keys and hashes are known: then a hash lies behind its key, where digests have their second half.
+    private final boolean bare;
+
     private BlockChain(Namespace namespace, DigestLog digests, int length, int[] tail, byte @Nullable [][] engineKeys) {
+        this(namespace, digests, length, tail, engineKeys, false);
+    }
+
+    private BlockChain(
+            Namespace namespace,
+            DigestLog digests,
+            int length,
+            int[] tail,
+            byte @Nullable [][] engineKeys,
+            boolean bare) {
         this.namespace = namespace;
         this.digests = digests;
         this.length = length;
         this.tail = tail;
         this.engineKeys = engineKeys;
+        this.bare = bare;
     }
 
     /// The chain of a sequence.
@@ -67,6 +86,54 @@ public final class BlockChain {
         return new BlockChain(namespace, digests, kept.length, NO_TOKENS, kept);
     }
 
+    /// The chain of blocks whose keys are known and nothing else of them, as the store's own records know them.
+    ///
+    /// It can be matched and acquired, not extended by tokens; [#engineHash] and [#engineHash64] answer null and 0.
+    ///
+    /// @param keys from the first block on
+    /// @throws IllegalStateException when the namespace has no parts
+    public static BlockChain ofKeys(Namespace namespace, List<BlockKey> keys) {
+        TOKENS.check((long) keys.size() * namespace.blockTokens());
+        ByteBuffer named = ByteBuffer.allocate(keys.size() * NAMED_BLOCK_BYTES);
+        keys.forEach(key -> named.putLong(key.hi()).putLong(key.lo()).putLong(0));
+        return named(namespace, named.flip());
+    }
+
+    /// The chain of blocks of which a peer has told the keys, each with the low 64 bits of the engine's own hash.
+    ///
+    /// It can be matched, acquired, put and [extended by such blocks][#extendNamed], not by tokens; [#engineHash]
+    /// answers null, [#engineHash64] what was told.
+    ///
+    /// @param named for each block from the first on 24 bytes: the key, and the engine's hash (0 for none), all
+    ///     big-endian; read from the position to the limit, which must be whole blocks
+    /// @throws IllegalStateException when the namespace has no parts
+    public static BlockChain named(Namespace namespace, ByteBuffer named) {
+        namespace.blockTokens();
+        return new BlockChain(namespace, DigestLog.EMPTY, 0, NO_TOKENS, NO_ENGINE_KEYS, true).extendNamed(named);
+    }
+
+    /// This chain of named blocks with more of them at its end. What is here already is shared, not copied, if
+    /// this chain is the first to grow from here.
+    ///
+    /// @param named as in [#named]
+    /// @throws IllegalStateException when this is no chain of named blocks
+    public BlockChain extendNamed(ByteBuffer named) {
+        if (!bare) {
+            throw new IllegalStateException("only a chain of named blocks can be extended by named blocks");
+        }
+        int more = named.remaining() / NAMED_BLOCK_BYTES;
+        if (more * NAMED_BLOCK_BYTES != named.remaining()) {
+            throw new IllegalArgumentException(
+                    named.remaining() + " bytes of named blocks; allowed: a multiple of " + NAMED_BLOCK_BYTES);
+        }
+        TOKENS.check(((long) length + more) * blockTokens());
+        DigestLog grown = digests.reserve(length, more);
+        for (int i = length; i < length + more; i++) {
+            named.get(grown.bytes(), i * Sha256.BYTES, NAMED_BLOCK_BYTES);
+        }
+        return new BlockChain(namespace, grown, length + more, NO_TOKENS, NO_ENGINE_KEYS, true);
+    }
+
     /// The chain of this sequence with tokens added at its end; equal to hashing all of it, without hashing
     /// again what is in full blocks already.
     ///
@@ -95,7 +162,7 @@ public final class BlockChain {
     /// The first `blocks` blocks, 0 to [#length()], without a partial block after them.
     public BlockChain prefix(int blocks) {
         new Limit("blocks", 0, length).check(blocks);
-        return new BlockChain(namespace, digests, blocks, NO_TOKENS, engineKeys);
+        return new BlockChain(namespace, digests, blocks, NO_TOKENS, engineKeys, bare);
     }
 
     /// Full blocks.
@@ -133,10 +200,10 @@ public final class BlockChain {
         return new BlockKey(keyHi(index), keyLo(index));
     }
 
-    /// The engine's own key of block `index`, or null in a chain of tokens. A copy.
+    /// The engine's own key of block `index`, or null in a chain of tokens or of bare keys. A copy.
     public byte @Nullable [] engineHash(int index) {
         Objects.checkIndex(index, length);
-        return engineKeys == null ? null : engineKeys[index].clone();
+        return engineKeys == null || bare ? null : engineKeys[index].clone();
     }
 
     /// The last 8 bytes of the engine's key of block `index`, big-endian (of a shorter key all of it); 0 in a
@@ -144,15 +211,13 @@ public final class BlockChain {
     /// group index.
     public long engineHash64(int index) {
         Objects.checkIndex(index, length);
+        if (bare) {
+            return digests.engineHash(index);
+        }
         if (engineKeys == null) {
             return 0;
         }
-        byte[] key = engineKeys[index];
-        long low = 0;
-        for (int i = Math.max(0, key.length - Long.BYTES); i < key.length; i++) {
-            low = (low << Byte.SIZE) | (key[i] & 0xFF);
-        }
-        return low;
+        return EngineKey.low64(engineKeys[index]);
     }
 
     /// Blocks, tokens and the last key.

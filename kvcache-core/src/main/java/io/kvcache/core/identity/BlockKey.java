@@ -42,7 +42,7 @@ public record BlockKey(long hi, long lo) {
     /// @param key 1 to 4,096 bytes
     public static BlockKey ofObject(Namespace namespace, byte[] key) {
         OBJECT_KEY_BYTES.check(key.length);
-        MessageDigest sha = Sha256.newDigest();
+        MessageDigest sha = Sha256.ofThisThread();
         sha.update(OBJECT_TAG);
         sha.update(namespace.rawDigest());
         return ofDigest(sha.digest(key));

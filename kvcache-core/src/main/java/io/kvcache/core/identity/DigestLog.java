@@ -52,4 +52,9 @@ final class DigestLog {
     long keyLo(int index) {
         return BlockKey.longAt(bytes, index * Sha256.BYTES + Long.BYTES);
     }
+
+    /// The engine's hash behind a bare key.
+    long engineHash(int index) {
+        return BlockKey.longAt(bytes, index * Sha256.BYTES + BlockKey.BYTES);
+    }
 }

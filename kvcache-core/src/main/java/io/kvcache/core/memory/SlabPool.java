@@ -14,8 +14,8 @@ import org.jspecify.annotations.Nullable;
 /// **Ownership.** [#acquire] hands a slot to a record; [#release] takes it back and throws when it was free
 /// already. The memory itself belongs to who opened it.
 ///
-/// **Threads.** Owned by the store's lock, except [#segment], which any thread may call for a slot it has
-/// pinned.
+/// **Threads.** Owned by the store's lock, except [#segment], [#next(int)] and [#slotBytes], which any thread may
+/// call for a slot it has pinned.
 public final class SlabPool {
 
     /// Large enough that a slab holds several blocks of common models and that huge pages fit, small enough
@@ -153,6 +153,11 @@ public final class SlabPool {
     /// The slot's memory, cut to `bytes`.
     public MemorySegment segment(int page, long bytes) {
         return memory.asSlice(Pages.offset(page), bytes);
+    }
+
+    /// All of it; a slot lies at the offset of its page.
+    public MemorySegment memory() {
+        return memory;
     }
 
     /// Slabs that hold at least one slot of the class.

@@ -7,7 +7,8 @@ import io.kvcache.core.policy.RecordView;
 import java.util.ArrayList;
 import java.util.List;
 
-/// One eviction policy a slot class: a victim helps only the class whose slot it held.
+/// One eviction policy for each slot class and group of [Shares]: a victim helps only the class whose slot it held, and
+/// whose it is is decided before.
 ///
 /// **Threads.** Owned by the store's lock.
 final class ClassPolicies {
@@ -15,7 +16,7 @@ final class ClassPolicies {
     private final PolicyKind kind;
     private final RecordView records;
     private final PolicyState state;
-    private final List<EvictionPolicy> byClass = new ArrayList<>();
+    private final List<List<EvictionPolicy>> byClass = new ArrayList<>();
 
     ClassPolicies(PolicyKind kind, RecordView records) {
         this.kind = kind;
@@ -23,11 +24,35 @@ final class ClassPolicies {
         state = new PolicyState(records.capacity());
     }
 
-    EvictionPolicy of(int classId) {
+    EvictionPolicy of(int classId, int group) {
         while (byClass.size() <= classId) {
-            byClass.add(kind.create(records, state));
+            byClass.add(new ArrayList<>());
         }
-        return byClass.get(classId);
+        List<EvictionPolicy> groups = byClass.get(classId);
+        while (groups.size() <= group) {
+            groups.add(kind.create(records, state));
+        }
+        return groups.get(group);
+    }
+
+    /// Records of a class.
+    int size(int classId) {
+        int size = 0;
+        for (EvictionPolicy policy : byClass.get(classId)) {
+            size += policy.size();
+        }
+        return size;
+    }
+
+    /// When the likeliest next victim of a class was last used, whosever it is.
+    long coldestUse(int classId) {
+        long oldest = Long.MAX_VALUE;
+        if (classId < byClass.size()) {
+            for (EvictionPolicy policy : byClass.get(classId)) {
+                oldest = Math.min(oldest, policy.size() == 0 ? Long.MAX_VALUE : policy.coldestUse());
+            }
+        }
+        return oldest;
     }
 
     int classes() {
@@ -47,8 +72,10 @@ final class ClassPolicies {
     /// Bytes that the policies keep for one record, rounded up; the memory of evicted keys counts apart.
     long bytesPerRecord() {
         long bytes = state.arrayBytes();
-        for (EvictionPolicy policy : byClass) {
-            bytes += policy.heapBytes();
+        for (List<EvictionPolicy> groups : byClass) {
+            for (EvictionPolicy policy : groups) {
+                bytes += policy.heapBytes();
+            }
         }
         return Math.ceilDiv(bytes, records.capacity());
     }
@@ -58,8 +85,7 @@ final class ClassPolicies {
         int coldest = -1;
         long oldest = Long.MAX_VALUE;
         for (int id = 0; id < byClass.size(); id++) {
-            EvictionPolicy policy = byClass.get(id);
-            long use = policy.size() == 0 ? Long.MAX_VALUE : policy.coldestUse();
+            long use = coldestUse(id);
             if (use < oldest) {
                 oldest = use;
                 coldest = id;

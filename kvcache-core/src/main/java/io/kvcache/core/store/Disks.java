@@ -6,6 +6,7 @@ import io.kvcache.core.event.EventKind;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.core.tier.TierBlock;
+import io.kvcache.core.tier.TierBurial;
 import io.kvcache.core.tier.TierOffer;
 import io.kvcache.core.tree.Control;
 import io.kvcache.core.tree.DiskNumber;
@@ -35,6 +36,7 @@ public final class Disks {
     private final Room room;
     private final Restore restore;
     private final Writes writes;
+    private final RecordViews views;
     private final Offers offers;
     private final ReentrantLock lock;
 
@@ -48,6 +50,7 @@ public final class Disks {
         this.restore = new Restore(parts, lifecycle, diskLife);
         this.writes = new Writes(parts, lifecycle, diskLife);
         this.offers = new Offers(diskLife, lock);
+        views = new RecordViews(pool, parts.slabs());
         this.lock = lock;
     }
 
@@ -56,37 +59,26 @@ public final class Disks {
     /// @param limitBytes alive on it at most, each block in whole pages
     /// @return its number
     public int open(long limitBytes) {
-        lock.lock();
-        try {
-            restore.overtaken().begin();
-            return parts.disks().open(limitBytes);
-        } finally {
-            lock.unlock();
-        }
+        return locked(() -> {
+            int disk = parts.disks().open(limitBytes);
+            restore.telling(disk);
+            return disk;
+        });
     }
 
     /// Begins to choose what is written.
     ///
     /// @param waitingLimit bytes that may wait to be written
     /// @param eachLimit a larger block is not written, nor what is below it
-    /// @param gain what one use of a block saves in units of what its write costs; for [AdmissionKind#VALUE]
+    /// @param gain what one use of a block saves in units of what its write costs; for
+    ///     [AdmissionKind#VALUE]
     public void admit(AdmissionKind kind, long waitingLimit, long eachLimit, double gain) {
-        lock.lock();
-        try {
-            offload.begin(kind, waitingLimit, eachLimit, gain);
-        } finally {
-            lock.unlock();
-        }
+        locked(() -> offload.begin(kind, waitingLimit, eachLimit, gain));
     }
 
     /// Says whether any disk can be written to. While none can, nothing waits for that.
     public void writable(boolean can) {
-        lock.lock();
-        try {
-            offload.writable(can);
-        } finally {
-            lock.unlock();
-        }
+        locked(() -> offload.writable(can));
     }
 
     /// A resident record that is pinned to be written.
@@ -94,15 +86,16 @@ public final class Disks {
     /// @param pages its slots, in whole pages
     public record Write(int record, TierBlock block, List<MemorySegment> pages) {}
 
-    /// Takes the next record that is to be written and pins it; or null when none waits. [#written] ends it.
+    /// Takes the next record that is to be written and pins it; or null when none waits. [#written] ends
+    /// it.
     ///
-    /// None is to be written to a disk that has a burial to be told of first: it might be of an older copy of the
-    /// same key, and would then be taken to mean the new one.
+    /// None is to be written to a disk that has a burial to be told of first: it might be of an older
+    /// copy of the same key, and would then be taken to mean the new one.
     public @Nullable Write nextWrite(int disk) {
         lock.lock();
         try {
-            int record = offload.burialsOf(disk).isEmpty() ? offload.next() : NONE;
-            return record == NONE ? null : new Write(record, describe(record), pages(record));
+            int record = offload.burials().isEmpty(disk) ? offload.next() : NONE;
+            return record == NONE ? null : new Write(record, views.block(record), views.pages(record));
         } finally {
             lock.unlock();
         }
@@ -113,29 +106,39 @@ public final class Disks {
     /// @param disk where
     /// @param place or -1 when nothing was written
     public void written(int record, int disk, long place) {
+        locked(() -> writes.ended(record, disk, place));
+    }
+
+    /// What does not count any longer on a disk, to be told to it before anything else is written; null
+    /// when there is nothing.
+    public @Nullable TierBurial nextBurial(int disk) {
         lock.lock();
         try {
-            writes.ended(record, disk, place);
+            return offload.burials().next(disk);
         } finally {
             lock.unlock();
         }
     }
 
-    /// A key whose copies on a disk do not count any longer, to be told to it before anything else is
-    /// written. Null
-    /// when there is none.
-    public @Nullable TierBlock nextBurial(int disk) {
-        lock.lock();
-        try {
-            Offload.Burial burial = offload.burialsOf(disk).poll();
-            return burial == null ? null : burial.block();
-        } finally {
-            lock.unlock();
-        }
+    /// A disk was not told of a burial, and cannot be now; it is to be told first when it can.
+    public void notTold(int disk, TierBurial burial) {
+        locked(() -> offload.burials().first(burial, disk));
     }
 
-    /// Records that were queued for writing by now: all of them are done with once [#settled] has reached this
-    /// number.
+    /// A disk cannot be told of burials now. They are kept until it is back, as far as that may be; else
+    /// whole namespaces are buried there.
+    public void holdBurials(int disk) {
+        locked(() -> offload.burials().hold(disk));
+    }
+
+    /// A disk could not write a burial. It is to be told again, unless a newer copy counts there by now.
+    /// Behind the burial of a namespace nothing may be written before it has ended.
+    public void notBuried(int disk, TierBurial burial) {
+        locked(() -> offload.notBuried(burial, parts.tree().findAny(burial.keyHi(), burial.keyLo()), disk));
+    }
+
+    /// Records that were queued for writing by now: all of them are done with once [#settled] has reached
+    /// this number.
     public long mark() {
         return locked(() -> offload.mark());
     }
@@ -145,10 +148,9 @@ public final class Disks {
         return locked(() -> offload.settled());
     }
 
-    /// How often a record that was to be written was not, and stayed in host memory: because the disk failed, or
-    /// because the block above it left the disk. While this does not change, all that [#mark] counted is on
-    /// disk once
-    /// [#settled] has reached it, unless it was evicted or dropped.
+    /// How often a record that was to be written was not, and stayed in host memory: because the disk
+    /// failed, or because the block above it left the disk. While this does not change, all that [#mark]
+    /// counted is on disk once [#settled] has reached it, unless it was evicted or dropped.
     public long unwritten() {
         return locked(() -> offload.unwritten());
     }
@@ -171,6 +173,11 @@ public final class Disks {
         return parts.namespaces().byId(id).namespace();
     }
 
+    /// A disk is being opened, and will tell what it holds: not while others' [#restored] goes on.
+    public void telling(int disk) {
+        locked(() -> restore.telling(disk));
+    }
+
     /// A copy was found at opening; newer ones come first.
     ///
     /// @return whether it counts
@@ -180,15 +187,10 @@ public final class Disks {
 
     /// Copies of a key that the disk tells of from now on do not count.
     public void buried(int disk, long keyHi, long keyLo) {
-        lock.lock();
-        try {
-            restore.buried(disk, keyHi, keyLo);
-        } finally {
-            lock.unlock();
-        }
+        locked(() -> restore.buried(disk, keyHi, keyLo));
     }
 
-    /// All disks have told what they held.
+    /// All disks that told what they held have done so.
     public void restored() {
         boolean more = true;
         for (int from = 0; more; from += TURN) {
@@ -200,74 +202,67 @@ public final class Disks {
             }
         }
         for (int disk = 0; disk < parts.disks().disks(); disk++) {
-            lock.lock();
-            try {
-                diskLife.trim(disk);
-            } finally {
-                lock.unlock();
-            }
+            int each = disk;
+            locked(() -> diskLife.trim(each));
         }
     }
 
-    /// A span of a disk is about to be reclaimed: keeps all that is alive, as far as that may be, and forgets the
-    /// rest with all below it; a bounded number of records a turn of the lock.
+    /// A span of a disk is about to be reclaimed: keeps all that is alive, as far as that may be, and
+    /// forgets the rest with all below it; a bounded number of records a turn of the lock.
     public void offered(int disk, TierOffer offer) {
         offers.choose(disk, offer);
-        lock.lock();
-        try {
+        locked(() -> {
             restore.offered(disk, offer);
-        } finally {
-            lock.unlock();
-        }
+            writes.offered(disk, offer);
+        });
     }
 
     /// A copy was written elsewhere on its disk.
     public void moved(int disk, TierBlock block, long from, long to) {
-        lock.lock();
-        try {
+        locked(() -> {
             int record = diskLife.at(block.keyHi(), block.keyLo(), DiskNumber.place(disk, from));
             if (record != NONE) {
                 parts.disks().move(record, DiskNumber.place(disk, to));
             }
             restore.moved(DiskNumber.place(disk, from), DiskNumber.place(disk, to));
-        } finally {
-            lock.unlock();
-        }
+            writes.moved(disk, from, to);
+        });
     }
 
     /// A copy is lost: forgets it and all below it.
     public void lost(int disk, TierBlock block, long place) {
-        lock.lock();
-        try {
+        locked(() -> {
             int record = diskLife.at(block.keyHi(), block.keyLo(), DiskNumber.place(disk, place));
             if (record != NONE) {
                 diskLife.forget(record);
             }
             restore.moved(DiskNumber.place(disk, place), NONE);
-        } finally {
-            lock.unlock();
-        }
+            writes.moved(disk, place, NONE);
+        });
     }
 
-    /// A key was dropped, or an object put under it: what disks tell of it from now on is older. Under the lock.
+    /// A key was dropped, or an object put under it: what disks tell of it from now on is older. Under
+    /// the lock.
     void overtaken(long keyHi, long keyLo) {
         restore.overtaken().add(keyHi, keyLo);
     }
 
-    /// A namespace was dropped. Under the lock.
+    /// A namespace is being dropped: what disks tell of it from now on is older. Under the lock.
     void overtaken(int namespaceId) {
         restore.overtaken().add(namespaceId);
     }
 
+    /// What was dropped is not to come back from any disk. Under the lock.
+    void dropped(TierBurial burial) {
+        offload.burials().buryOnAll(burial, parts.disks().disks());
+    }
+
     /// A whole disk is lost: forgets all its copies, a bounded number of records a turn of the lock.
     public void lost(int disk) {
-        lock.lock();
-        try {
+        locked(() -> {
             restore.out(disk);
-            offload.out(disk);
-        } finally {
-            lock.unlock();
-        }
+            writes.out(disk);
+        });
         for (int from = 0; from < pool.capacity(); from += TURN) {
             lock.lock();
             try {
@@ -289,8 +284,8 @@ public final class Disks {
     /// @param pages its slots, in whole pages
     public record Read(int record, int disk, long place, int bytes, int checksum, List<MemorySegment> pages) {}
 
-    /// What is to be read for a load that was started, or null when nobody waits for it any longer: then the
-    /// record is on disk as before, and [#read] is not to be called.
+    /// What is to be read for a load that was started, or null when nobody waits for it any longer: then
+    /// the record is on disk as before, and [#read] is not to be called.
     ///
     /// @param wanted whether to read it though nobody but the load has a pin
     public @Nullable Read nextRead(int record, boolean wanted) {
@@ -309,7 +304,7 @@ public final class Disks {
                     DiskNumber.own(place),
                     Math.toIntExact(pool.bytes(record)),
                     pool.diskChecksum(record),
-                    pages(record));
+                    views.pages(record));
         } finally {
             lock.unlock();
         }
@@ -336,37 +331,31 @@ public final class Disks {
         }
     }
 
-    /// Has everything that is resident and not on disk written, whatever its worth, in a run of record
-    /// numbers.
+    /// Has what is resident and not on disk written that was used so often, whatever else it is worth, in a run
+    /// of record numbers.
     ///
+    /// @param leastUses since it was put; 0 for everything
     /// @return whether there are more records to look at
-    public boolean wantAll(int from) {
-        lock.lock();
-        try {
+    public boolean wantAll(int from, int leastUses) {
+        return locked(() -> {
             int to = Math.min(pool.highWater(), from + TURN);
             for (int record = from; record < to; record++) {
-                if (lifecycle.state(record) == Control.SEALED && pool.diskPlace(record) == NONE) {
+                if (lifecycle.state(record) == Control.SEALED
+                        && pool.diskPlace(record) == NONE
+                        && Identity.uses(pool.identity(record)) >= leastUses) {
                     offload.want(record);
                 }
             }
             return to < pool.highWater();
-        } finally {
-            lock.unlock();
-        }
+        });
     }
 
     /// Evicts ahead of need from host memory what is on disk or not worth it, so that puts and loads find
-    /// free slots:
-    /// from below the low mark to the high mark, in percent of a slot class.
+    /// free slots: from below the low mark to the high mark, in percent of a slot class.
     ///
     /// @return whether there is more to do
     public boolean relieve(int lowPercent, int highPercent) {
-        lock.lock();
-        try {
-            return room.relieve(lowPercent, highPercent);
-        } finally {
-            lock.unlock();
-        }
+        return locked(() -> room.relieve(lowPercent, highPercent));
     }
 
     /// Records that [#wantAll] looks at in a turn.
@@ -376,9 +365,13 @@ public final class Disks {
 
     /// What is alive on disk, and what became of what might be written.
     public DiskSideStats stats() {
+        return locked(() -> DiskSideStats.of(parts, restore));
+    }
+
+    private void locked(Runnable work) {
         lock.lock();
         try {
-            return DiskSideStats.of(parts, restore);
+            work.run();
         } finally {
             lock.unlock();
         }
@@ -391,26 +384,5 @@ public final class Disks {
         } finally {
             lock.unlock();
         }
-    }
-
-    private TierBlock describe(int record) {
-        int parent = pool.parent(record);
-        int identity = pool.identity(record);
-        return new TierBlock(
-                pool.keyHi(record),
-                pool.keyLo(record),
-                parent == NONE ? 0 : pool.keyHi(parent),
-                parent == NONE ? 0 : pool.keyLo(parent),
-                Identity.namespace(identity),
-                Identity.isObject(identity),
-                pool.depth(record),
-                Math.toIntExact(pool.bytes(record)),
-                pool.checksum(record),
-                pool.engineHash(record));
-    }
-
-    private List<MemorySegment> pages(int record) {
-        long bytes = (pool.bytes(record) + 4095) & -4096;
-        return Pieces.of(parts.slabs(), pool.hostPage(record), bytes);
     }
 }

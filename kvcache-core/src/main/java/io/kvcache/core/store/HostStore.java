@@ -2,8 +2,9 @@ package io.kvcache.core.store;
 
 import static io.kvcache.core.policy.RecordView.NONE;
 
+import io.kvcache.core.ObjectCatalog;
+import io.kvcache.core.PieceVisitor;
 import io.kvcache.core.SealOutcome;
-import io.kvcache.core.event.EventKind;
 import io.kvcache.core.event.EventLog;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
@@ -11,13 +12,16 @@ import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.memory.HostMemory;
 import io.kvcache.core.memory.HostMemorySource;
 import io.kvcache.core.memory.SlabPool;
+import io.kvcache.core.tier.TierBurial;
 import io.kvcache.core.tree.BlockTree;
 import io.kvcache.core.tree.Control;
 import io.kvcache.core.tree.Handle;
 import io.kvcache.core.tree.RecordLayout;
 import io.kvcache.core.tree.RecordPool;
 import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
 import java.util.List;
+import java.util.Objects;
 import java.util.concurrent.locks.ReentrantLock;
 
 /// One tree of records over one span of host memory: the whole of a store's metadata.
@@ -32,6 +36,8 @@ import java.util.concurrent.locks.ReentrantLock;
 ///
 /// **Threads.** Safe for any number.
 public final class HostStore implements AutoCloseable {
+
+    private static final int MOST_WEIGHT = 1000;
 
     /// Loads begun in one turn of the lock; each may evict a block.
     private static final int LOADS_A_TURN = 64;
@@ -50,6 +56,7 @@ public final class HostStore implements AutoCloseable {
     private final Touches touches;
     private final Lookup lookup;
     private final Inspection inspection;
+    private final Shares shares;
     private final PutCounters puts = new PutCounters();
     private final ReentrantLock lock = new ReentrantLock();
 
@@ -65,11 +72,12 @@ public final class HostStore implements AutoCloseable {
         slabs = new SlabPool(slotMemory.segment());
         StoreParts parts = StoreParts.of(pool, slabs, new ClassPolicies(config.policy(), pool), events);
         tree = parts.tree();
+        shares = parts.shares();
         namespaces = parts.namespaces();
         lifecycle = new Lifecycle(parts);
         DiskLife diskLife = new DiskLife(parts, lifecycle);
         room = new Room(parts, lifecycle, diskLife);
-        ObjectSlots objects = new ObjectSlots(slabs, room, lifecycle);
+        ObjectSlots objects = new ObjectSlots(parts, room, lifecycle);
         onboard = new Onboard(parts, lifecycle, room, objects);
         reservations = new Reservations(parts, lifecycle, new Reservations.Sources(room, objects, onboard));
         touches = new Touches(parts, lifecycle, lock);
@@ -95,6 +103,21 @@ public final class HostStore implements AutoCloseable {
         try {
             NamespaceEntry known = namespaces.find(namespace);
             return known == null ? Registration.add(namespaces, slabs, namespace) : known;
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /// Gives a namespace a share of host memory, by weight; before it holds anything.
+    ///
+    /// @param weight 1 to 1,000
+    public void weigh(NamespaceEntry entry, int weight) {
+        if (weight < 1 || weight > MOST_WEIGHT) {
+            throw new IllegalArgumentException("weight is " + weight + "; it takes 1 to " + MOST_WEIGHT);
+        }
+        lock.lock();
+        try {
+            shares.weigh(entry.id(), weight);
         } finally {
             lock.unlock();
         }
@@ -141,6 +164,24 @@ public final class HostStore implements AutoCloseable {
         }
     }
 
+    /// Reserves room for one block below another.
+    ///
+    /// @param sparing as above
+    public Reserved reserve(NamespaceEntry entry, EngineBlock block, boolean sparing) {
+        lock.lock();
+        try {
+            touches.drain();
+            return puts.counted(reservations.block(entry, block, sparing));
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /// The keys of a block and of all before it, from the first on; empty when the block is not known.
+    public List<BlockKey> lineage(BlockKey key) {
+        return new Lineage(pool, tree, lock).of(key);
+    }
+
     /// Has the blocks `[from, to)` of a chain brought into host memory, and stops at the first that cannot
     /// be. The block before `from` must be pinned.
     ///
@@ -177,10 +218,17 @@ public final class HostStore implements AutoCloseable {
     /// Reserves room for an object whose stored form — value, then key — has `bytes`. One that is larger
     /// than the whole store is refused before anything is evicted for it.
     public Reserved reserveObject(NamespaceEntry entry, BlockKey key, int bytes) {
+        return reserveObject(entry, key, bytes, false);
+    }
+
+    /// The same.
+    ///
+    /// @param sparing whether to leave what waits to be written to disk where it is, and rather answer NO_ROOM
+    public Reserved reserveObject(NamespaceEntry entry, BlockKey key, int bytes, boolean sparing) {
         lock.lock();
         try {
             touches.drain();
-            return puts.counted(reservations.object(entry, key, bytes));
+            return puts.counted(reservations.object(entry, key, bytes, sparing));
         } finally {
             lock.unlock();
         }
@@ -223,16 +271,40 @@ public final class HostStore implements AutoCloseable {
     public int drop(long hi, long lo) {
         lock.lock();
         try {
-            touches.drain();
-            disks.overtaken(hi, lo);
+            return dropUnder(hi, lo);
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /// Drops a block of a chain and all below it; of the chain also what a disk may have and the store does not know.
+    ///
+    /// @return sealed records among them
+    public int drop(BlockChain chain, int from) {
+        lock.lock();
+        try {
+            int namespaceId = namespaces.require(chain.namespace()).id();
             int dropped = 0;
-            for (int record = tree.findAny(hi, lo); record != NONE; record = tree.findAny(hi, lo)) {
-                dropped += lifecycle.doom(record, EventKind.DROPPED);
+            for (int index = chain.length() - 1; index >= from; index--) {
+                if (tree.findAny(chain.keyHi(index), chain.keyLo(index)) == NONE) {
+                    disks.dropped(new TierBurial(chain.keyHi(index), chain.keyLo(index), namespaceId, false));
+                }
+                dropped += dropUnder(chain.keyHi(index), chain.keyLo(index));
             }
             return dropped;
         } finally {
             lock.unlock();
         }
+    }
+
+    private int dropUnder(long hi, long lo) {
+        touches.drain();
+        disks.overtaken(hi, lo);
+        int dropped = 0;
+        for (int record = tree.findAny(hi, lo); record != NONE; record = tree.findAny(hi, lo)) {
+            dropped += lifecycle.drop(record);
+        }
+        return dropped;
     }
 
     /// Drops everything of a namespace, a bounded number of records a turn of the lock.
@@ -242,6 +314,9 @@ public final class HostStore implements AutoCloseable {
             lock.lock();
             try {
                 disks.overtaken(entry.id());
+                if (from == 0) {
+                    disks.dropped(TierBurial.of(entry.id()));
+                }
                 if (from >= pool.highWater()) {
                     return dropped;
                 }
@@ -252,6 +327,23 @@ public final class HostStore implements AutoCloseable {
             }
         }
         return dropped;
+    }
+
+    /// The objects of a namespace that are here or on disk; a bounded number of records a turn of the lock.
+    public List<ObjectCatalog.Entry> objects(NamespaceEntry entry) {
+        List<ObjectCatalog.Entry> found = new ArrayList<>();
+        for (int from = 0; from < pool.capacity(); from += Sweep.TURN) {
+            lock.lock();
+            try {
+                if (from >= pool.highWater()) {
+                    return found;
+                }
+                Sweep.objects(pool, entry.id(), from, found);
+            } finally {
+                lock.unlock();
+            }
+        }
+        return found;
     }
 
     /// Makes blocks of the chain from `from` on the next victims.
@@ -290,14 +382,17 @@ public final class HostStore implements AutoCloseable {
         return slabs.segment(page, bytes);
     }
 
-    /// Walks the slots of an object that the caller has pinned or reserved.
+    /// The slots of an object that the caller has pinned or reserved.
     public List<MemorySegment> pieces(int record) {
-        lock.lock();
-        try {
-            return Pieces.of(slabs, pool.hostPage(record), pool.bytes(record));
-        } finally {
-            lock.unlock();
-        }
+        return Pieces.of(slabs, pool.hostPage(record), pool.bytes(record));
+    }
+
+    /// Shows where a range of an object lies that the caller has pinned or reserved.
+    ///
+    /// @param offset in its stored form: value, then key
+    public void visit(int record, long offset, long bytes, PieceVisitor each) {
+        Objects.checkFromIndexSize(offset, bytes, pool.bytes(record));
+        Pieces.visit(slabs, pool.hostPage(record), offset, bytes, each);
     }
 
     /// Gives the memory back.

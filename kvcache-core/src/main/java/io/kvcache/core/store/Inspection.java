@@ -9,7 +9,6 @@ import io.kvcache.core.event.Snapshot;
 import io.kvcache.core.event.TierKind;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.memory.SlabPool;
-import io.kvcache.core.policy.EvictionPolicy;
 import io.kvcache.core.policy.RecordView;
 import io.kvcache.core.tree.Control;
 import io.kvcache.core.tree.RecordLayout;
@@ -186,8 +185,7 @@ public final class Inspection implements EventStream {
     int policySize() {
         int size = 0;
         for (int id = 0; id < parts.policies().classes(); id++) {
-            EvictionPolicy policy = parts.policies().of(id);
-            size += policy.size();
+            size += parts.policies().size(id);
         }
         return size;
     }

@@ -16,9 +16,9 @@ import java.util.ArrayDeque;
 /// What a record goes through between being reserved and being freed, and everything that has to be told of
 /// it: index, policy, events, slots, parent.
 ///
-/// A record that is dropped while somebody holds a pin on it, or on a block below it, becomes DOOMED: out of
-/// the index, so that nobody finds it again, but in its place until the last pin and the last child are
-/// gone. A writer counts as one pin, as does a load.
+/// A record that is dropped while somebody holds a pin on it, or on a block below it, becomes DOOMED: out
+/// of the index, so that nobody finds it again, but in its place until the last pin and the last child
+/// are gone. A writer counts as one pin, as does a load.
 ///
 /// A record with a place on disk stays when its slot goes: it is ON_DISK then.
 ///
@@ -33,6 +33,9 @@ final class Lifecycle {
     private final Offload offload;
     private final Reports reports;
     private final Pins pins;
+    private final Overtaken overtaken;
+    private final StandIns standIns;
+    private final Shares shares;
 
     Lifecycle(StoreParts parts) {
         pool = parts.pool();
@@ -43,6 +46,9 @@ final class Lifecycle {
         offload = parts.offload();
         reports = parts.reports();
         pins = parts.pins();
+        overtaken = parts.overtaken();
+        standIns = new StandIns(pool, tree);
+        shares = parts.shares();
     }
 
     /// Claims an unpinned sealed record for eviction.
@@ -53,8 +59,8 @@ final class Lifecycle {
     /// A writer or a load has filled a record's slot: makes it findable there, or leaves that to its
     /// parent's.
     ///
-    /// @param older the known record of the same key that this one replaces, or [#NONE]; readers find one or
-    ///     the other at any moment
+    /// @param older the known record of the same key that this one replaces, or [#NONE]; readers find one
+    ///     or the other at any moment
     SealOutcome seal(int record, int older) {
         int parent = pool.parent(record);
         int above = parent == NONE ? Control.SEALED : state(parent);
@@ -123,7 +129,7 @@ final class Lifecycle {
     /// @return whether it is on disk still
     boolean giveUp(int record) {
         if (state(record) != Control.LOADING || pool.diskPlace(record) == NONE) {
-            doom(record, EventKind.DROPPED);
+            abandon(record);
             letGo(record);
             return false;
         }
@@ -132,15 +138,26 @@ final class Lifecycle {
             if (state(below) == Control.LOADED && pool.diskPlace(below) != NONE) {
                 toDisk(below, 0);
             } else if (state(below) == Control.LOADED || state(below) == Control.FILLED) {
-                doom(below, EventKind.DROPPED);
+                abandon(below);
             }
         });
         return true;
     }
 
+    /// Drops a record that nobody fills, and what was put below it; what a disk has told of below it stays.
+    private void abandon(int root) {
+        tree.eachBelow(root, record -> {
+            if (state(record) != Control.DETACHED) {
+                standIns.before(record);
+                doomOne(record, EventKind.DROPPED);
+            }
+        });
+    }
+
     /// A record's slot goes; its copy on disk stays.
     private void toDisk(int record, int pinsAdded) {
         int page = pool.hostPage(record);
+        shares.gave(record);
         pool.hostPage(record, NONE);
         pool.renew(record, Control.ON_DISK, pinsAdded);
         int parent = tree.depart(record);
@@ -158,6 +175,7 @@ final class Lifecycle {
         }
         offload.evicted(record);
         reports.left(record);
+        standIns.before(record);
         tree.unindex(record);
         if (pool.hasChildren(record)) {
             pool.become(record, Control.DOOMED, 0);
@@ -176,25 +194,39 @@ final class Lifecycle {
         free(record);
     }
 
-    /// The bytes of what a disk has forgotten stay there for a while, and are told at the next opening. For a
-    /// block that
-    /// is a gain; an object may have been put anew meanwhile, so its copy must not count.
+    /// The bytes of what a disk has forgotten stay there for a while, and are told at the next opening.
+    /// For a block that is a gain; an object may have been put anew meanwhile, so its copy must not
+    /// count.
     void buryObject(int record) {
         if (Identity.isObject(pool.identity(record))) {
-            offload.bury(record, DiskNumber.of(pool.diskPlace(record)));
+            offload.burials().bury(record, DiskNumber.of(pool.diskPlace(record)));
         }
     }
 
-    /// Drops a record and all below it, in every tier.
+    /// Drops a record and all below it, in every tier, and what disks may have of the blocks among them from
+    /// before.
+    ///
+    /// @return known records among them
+    int drop(int root) {
+        tree.eachBelow(root, record -> {
+            if (state(record) != Control.DOOMED && !Identity.isObject(pool.identity(record))) {
+                offload.burials().buryElsewhere(record, disks.disks());
+            }
+        });
+        return doom(root, EventKind.DROPPED);
+    }
+
+    /// Ends a record and all below it, in every tier.
     ///
     /// @return known records among them
     int doom(int root, EventKind cause) {
         int[] dropped = {0};
-        boolean mayReturn = cause == EventKind.EVICTED && !Identity.isObject(pool.identity(root));
-        if (!mayReturn && pool.diskPlace(root) != NONE) {
-            offload.bury(root, DiskNumber.of(pool.diskPlace(root)));
-        }
-        tree.eachBelow(root, record -> dropped[0] += doomOne(record, cause) ? 1 : 0);
+        tree.eachBelow(root, record -> {
+            if (cause == EventKind.DROPPED) {
+                overtaken.add(pool.keyHi(record), pool.keyLo(record));
+            }
+            dropped[0] += doomOne(record, cause) ? 1 : 0;
+        });
         return dropped[0];
     }
 
@@ -217,6 +249,9 @@ final class Lifecycle {
         if (pool.diskPlace(record) != NONE) {
             if (known) {
                 reports.removed(record, cause, TierKind.DISK);
+            }
+            if (cause != EventKind.EVICTED || Identity.isObject(pool.identity(record))) {
+                offload.burials().bury(record, DiskNumber.of(pool.diskPlace(record)));
             }
             disks.unplace(record);
         }
@@ -249,6 +284,7 @@ final class Lifecycle {
     private int free(int record) {
         int page = pool.hostPage(record);
         if (page != SlabPool.NONE) {
+            shares.gave(record);
             pool.hostPage(record, NONE);
             tree.depart(record);
         }
@@ -289,7 +325,7 @@ final class Lifecycle {
     }
 
     EvictionPolicy policyOf(int record) {
-        return policies.of(slabs.classId(pool.hostPage(record)));
+        return policies.of(slabs.classId(pool.hostPage(record)), shares.group(record));
     }
 
     int depth(int record) {

@@ -15,11 +15,13 @@ final class ObjectSlots {
 
     private final SlabPool slabs;
     private final Room room;
+    private final Shares shares;
     private final Lifecycle lifecycle;
     private final SlotClass[] classes;
 
-    ObjectSlots(SlabPool slabs, Room room, Lifecycle lifecycle) {
-        this.slabs = slabs;
+    ObjectSlots(StoreParts parts, Room room, Lifecycle lifecycle) {
+        slabs = parts.slabs();
+        shares = parts.shares();
         this.room = room;
         this.lifecycle = lifecycle;
         classes = new SlotClass[] {
@@ -31,17 +33,27 @@ final class ObjectSlots {
 
     /// Takes slots for an object of `bytes`.
     ///
+    /// @param sparing whether to leave what waits to be written to disk where it is
     /// @return the first page, or [SlabPool#NONE] when there is no room; then nothing is taken
-    int take(long bytes, int record) {
+    int take(long bytes, int record, boolean sparing) {
+        room.asks(shares.group(record), shares.charge(record));
+        try {
+            return takeAll(bytes, record, sparing);
+        } finally {
+            room.answered();
+        }
+    }
+
+    private int takeAll(long bytes, int record, boolean sparing) {
         SlotList list = new SlotList(slabs);
         long left = Pages.roundUp(bytes);
         for (int at = 0; at < classes.length; at++) {
             long slotBytes = classes[at].slotBytes();
             for (; left >= slotBytes; left -= slotBytes) {
-                if (list.add(room.slot(classes[at], record))) {
+                if (list.add(slot(classes[at], record, sparing))) {
                     continue;
                 }
-                if (addLarger(list, at, record)) {
+                if (addLarger(list, at, record, sparing)) {
                     return list.first();
                 }
                 lifecycle.releaseSlots(list.first());
@@ -52,13 +64,17 @@ final class ObjectSlots {
     }
 
     /// What is left of an object fits one slot of any larger class: better waste one than refuse.
-    private boolean addLarger(SlotList list, int at, int record) {
+    private boolean addLarger(SlotList list, int at, int record, boolean sparing) {
         for (int larger = at - 1; larger >= 0; larger--) {
-            if (list.add(room.slot(classes[larger], record))) {
+            if (list.add(slot(classes[larger], record, sparing))) {
                 return true;
             }
         }
         return false;
+    }
+
+    private int slot(SlotClass slotClass, int record, boolean sparing) {
+        return sparing ? room.sparingSlot(slotClass, record) : room.slot(slotClass, record);
     }
 
     /// Slots linked one after another.

@@ -5,36 +5,31 @@ import static io.kvcache.core.policy.RecordView.NONE;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.policy.GhostTable;
 import io.kvcache.core.tier.AdmissionKind;
-import io.kvcache.core.tier.TierBlock;
+import io.kvcache.core.tier.TierBurial;
 import io.kvcache.core.tree.Control;
-import io.kvcache.core.tree.DiskNumber;
 import io.kvcache.core.tree.RecordPool;
-import java.util.ArrayDeque;
-import java.util.ArrayList;
-import java.util.BitSet;
 import java.util.HashMap;
 import java.util.HashSet;
-import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
 /// Which records are to be written to disk, in which order.
 ///
-/// A block is written after all blocks above it, so whatever makes it worth a write makes them worth one too.
-/// A record waits at most once. When too many bytes wait, none is added: it may be again when it is used
-/// again.
+/// A block is written after all blocks above it, so whatever makes it worth a write makes them worth one
+/// too. A record waits at most once. When too many bytes wait, none is added: it may be again when it is
+/// used again.
 ///
 /// **Threads.** Owned by the store's lock.
 final class Offload {
 
-    /// Keys put and evicted unwritten that are remembered, so that their return counts as a second use: 8 MiB
-    /// of heap at most.
+    /// Keys put and evicted unwritten that are remembered, so that their return counts as a second use: 8
+    /// MiB of heap at most.
     private static final int MOST_GHOSTS = 1 << 18;
 
     private final RecordPool pool;
     private final LongRing waiting = new LongRing();
-    private final List<ArrayDeque<Burial>> burials = new ArrayList<>();
+    private final Burials burials;
     private final OffloadCounters counters = new OffloadCounters();
     private final ReuseOdds odds = new ReuseOdds();
     private @Nullable AdmissionKind admission;
@@ -45,22 +40,13 @@ final class Offload {
     private long mostBytesEach;
     private final Map<Integer, Long> underWay = new HashMap<>();
     private final Set<BlockKey> writtenInVain = new HashSet<>();
-    private final Map<Integer, BitSet> older = new HashMap<>();
     private long waitingBytes;
     private long enqueued;
     private long unwritten;
 
-    /// A key whose copies on disk count no longer.
-    record Burial(long keyHi, long keyLo, int identity) {
-        /// As a disk is told: key and namespace alone.
-        TierBlock block() {
-            return new TierBlock(
-                    keyHi, keyLo, 0, 0, Identity.namespace(identity), Identity.isObject(identity), 0, 0, 0, 0);
-        }
-    }
-
     Offload(RecordPool pool) {
         this.pool = pool;
+        burials = new Burials(pool);
     }
 
     /// Begins to choose.
@@ -90,6 +76,10 @@ final class Offload {
                 unwritten++;
             }
         }
+    }
+
+    Burials burials() {
+        return burials;
     }
 
     OffloadCounters counters() {
@@ -154,8 +144,8 @@ final class Offload {
         }
     }
 
-    /// A record is about to be dropped. While a copy of it is still being written, no other with its key is: the
-    /// burial that follows the first would be taken to mean both.
+    /// A record is about to be dropped. While a copy of it is still being written, no other with its key
+    /// is: the burial that follows the first would be taken to mean both.
     void dropping(int record) {
         leaving(record);
         if (Identity.has(pool.identity(record), Identity.WRITING)) {
@@ -178,39 +168,16 @@ final class Offload {
         }
     }
 
-    /// Copies of a record's key on a disk count no longer.
-    void bury(int record, int disk) {
-        burialsOf(disk).add(new Burial(pool.keyHi(record), pool.keyLo(record), pool.identity(record) & ~Identity.OWN));
-    }
-
-    /// A disk has told of a copy that does not count. While a newer one is being written it is not known to
-    /// which disk,
-    /// and a burial behind it on the same disk would be taken to mean both; so [#ended] sees to it.
+    /// A burial was not written: what it was to bury is on disk as before.
     ///
     /// @param present record of that key, or none
-    void buryOlder(TierBlock block, int present, int disk) {
-        if (present != NONE && Identity.has(pool.identity(present), Identity.WRITING)) {
-            older.computeIfAbsent(present, _ -> new BitSet()).set(disk);
-        } else if (present == NONE
-                || pool.diskPlace(present) == NONE
-                || DiskNumber.of(pool.diskPlace(present)) != disk) {
-            int identity =
-                    block.object() ? Identity.object(block.namespaceId()) : Identity.block(block.namespaceId(), 0);
-            burialsOf(disk).add(new Burial(block.keyHi(), block.keyLo(), identity));
+    void notBuried(TierBurial burial, int present, int disk) {
+        unwritten++;
+        if (burial.whole()) {
+            burials.first(burial, disk);
+        } else {
+            burials.buryOlder(burial, present, disk);
         }
-    }
-
-    /// A disk is out: what it holds will be told anew, and what is buried there is decided then.
-    void out(int disk) {
-        burialsOf(disk).clear();
-    }
-
-    /// The burials that a disk was not told of yet.
-    ArrayDeque<Burial> burialsOf(int disk) {
-        while (burials.size() <= disk) {
-            burials.add(new ArrayDeque<>());
-        }
-        return burials.get(disk);
     }
 
     private void admit(int record) {
@@ -223,8 +190,8 @@ final class Offload {
 
     /// Has a resident record written, after all blocks above it that are not.
     ///
-    /// @return whether it waits now, or is being written or on disk; it cannot be when no disk can be written
-    ///     to, or it or a block above it is too large for one
+    /// @return whether it waits now, or is being written or on disk; it cannot be when no disk can be
+    ///     written to, or it or a block above it is too large for one
     boolean want(int record) {
         if (!writable) {
             unwritten++;
@@ -300,8 +267,8 @@ final class Offload {
         return NONE;
     }
 
-    /// A record's turn to be written is over. If it is resident and on no disk, it is not durable, though it
-    /// was to be.
+    /// A record's turn to be written is over. If it is resident and on no disk, it is not durable, though
+    /// it was to be.
     void unwritten(int record) {
         if (Control.state(pool.control(record)) == Control.SEALED && pool.diskPlace(record) == NONE) {
             unwritten++;
@@ -320,13 +287,11 @@ final class Offload {
         pool.flag(record, Identity.WRITING, false);
         underWay.remove(record);
         writtenInVain.remove(key(record));
-        BitSet copies = older.remove(record);
-        if (copies != null) {
-            copies.stream().filter(disk -> disk != on).forEach(disk -> bury(record, disk));
-        }
+        burials.written(record, on);
     }
 
-    /// Records that were queued by now: all of them are done with once [#settled()] has reached this number.
+    /// Records that were queued by now: all of them are done with once [#settled()] has reached this
+    /// number.
     long mark() {
         return enqueued;
     }

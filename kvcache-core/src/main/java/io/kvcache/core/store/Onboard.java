@@ -17,6 +17,7 @@ final class Onboard {
     private final BlockTree tree;
     private final DiskLedger disks;
     private final Namespaces namespaces;
+    private final Shares shares;
     private final Lifecycle lifecycle;
     private final Room room;
     private final ObjectSlots objects;
@@ -26,6 +27,7 @@ final class Onboard {
         tree = parts.tree();
         disks = parts.disks();
         namespaces = parts.namespaces();
+        shares = parts.shares();
         this.lifecycle = lifecycle;
         this.room = room;
         this.objects = objects;
@@ -66,13 +68,14 @@ final class Onboard {
             return false;
         }
         pool.hostPage(record, page);
+        shares.took(record);
         return true;
     }
 
     private int takeSlots(int record) {
         int identity = pool.identity(record);
         return Identity.isObject(identity)
-                ? objects.take(pool.bytes(record), record)
+                ? objects.take(pool.bytes(record), record, false)
                 : room.slot(namespaces.byId(Identity.namespace(identity)).slotClass(), record);
     }
 }

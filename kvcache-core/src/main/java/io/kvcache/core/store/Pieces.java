@@ -1,24 +1,42 @@
 package io.kvcache.core.store;
 
+import io.kvcache.core.PieceVisitor;
+import io.kvcache.core.memory.Pages;
 import io.kvcache.core.memory.SlabPool;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
 
-/// The memory of an object's slots, in order, cut to the object's size.
+/// The memory of an object's slots, in order.
+///
+/// **Threads.** Under the store's lock, or for a record that the caller has pinned or reserved: the slots of such a
+/// one do not change, nor do the slabs that they lie in.
 final class Pieces {
 
     private Pieces() {}
 
+    /// All of it, cut to the object's size.
     static List<MemorySegment> of(SlabPool slabs, int firstPage, long bytes) {
         List<MemorySegment> pieces = new ArrayList<>();
-        long left = bytes;
-        for (int page = firstPage; page != SlabPool.NONE; page = slabs.next(page)) {
-            long length = Math.min(left, slabs.slotBytes(page));
-            pieces.add(slabs.segment(page, length));
-            left -= length;
-        }
-        assert left == 0 : "object of " + bytes + " bytes lacks " + left;
+        visit(slabs, firstPage, 0, bytes, (memory, from, length) -> pieces.add(memory.asSlice(from, length)));
         return pieces;
+    }
+
+    /// The range of `bytes` from `offset` on.
+    static void visit(SlabPool slabs, int firstPage, long offset, long bytes, PieceVisitor each) {
+        long skip = offset;
+        long left = bytes;
+        for (int page = firstPage; left > 0 && page != SlabPool.NONE; page = slabs.next(page)) {
+            long slotBytes = slabs.slotBytes(page);
+            if (skip < slotBytes) {
+                long part = Math.min(left, slotBytes - skip);
+                each.piece(slabs.memory(), Pages.offset(page) + skip, part);
+                left -= part;
+                skip = 0;
+            } else {
+                skip -= slotBytes;
+            }
+        }
+        assert left == 0 : "object of " + (offset + bytes) + " bytes lacks " + left;
     }
 }

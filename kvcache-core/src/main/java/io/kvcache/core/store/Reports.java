@@ -64,7 +64,8 @@ final class Reports {
                 parent == NONE ? 0 : pool.keyHi(parent),
                 parent == NONE ? 0 : pool.keyLo(parent),
                 pool.depth(record),
-                pool.engineHash(record));
+                pool.engineHash(record),
+                parent == NONE ? 0 : pool.engineHash(parent));
     }
 
     /// How many records left host memory by this cause.

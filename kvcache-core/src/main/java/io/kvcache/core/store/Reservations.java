@@ -22,6 +22,7 @@ final class Reservations {
     private final SlabPool slabs;
     private final Lifecycle lifecycle;
     private final Sources sources;
+    private final Shares shares;
 
     /// Where room comes from.
     record Sources(Room room, ObjectSlots objects, Onboard onboard) {}
@@ -30,13 +31,13 @@ final class Reservations {
         pool = parts.pool();
         tree = parts.tree();
         slabs = parts.slabs();
+        shares = parts.shares();
         this.lifecycle = lifecycle;
         this.sources = sources;
     }
 
     /// Room for block `index` of a chain.
     Reserved block(NamespaceEntry entry, BlockChain chain, int index, boolean sparing) {
-        SlotClass slotClass = entry.slotClass();
         int present = tree.findAny(chain.keyHi(index), chain.keyLo(index));
         if (present != NONE) {
             return presentOrBusy(present);
@@ -45,15 +46,48 @@ final class Reservations {
         if (index > 0 && (parent == NONE || !takesChildren(parent))) {
             return Reserved.NO_PARENT;
         }
-        NewRecord what = new NewRecord(
-                chain.keyHi(index),
-                chain.keyLo(index),
-                parent,
-                index,
-                Identity.block(entry.id(), 0),
-                entry.blockBytes(),
-                chain.engineHash64(index),
-                NONE);
+        return room(
+                entry,
+                new NewRecord(
+                        chain.keyHi(index),
+                        chain.keyLo(index),
+                        parent,
+                        index,
+                        Identity.block(entry.id(), 0),
+                        entry.blockBytes(),
+                        chain.engineHash64(index),
+                        NONE),
+                sparing);
+    }
+
+    /// Room for one block below another, as deep as that one says.
+    Reserved block(NamespaceEntry entry, EngineBlock block, boolean sparing) {
+        BlockKey key = block.key();
+        int present = tree.findAny(key.hi(), key.lo());
+        if (present != NONE) {
+            return presentOrBusy(present);
+        }
+        BlockKey above = block.parent();
+        int parent = above == null ? NONE : tree.findAny(above.hi(), above.lo());
+        if (above != null && (parent == NONE || !takesChildren(parent))) {
+            return Reserved.NO_PARENT;
+        }
+        return room(
+                entry,
+                new NewRecord(
+                        key.hi(),
+                        key.lo(),
+                        parent,
+                        parent == NONE ? 0 : pool.depth(parent) + 1,
+                        Identity.block(entry.id(), 0),
+                        entry.blockBytes(),
+                        block.engineHash(),
+                        NONE),
+                sparing);
+    }
+
+    private Reserved room(NamespaceEntry entry, NewRecord what, boolean sparing) {
+        SlotClass slotClass = entry.slotClass();
         int record = insert(what);
         if (record == NONE) {
             return Reserved.NO_ROOM;
@@ -91,7 +125,7 @@ final class Reservations {
     }
 
     /// Room for an object whose stored form has `bytes`.
-    Reserved object(NamespaceEntry entry, BlockKey key, int bytes) {
+    Reserved object(NamespaceEntry entry, BlockKey key, int bytes, boolean sparing) {
         int present = tree.findAny(key.hi(), key.lo());
         if (present != NONE && !Control.known(lifecycle.state(present))) {
             return Reserved.BUSY;
@@ -102,12 +136,13 @@ final class Reservations {
         int record = insert(new NewRecord(key.hi(), key.lo(), NONE, 0, Identity.object(entry.id()), bytes, 0, NONE));
         return record == NONE
                 ? Reserved.NO_ROOM
-                : settle(record, sources.objects().take(bytes, record));
+                : settle(record, sources.objects().take(bytes, record, sparing));
     }
 
     private int insert(NewRecord what) {
         int record = tree.insert(what);
-        while (record == NONE && sources.room().freeRecord(what.parent())) {
+        int group = shares.groupOf(Identity.namespace(what.identity()));
+        while (record == NONE && sources.room().freeRecord(what.parent(), group)) {
             record = tree.insert(what);
         }
         return record;
@@ -119,6 +154,7 @@ final class Reservations {
             return Reserved.NO_ROOM;
         }
         pool.hostPage(record, page);
+        shares.took(record);
         return new Reserved(PutOutcome.RESERVED, record);
     }
 }

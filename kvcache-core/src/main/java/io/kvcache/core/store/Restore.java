@@ -4,6 +4,7 @@ import static io.kvcache.core.policy.RecordView.NONE;
 
 import io.kvcache.core.event.EventKind;
 import io.kvcache.core.tier.TierBlock;
+import io.kvcache.core.tier.TierBurial;
 import io.kvcache.core.tier.TierOffer;
 import io.kvcache.core.tree.BlockTree;
 import io.kvcache.core.tree.Control;
@@ -13,12 +14,11 @@ import io.kvcache.core.tree.RecordPool;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.HashMap;
-import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
-import java.util.Set;
 
-/// Puts what a disk held before the opening back into the tree, newest first, whatever the order of families.
+/// Puts what a disk held before the opening back into the tree, newest first, whatever the order of
+/// families.
 ///
 /// A block whose parent was not found yet hangs below a PHANTOM, a record that stands for the parent and
 /// knows its key alone; when the parent is found it takes the phantom's place. Blocks become findable when
@@ -33,8 +33,8 @@ final class Restore {
     private final Lifecycle lifecycle;
     private final DiskLife diskLife;
     private final Offload offload;
-    private final Set<Buried> buried = new HashSet<>();
-    private final Overtaken overtaken = new Overtaken();
+    private final Buried buried = new Buried();
+    private final Overtaken overtaken;
     private final Map<Long, Late> late = new HashMap<>();
     private long restored;
     private long superseded;
@@ -46,21 +46,26 @@ final class Restore {
         tree = parts.tree();
         disks = parts.disks();
         offload = parts.offload();
+        overtaken = parts.overtaken();
         this.lifecycle = lifecycle;
         this.diskLife = diskLife;
     }
 
-    /// A key whose older copies on one disk do not count.
-    private record Buried(int disk, long keyHi, long keyLo) {}
-
-    /// A copy of a block that has come into the store meanwhile, and cannot count before the one above it does.
-    private record Late(int record, int generation, int checksum) {}
+    /// A copy of a block that has come into the store meanwhile, and cannot count before the one above it
+    /// does.
+    private record Late(TierBlock block, int record, int generation) {}
 
     /// A disk is out: what it told does not count any longer.
     void out(int disk) {
         overtaken.out(disk);
         late.keySet().removeIf(place -> DiskNumber.of(place) == disk);
-        buried.removeIf(each -> each.disk == disk);
+        buried.out(disk);
+    }
+
+    /// A disk begins to tell what it holds, at the opening or because it is back.
+    void telling(int disk) {
+        overtaken.begin();
+        offload.burials().all(disk).forEach(each -> buried.add(disk, each));
     }
 
     /// What callers have done that disks do not know when they tell what they held.
@@ -70,31 +75,33 @@ final class Restore {
 
     /// Copies of a key that a disk tells of from now on do not count.
     void buried(int disk, long keyHi, long keyLo) {
-        buried.add(new Buried(disk, keyHi, keyLo));
+        buried.add(disk, keyHi, keyLo);
     }
 
     /// A copy was found.
     ///
     /// @return whether it counts
     boolean found(TierBlock block, long place) {
-        int disk = DiskNumber.of(place);
-        boolean counts = buried.isEmpty() || !buried.contains(new Buried(disk, block.keyHi(), block.keyLo()));
-        int present = counts ? tree.findAny(block.keyHi(), block.keyLo()) : NONE;
-        if (counts && overtaken.includes(block, disk)) {
-            offload.buryOlder(block, present, disk);
-            counts = false;
-            present = NONE;
-        }
-        if (counts && present != NONE) {
-            counts = lifecycle.state(present) == Control.PHANTOM
-                    ? embody(present, block, place)
-                    : adopt(present, block, place);
-        } else if (counts) {
-            counts = enter(block, place);
-        }
+        boolean counts = !buried.includes(block, DiskNumber.of(place)) && take(block, place);
         restored += counts ? 1 : 0;
         superseded += counts ? 0 : 1;
         return counts;
+    }
+
+    /// Takes a copy that no burial on its disk means.
+    private boolean take(TierBlock block, long place) {
+        int present = tree.findAny(block.keyHi(), block.keyLo());
+        int disk = DiskNumber.of(place);
+        if (overtaken.includes(block, disk)) {
+            offload.burials().buryOlder(TierBurial.of(block), present, disk);
+            return false;
+        }
+        if (present == NONE) {
+            return enter(block, place);
+        }
+        return lifecycle.state(present) == Control.PHANTOM
+                ? embody(present, block, place)
+                : adopt(present, block, place);
     }
 
     /// A child has told of this block before: now it is known what it is.
@@ -119,7 +126,7 @@ final class Restore {
     /// bytes; it may lie on another disk than the newer one, so it is buried there.
     private boolean adopt(int present, TierBlock block, long place) {
         if (block.object()) {
-            offload.buryOlder(block, present, DiskNumber.of(place));
+            offload.burials().buryOlder(TierBurial.of(block), present, DiskNumber.of(place));
             return false;
         }
         if (pool.diskPlace(present) != NONE) {
@@ -127,21 +134,38 @@ final class Restore {
         }
         boolean now = lifecycle.state(present) == Control.SEALED && diskLife.place(present, place, block.checksum());
         if (!now) {
-            late.put(place, new Late(present, Control.generation(pool.control(present)), block.checksum()));
+            late.put(place, new Late(block, present, Control.generation(pool.control(present))));
         }
         return true;
     }
 
-    /// Copies of blocks that came into the store meanwhile count now, if those above them do: also of such as
-    /// are being
-    /// filled by their callers, who then fill the slot of a block that is on disk.
+    /// Copies of blocks that came into the store meanwhile count now, if those above them do: also of
+    /// such as are being filled by their callers, who then fill the slot of a block that is on disk.
     private void adoptLate() {
-        late.values().removeIf(each -> Control.generation(pool.control(each.record)) != each.generation);
+        findAgain();
         List<Map.Entry<Long, Late>> parentsFirst = new ArrayList<>(late.entrySet());
         parentsFirst.sort(Comparator.<Map.Entry<Long, Late>>comparingInt(each -> pool.depth(each.getValue().record))
                 .thenComparing(Map.Entry.comparingByKey()));
         parentsFirst.forEach(each -> adoptLate(each.getValue(), each.getKey()));
         late.clear();
+    }
+
+    /// What came into the store meanwhile may have gone again: then the copy is as good as when it was
+    /// told.
+    private void findAgain() {
+        List<Map.Entry<Long, Late>> gone = new ArrayList<>();
+        late.entrySet().stream()
+                .filter(each -> isGone(each.getValue()))
+                .map(Map.Entry::copyOf)
+                .sorted(Map.Entry.comparingByKey())
+                .forEach(gone::add);
+        gone.forEach(each -> late.remove(each.getKey()));
+        gone.forEach(each -> take(each.getValue().block, each.getKey()));
+    }
+
+    private boolean isGone(Late each) {
+        long control = pool.control(each.record);
+        return Control.generation(control) != each.generation || Control.state(control) == Control.DOOMED;
     }
 
     private void adoptLate(Late each, long place) {
@@ -155,13 +179,12 @@ final class Restore {
             lifecycle.entered(each.record);
         }
         if (fits) {
-            diskLife.place(each.record, place, each.checksum);
+            diskLife.place(each.record, place, each.block.checksum());
         }
     }
 
-    /// A span is about to be reclaimed, and other disks have not told all yet: keeps what may count later, as
-    /// far as that
-    /// may be.
+    /// A span is about to be reclaimed, and other disks have not told all yet: keeps what may count
+    /// later, as far as that may be.
     void offered(int disk, TierOffer offer) {
         for (int i = 0; i < offer.size() && !late.isEmpty(); i++) {
             long place = DiskNumber.place(disk, offer.place(i));
@@ -188,7 +211,7 @@ final class Restore {
         if (record == NONE) {
             noRecord++;
             if (block.object()) {
-                offload.buryOlder(block, NONE, DiskNumber.of(place));
+                offload.burials().buryOlder(TierBurial.of(block), NONE, DiskNumber.of(place));
             }
             return false;
         }
@@ -245,7 +268,7 @@ final class Restore {
             }
         }
         if (to == pool.highWater()) {
-            buried.clear();
+            buried.end();
             overtaken.end();
         }
         return to < pool.highWater();

@@ -47,9 +47,12 @@ final class Room {
     private final SlabPool slabs;
     private final ClassPolicies policies;
     private final Offload offload;
+    private final Shares shares;
     private final Lifecycle lifecycle;
     private final DiskLife diskLife;
     private boolean sparing;
+    private int asking = Shares.NOBODY;
+    private boolean beyond = true;
     private int cursor;
     private long bytesUntilBalance = BALANCE_BYTES;
     private int clearPause;
@@ -62,6 +65,7 @@ final class Room {
         slabs = parts.slabs();
         policies = parts.policies();
         offload = parts.offload();
+        shares = parts.shares();
         this.lifecycle = lifecycle;
         this.diskLife = diskLife;
     }
@@ -87,6 +91,32 @@ final class Room {
     }
 
     private int anySlot(SlotClass slotClass, int record) {
+        if (asking != Shares.NOBODY) {
+            return makeRoom(slotClass, record);
+        }
+        asks(shares.group(record), shares.charge(record));
+        try {
+            return makeRoom(slotClass, record);
+        } finally {
+            answered();
+        }
+    }
+
+    /// All until [#answered] is for one request: whether it is beyond its group's share is decided now, whatever it
+    /// makes its group give.
+    ///
+    /// @param bytes that it wants
+    void asks(int group, long bytes) {
+        asking = group;
+        beyond = shares.isBeyond(group, bytes);
+    }
+
+    void answered() {
+        asking = Shares.NOBODY;
+        beyond = true;
+    }
+
+    private int makeRoom(SlotClass slotClass, int record) {
         int page = slabs.acquire(slotClass, record);
         while (page == SlabPool.NONE
                 && (evictFrom(slotClass.id()) || steal(slotClass) || (!sparing && clear(slotClass)))) {
@@ -96,8 +126,15 @@ final class Room {
     }
 
     /// Evicts one record of any class but `keep`, to free the record itself; first what is on disk alone.
-    boolean freeRecord(int keep) {
-        return diskLife.freeRecord(keep) || freeResident(keep);
+    ///
+    /// @param group for which
+    boolean freeRecord(int keep, int group) {
+        asks(group, 0);
+        try {
+            return diskLife.freeRecord(keep) || freeResident(keep);
+        } finally {
+            answered();
+        }
     }
 
     private boolean freeResident(int keep) {
@@ -153,33 +190,36 @@ final class Room {
     }
 
     private boolean evictFrom(int classId, int keep) {
-        EvictionPolicy policy = policies.of(classId);
-        if (policy.size() == 0) {
-            return false;
+        for (int group : shares.heaviestFirst()) {
+            EvictionPolicy policy = policies.of(classId, group);
+            if (policy.size() > 0 && !isProtected(group)) {
+                int victim = policy.evict(record -> record != keep && goes(record) && lifecycle.claim(record));
+                if (victim != EvictionPolicy.NONE) {
+                    lifecycle.evicted(victim);
+                    return true;
+                }
+            }
         }
-        int victim = policy.evict(record -> record != keep && goes(record) && lifecycle.claim(record));
-        if (victim == EvictionPolicy.NONE) {
-            return false;
-        }
-        lifecycle.evicted(victim);
-        return true;
+        return false;
     }
 
     private boolean goes(int record) {
-        return !sparing || !offload.spares(record);
+        return !(sparing && offload.spares(record)) && !isProtected(shares.group(record));
+    }
+
+    private boolean isProtected(int group) {
+        return beyond && shares.protects(group, asking);
     }
 
     /// Gives a slab to the class under pressure when another class holds blocks unused for twice as long as
     /// the youngest victims here.
     private void balance(SlotClass pressed) {
-        EvictionPolicy mine = policies.of(pressed.id());
         int coldest = policies.coldest();
         if (coldest < 0 || coldest == pressed.id()) {
             return;
         }
-        EvictionPolicy theirs = policies.of(coldest);
         long now = policies.now();
-        if (now - theirs.coldestUse() <= 2 * (now - mine.coldestUse())) {
+        if (now - policies.coldestUse(coldest) <= 2 * (now - policies.coldestUse(pressed.id()))) {
             return;
         }
         SlotClass donor = slabs.slotClass(coldest);

@@ -18,6 +18,8 @@ final class StoreCheck {
     private final long[] liveBytes;
     private final DiskLedger disks;
     private final long[] diskBlocks;
+    private final Shares shares;
+    private final long[] shareBytes;
     private int taken;
     private long sealed;
     private long onDiskAlone;
@@ -28,6 +30,8 @@ final class StoreCheck {
         tree = parts.tree();
         slabs = parts.slabs();
         disks = parts.disks();
+        shares = parts.shares();
+        shareBytes = new long[shares.groups()];
         diskBlocks = new long[disks.disks()];
         int namespaces = parts.namespaces().all().size();
         live = new long[namespaces];
@@ -129,6 +133,9 @@ final class StoreCheck {
             bytes += slabs.slotBytes(page);
             slots++;
         }
+        if (bytes > 0) {
+            shareBytes[shares.group(record)] += shares.charge(record);
+        }
         require(bytes == 0 || bytes >= pool.bytes(record), record, "has " + bytes + " bytes for " + pool.bytes(record));
     }
 
@@ -141,9 +148,13 @@ final class StoreCheck {
         require(taken == pool.live(), NONE, pool.live() + " records counted, " + taken + " taken");
         long inPolicies = 0;
         for (int id = 0; id < parts.policies().classes(); id++) {
-            inPolicies += parts.policies().of(id).size();
+            inPolicies += parts.policies().size(id);
         }
         require(inPolicies == sealed, NONE, inPolicies + " records under policies, " + sealed + " sealed");
+        for (int group = 0; group < shareBytes.length; group++) {
+            long counted = shares.heldBytes(group);
+            require(counted == shareBytes[group], NONE, "group " + group + " counts " + counted + " held bytes");
+        }
         long ordered = 0;
         for (int disk = 0; disk < diskBlocks.length; disk++) {
             ordered += disks.orderOf(disk).size();

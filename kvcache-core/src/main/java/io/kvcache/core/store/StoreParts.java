@@ -17,7 +17,9 @@ record StoreParts(
         Reports reports,
         Pins pins,
         DiskLedger disks,
-        Offload offload) {
+        Offload offload,
+        Overtaken overtaken,
+        Shares shares) {
 
     static StoreParts of(RecordPool pool, SlabPool slabs, ClassPolicies policies, EventLog events) {
         BlockTree tree = new BlockTree(pool);
@@ -32,6 +34,8 @@ record StoreParts(
                 new Reports(pool, namespaces, events),
                 new Pins(pool),
                 new DiskLedger(pool, tree, policies.state()),
-                new Offload(pool));
+                new Offload(pool),
+                new Overtaken(),
+                new Shares(pool, slabs));
     }
 }

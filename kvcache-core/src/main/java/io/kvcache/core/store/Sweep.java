@@ -2,11 +2,14 @@ package io.kvcache.core.store;
 
 import static io.kvcache.core.policy.RecordView.NONE;
 
+import io.kvcache.core.ObjectCatalog;
 import io.kvcache.core.event.EventKind;
+import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.tree.Control;
 import io.kvcache.core.tree.RecordPool;
+import java.util.List;
 
-/// Drops what a namespace has, a run of record numbers at a time, so that the lock is never held for the
+/// Drops or lists what a namespace has, a run of record numbers at a time, so that the lock is never held for the
 /// whole pool.
 final class Sweep {
 
@@ -26,5 +29,25 @@ final class Sweep {
             }
         }
         return dropped;
+    }
+
+    static void objects(RecordPool pool, int namespaceId, int from, List<ObjectCatalog.Entry> found) {
+        int to = Math.min(pool.highWater(), from + TURN);
+        for (int record = from; record < to; record++) {
+            int identity = pool.identity(record);
+            if (isKnown(Control.state(pool.control(record)))
+                    && Identity.isObject(identity)
+                    && Identity.namespace(identity) == namespaceId) {
+                BlockKey digest = new BlockKey(pool.keyHi(record), pool.keyLo(record));
+                found.add(new ObjectCatalog.Entry(digest, pool.bytes(record)));
+            }
+        }
+    }
+
+    private static boolean isKnown(int state) {
+        return switch (state) {
+            case Control.SEALED, Control.ON_DISK, Control.LOADING, Control.LOADED -> true;
+            default -> false;
+        };
     }
 }

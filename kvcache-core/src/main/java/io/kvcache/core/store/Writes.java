@@ -2,19 +2,23 @@ package io.kvcache.core.store;
 
 import static io.kvcache.core.policy.RecordView.NONE;
 
+import io.kvcache.core.tier.TierOffer;
 import io.kvcache.core.tree.Control;
 import io.kvcache.core.tree.DiskNumber;
 import io.kvcache.core.tree.RecordPool;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
+import java.util.function.Predicate;
 
 /// What becomes of records that were written to disk.
 ///
-/// Writes end in any order, and on several disks at once, but a block counts only once the block above it does.
-/// So one that is ahead of it waits, pinned as before.
+/// Writes end in any order, and on several disks at once, but a block counts only once the block above it
+/// does. So one that is ahead of it waits, pinned as before.
 ///
 /// **Threads.** Owned by the store's lock.
 final class Writes {
@@ -53,6 +57,38 @@ final class Writes {
         }
     }
 
+    /// A span is about to be reclaimed: keeps what waits for a block above it, as far as that may be;
+    /// what is not kept was not written.
+    void offered(int disk, TierOffer offer) {
+        Set<Long> waiting = new HashSet<>();
+        ahead.values()
+                .forEach(each ->
+                        each.stream().filter(write -> write.disk == disk).forEach(write -> waiting.add(write.place)));
+        for (int i = 0; i < offer.size() && !waiting.isEmpty(); i++) {
+            if (waiting.contains(offer.place(i)) && !offer.keep(i)) {
+                moved(disk, offer.place(i), NONE);
+            }
+        }
+    }
+
+    /// What was written lies elsewhere now.
+    ///
+    /// @param to or -1 when it is lost
+    void moved(int disk, long from, long to) {
+        change(write -> write.disk == disk && write.place == from, to);
+    }
+
+    /// What was written to a disk is lost.
+    void out(int disk) {
+        change(write -> write.disk == disk, NONE);
+    }
+
+    private void change(Predicate<Ended> such, long place) {
+        ahead.values()
+                .forEach(each -> each.replaceAll(
+                        write -> such.test(write) ? new Ended(write.record, write.disk, place) : write));
+    }
+
     private void settle(Ended write) {
         int record = write.record;
         offload.ended(record, write.place == NONE ? NONE : write.disk);
@@ -68,7 +104,7 @@ final class Writes {
             offload.unwritten(record);
         }
         if (write.place != NONE && state == Control.DOOMED) {
-            offload.bury(record, write.disk);
+            offload.burials().bury(record, write.disk);
         }
         lifecycle.letGo(record);
         diskLife.trim(write.disk);

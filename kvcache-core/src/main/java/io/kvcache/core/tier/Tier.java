@@ -44,11 +44,9 @@ public interface Tier extends AutoCloseable {
     /// @param pages native memory at addresses and in lengths of whole pages of 4 KiB, as many as the bytes take
     Taken write(TierBlock block, List<MemorySegment> pages, long tag);
 
-    /// Has everything that was written under a key not count any longer after the next opening;
+    /// Has what was written before under a key, or in a namespace, not count any longer after the next opening;
     /// [TierListener#written] tells when that is written.
-    ///
-    /// @param block of which key and namespace count
-    Taken bury(TierBlock block, long tag);
+    Taken bury(TierBurial burial, long tag);
 
     /// Reads a block or object; [TierListener#read] tells how that went.
     Taken read(TierRead read);

@@ -13,26 +13,27 @@ import java.util.function.IntPredicate;
 /// The index from keys to records, and the family links between records.
 ///
 /// **Look-up without a lock.** Records of a bucket form a chain; a new one enters at the front. A reader
-/// walks it and for each record reads the control word, then key and link, then the control word again. Four
-/// things can go wrong with a record, and each is noticed: it is freed while it is read (the generation
-/// differs: start over); it was freed before, so that its fields may be rewritten at any moment without a
-/// change of generation (the first control word says FREE: start over); it has since entered another bucket
-/// (its key belongs elsewhere: start over); the chain is longer than any honest one (start over). A record
-/// that was freed and came back to the same bucket stands at the front now, and everything older is still
-/// behind it, so nothing is skipped.
+/// walks it and for each record reads the control word, then key and link, then the control word again.
+/// Four things can go wrong with a record, and each is noticed: it is freed while it is read (the
+/// generation differs: start over); it was freed before, so that its fields may be rewritten at any
+/// moment without a change of generation (the first control word says FREE: start over); it has since
+/// entered another bucket (its key belongs elsewhere: start over); the chain is longer than any honest
+/// one (start over). A record that was freed and came back to the same bucket stands at the front now,
+/// and everything older is still behind it, so nothing is skipped.
 ///
-/// A key that is replaced is findable throughout, but a walk may pass by both: its new record enters in front
-/// of where the walk began, or is passed before it is sealed, and then the old one is gone. So a reader that
-/// found nothing looks once more at the first record and at one of its key that was not sealed; if either has
-/// changed it starts over. After [#RESTARTS] attempts it answers [Handle#UNSURE] and asks under the lock.
+/// A key that is replaced is findable throughout, but a walk may pass by both: its new record enters in
+/// front of where the walk began, or is passed before it is sealed, and then the old one is gone. So a
+/// reader that found nothing looks once more at the first record and at one of its key that was not
+/// sealed; if either has changed it starts over. After [#RESTARTS] attempts it answers [Handle#UNSURE]
+/// and asks under the lock.
 ///
 /// **Why this holds on ARM as on x86.** A writer fills a record, its link included, while it is FREE, and
 /// publishes it by a release store of the control word and then of the bucket's head; a reader's acquire
-/// loads of both see all that was written before, so whoever reads a control word that is not FREE reads the
-/// fields of that generation or of a later one. When a record is freed, the new generation is stored before
-/// any field is overwritten (a store-store fence in [RecordPool#take()] and [RecordPool#give]); the reader
-/// loads the fields before it loads the generation again (a load-load fence here). So a reader that sees any
-/// field of a later generation also sees that generation.
+/// loads of both see all that was written before, so whoever reads a control word that is not FREE reads
+/// the fields of that generation or of a later one. When a record is freed, the new generation is stored
+/// before any field is overwritten (a store-store fence in [RecordPool#take()] and [RecordPool#give]);
+/// the reader loads the fields before it loads the generation again (a load-load fence here). So a reader
+/// that sees any field of a later generation also sees that generation.
 ///
 /// **Threads.** [#find] by anyone; all else under the store's lock.
 public final class BlockTree {
@@ -146,7 +147,8 @@ public final class BlockTree {
         return record;
     }
 
-    /// Finds another record of the same key that is known, in front of this one or behind it; under the lock.
+    /// Finds another record of the same key that is known, in front of this one or behind it; under the
+    /// lock.
     public int findOther(int record) {
         long hi = pool.keyHi(record);
         long lo = pool.keyLo(record);
@@ -159,8 +161,8 @@ public final class BlockTree {
         return NONE;
     }
 
-    /// Takes a record for a key and links it below its parent, state RESERVED with one pin, in the index but
-    /// not to be found by readers. It counts as resident: a slot is about to be its.
+    /// Takes a record for a key and links it below its parent, state RESERVED with one pin, in the index
+    /// but not to be found by readers. It counts as resident: a slot is about to be its.
     ///
     /// @return the record, or -1 when all are taken
     public int insert(NewRecord what) {
@@ -218,6 +220,12 @@ public final class BlockTree {
     /// @return the parent, or -1
     public int remove(int record) {
         assert pool.firstChild(record) == NONE : "record " + record + " has children";
+        int parent = cut(record);
+        pool.give(record);
+        return parent;
+    }
+
+    private int cut(int record) {
         int parent = pool.parent(record);
         int left = pool.previousSibling(record);
         int right = pool.nextSibling(record);
@@ -229,8 +237,16 @@ public final class BlockTree {
         if (right != NONE) {
             pool.previousSibling(right, left);
         }
-        pool.give(record);
         return parent;
+    }
+
+    /// Links a record that is on disk alone below another parent.
+    public void move(int record, int parent) {
+        int before = cut(record);
+        pool.diskChildren(before, pool.diskChildren(before) - 1);
+        pool.parent(record, parent);
+        pool.diskChildren(parent, pool.diskChildren(parent) + 1);
+        adopt(parent, record);
     }
 
     /// Links a record that has no parent yet below one.

@@ -1,6 +1,8 @@
 package io.kvcache.core.contract;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.BlockWriter;
@@ -8,8 +10,10 @@ import io.kvcache.core.KvCache;
 import io.kvcache.core.Match;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.PutSummary;
+import io.kvcache.core.SealOutcome;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.store.ChunkedCrc;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.nio.charset.StandardCharsets;
@@ -223,6 +227,29 @@ public abstract class BlockContract extends KvCacheContract {
                 .isZero();
         assertThat(match(chain(1, 3))).isZero();
         assertThat(cache().drop(chain, 0)).isEqualTo(3);
+    }
+
+    @Test
+    void givenBlocksSealedInAnyWay_whenAcquired_thenTheTableHasTheirChecksums() {
+        BlockChain chain = chain(1, 3);
+        put(chain, 0);
+        try (BlockWriter copied = reserve(chain, 1);
+                BlockWriter summed = reserve(chain, 2)) {
+            copied.copyFrom(content(chain, 1).heap((int) blockBytes(MIB)));
+            copied.seal();
+            content(chain, 2).fill(summed.segment());
+            assertThat(summed.seal(ChunkedCrc.of(summed.segment()))).isEqualTo(SealOutcome.SEALED);
+            assertThatIllegalStateException().isThrownBy(() -> summed.seal(1));
+        }
+        BlockTable table = cache().acquire(chain);
+        try (table) {
+            for (int index = 0; index < 3; index++) {
+                assertThat(table.checksum(index)).isEqualTo(ChunkedCrc.of(table.segment(index)));
+            }
+            assertThatThrownBy(() -> table.checksum(3)).isInstanceOf(IndexOutOfBoundsException.class);
+            requireContent(table, chain);
+        }
+        assertThatIllegalStateException().isThrownBy(() -> table.checksum(0));
     }
 
     @Test

@@ -62,6 +62,7 @@ public abstract class EventContract extends KvCacheContract {
         List<byte[]> keys = List.of(new byte[] {0, 0, 0, 0, 0, 0, 1, 2}, new byte[] {9, 0, 0, 0, 0, 0, 0, 0, 7});
         stored(BlockChain.ofEngineKeys(MIB, keys));
         assertThat(events()).extracting(CacheEvent::engineHash).containsExactly(258L, 7L);
+        assertThat(events()).extracting(CacheEvent::parentEngineHash).containsExactly(0L, 258L);
     }
 
     @Test

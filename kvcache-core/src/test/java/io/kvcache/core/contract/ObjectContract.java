@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.kvcache.core.CacheStats;
 import io.kvcache.core.KvCache;
@@ -12,8 +13,10 @@ import io.kvcache.core.ObjectWriter;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.SealOutcome;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.store.ChunkedCrc;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
 import java.util.Arrays;
 import java.util.SplittableRandom;
 import org.junit.jupiter.api.Tag;
@@ -89,6 +92,91 @@ public abstract class ObjectContract extends KvCacheContract {
             requireContent(view, version(1), KvCache.MAX_OBJECT_BYTES);
             view.close();
             large.validate();
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(ints = {1, 5000, 70_000, 3_000_000})
+    void givenAnObjectSealedInAnyWay_whenViewed_thenItsChecksumIsOverValueAndKey(int bytes) {
+        int sum = checksum(version(1).heap(bytes).toArray(ValueLayout.JAVA_BYTE));
+        putObject(KEY, version(1), bytes);
+        try (ObjectView view = view(KEY)) {
+            assertThat(view.checksum()).isEqualTo(sum);
+        }
+        try (ObjectWriter writer = reserve(new byte[] {9}, bytes)) {
+            long at = 0;
+            for (MemorySegment piece : writer.pieces()) {
+                version(1).fill(at, piece);
+                at += piece.byteSize();
+            }
+            int other = checksum(version(1).heap(bytes).toArray(ValueLayout.JAVA_BYTE), new byte[] {9});
+            assertThat(writer.seal(other)).isEqualTo(SealOutcome.SEALED);
+            assertThatIllegalStateException().isThrownBy(() -> writer.seal(other));
+        }
+        ObjectView view = view(new byte[] {9});
+        try (view) {
+            requireContent(view, version(1), bytes);
+            assertThat(view.checksum()).isNotEqualTo(sum);
+        }
+        assertThatIllegalStateException().isThrownBy(view::checksum);
+    }
+
+    private static int checksum(byte[] value) {
+        return checksum(value, KEY);
+    }
+
+    private static int checksum(byte[] value, byte[] key) {
+        byte[] all = Arrays.copyOf(value, value.length + key.length);
+        System.arraycopy(key, 0, all, value.length, key.length);
+        return ChunkedCrc.of(MemorySegment.ofArray(all));
+    }
+
+    @Test
+    void givenARangeOfAnObject_whenVisited_thenItsBytesInOrder() {
+        int bytes = (1 << 20) + (64 << 10) + 5000;
+        putObject(KEY, version(1), bytes);
+        int[] cuts = {0, 1, 4096, (1 << 20) - 1, 1 << 20, (1 << 20) + (64 << 10), bytes - 1, bytes};
+        try (ObjectView view = view(KEY)) {
+            for (int from : cuts) {
+                for (int to : cuts) {
+                    if (from <= to) {
+                        assertThat(visited(view, from, to)).isEqualTo(to);
+                    }
+                }
+            }
+            assertThatThrownBy(() -> view.visit(1, bytes, (_, _, _) -> {}))
+                    .isInstanceOf(IndexOutOfBoundsException.class);
+        }
+    }
+
+    private static long visited(ObjectView view, long from, long to) {
+        long[] at = {from};
+        view.visit(from, to - from, (memory, start, length) -> {
+            version(1).require(at[0], memory.asSlice(start, length));
+            assertThat(memory.isReadOnly()).isTrue();
+            at[0] += length;
+        });
+        return at[0];
+    }
+
+    @Test
+    void givenAnObjectThatArrivesInParts_whenSaidSo_thenItIsStoredAsIfNot() {
+        int bytes = (1 << 20) + 5000;
+        try (ObjectWriter writer = cache().putObject(OBJECTS, KEY, bytes, KvCache.NO_WAIT)) {
+            long at = 0;
+            for (MemorySegment piece : writer.pieces()) {
+                version(1).fill(at, piece);
+                at += piece.byteSize();
+            }
+            writer.arrived(0);
+            writer.arrived(70_001);
+            writer.arrived(900_000);
+            assertThatThrownBy(() -> writer.arrived(bytes)).isInstanceOf(IndexOutOfBoundsException.class);
+            assertThat(writer.seal()).isEqualTo(SealOutcome.SEALED);
+            assertThatThrownBy(() -> writer.arrived(1)).isInstanceOf(IllegalStateException.class);
+        }
+        try (ObjectView view = view(KEY)) {
+            requireContent(view, version(1), bytes);
         }
     }
 

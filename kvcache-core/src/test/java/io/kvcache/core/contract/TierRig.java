@@ -6,6 +6,7 @@ import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.tier.Taken;
 import io.kvcache.core.tier.Tier;
 import io.kvcache.core.tier.TierBlock;
+import io.kvcache.core.tier.TierBurial;
 import io.kvcache.core.tier.TierListener;
 import io.kvcache.core.tier.TierOffer;
 import io.kvcache.core.tier.TierRead;
@@ -130,9 +131,9 @@ class TierRig implements TierListener {
         return tag;
     }
 
-    void bury(TierBlock block) {
+    void bury(TierBurial burial) {
         long tag = tag();
-        until("a burial is taken", () -> tier.bury(block, tag) == Taken.TAKEN);
+        until("a burial is taken", () -> tier.bury(burial, tag) == Taken.TAKEN);
         until("a burial ends", () -> places.containsKey(tag));
     }
 

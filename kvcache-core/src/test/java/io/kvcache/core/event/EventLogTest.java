@@ -27,6 +27,7 @@ final class EventLogTest {
                 random.nextLong(),
                 random.nextLong(),
                 random.nextInt(1 << 30),
+                random.nextLong(),
                 random.nextLong());
     }
 

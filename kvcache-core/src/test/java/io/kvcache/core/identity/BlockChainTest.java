@@ -206,6 +206,50 @@ class BlockChainTest {
         assertThat(chain.prefix(0)).asString().startsWith("chain of 0 blocks, 0 tokens, namespace m (");
     }
 
+    @ParameterizedTest
+    @ValueSource(longs = {1, 2, 3})
+    void givenNamedBlocks_whenExtendedAndForked_thenEachChainHasItsOwnKeysAndHashes(long seed) {
+        Random random = new Random(seed);
+        List<BlockChain> chains = new ArrayList<>(List.of(BlockChain.named(NAMESPACE, ByteBuffer.allocate(0))));
+        List<List<long[]>> expected = new ArrayList<>(List.of(List.of()));
+        for (int step = 0; step < 200; step++) {
+            int from = random.nextInt(chains.size());
+            int kept = random.nextInt(chains.get(from).length() + 1);
+            List<long[]> blocks = new ArrayList<>(expected.get(from).subList(0, kept));
+            ByteBuffer more = ByteBuffer.allocate(random.nextInt(5) * BlockChain.NAMED_BLOCK_BYTES);
+            while (more.hasRemaining()) {
+                long[] block = {random.nextLong(), random.nextLong(), random.nextLong()};
+                more.putLong(block[0]).putLong(block[1]).putLong(block[2]);
+                blocks.add(block);
+            }
+            chains.add(chains.get(from).prefix(kept).extendNamed(more.flip()));
+            expected.add(blocks);
+        }
+        for (int i = 0; i < chains.size(); i++) {
+            BlockChain chain = chains.get(i);
+            assertThat(chain.length())
+                    .as("seed %d", seed)
+                    .isEqualTo(expected.get(i).size());
+            for (int index = 0; index < chain.length(); index++) {
+                assertThat(new long[] {chain.keyHi(index), chain.keyLo(index), chain.engineHash64(index)})
+                        .isEqualTo(expected.get(i).get(index));
+                assertThat(chain.engineHash(index)).isNull();
+            }
+        }
+    }
+
+    @Test
+    void givenNamedBlocks_whenExtendedByTokensOrHalfABlock_thenRefused() {
+        BlockChain named = BlockChain.named(NAMESPACE, ByteBuffer.allocate(48));
+        assertThat(named.length()).isEqualTo(2);
+        assertThatThrownBy(() -> named.extend(1)).isInstanceOf(IllegalStateException.class);
+        assertThatThrownBy(() -> named.extendNamed(ByteBuffer.allocate(23)))
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessageContaining("24");
+        BlockChain tokens = BlockChain.of(NAMESPACE, new int[8]);
+        assertThatThrownBy(() -> tokens.extendNamed(ByteBuffer.allocate(24))).isInstanceOf(IllegalStateException.class);
+    }
+
     private static List<BlockKey> naive(Namespace namespace, int[] tokens) {
         List<BlockKey> keys = new ArrayList<>();
         byte[] digest = namespace.digest();

@@ -3,17 +3,24 @@ package io.kvcache.core.store;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.PutOutcome;
+import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
+import io.kvcache.core.identity.BlockShape;
+import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.memory.ArenaMemory;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.tier.AdmissionKind;
-import io.kvcache.core.tier.TierBlock;
+import io.kvcache.core.tier.TierBurial;
+import java.util.HashSet;
 import java.util.Objects;
+import java.util.Set;
+import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 
-/// A burial that a disk is told of after the write of a newer copy would bury that one too, at the next opening.
+/// A burial that a disk is told of after the write of a newer copy would bury that one too, at the next
+/// opening.
 final class BurialOrderTest {
 
     private static final Namespace THINGS = Namespace.objects("things", "t");
@@ -42,7 +49,7 @@ final class BurialOrderTest {
         store.disks().written(write().record(), 0, 7);
         put();
         assertThat(store.disks().nextWrite(0)).isNull();
-        TierBlock burial = Objects.requireNonNull(store.disks().nextBurial(0));
+        TierBurial burial = Objects.requireNonNull(store.disks().nextBurial(0));
         assertThat(burial.keyLo()).isEqualTo(KEY.lo());
         assertThat(write().block().keyLo()).isEqualTo(KEY.lo());
         store.close();
@@ -57,6 +64,101 @@ final class BurialOrderTest {
         store.disks().written(write().record(), 0, 7);
         put();
         assertThat(store.disks().nextWrite(1)).isNotNull();
+        store.close();
+    }
+
+    @Test
+    void givenBlocksOnDisk_whenAChainIsDropped_thenAllOfItIsBuriedOnEveryDisk() {
+        assertThat(store.disks().open(1 << 20)).isZero();
+        assertThat(store.disks().open(1 << 20)).isOne();
+        store.disks().admit(AdmissionKind.ALWAYS, 1 << 20, 1 << 20, 1);
+        Namespace space = Namespace.of("m", BlockShape.kv(1, 1, 64, 16, Dtype.BF16));
+        NamespaceEntry entry = store.register(space);
+        BlockChain chain = BlockChain.of(space, IntStream.range(0, 48).toArray());
+        assertThat(store.drop(chain, 1)).isZero();
+        for (int disk = 0; disk < 2; disk++) {
+            assertThat(store.disks().nextBurial(disk))
+                    .as("not known here, and perhaps on disk")
+                    .isEqualTo(new TierBurial(chain.keyHi(2), chain.keyLo(2), entry.id(), false));
+            assertThat(store.disks().nextBurial(disk))
+                    .isEqualTo(new TierBurial(chain.keyHi(1), chain.keyLo(1), entry.id(), false));
+            assertThat(store.disks().nextBurial(disk)).isNull();
+        }
+        store.dropAll(entry);
+        assertThat(store.disks().nextBurial(0)).isEqualTo(TierBurial.of(entry.id()));
+        store.close();
+    }
+
+    @Test
+    void givenABlockOnOneDisk_whenTheOneAboveIsDropped_thenItIsBuriedOnceOnEveryDisk() {
+        assertThat(store.disks().open(1 << 20)).isZero();
+        assertThat(store.disks().open(1 << 20)).isOne();
+        store.disks().admit(AdmissionKind.ALWAYS, 1 << 20, 1 << 20, 1);
+        Namespace space = Namespace.of("m", BlockShape.kv(1, 1, 64, 16, Dtype.BF16));
+        NamespaceEntry entry = store.register(space);
+        BlockChain chain = BlockChain.of(space, IntStream.range(0, 32).toArray());
+        for (int index = 0; index < 2; index++) {
+            store.seal(store.reserve(entry, chain, index, false).record(), 7);
+            store.disks().written(write().record(), 0, index);
+        }
+        assertThat(store.drop(chain.prefix(1), 0)).isEqualTo(2);
+        for (int disk = 0; disk < 2; disk++) {
+            Set<TierBurial> burials = new HashSet<>();
+            for (TierBurial next = store.disks().nextBurial(disk);
+                    next != null;
+                    next = store.disks().nextBurial(disk)) {
+                assertThat(burials.add(next)).isTrue();
+            }
+            assertThat(burials)
+                    .containsExactlyInAnyOrder(
+                            new TierBurial(chain.keyHi(0), chain.keyLo(0), entry.id(), false),
+                            new TierBurial(chain.keyHi(1), chain.keyLo(1), entry.id(), false));
+        }
+        store.close();
+    }
+
+    @Test
+    void givenABurialThatCouldNotBeWritten_whenAsked_thenItIsToldAgainAndAFlushHearsOfIt() {
+        assertThat(store.disks().open(1 << 20)).isZero();
+        store.disks().admit(AdmissionKind.ALWAYS, 1 << 20, 1 << 20, 1);
+        put();
+        store.disks().written(write().record(), 0, 7);
+        store.drop(KEY.hi(), KEY.lo());
+        TierBurial burial = Objects.requireNonNull(store.disks().nextBurial(0));
+        assertThat(store.disks().nextBurial(0)).isNull();
+        long unwritten = store.disks().unwritten();
+        store.disks().notBuried(0, burial);
+        assertThat(store.disks().unwritten()).isGreaterThan(unwritten);
+        assertThat(store.disks().nextBurial(0)).isEqualTo(burial);
+        store.close();
+    }
+
+    @Test
+    void givenABurialThatCouldNotBeWritten_whenANewerCopyCountsOnThatDisk_thenItIsNotToldAgain() {
+        assertThat(store.disks().open(1 << 20)).isZero();
+        store.disks().admit(AdmissionKind.ALWAYS, 1 << 20, 1 << 20, 1);
+        put();
+        store.disks().written(write().record(), 0, 7);
+        put();
+        TierBurial burial = Objects.requireNonNull(store.disks().nextBurial(0));
+        store.disks().written(write().record(), 0, 9);
+        store.disks().notBuried(0, burial);
+        assertThat(store.disks().nextBurial(0)).isNull();
+        store.close();
+    }
+
+    @Test
+    void givenTheBurialOfANamespaceThatCouldNotBeWritten_whenAsked_thenItIsToldBeforeAllOthers() {
+        assertThat(store.disks().open(1 << 20)).isZero();
+        store.disks().admit(AdmissionKind.ALWAYS, 1 << 20, 1 << 20, 1);
+        store.dropAll(things);
+        TierBurial burial = Objects.requireNonNull(store.disks().nextBurial(0));
+        put();
+        store.disks().written(write().record(), 0, 7);
+        store.drop(KEY.hi(), KEY.lo());
+        store.disks().notBuried(0, burial);
+        assertThat(store.disks().nextBurial(0)).isEqualTo(burial);
+        assertThat(store.disks().nextBurial(0)).isNotNull();
         store.close();
     }
 }

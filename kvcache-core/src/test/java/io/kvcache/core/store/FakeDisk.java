@@ -1,30 +1,34 @@
 package io.kvcache.core.store;
 
 import io.kvcache.core.tier.TierBlock;
+import io.kvcache.core.tier.TierBurial;
 import io.kvcache.core.tier.TierOffer;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.ArrayList;
-import java.util.LinkedHashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.NavigableMap;
+import java.util.Set;
+import java.util.TreeMap;
 
 /// What a disk would hold: copies by place in the order of their writing, and burials between them. Of a block's
 /// bytes it keeps the first eight.
 final class FakeDisk {
 
-    private final Map<Long, Copy> copies = new LinkedHashMap<>();
+    private final NavigableMap<Long, Copy> copies = new TreeMap<>();
+    private final NavigableMap<Long, TierBurial> burials = new TreeMap<>();
     private long next;
 
-    /// A copy, or a burial when it has no content.
-    record Copy(TierBlock block, long content, boolean burial) {}
+    record Copy(TierBlock block, long content) {}
 
     long write(TierBlock block, MemorySegment first) {
-        return put(new Copy(block, first.get(ValueLayout.JAVA_LONG, 0), false));
+        return put(new Copy(block, first.get(ValueLayout.JAVA_LONG, 0)));
     }
 
-    void bury(TierBlock block) {
-        put(new Copy(block, 0, true));
+    void bury(TierBurial burial) {
+        burials.put(++next, burial);
     }
 
     private long put(Copy copy) {
@@ -47,15 +51,16 @@ final class FakeDisk {
 
     /// Tells a store everything, newest first.
     void tell(Disks disks, int disk) {
-        List<Map.Entry<Long, Copy>> newestFirst = new ArrayList<>(copies.entrySet()).reversed();
-        for (Map.Entry<Long, Copy> each : newestFirst) {
-            if (each.getValue().burial) {
-                disks.buried(
-                        disk,
-                        each.getValue().block.keyHi(),
-                        each.getValue().block.keyLo());
-            } else {
-                disks.found(disk, each.getValue().block, each.getKey());
+        Set<Integer> buriedNamespaces = new HashSet<>();
+        for (long place = next; place > 0; place--) {
+            TierBurial burial = burials.get(place);
+            Copy copy = copies.get(place);
+            if (burial != null && burial.whole()) {
+                buriedNamespaces.add(burial.namespaceId());
+            } else if (burial != null) {
+                disks.buried(disk, burial.keyHi(), burial.keyLo());
+            } else if (copy != null && !buriedNamespaces.contains(copy.block.namespaceId())) {
+                disks.found(disk, copy.block, place);
             }
         }
         disks.restored();
@@ -65,8 +70,7 @@ final class FakeDisk {
     void reclaim(Disks disks, int disk, int count, int most) {
         List<Map.Entry<Long, Copy>> oldest =
                 copies.entrySet().stream().limit(count).map(Map.Entry::copyOf).toList();
-        Offer offer = new Offer(
-                oldest.stream().filter(each -> !each.getValue().burial).toList(), most);
+        Offer offer = new Offer(oldest, most);
         disks.offered(disk, offer);
         for (Map.Entry<Long, Copy> each : offer.kept) {
             long to = put(each.getValue());

@@ -278,7 +278,11 @@ final class RandomDiskRun implements AutoCloseable {
 
     private void drop() {
         BlockChain chain = chain();
-        store.drop(chain.keyHi(chain.length() - 1), chain.keyLo(chain.length() - 1));
+        switch (random.nextInt(8)) {
+            case 0 -> store.dropAll(random.nextBoolean() ? blocks : things);
+            case 1, 2 -> store.drop(chain, random.nextInt(chain.length()));
+            default -> store.drop(chain.keyHi(chain.length() - 1), chain.keyLo(chain.length() - 1));
+        }
     }
 
     private void reclaim() {

@@ -15,15 +15,17 @@ final class BlockReads {
     private final Regions regions;
     private final DiskLogSink sink;
     private final int limit;
+    private final Checks checks;
     private final Map<ReadOutcome, Long> counts = new EnumMap<>(ReadOutcome.class);
     private int flying;
     private long stale;
 
-    BlockReads(Io io, Regions regions, DiskLogSink sink, int limit) {
+    BlockReads(Io io, Regions regions, DiskLogSink sink, int limit, Checks checks) {
         this.io = io;
         this.regions = regions;
         this.sink = sink;
         this.limit = limit;
+        this.checks = checks;
     }
 
     Admission read(BlockRead read) {
@@ -41,6 +43,13 @@ final class BlockReads {
         flying++;
         new Reading(read, region).start();
         return Admission.TAKEN;
+    }
+
+    /// Follows up what was checked.
+    ///
+    /// @return how many reads have ended
+    int pump() {
+        return checks.pump(io.transfers().idle());
     }
 
     boolean idle() {
@@ -83,18 +92,21 @@ final class BlockReads {
             left--;
             if (left == 0) {
                 region.endReading();
-                flying--;
-                ReadOutcome result = judge();
-                counts.merge(result, 1L, Long::sum);
-                sink.read(read.tag(), result);
+                if (failed) {
+                    end(ReadOutcome.IO_ERROR);
+                } else {
+                    checks.check(
+                            pieces,
+                            read.checksum(),
+                            right -> end(right ? ReadOutcome.GOOD : ReadOutcome.CHECKSUM_ERROR));
+                }
             }
         }
 
-        private ReadOutcome judge() {
-            if (failed) {
-                return ReadOutcome.IO_ERROR;
-            }
-            return pieces.checksum() == read.checksum() ? ReadOutcome.GOOD : ReadOutcome.CHECKSUM_ERROR;
+        private void end(ReadOutcome outcome) {
+            flying--;
+            counts.merge(outcome, 1L, Long::sum);
+            sink.read(read.tag(), outcome);
         }
     }
 }

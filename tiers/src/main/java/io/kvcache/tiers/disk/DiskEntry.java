@@ -50,6 +50,11 @@ public record DiskEntry(
         return new DiskEntry(keyHi, keyLo, 0, 0, buried, 0, 0, 0, 0, 0);
     }
 
+    /// A tombstone of what has a key in a namespace, but for parts.
+    public static DiskEntry tombstone(long keyHi, long keyLo, int namespace) {
+        return new DiskEntry(keyHi, keyLo, 0, 0, namespace << 16 | TOMBSTONE, 0, 0, 0, 0, 0);
+    }
+
     /// A tombstone of everything in a namespace.
     public static DiskEntry tombstone(int namespace) {
         return new DiskEntry(0, 0, 0, 0, namespace << 16 | NAMESPACE_TOMBSTONE, 0, 0, 0, 0, 0);

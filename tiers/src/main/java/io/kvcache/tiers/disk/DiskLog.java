@@ -44,6 +44,7 @@ import org.jspecify.annotations.Nullable;
 /// **Threads.** One, the owner of the device.
 public final class DiskLog {
 
+    private final BlockDevice device;
     private final Io io;
     private final Opening opening;
     private final Surroundings around;
@@ -58,6 +59,7 @@ public final class DiskLog {
             throw new IllegalArgumentException("a geometry for %d bytes and a device of %d"
                     .formatted(config.geometry().deviceBytes(), device.size()));
         }
+        this.device = device;
         this.io = new Io(device, config.limits());
         this.config = config;
         this.around = around;
@@ -66,7 +68,7 @@ public final class DiskLog {
     }
 
     private void mounted(Superblocks superblocks) {
-        running = new Running(io, config, superblocks, around);
+        running = new Running(io, config, superblocks, around, device::wake);
     }
 
     /// Does what there is to do, without waiting.

@@ -4,6 +4,7 @@ import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.tier.Taken;
 import io.kvcache.core.tier.Tier;
 import io.kvcache.core.tier.TierBlock;
+import io.kvcache.core.tier.TierBurial;
 import io.kvcache.core.tier.TierListener;
 import io.kvcache.core.tier.TierRead;
 import io.kvcache.core.tier.TierState;
@@ -14,7 +15,9 @@ import java.lang.System.Logger.Level;
 import java.lang.foreign.MemorySegment;
 import java.util.BitSet;
 import java.util.List;
+import java.util.concurrent.Executor;
 import java.util.concurrent.TimeUnit;
+import org.jspecify.annotations.Nullable;
 
 /// A [DiskLog] over one device, as a [Tier].
 ///
@@ -48,7 +51,7 @@ public final class DiskTier implements Tier {
         this.device = beneath.device;
         this.beneath = beneath;
         numbers = new Numbers(listener);
-        log = new DiskLog(device, config, new Surroundings(new Index(), new Sink(), this::logMemory));
+        log = new DiskLog(device, config, new Surroundings(new Index(), new Sink(), this::logMemory, beneath.checking));
         stats = TierStats.nothing(device.describe(), device.size());
         this.listener = listener;
     }
@@ -56,7 +59,18 @@ public final class DiskTier implements Tier {
     /// What a tier stands on, which it closes with itself.
     ///
     /// @param owner closes the device: the device itself, or the directory that it is a file of
-    public record Beneath(BlockDevice device, AutoCloseable owner, DiskMemory memory) {}
+    /// @param checking computes checksums beside the tier's thread, until the tier is closed; or null
+    public record Beneath(
+            BlockDevice device,
+            AutoCloseable owner,
+            DiskMemory memory,
+            @Nullable Executor checking) {
+
+        /// One where the tier's thread computes checksums.
+        public Beneath(BlockDevice device, AutoCloseable owner, DiskMemory memory) {
+            this(device, owner, memory, null);
+        }
+    }
 
     private MemorySegment logMemory(long bytes) {
         return beneath.memory.take(bytes);
@@ -110,12 +124,15 @@ public final class DiskTier implements Tier {
     ///
     /// What the log has nothing of needs no burial: it is refused.
     @Override
-    public Taken bury(TierBlock block, long tag) {
-        int number = numbers.ofStore(block.namespaceId());
+    public Taken bury(TierBurial burial, long tag) {
+        int number = numbers.ofStore(burial.namespaceId());
         if (number < 0) {
-            return register(block.namespaceId());
+            return register(burial.namespaceId());
         }
-        return taken(log.bury(entry(block, number).tombstone(), tag));
+        DiskEntry tombstone = burial.whole()
+                ? DiskEntry.tombstone(number)
+                : DiskEntry.tombstone(burial.keyHi(), burial.keyLo(), number);
+        return taken(log.bury(tombstone, tag));
     }
 
     @Override

@@ -23,7 +23,8 @@ final class Running {
     private final DiskIndex index;
     private @Nullable Recovery recovery;
 
-    Running(Io io, DiskLogConfig config, Superblocks superblocks, Surroundings around) {
+    /// @param wake ends a wait of the log's thread
+    Running(Io io, DiskLogConfig config, Superblocks superblocks, Surroundings around, Runnable wake) {
         Superblock superblock = superblocks.current();
         int regionPages = superblock.geometry().regionPages();
         Carving memory = new Carving(around.memory().apply(bytes(regionPages, config)));
@@ -38,7 +39,8 @@ final class Running {
         freeing = new Freeing(io, regions, pages, config.reclaim().discard());
         writer = new GroupWriter(io, new GroupWriter.Parts(regions, pages, closing, config.limits()));
         flushes = new Flushes(io, writer, closing);
-        reads = new BlockReads(io, regions, around.sink(), config.limits().reads());
+        Checks checks = new Checks(around.checking(), wake);
+        reads = new BlockReads(io, regions, around.sink(), config.limits().reads(), checks);
         lanes = new ArrayList<>();
         for (int i = 0; i < Recovery.LANES; i++) {
             lanes.add(new RegionEntries(io, regions, memory.next(RegionEntries.bytes(regionPages))));
@@ -74,11 +76,12 @@ final class Running {
     ///
     /// @return how much was done
     int pump() {
+        int done = reads.pump();
         Recovery telling = recovery;
         if (telling == null) {
             census.pump();
             if (!census.ended() || io.condition().halted()) {
-                return 0;
+                return done;
             }
             telling =
                     new Recovery(new Recovery.Target(regions, index, closing, namespaces), census.newestFirst(), lanes);
@@ -86,7 +89,7 @@ final class Running {
             census.unmarked().forEach(freeing::free);
             io.condition().serve();
         }
-        int done = io.condition().reads() ? telling.pump(config.limits().recoveredPerTick()) : 0;
+        done += io.condition().reads() ? telling.pump(config.limits().recoveredPerTick()) : 0;
         namespaces.pump();
         done += writer.pump();
         closing.pump();

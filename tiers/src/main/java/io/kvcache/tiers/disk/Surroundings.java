@@ -1,7 +1,9 @@
 package io.kvcache.tiers.disk;
 
 import java.lang.foreign.MemorySegment;
+import java.util.concurrent.Executor;
 import java.util.function.LongFunction;
+import org.jspecify.annotations.Nullable;
 
 /// What a [DiskLog] gets from the store around it.
 ///
@@ -10,4 +12,16 @@ import java.util.function.LongFunction;
 /// @param memory gives so many bytes of native memory, whole pages at an aligned address, that stay until the
 ///     device is closed. It is asked twice, at opening, by the log's thread, while nothing is on its way to
 ///     the device, so it may register what it gives with the device
-public record Surroundings(DiskIndex index, DiskLogSink sink, LongFunction<MemorySegment> memory) {}
+/// @param checking computes checksums of large blocks beside the log's thread, until the log is idle and no longer
+///     ticked; null when the log's thread does that too
+public record Surroundings(
+        DiskIndex index,
+        DiskLogSink sink,
+        LongFunction<MemorySegment> memory,
+        @Nullable Executor checking) {
+
+    /// One whose log works on its own thread alone.
+    public Surroundings(DiskIndex index, DiskLogSink sink, LongFunction<MemorySegment> memory) {
+        this(index, sink, memory, null);
+    }
+}

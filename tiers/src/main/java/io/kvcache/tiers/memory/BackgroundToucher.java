@@ -59,6 +59,7 @@ public final class BackgroundToucher implements AutoCloseable {
     }
 
     private void run() {
+        toucher.giveWay();
         boolean more = true;
         while (more && !closing) {
             more = toucher.step(STEP_BYTES) > 0;

@@ -81,7 +81,7 @@ public final class MappedMemorySource implements HostMemorySource {
         }
     }
 
-    private MappedMemory mapFile(Reservation wanted, SharedFile file) {
+    MappedMemory mapFile(Reservation wanted, SharedFile file) {
         try {
             return map(wanted, file);
         } catch (RuntimeException failure) {

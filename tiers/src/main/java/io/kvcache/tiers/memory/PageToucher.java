@@ -32,6 +32,12 @@ public final class PageToucher {
     /// Steps are multiples of it, so that each begins at a page boundary whatever the page size is.
     private static final int STEP_UNIT_BYTES = 64 << 10;
 
+    private static final int PRIO_PROCESS = 0;
+    private static final int CALLING_THREAD = 0;
+
+    /// A tenth of the share that others get.
+    private static final int NICE = 10;
+
     private static final VarHandle LONG = JAVA_LONG.varHandle();
 
     private final MemorySegment segment;
@@ -46,6 +52,12 @@ public final class PageToucher {
     PageToucher(MemorySegment segment, Libc libc) {
         this.segment = segment;
         this.libc = libc;
+    }
+
+    /// Has the calling thread, which should do nothing else, give way to others: on a machine with few cores they
+    /// are about to start a server, and touch themselves what they cannot wait for.
+    void giveWay() {
+        libc.call(Call.SETPRIORITY, PRIO_PROCESS, CALLING_THREAD, NICE);
     }
 
     /// Touches the next bytes: `maxBytes` rounded down to a multiple of 64 KiB, and at least that.

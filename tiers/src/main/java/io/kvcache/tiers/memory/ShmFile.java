@@ -87,7 +87,7 @@ record ShmFile(Libc libc, Path directory) {
         path.toFile().delete();
     }
 
-    private void reserveSpace(Reservation wanted, SharedFile file) throws IOException {
+    void reserveSpace(Reservation wanted, SharedFile file) throws IOException {
         FileSpace space = FileSpace.reserve(libc, file.descriptor(), 0, wanted.bytes());
         if (Errno.ENOSPC.is(space.result())) {
             requireSpace(wanted, space.reservedBytes());
@@ -97,7 +97,7 @@ record ShmFile(Libc libc, Path directory) {
         }
     }
 
-    private void requireSpace(Reservation wanted, long reservedBytes) throws IOException {
+    void requireSpace(Reservation wanted, long reservedBytes) throws IOException {
         long usable = Files.getFileStore(directory).getUsableSpace() + reservedBytes;
         if (usable < wanted.bytes()) {
             throw wanted.refused(

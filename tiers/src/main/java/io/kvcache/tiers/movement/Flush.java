@@ -3,6 +3,7 @@ package io.kvcache.tiers.movement;
 import io.kvcache.core.store.Disks;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
+import java.util.function.BooleanSupplier;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
@@ -14,31 +15,32 @@ public final class Flush {
     private final Disks disks;
     private final long mark;
     private final long unwritten;
+    private final BooleanSupplier ready;
     private final Supplier<List<CompletableFuture<Boolean>>> flushTiers;
     private @Nullable List<CompletableFuture<Boolean>> tiers;
-    private boolean allWritten;
 
-    /// @param mark of what is to be written, see [Disks#mark]
-    /// @param unwritten before that was asked for, see [Disks#unwritten]
-    Flush(Disks disks, long mark, long unwritten, Supplier<List<CompletableFuture<Boolean>>> flushTiers) {
+    /// @param unwritten before it was asked for what is to be written, see [Disks#unwritten]
+    /// @param ready whether the tiers may be asked for durability
+    /// @param flushTiers asks them
+    Flush(Disks disks, long unwritten, BooleanSupplier ready, Supplier<List<CompletableFuture<Boolean>>> flushTiers) {
         this.disks = disks;
-        this.mark = mark;
+        mark = disks.mark();
         this.unwritten = unwritten;
+        this.ready = ready;
         this.flushTiers = flushTiers;
     }
 
     /// Goes on as far as it can; whether it has an outcome.
     public boolean ended() {
-        if (tiers == null && disks.settled() >= mark) {
-            allWritten = disks.unwritten() == unwritten;
+        if (tiers == null && disks.settled() >= mark && ready.getAsBoolean()) {
             tiers = flushTiers.get();
         }
         return tiers != null && tiers.stream().allMatch(CompletableFuture::isDone);
     }
 
-    /// Whether all that was to be written was, and all tiers have made durable what they were given; once it
-    /// has ended.
+    /// Whether all that was to be written was, and all tiers have made durable what they were given; once
+    /// it has ended.
     public boolean durable() {
-        return allWritten && tiers != null && tiers.stream().allMatch(flush -> flush.getNow(false));
+        return disks.unwritten() == unwritten && tiers != null && tiers.stream().allMatch(flush -> flush.getNow(false));
     }
 }

@@ -5,6 +5,7 @@ import io.kvcache.core.store.Disks;
 import io.kvcache.core.store.Loads;
 import io.kvcache.core.tier.AdmissionKind;
 import java.util.ArrayList;
+import java.util.BitSet;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
@@ -17,11 +18,15 @@ public final class Movement implements Mover.Progress {
     private static final long FIRST_PAUSE_NANOS = TimeUnit.MICROSECONDS.toNanos(50);
     private static final long LONGEST_PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(1);
 
-    /// Free slots of a class below which some are made free ahead of need, and up to which: a few milliseconds of
-    /// loads on a store of some GiB, and too little of it to cost hits.
+    /// Free slots of a class below which some are made free ahead of need, and up to which: a few
+    /// milliseconds of loads on a store of some GiB, and too little of it to cost hits.
     private static final int LOW_PERCENT = 1;
 
     private static final int HIGH_PERCENT = 2;
+
+    /// A flush begins with what was used so often since it was put, then goes on with the next: whoever runs out of
+    /// time has the best.
+    private static final int[] USES_FIRST = {4, 1, 0};
 
     private final Disks disks;
     private final Clock clock;
@@ -29,7 +34,8 @@ public final class Movement implements Mover.Progress {
     private final List<Mover> movers = new ArrayList<>();
     private final List<MoverQueue> queues = new ArrayList<>();
     private final WriteShares shares;
-    private int recovering;
+    private final BitSet recovering = new BitSet();
+    private final Object restoring = new Object();
 
     /// One tier to move to and from.
     ///
@@ -40,7 +46,8 @@ public final class Movement implements Mover.Progress {
     ///
     /// @param waitingBytes that may wait to be written
     /// @param eachBytes a larger block is not written
-    /// @param gain what one use of a block saves in units of what its write costs, for [AdmissionKind#VALUE]
+    /// @param gain what one use of a block saves in units of what its write costs, for
+    ///     [AdmissionKind#VALUE]
     public record Admitting(AdmissionKind kind, long waitingBytes, long eachBytes, double gain) {}
 
     /// Tells the store of its disks; they are opened by [#open].
@@ -48,7 +55,7 @@ public final class Movement implements Mover.Progress {
         this.disks = disks;
         this.clock = clock;
         shares = new WriteShares(targets.stream().mapToLong(Target::limitBytes).toArray());
-        recovering = targets.size();
+        recovering.set(0, targets.size());
         for (Target target : targets) {
             MoverQueue queue = new MoverQueue();
             int disk = disks.open(target.limitBytes());
@@ -131,20 +138,22 @@ public final class Movement implements Mover.Progress {
         }
     }
 
-    /// Begins to make durable all that is sealed and dropped by now, whatever its worth. To be asked on until
-    /// it has
-    /// an outcome.
+    /// Begins to make durable all that is sealed and dropped by now, whatever its worth, what was used most
+    /// often first. To be asked on until it has an outcome. What was dropped before a tier has told of it can be
+    /// buried only then, so it waits for that.
     public Flush flush() {
         long unwritten = disks.unwritten();
-        for (int from = 0; disks.wantAll(from); from += Disks.turn()) {}
+        for (int leastUses : USES_FIRST) {
+            for (int from = 0; disks.wantAll(from, leastUses); from += Disks.turn()) {}
+        }
         movers.forEach(Mover::wake);
-        return new Flush(disks, disks.mark(), unwritten, this::flushTiers);
+        return new Flush(disks, unwritten, () -> !recovering(), this::flushTiers);
     }
 
     /// Begins to make durable what waits to be written by now.
     public Flush flushQueued() {
         movers.forEach(Mover::wake);
-        return new Flush(disks, disks.mark(), disks.unwritten(), this::flushTiers);
+        return new Flush(disks, disks.unwritten(), () -> true, this::flushTiers);
     }
 
     private List<CompletableFuture<Boolean>> flushTiers() {
@@ -195,18 +204,33 @@ public final class Movement implements Mover.Progress {
 
     /// Whether a tier has more to tell of what it held before.
     public synchronized boolean recovering() {
-        return recovering > 0;
+        return !recovering.isEmpty();
+    }
+
+    /// Waits until what others have told is in its place.
+    @Override
+    public void telling(int disk) {
+        synchronized (restoring) {
+            synchronized (this) {
+                recovering.set(disk);
+            }
+            disks.telling(disk);
+        }
     }
 
     @Override
     public void recovered(int disk) {
-        boolean all;
-        synchronized (this) {
-            recovering = Math.max(0, recovering - 1);
-            all = recovering == 0;
-        }
-        if (all) {
-            disks.restored();
+        synchronized (restoring) {
+            boolean last;
+            synchronized (this) {
+                last = recovering.get(disk) && recovering.cardinality() == 1;
+            }
+            if (last) {
+                disks.restored();
+            }
+            synchronized (this) {
+                recovering.clear(disk);
+            }
         }
     }
 

@@ -15,12 +15,10 @@ import org.jspecify.annotations.Nullable;
 
 /// Moves blocks between host memory and one tier, tick by tick.
 ///
-/// Loads that somebody waits for go before those that are only expected, and both before writes; a write is
-/// not begun
-/// while many loads are on their way. What cannot be written in time is not written; what cannot be read is a
-/// miss.
-/// A tier that fails is taken out: its blocks are forgotten, the store serves on, and it is opened again after a
-/// while.
+/// Loads that somebody waits for go before those that are only expected, and both before writes; a write
+/// is not begun while many loads are on their way. What cannot be written in time is not written; what
+/// cannot be read is a miss. A tier that fails is taken out: its blocks are forgotten, the store serves
+/// on, and it is opened again after a while.
 ///
 /// **Threads.** [#tick] by one, which owns the tier. Whatever others ask goes through [MoverQueue].
 public final class Mover implements TierListener {
@@ -51,6 +49,9 @@ public final class Mover implements TierListener {
 
     /// Hears what concerns all movers of a store.
     public interface Progress {
+
+        /// The tier begins to tell what it held before.
+        void telling(int disk);
 
         /// The tier has told all that it held before, or never will.
         void recovered(int disk);
@@ -84,6 +85,7 @@ public final class Mover implements TierListener {
     public int tick(long nowNanos, long waitNanos) {
         Tier tier = outage.tier(this, nowNanos);
         if (tier == null) {
+            disks.holdBurials(disk);
             loading.refuseAll();
             flushing.refuseAll();
             return 0;
@@ -181,7 +183,7 @@ public final class Mover implements TierListener {
 
     @Override
     public void written(long tag, long place) {
-        writing.ended(tag, place);
+        writing.ended(tag, outage.lost() ? -1 : place);
     }
 
     @Override
@@ -196,7 +198,9 @@ public final class Mover implements TierListener {
 
     @Override
     public void recovered(TierBlock block, long place) {
-        disks.found(disk, block, place);
+        if (!outage.lost()) {
+            disks.found(disk, block, place);
+        }
     }
 
     @Override

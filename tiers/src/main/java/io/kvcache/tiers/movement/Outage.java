@@ -12,10 +12,8 @@ import java.util.concurrent.atomic.LongAdder;
 import org.jspecify.annotations.Nullable;
 
 /// Whether a tier is there, and what happens when it fails: its blocks are forgotten, it is closed once
-/// nothing is on
-/// its way, and opened again after a while that doubles with each failure. Owned by the mover's thread, but
-/// for what
-/// says otherwise.
+/// nothing is on its way, and opened again after a while that doubles with each failure. Owned by the
+/// mover's thread, but for what says otherwise.
 final class Outage {
 
     private static final Logger LOG = System.getLogger(Outage.class.getName());
@@ -41,6 +39,7 @@ final class Outage {
     private volatile boolean probeNow;
     private @Nullable Tier stuck;
     private boolean recovering;
+    private boolean forgotten = true;
     private boolean writable;
     private long failedAt;
     private long probeAt;
@@ -61,6 +60,9 @@ final class Outage {
     void open(Mover mover) {
         closeStuck();
         Tier opening = opener.open(mover);
+        forgotten = false;
+        recovering = true;
+        progress.telling(disk);
         while (opening.state() == TierState.OPENING) {
             opening.tick(clock.nanos(), OPENING_TICK_NANOS);
         }
@@ -72,7 +74,6 @@ final class Outage {
         }
         tier = opening;
         opened.increment();
-        recovering = true;
         become(opening);
     }
 
@@ -100,6 +101,7 @@ final class Outage {
             open(mover);
             LOG.log(Level.INFO, "{0} is back", opener.name());
         } catch (RuntimeException failed) {
+            forget();
             cause = String.valueOf(failed.getMessage());
             pauseNanos = Math.min(2 * pauseNanos, LAST_PROBE_NANOS);
             probeAt = nowNanos + pauseNanos;
@@ -117,11 +119,11 @@ final class Outage {
         if (state == TierState.FAILED && before != TierState.FAILED) {
             failedAt = nowNanos;
             LOG.log(Level.WARNING, "{0} is taken out, and the store serves on: {1}", opener.name(), cause);
-            disks.lost(disk);
-            endRecovery();
+            forget();
         }
         boolean over = present.idle() || nowNanos - failedAt > ENDING_NANOS;
-        if ((state == TierState.FAILED && over) || (state == TierState.READ_ONLY && probeNow)) {
+        boolean ending = state == TierState.FAILED || state == TierState.STOPPED;
+        if ((ending && over) || (state == TierState.READ_ONLY && probeNow)) {
             takeOut(mover, present, nowNanos);
         }
     }
@@ -133,18 +135,27 @@ final class Outage {
         } catch (RuntimeException stuck) {
             LOG.log(Level.WARNING, opener.name() + " does not end what is on its way", stuck);
             failedAt = nowNanos;
-            return; // its memory is still in use: tried again later
+            return; // its memory is still in use: it is stopped, and tried again later
         }
+        become(present);
         tier = null;
-        if (state == TierState.READ_ONLY) {
-            disks.lost(disk);
-            endRecovery();
-        }
+        forget();
         mover.abandoned();
         probeAt = nowNanos + pauseNanos;
     }
 
-    private void endRecovery() {
+    /// Whether what the tier holds is not to be had any more, though it may still tell of it. The mover's
+    /// thread.
+    boolean lost() {
+        return forgotten;
+    }
+
+    /// What the tier holds is not to be had any more.
+    private void forget() {
+        if (!forgotten) {
+            forgotten = true;
+            disks.lost(disk);
+        }
         if (recovering) {
             recovering = false;
             progress.recovered(disk);

@@ -3,17 +3,15 @@ package io.kvcache.tiers.movement;
 import io.kvcache.core.store.Disks;
 import io.kvcache.core.tier.Taken;
 import io.kvcache.core.tier.Tier;
-import io.kvcache.core.tier.TierBlock;
+import io.kvcache.core.tier.TierBurial;
 import io.kvcache.core.tier.TierState;
 import java.util.HashMap;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
-/// Writes what the store wants written to a tier, and buries there what it wants buried, burials first. Owned by
-/// the mover's thread, but for the counters.
+/// Writes what the store wants written to a tier, and buries there what it wants buried, burials first.
+/// Owned by the mover's thread, but for the counters.
 final class Writing {
-
-    private static final long BURIAL = -1;
 
     private final int disk;
     private final Disks disks;
@@ -21,8 +19,9 @@ final class Writing {
     private final WriteBudget budget;
     private final WriteShares shares;
     private final Map<Long, Begun> underWay = new HashMap<>();
+    private final Map<Long, TierBurial> burying = new HashMap<>();
     private final Latencies latencies = new Latencies();
-    private @Nullable TierBlock heldBurial;
+    private @Nullable TierBurial heldBurial;
     private @Nullable Begun held;
     private volatile int count;
     private volatile double budgetSpent;
@@ -48,11 +47,16 @@ final class Writing {
             refuseHeld();
             return true;
         }
-        TierBlock next = heldBurial == null ? disks.nextBurial(disk) : heldBurial;
+        TierBurial next = heldBurial == null ? disks.nextBurial(disk) : heldBurial;
         while (next != null) {
-            if (tier.bury(next, BURIAL) == Taken.LATER) {
+            long tag = ++nextTag;
+            Taken taken = tier.bury(next, tag);
+            if (taken == Taken.LATER) {
                 heldBurial = next;
                 return false;
+            }
+            if (taken == Taken.TAKEN) {
+                burying.put(tag, next);
             }
             next = disks.nextBurial(disk);
         }
@@ -63,7 +67,7 @@ final class Writing {
     int pump(Tier tier, long nowNanos) {
         now = nowNanos;
         int done = 0;
-        while (tier.state() == TierState.SERVING && bytes < limits.writeBytes() && mayWrite()) {
+        while (tier.state() == TierState.SERVING && bytes < limits.writeBytes() && !buryingAll() && mayWrite()) {
             Begun next = held == null ? next() : held;
             held = null;
             if (next == null || !submit(tier, next)) {
@@ -73,6 +77,12 @@ final class Writing {
         }
         budgetSpent = budget.daySpent();
         return done;
+    }
+
+    /// What is written while the burial of a namespace is on its way would be buried too, if that failed
+    /// and were told again.
+    private boolean buryingAll() {
+        return !burying.isEmpty() && burying.values().stream().anyMatch(TierBurial::whole);
     }
 
     private boolean mayWrite() {
@@ -115,6 +125,10 @@ final class Writing {
     }
 
     void ended(long tag, long place) {
+        TierBurial buried = burying.remove(tag);
+        if (buried != null && place < 0) {
+            disks.notBuried(disk, buried);
+        }
         Begun begun = underWay.remove(tag);
         if (begun != null) {
             bytes -= begun.write.block().bytes();
@@ -124,14 +138,16 @@ final class Writing {
         }
     }
 
-    /// A tier does not write any more: what it has not taken is not written. It will not hear of burials
-    /// either; before
-    /// it writes again it is opened again and tells what it holds, and then that is decided anew.
+    /// A tier does not write any more: what it has not taken is not written. It will hear of burials when
+    /// it is opened again, and what it tells then is held against them.
     private void refuseHeld() {
         Begun waiting = held;
         held = null;
-        heldBurial = null;
-        while (disks.nextBurial(disk) != null) {}
+        if (heldBurial != null) {
+            disks.notTold(disk, heldBurial);
+            heldBurial = null;
+        }
+        disks.holdBurials(disk);
         if (waiting != null) {
             disks.written(waiting.write.record(), disk, -1);
             recount();
@@ -143,6 +159,8 @@ final class Writing {
         refuseHeld();
         underWay.values().forEach(begun -> disks.written(begun.write.record(), disk, -1));
         underWay.clear();
+        burying.values().forEach(burial -> disks.notTold(disk, burial));
+        burying.clear();
         count = 0;
         bytes = 0;
     }

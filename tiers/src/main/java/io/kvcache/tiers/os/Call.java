@@ -32,6 +32,7 @@ public enum Call {
     EVENTFD("eventfd", 2, JAVA_INT, JAVA_INT, JAVA_INT),
     EVENTFD_WRITE("eventfd_write", 2, JAVA_INT, JAVA_INT, JAVA_LONG),
     GETEUID("geteuid", 0, JAVA_INT),
+    SETPRIORITY("setpriority", 3, JAVA_INT, JAVA_INT, JAVA_INT, JAVA_INT),
     CLOSE("close", 1, JAVA_INT, JAVA_INT);
 
     private final String symbol;

@@ -1,5 +1,6 @@
 package io.kvcache.tiers.movement;
 
+import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 
 import io.kvcache.core.Clock;
@@ -19,8 +20,9 @@ import io.kvcache.tiers.disk.DiskMemory;
 import io.kvcache.tiers.disk.DiskTier;
 import io.kvcache.tiers.disk.Geometry;
 import java.lang.foreign.MemorySegment;
-import java.util.List;
 import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
 /// What becomes of a tier that fails.
@@ -69,27 +71,51 @@ final class OutageTest {
         }
     }
 
+    private final Clock clock = new ReadTime();
+    private final HostStore store =
+            new HostStore(new HostStoreConfig(SlabPool.SLAB_BYTES, 100, PolicyKind.LRU, 1 << 10), ArenaMemory.source());
+
+    @AfterEach
+    void close() {
+        store.close();
+    }
+
+    private FaultyDevice device() {
+        MemorySegment storage = MemorySegment.ofArray(new byte[(int) DISK_BYTES]);
+        return new FaultyDevice(MemoryDevice.over(storage, 16), FaultRates.none(), 1, clock::nanos);
+    }
+
+    private Movement movement(FaultyDevice... devices) {
+        WriteBudget budget = new WriteBudget(WriteBudget.UNLIMITED, WriteBudget.UNLIMITED);
+        return new Movement(
+                store.disks(),
+                clock,
+                Stream.of(devices)
+                        .map(device -> new Movement.Target(new Hanging(device), DISK_BYTES / 2, budget))
+                        .toList(),
+                new Movement.Admitting(AdmissionKind.ALWAYS, 1 << 20, 1 << 20, AdmissionKind.USUAL_GAIN),
+                MoverLimits.of(SlabPool.SLAB_BYTES));
+    }
+
     @Test
     void givenADiskThatHangs_whenOpened_thenThatIsAnErrorAfterItsTime() {
-        Clock clock = new ReadTime();
-        MemorySegment storage = MemorySegment.ofArray(new byte[(int) DISK_BYTES]);
-        FaultyDevice device = new FaultyDevice(MemoryDevice.over(storage, 16), FaultRates.none(), 1, clock::nanos);
+        FaultyDevice device = device();
         device.hang();
-        HostStoreConfig config = new HostStoreConfig(SlabPool.SLAB_BYTES, 100, PolicyKind.LRU, 1 << 10);
-        try (HostStore store = new HostStore(config, ArenaMemory.source())) {
-            Movement movement = new Movement(
-                    store.disks(),
-                    clock,
-                    List.of(new Movement.Target(
-                            new Hanging(device),
-                            DISK_BYTES / 2,
-                            new WriteBudget(WriteBudget.UNLIMITED, WriteBudget.UNLIMITED))),
-                    new Movement.Admitting(AdmissionKind.ALWAYS, 1 << 20, 1 << 20, AdmissionKind.USUAL_GAIN),
-                    MoverLimits.of(SlabPool.SLAB_BYTES));
-            assertThatIllegalStateException()
-                    .isThrownBy(() -> movement.open(0))
-                    .withMessageContaining("hanging disk")
-                    .withMessageContaining("has not ended");
-        }
+        Movement movement = movement(device);
+        assertThatIllegalStateException()
+                .isThrownBy(() -> movement.open(0))
+                .withMessageContaining("hanging disk")
+                .withMessageContaining("has not ended");
+    }
+
+    @Test
+    void givenTwoDisks_whenOneFailsWhileItTellsAndTellsAgain_thenTheOtherIsStillAwaited() {
+        Movement movement = movement(device(), device());
+        movement.recovered(0);
+        movement.telling(0);
+        movement.recovered(0);
+        assertThat(movement.recovering()).isTrue();
+        movement.recovered(1);
+        assertThat(movement.recovering()).isFalse();
     }
 }

@@ -1,0 +1,49 @@
+package io.kvcache.core;
+
+import io.kvcache.core.identity.BlockKey;
+import java.util.List;
+
+/// The objects of one namespace by the digests of their keys.
+///
+/// A store does not know the key of an object before somebody asks for it: the key lies behind the value. Who has to
+/// count or forget objects that it never heard of, as after a restart, does so here.
+///
+/// **Threads.** Any.
+public interface ObjectCatalog {
+
+    /// Of a store that cannot tell.
+    ObjectCatalog EMPTY = new ObjectCatalog() {
+        @Override
+        public List<Entry> list() {
+            return List.of();
+        }
+
+        @Override
+        public boolean contains(BlockKey digest) {
+            return false;
+        }
+
+        @Override
+        public boolean drop(BlockKey digest) {
+            return false;
+        }
+    };
+
+    /// One object.
+    ///
+    /// @param digest as [BlockKey#ofObject] makes it
+    /// @param bytes of value and key together
+    record Entry(BlockKey digest, long bytes) {}
+
+    /// Those that are known while it looks, in any tier. Looks at every record of the store, some thousands a turn of
+    /// its lock.
+    List<Entry> list();
+
+    /// Whether an object is here, in any tier. Pins and touches nothing.
+    boolean contains(BlockKey digest);
+
+    /// Forgets an object.
+    ///
+    /// @return whether it was here
+    boolean drop(BlockKey digest);
+}

@@ -1,0 +1,127 @@
+package io.kvcache.core.store;
+
+import static io.kvcache.core.policy.RecordView.NONE;
+
+import io.kvcache.core.tier.TierBurial;
+import io.kvcache.core.tree.DiskNumber;
+import io.kvcache.core.tree.RecordPool;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.BitSet;
+import java.util.Collections;
+import java.util.HashMap;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import org.jspecify.annotations.Nullable;
+
+/// What each disk is to be told that it has and that does not count any longer, before anything else is
+/// written there.
+///
+/// A disk that is out is told when it is back. What callers drop meanwhile may be more than is worth
+/// remembering key by key; then it is remembered by namespace, which loses what the disk has of those,
+/// and nothing else.
+///
+/// **Threads.** Owned by the store's lock.
+final class Burials {
+
+    /// Remembered for a disk that cannot be told: some MiB of heap.
+    static final int MOST_KEPT = 1 << 16;
+
+    private final RecordPool pool;
+    private final List<ArrayDeque<TierBurial>> waiting = new ArrayList<>();
+    private final Map<Integer, BitSet> older = new HashMap<>();
+
+    Burials(RecordPool pool) {
+        this.pool = pool;
+    }
+
+    private ArrayDeque<TierBurial> of(int disk) {
+        while (waiting.size() <= disk) {
+            waiting.add(new ArrayDeque<>());
+        }
+        return waiting.get(disk);
+    }
+
+    /// Copies of a record's key on a disk count no longer.
+    void bury(int record, int disk) {
+        int namespaceId = Identity.namespace(pool.identity(record));
+        of(disk).add(new TierBurial(pool.keyHi(record), pool.keyLo(record), namespaceId, false));
+    }
+
+    /// A block is about to be dropped: older copies of it may lie on other disks than the one that has it.
+    void buryElsewhere(int record, int disks) {
+        int has = pool.diskPlace(record) == NONE ? NONE : DiskNumber.of(pool.diskPlace(record));
+        for (int disk = 0; disk < disks; disk++) {
+            if (disk != has) {
+                bury(record, disk);
+            }
+        }
+    }
+
+    /// What was dropped may lie on any disk, also where the store knows nothing of it: evicted from
+    /// there, its bytes not yet overwritten.
+    void buryOnAll(TierBurial burial, int disks) {
+        for (int disk = 0; disk < disks; disk++) {
+            of(disk).add(burial);
+        }
+    }
+
+    /// A disk has told of a copy that does not count, or could not bury one. While a newer one is being
+    /// written it is not known to which disk, and a burial behind it on the same disk would be taken to
+    /// mean both; so [#written] sees to it.
+    ///
+    /// @param present record of that key, or none
+    void buryOlder(TierBurial burial, int present, int disk) {
+        if (present != NONE && Identity.has(pool.identity(present), Identity.WRITING)) {
+            older.computeIfAbsent(present, _ -> new BitSet()).set(disk);
+        } else if (present == NONE
+                || pool.diskPlace(present) == NONE
+                || DiskNumber.of(pool.diskPlace(present)) != disk) {
+            of(disk).add(burial);
+        }
+    }
+
+    /// A record's copy was written.
+    ///
+    /// @param on the disk, or -1 when it was not
+    void written(int record, int on) {
+        BitSet copies = older.remove(record);
+        if (copies != null) {
+            copies.stream().filter(disk -> disk != on).forEach(disk -> bury(record, disk));
+        }
+    }
+
+    /// Puts a burial before all others: a disk did not take it, or did not write it, and nothing newer
+    /// that it would mean too.
+    void first(TierBurial burial, int disk) {
+        of(disk).addFirst(burial);
+    }
+
+    /// Takes what a disk is to be told next, or null.
+    @Nullable
+    TierBurial next(int disk) {
+        return of(disk).poll();
+    }
+
+    boolean isEmpty(int disk) {
+        return of(disk).isEmpty();
+    }
+
+    /// What waits for a disk.
+    Iterable<TierBurial> all(int disk) {
+        return Collections.unmodifiableCollection(of(disk));
+    }
+
+    /// A disk cannot be told now, and tells anew what it has before it can.
+    void hold(int disk) {
+        ArrayDeque<TierBurial> kept = of(disk);
+        if (kept.size() > MOST_KEPT) {
+            Set<TierBurial> namespaces = new LinkedHashSet<>();
+            kept.forEach(each -> namespaces.add(TierBurial.of(each.namespaceId())));
+            kept.clear();
+            kept.addAll(namespaces);
+        }
+    }
+}

@@ -1,0 +1,105 @@
+package io.kvcache.tiers;
+
+import io.kvcache.core.BlockTable;
+import io.kvcache.core.BlockWriter;
+import io.kvcache.core.PutOutcome;
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.BlockKey;
+import io.kvcache.core.identity.EngineKey;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.store.EngineBlock;
+import io.kvcache.core.store.HostStore;
+import io.kvcache.core.store.NamespaceEntry;
+import io.kvcache.core.store.Reserved;
+import io.kvcache.core.tree.Handle;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+
+/// Single blocks by their own key and that of the block before them, for those who do not have the
+/// chain at hand.
+///
+/// A block that is in host memory is found by its key alone: all above it are there too. For one that
+/// is on disk the chain is read off the records, and it is brought in as any other.
+final class EngineVerbs {
+
+    private final HostTable.Source source;
+    private final HostStore store;
+    private final Waiting waiting;
+    private final Onboarding onboarding;
+    private final Hints hints;
+
+    EngineVerbs(HostTable.Source source, Waiting waiting, Onboarding onboarding, Hints hints) {
+        this.source = source;
+        this.waiting = waiting;
+        this.onboarding = onboarding;
+        this.hints = hints;
+        store = source.store();
+    }
+
+    BlockWriter put(Namespace namespace, EngineKey key, @Nullable EngineKey parent, long timeoutNanos) {
+        NamespaceEntry entry = store.require(namespace);
+        entry.requireParts();
+        EngineBlock block =
+                new EngineBlock(key.in(namespace), parent == null ? null : parent.in(namespace), key.low64());
+        Hold hold = source.holders().enter(namespace);
+        try {
+            Reserved reserved = waiting.reserve(timeoutNanos, sparing -> reserve(entry, block, sparing));
+            bringParents(namespace, block, reserved);
+            return new HostBlockWriter(new Filling(source, hold, reserved), entry.blockBytes());
+        } catch (RuntimeException failed) {
+            source.holders().leave(hold);
+            throw failed;
+        }
+    }
+
+    private Reserved reserve(NamespaceEntry entry, EngineBlock block, boolean sparing) {
+        Reserved reserved = store.reserve(entry, block, sparing);
+        if (reserved.outcome() != PutOutcome.NO_ROOM) {
+            return reserved;
+        }
+        hints.sweep();
+        return store.reserve(entry, block, sparing);
+    }
+
+    private void bringParents(Namespace namespace, EngineBlock block, Reserved reserved) {
+        BlockKey parent = block.parent();
+        if (parent == null || reserved.outcome() != PutOutcome.RESERVED) {
+            return;
+        }
+        List<BlockKey> above = onboarding.isBelowDisk(reserved.record()) ? store.lineage(parent) : List.of();
+        if (!above.isEmpty()) {
+            BlockChain chain = BlockChain.ofKeys(namespace, above);
+            onboarding.bringParents(chain, chain.length(), reserved.record());
+        }
+    }
+
+    /// The table of a block in host memory, or null.
+    @Nullable
+    BlockTable resident(Namespace namespace, EngineKey key) {
+        NamespaceEntry entry = store.require(namespace);
+        entry.requireParts();
+        BlockKey wanted = key.in(namespace);
+        Hold hold = source.holders().enter(namespace);
+        long handle = store.lookup().pinKey(wanted.hi(), wanted.lo());
+        if (!Handle.found(handle)) {
+            source.holders().leave(hold);
+            return null;
+        }
+        entry.asked(1, 1);
+        int record = Handle.record(handle);
+        return new HostTable(source, hold, record, store.records().depth(record), entry.blockBytes());
+    }
+
+    /// The table of a block that is not known.
+    BlockTable missing(Namespace namespace) {
+        store.require(namespace).asked(1, 0);
+        return new EmptyTable(0);
+    }
+
+    /// The chain that ends with a block that is known, or null.
+    @Nullable
+    BlockChain chainTo(Namespace namespace, EngineKey key) {
+        List<BlockKey> keys = store.lineage(key.in(namespace));
+        return keys.isEmpty() ? null : BlockChain.ofKeys(namespace, keys);
+    }
+}

@@ -1,0 +1,27 @@
+package io.kvcache.tiers;
+
+import io.kvcache.core.ObjectCatalog;
+import io.kvcache.core.identity.BlockKey;
+import io.kvcache.core.store.HostStore;
+import io.kvcache.core.store.NamespaceEntry;
+import io.kvcache.core.tree.Handle;
+import java.util.List;
+
+/// The objects of one namespace of a store.
+record HostCatalog(HostStore store, NamespaceEntry namespace) implements ObjectCatalog {
+
+    @Override
+    public List<Entry> list() {
+        return store.objects(namespace);
+    }
+
+    @Override
+    public boolean contains(BlockKey digest) {
+        return Handle.found(store.lookup().findKnown(digest.hi(), digest.lo()));
+    }
+
+    @Override
+    public boolean drop(BlockKey digest) {
+        return store.drop(digest.hi(), digest.lo()) > 0;
+    }
+}

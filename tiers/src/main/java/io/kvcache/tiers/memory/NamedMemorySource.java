@@ -1,0 +1,126 @@
+package io.kvcache.tiers.memory;
+
+import io.kvcache.core.memory.HostMemory;
+import io.kvcache.core.memory.HostMemorySource;
+import io.kvcache.tiers.os.Call;
+import io.kvcache.tiers.os.Errno;
+import io.kvcache.tiers.os.Libc;
+import java.io.IOException;
+import java.nio.channels.FileChannel;
+import java.nio.channels.FileLock;
+import java.nio.channels.OverlappingFileLockException;
+import java.nio.file.Files;
+import java.nio.file.LinkOption;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import org.jspecify.annotations.Nullable;
+
+/// Host memory whose slots lie in one file of a known name, for clients that map it by that name.
+///
+/// Records and all else stay private. Whoever maps the file sees all that is in it, so it is for one
+/// trust domain.
+///
+/// **A file that stayed behind** after a crash is locked by nobody: it is removed and made anew. One
+/// that is locked belongs to another store that runs, and one of another user is left alone: both are
+/// refused.
+///
+/// **Threads.** Any thread may reserve.
+public final class NamedMemorySource implements HostMemorySource {
+
+    /// What the store calls the memory that values lie in.
+    private static final String SLOTS = "slots";
+
+    private static final int O_RDWR = 2;
+    private static final int O_CREAT = 0x40;
+    private static final int O_EXCL = 0x80;
+    private static final int O_CLOEXEC = 0x80000;
+    private static final int OWNER_ONLY = 0600;
+
+    private final Path path;
+    private final Libc libc;
+    private final ShmFile files;
+    private final MappedMemorySource plain;
+
+    /// @param directory of a file system in memory; must exist
+    /// @param name of the file in it
+    public NamedMemorySource(Path directory, String name) {
+        path = directory.resolve(name);
+        libc = Libc.ofThisMachine();
+        files = new ShmFile(libc, directory);
+        plain = new MappedMemorySource(MemoryOptions.defaults());
+    }
+
+    @Override
+    public HostMemory reserve(String purpose, long bytes) {
+        return purpose.equals(SLOTS) ? named(new Reservation(purpose, bytes)) : plain.reserve(purpose, bytes);
+    }
+
+    private HostMemory named(Reservation wanted) {
+        if (!libc.has(Call.FALLOCATE)) {
+            throw wanted.refused("fallocate", -Errno.ENOSYS.number());
+        }
+        try {
+            removeLeftover(wanted);
+            files.requireSpace(wanted, 0);
+            SharedFile file = create(wanted);
+            try {
+                files.reserveSpace(wanted, file);
+            } catch (IOException | RuntimeException failure) {
+                file.release().run();
+                throw failure;
+            }
+            return plain.mapFile(wanted, file);
+        } catch (IOException failure) {
+            throw wanted.failed(failure.toString());
+        }
+    }
+
+    private void removeLeftover(Reservation wanted) throws IOException {
+        if (!Files.exists(path, LinkOption.NOFOLLOW_LINKS)) {
+            return;
+        }
+        Object owner = Files.getAttribute(path, "unix:uid", LinkOption.NOFOLLOW_LINKS);
+        boolean own = ((Number) owner).longValue() == libc.call(Call.GETEUID)
+                && Files.isRegularFile(path, LinkOption.NOFOLLOW_LINKS);
+        if (!own) {
+            throw wanted.failed(path + " is there and not a file of this user; remove it or name another");
+        }
+        try (FileChannel channel = open()) {
+            if (lock(channel) == null) {
+                throw wanted.failed(path + " belongs to another store that runs; name another");
+            }
+            Files.delete(path);
+        }
+    }
+
+    private FileChannel open() throws IOException {
+        return FileChannel.open(path, StandardOpenOption.READ, StandardOpenOption.WRITE, LinkOption.NOFOLLOW_LINKS);
+    }
+
+    private static @Nullable FileLock lock(FileChannel channel) throws IOException {
+        try {
+            return channel.tryLock();
+        } catch (OverlappingFileLockException here) {
+            return null; // by another store of this process
+        }
+    }
+
+    private SharedFile create(Reservation wanted) throws IOException {
+        long descriptor =
+                libc.callWithText(Call.OPEN, path.toString(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, OWNER_ONLY);
+        if (descriptor < 0) {
+            throw wanted.refused("creating " + path, descriptor);
+        }
+        FileChannel locked = open();
+        lock(locked);
+        return new SharedFile((int) descriptor, path, "file " + path, () -> {
+            libc.call(Call.CLOSE, (int) descriptor);
+            path.toFile().delete();
+            try {
+                locked.close();
+            } catch (IOException _) {
+                // Its lock ends with the process at the latest.
+            }
+        });
+    }
+}

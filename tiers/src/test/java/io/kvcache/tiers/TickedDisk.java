@@ -1,0 +1,168 @@
+package io.kvcache.tiers;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.kvcache.core.Clock;
+import io.kvcache.core.ObjectView;
+import io.kvcache.core.SealOutcome;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.memory.ArenaMemory;
+import io.kvcache.core.memory.SlabPool;
+import io.kvcache.core.policy.PolicyKind;
+import io.kvcache.core.store.HostStoreConfig;
+import io.kvcache.core.tier.AdmissionKind;
+import io.kvcache.core.tier.Tier;
+import io.kvcache.core.tier.TierListener;
+import io.kvcache.tiers.device.FaultRates;
+import io.kvcache.tiers.device.FaultyDevice;
+import io.kvcache.tiers.device.MemoryDevice;
+import io.kvcache.tiers.disk.DiskLogConfig;
+import io.kvcache.tiers.disk.DiskMemory;
+import io.kvcache.tiers.disk.DiskTier;
+import io.kvcache.tiers.disk.Geometry;
+import io.kvcache.tiers.disk.LogLimits;
+import io.kvcache.tiers.movement.Flush;
+import io.kvcache.tiers.movement.Movement;
+import io.kvcache.tiers.movement.MoverLimits;
+import io.kvcache.tiers.movement.TierOpener;
+import io.kvcache.tiers.movement.WriteBudget;
+import java.lang.foreign.MemorySegment;
+import java.time.Duration;
+import java.util.List;
+import java.util.Objects;
+import java.util.concurrent.TimeUnit;
+import java.util.function.BooleanSupplier;
+import org.jspecify.annotations.Nullable;
+
+/// A store over one disk that fails when a test says so, ticked by the test, through crashes and openings.
+final class TickedDisk implements TierOpener {
+
+    static final Namespace THINGS = Namespace.objects("things", "t");
+
+    private static final long MIB = 1 << 20;
+    private static final long MILLI = TimeUnit.MILLISECONDS.toNanos(1);
+    private static final int MOST_TICKS = 200_000;
+    private static final Geometry GEOMETRY = new Geometry(10 * MIB, MIB);
+
+    /// One entry is told a tick; a write that does not end for a second makes the disk fail.
+    private static final LogLimits LIMITS = new LogLimits(64, 64, 1 << 16, 1, 1_000, 1_000 * MILLI);
+
+    private final MemorySegment storage = MemorySegment.ofArray(new byte[(int) GEOMETRY.deviceBytes()]);
+    private final Time time = new Time();
+    private @Nullable FaultyDevice device;
+    private @Nullable TickedCache life;
+
+    /// Time that only a test moves, and ticks with it.
+    private final class Time implements Clock {
+        private long now;
+
+        @Override
+        public long nanos() {
+            return now;
+        }
+
+        @Override
+        public void pause(long nanos) {
+            now += nanos;
+            if (life != null) {
+                life.movement().tick(0, 0);
+            }
+        }
+
+        @Override
+        public void await(Object monitor, long nanos) {
+            pause(nanos);
+        }
+    }
+
+    @Override
+    public String name() {
+        return "ticked disk";
+    }
+
+    @Override
+    public Tier open(TierListener listener) {
+        FaultyDevice opened = new FaultyDevice(MemoryDevice.over(storage, 16), FaultRates.none(), 1, () -> time.now);
+        device = opened;
+        DiskTier.Beneath beneath = new DiskTier.Beneath(opened, opened, new DiskMemory(ArenaMemory.source()));
+        return new DiskTier(name(), beneath, DiskLogConfig.of(GEOMETRY, 1).withLimits(LIMITS), listener);
+    }
+
+    @Override
+    public RuntimeException refused(Tier tier) {
+        return new IllegalStateException(tier.cause());
+    }
+
+    /// Opens the store; what the disk held is told by later ticks.
+    TickedCache open() {
+        WriteBudget budget = new WriteBudget(WriteBudget.UNLIMITED, WriteBudget.UNLIMITED);
+        TickedCache opened = TickedCache.open(new TickedCache.Setup(
+                new HostStoreConfig(2 * SlabPool.SLAB_BYTES, 100, PolicyKind.LRU, 1 << 10),
+                ArenaMemory.source(),
+                time,
+                List.of(new Movement.Target(this, 4 * MIB, budget)),
+                new Movement.Admitting(AdmissionKind.ALWAYS, 4 * MIB, MIB / 2, AdmissionKind.USUAL_GAIN),
+                MoverLimits.of(4 * MIB),
+                Duration.ofSeconds(5)));
+        opened.cache().register(THINGS);
+        life = opened;
+        return opened;
+    }
+
+    /// Opens it, and waits until the disk has told all.
+    TickedCache openAndRecover() {
+        TickedCache opened = open();
+        until(() -> !opened.cache().recovering());
+        return opened;
+    }
+
+    FaultyDevice device() {
+        return Objects.requireNonNull(device);
+    }
+
+    /// The process and the power go at once.
+    void crash() {
+        life = null;
+        device().crash();
+    }
+
+    void close() {
+        Objects.requireNonNull(life).cache().close();
+    }
+
+    void tick() {
+        time.pause(MILLI);
+    }
+
+    void until(BooleanSupplier holds) {
+        for (int i = 0; !holds.getAsBoolean(); i++) {
+            assertThat(i).as("ticks").isLessThan(MOST_TICKS);
+            tick();
+        }
+    }
+
+    /// Flushes, and ticks until that has ended.
+    boolean flush() {
+        Flush flush = Objects.requireNonNull(life).movement().flush();
+        until(flush::ended);
+        return flush.durable();
+    }
+
+    void put(int key) {
+        try (var writer = Objects.requireNonNull(life).cache().putObject(THINGS, new byte[] {(byte) key}, 5_000, 0)) {
+            writer.copyFrom(MemorySegment.ofArray(new byte[5_000]));
+            assertThat(writer.seal()).isEqualTo(SealOutcome.SEALED);
+        }
+    }
+
+    boolean drop(int key) {
+        return Objects.requireNonNull(life).cache().dropObject(THINGS, new byte[] {(byte) key});
+    }
+
+    boolean has(int key) {
+        try (ObjectView view =
+                Objects.requireNonNull(life).cache().getObject(THINGS, new byte[] {(byte) key}, 100 * MILLI)) {
+            return view != null;
+        }
+    }
+}
