@@ -1,8 +1,11 @@
-/// The same cache from another process. Nothing lives here yet: shared memory, Aeron, TCP and RDMA arrive with the
-/// transports, as will the remote implementation of `KvCache`.
+/// The same cache from another process.
 ///
-/// May import `io.kvcache.core`; never `io.kvcache.tiers` or `io.kvcache.gpu`. Aeron and Agrona are used nowhere
-/// else.
+/// [io.kvcache.transport.tcp.TcpEndpoint] serves any `KvCache`,
+/// [io.kvcache.transport.remote.RemoteKvCache] is one. What they say to each other is in `wire`, how
+/// frames travel in `link`, what serves them in `endpoint`. Shared memory, Aeron and RDMA are to come.
+///
+/// May import `io.kvcache.core`; never `io.kvcache.tiers` or `io.kvcache.gpu`. Aeron and Agrona are used
+/// nowhere else.
 @NullMarked
 package io.kvcache.transport;
 

@@ -1,0 +1,138 @@
+package io.kvcache.transport.endpoint;
+
+import io.kvcache.core.KvCache;
+import io.kvcache.transport.link.CloseReason;
+import io.kvcache.transport.link.FrameHandler;
+import io.kvcache.transport.link.Outlet;
+import io.kvcache.transport.wire.Hello;
+import io.kvcache.transport.wire.Secret;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.LongSupplier;
+import org.jspecify.annotations.Nullable;
+
+/// A cache that other processes may use: the sessions and connections of all of them, over whatever they
+/// come.
+///
+/// What carries bytes tells of each connection by [#connected], and lets time pass by [#tick].
+///
+/// **Ownership.** The cache stays its caller's, who closes the endpoint first.
+///
+/// **Threads.** Any.
+public final class Endpoint implements AutoCloseable {
+
+    private static final long SHORTEST_LEASE_MILLIS = 10;
+
+    private final Service service;
+    private final ExecutorService later;
+    private final LongSupplier nanoClock;
+    private final Map<Long, Session> sessions = new ConcurrentHashMap<>();
+    private final Set<Conversation> conversations = ConcurrentHashMap.newKeySet();
+    private final AtomicLong lastSession = new AtomicLong();
+    private volatile boolean closed;
+
+    /// @param nanoClock nanoseconds since some fixed moment
+    public Endpoint(KvCache cache, EndpointOptions options, LongSupplier nanoClock) {
+        // Virtual threads wait for room and for disks here; bytes of blocks never go through them.
+        later = Executors.newThreadPerTaskExecutor(
+                Thread.ofVirtual().name("kvcache-endpoint-", 0).factory());
+        service = new Service(cache, options, new Counters(), later);
+        this.nanoClock = nanoClock;
+    }
+
+    /// Hears of a connection: its frames go to what is answered. One too many is closed at once.
+    public FrameHandler connected(Outlet outlet) {
+        Conversation conversation = new Conversation(this, outlet, nowNanos());
+        conversations.add(conversation);
+        if (closed) {
+            outlet.close(CloseReason.SHUTDOWN);
+        } else if (conversations.size() > service.options().maxConnections()) {
+            outlet.close(CloseReason.OVER_LIMIT);
+        }
+        return conversation;
+    }
+
+    /// Ends the sessions whose clients are not heard of, and connections that do not say who they are.
+    ///
+    /// @return how many
+    public int tick() {
+        long now = nowNanos();
+        int ended = 0;
+        for (Session session : sessions.values()) {
+            if (session.silent(now) && end(session, CloseReason.SILENT)) {
+                service.counters().sessionsExpired.increment();
+                ended++;
+            }
+        }
+        long handshake = service.options().handshake().toNanos();
+        for (Conversation conversation : conversations) {
+            if (conversation.late(now, handshake)) {
+                conversation.outlet().close(CloseReason.SILENT);
+                ended++;
+            }
+        }
+        return ended;
+    }
+
+    /// What it serves and has served.
+    public EndpointStats stats() {
+        return service.counters().stats(conversations.size(), sessions.size());
+    }
+
+    /// Ends all sessions and connections.
+    @Override
+    public void close() {
+        closed = true;
+        sessions.values().forEach(session -> end(session, CloseReason.SHUTDOWN));
+        conversations.forEach(each -> each.outlet().close(CloseReason.SHUTDOWN));
+        later.shutdown();
+    }
+
+    Service service() {
+        return service;
+    }
+
+    long nowNanos() {
+        return nanoClock.getAsLong();
+    }
+
+    /// A session for a client that has shown who it is.
+    Session begin(Hello hello) {
+        long longest = service.options().longestLease().toMillis();
+        long asked =
+                hello.leaseMillis() == 0 ? longest : Math.clamp(hello.leaseMillis(), SHORTEST_LEASE_MILLIS, longest);
+        String only = service.options().access().limit(hello.tenant());
+        long number = lastSession.incrementAndGet();
+        Session session =
+                new Session(number, only, TimeUnit.MILLISECONDS.toNanos(Math.min(asked, longest)), service.counters());
+        session.heard(nowNanos());
+        sessions.put(number, session);
+        service.counters().sessionsBegun.increment();
+        return session;
+    }
+
+    /// The session with this number, for who has its ticket.
+    @Nullable
+    Session find(long number, Secret ticket) {
+        Session session = sessions.get(number);
+        return session != null && session.ticket().equals(ticket) ? session : null;
+    }
+
+    /// A connection is over, and its session with it if that has ended.
+    void gone(Conversation conversation, @Nullable Session session) {
+        conversations.remove(conversation);
+        if (session != null && session.over()) {
+            sessions.remove(session.number());
+        }
+    }
+
+    private boolean end(Session session, CloseReason reason) {
+        sessions.remove(session.number());
+        return session.end(reason);
+    }
+}

@@ -1,0 +1,78 @@
+package io.kvcache.transport.endpoint;
+
+import java.time.Duration;
+
+/// How an endpoint treats its clients.
+///
+/// @param access who may talk to it
+/// @param maxConnections at a time, 1 to 65,536
+/// @param maxClaims leases and reservations of one session at a time, 1 to 1,048,576
+/// @param maxWaiting requests of one session that wait for something at a time, 1 to 65,536
+/// @param longestLease how long a client that is not heard of keeps what it has, 10 ms to 10 minutes;
+///     clients may ask for less
+/// @param stall how long a client may take no bytes that it has asked for, or send none that it has
+///     begun, 10 ms to 10 minutes
+/// @param handshake how long a client may take to say who it is, 10 ms to 10 minutes
+public record EndpointOptions(
+        Access access,
+        int maxConnections,
+        int maxClaims,
+        int maxWaiting,
+        Duration longestLease,
+        Duration stall,
+        Duration handshake) {
+
+    // First, because the defaults are checked against them.
+    private static final Duration SHORTEST = Duration.ofMillis(10);
+    private static final Duration LONGEST = Duration.ofMinutes(10);
+
+    public static final EndpointOptions DEFAULTS = new EndpointOptions(
+            Access.open(), 256, 1 << 16, 1024, Duration.ofSeconds(30), Duration.ofSeconds(10), Duration.ofSeconds(5));
+
+    public EndpointOptions {
+        check("maxConnections", maxConnections, 1 << 16);
+        check("maxClaims", maxClaims, 1 << 20);
+        check("maxWaiting", maxWaiting, 1 << 16);
+        check("longestLease", longestLease);
+        check("stall", stall);
+        check("handshake", handshake);
+    }
+
+    private static void check(String name, int value, int most) {
+        if (value < 1 || value > most) {
+            throw new IllegalArgumentException(
+                    "%s = %d is out of range; allowed: 1 to %d".formatted(name, value, most));
+        }
+    }
+
+    private static void check(String name, Duration value) {
+        if (value.compareTo(SHORTEST) < 0 || value.compareTo(LONGEST) > 0) {
+            throw new IllegalArgumentException(
+                    "%s = %s is out of range; allowed: %s to %s".formatted(name, value, SHORTEST, LONGEST));
+        }
+    }
+
+    public EndpointOptions withAccess(Access other) {
+        return new EndpointOptions(other, maxConnections, maxClaims, maxWaiting, longestLease, stall, handshake);
+    }
+
+    public EndpointOptions withLongestLease(Duration other) {
+        return new EndpointOptions(access, maxConnections, maxClaims, maxWaiting, other, stall, handshake);
+    }
+
+    public EndpointOptions withStall(Duration other) {
+        return new EndpointOptions(access, maxConnections, maxClaims, maxWaiting, longestLease, other, handshake);
+    }
+
+    public EndpointOptions withHandshake(Duration other) {
+        return new EndpointOptions(access, maxConnections, maxClaims, maxWaiting, longestLease, stall, other);
+    }
+
+    public EndpointOptions withMaxConnections(int other) {
+        return new EndpointOptions(access, other, maxClaims, maxWaiting, longestLease, stall, handshake);
+    }
+
+    public EndpointOptions withMaxClaims(int other) {
+        return new EndpointOptions(access, maxConnections, other, maxWaiting, longestLease, stall, handshake);
+    }
+}

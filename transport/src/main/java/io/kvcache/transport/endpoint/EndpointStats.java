@@ -1,0 +1,52 @@
+package io.kvcache.transport.endpoint;
+
+import io.kvcache.transport.link.CloseReason;
+import java.util.Map;
+
+/// What an endpoint serves and has served since it was opened.
+///
+/// @param connections open now
+/// @param sessions open now
+/// @param sessionsBegun ever
+/// @param sessionsExpired that ended because their clients were not heard of
+/// @param leases on tables and views
+/// @param reservations of room
+/// @param waiting requests that wait for something now
+/// @param requests of all kinds
+/// @param refusals replies that were not OK
+/// @param corrupt payloads that did not have their checksum
+/// @param bytesIn of payloads
+/// @param bytesOut of payloads
+/// @param closed connections, by reason
+public record EndpointStats(
+        int connections,
+        int sessions,
+        long sessionsBegun,
+        long sessionsExpired,
+        Claims leases,
+        Claims reservations,
+        int waiting,
+        long requests,
+        long refusals,
+        long corrupt,
+        long bytesIn,
+        long bytesOut,
+        Map<CloseReason, Long> closed) {
+
+    public EndpointStats {
+        closed = Map.copyOf(closed);
+    }
+
+    /// What clients hold of the store.
+    ///
+    /// @param granted ever
+    /// @param ended given back by their clients, or used up
+    /// @param expired taken back, because the client's connection or its time was over
+    public record Claims(long granted, long ended, long expired) {
+
+        /// Held now.
+        public long open() {
+            return granted - ended - expired;
+        }
+    }
+}

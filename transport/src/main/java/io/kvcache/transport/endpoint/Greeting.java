@@ -1,0 +1,86 @@
+package io.kvcache.transport.endpoint;
+
+import io.kvcache.transport.link.CloseReason;
+import io.kvcache.transport.link.Outlet;
+import io.kvcache.transport.wire.BodyReader;
+import io.kvcache.transport.wire.Challenge;
+import io.kvcache.transport.wire.Hello;
+import io.kvcache.transport.wire.MessageType;
+import io.kvcache.transport.wire.Proof;
+import io.kvcache.transport.wire.Secret;
+import io.kvcache.transport.wire.Status;
+import io.kvcache.transport.wire.Violation;
+import io.kvcache.transport.wire.Welcome;
+import java.util.concurrent.TimeUnit;
+import org.jspecify.annotations.Nullable;
+
+/// The first two messages of a connection: HELLO, which is answered by a challenge, and AUTH, which is
+/// answered by a session.
+final class Greeting {
+
+    private final Endpoint endpoint;
+    private final Outlet outlet;
+    private @Nullable Hello hello;
+    private @Nullable Challenge challenge;
+    private boolean began;
+
+    Greeting(Endpoint endpoint, Outlet outlet) {
+        this.endpoint = endpoint;
+        this.outlet = outlet;
+    }
+
+    /// Whether this connection began its session, and so ends it.
+    boolean began() {
+        return began;
+    }
+
+    /// Answers the session, once there is one.
+    @Nullable
+    Session message(MessageType type, Request request, BodyReader body) throws Violation {
+        Hello said = hello;
+        Challenge asked = challenge;
+        if (type == MessageType.HELLO && said == null) {
+            greet(Hello.read(body), request);
+            return null;
+        }
+        if (type == MessageType.AUTH && said != null && asked != null) {
+            return admit(said, asked, new Secret(body.bytes("proof", Proof.BYTES)), request);
+        }
+        String allowed = said == null ? "HELLO" : "AUTH";
+        throw new Violation("message %s at the beginning; allowed: %s".formatted(type, allowed));
+    }
+
+    private void greet(Hello said, Request request) throws Violation {
+        if (said.version() < Hello.VERSION) {
+            throw new Violation("version = %d; allowed: %d and up".formatted(said.version(), Hello.VERSION));
+        }
+        Access access = endpoint.service().options().access();
+        Challenge asked = new Challenge(Hello.VERSION, access.guarded(), 0, Secret.random(Hello.NONCE_BYTES));
+        hello = said;
+        challenge = asked;
+        outlet.send(asked.frame(request.number()));
+    }
+
+    private @Nullable Session admit(Hello said, Challenge asked, Secret shown, Request request) {
+        Access access = endpoint.service().options().access();
+        Proof proof = new Proof(access.secretOf(said.tenant()), said, asked);
+        if (access.guarded() && !shown.equals(proof.ofClient())) {
+            return refused(request, "the proof is wrong: another secret, or an unknown tenant");
+        }
+        Session session = said.begins() ? endpoint.begin(said) : endpoint.find(said.session(), said.ticket());
+        if (session == null || !session.join(outlet)) {
+            return refused(request, "there is no such session");
+        }
+        began = said.begins();
+        Secret mine = access.guarded() ? proof.ofServer() : Secret.none(Proof.BYTES);
+        int leaseMillis = (int) TimeUnit.NANOSECONDS.toMillis(session.leaseNanos());
+        outlet.send(new Welcome(session.number(), session.ticket(), leaseMillis, mine).frame(request.number()));
+        return session;
+    }
+
+    private @Nullable Session refused(Request request, String why) {
+        request.refuse(Status.UNAUTHORIZED, why);
+        outlet.close(CloseReason.UNAUTHORIZED);
+        return null;
+    }
+}

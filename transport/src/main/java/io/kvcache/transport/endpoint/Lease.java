@@ -1,0 +1,105 @@
+package io.kvcache.transport.endpoint;
+
+import io.kvcache.core.BlockTable;
+import io.kvcache.core.ObjectView;
+import java.util.concurrent.TimeUnit;
+import org.jspecify.annotations.Nullable;
+
+/// A table or a view that is held open for a client. It is closed when the lease has ended and nobody is
+/// sending from it any more.
+final class Lease {
+
+    private static final long A_MOMENT_NANOS = TimeUnit.MILLISECONDS.toNanos(10);
+
+    private final @Nullable BlockTable table;
+    private final @Nullable ObjectView view;
+    private int users;
+    private boolean over;
+    private boolean gone;
+
+    private Lease(@Nullable BlockTable table, @Nullable ObjectView view) {
+        this.table = table;
+        this.view = view;
+    }
+
+    static Lease of(BlockTable table) {
+        return new Lease(table, null);
+    }
+
+    static Lease of(ObjectView view) {
+        return new Lease(null, view);
+    }
+
+    @Nullable
+    BlockTable table() {
+        return table;
+    }
+
+    @Nullable
+    ObjectView view() {
+        return view;
+    }
+
+    /// Keeps it open until [#leave]; answers false when it has ended.
+    synchronized boolean enter() {
+        if (over) {
+            return false;
+        }
+        users++;
+        return true;
+    }
+
+    void leave() {
+        boolean last;
+        synchronized (this) {
+            users--;
+            last = over && users == 0;
+        }
+        if (last) {
+            release();
+            synchronized (this) {
+                gone = true;
+                notifyAll();
+            }
+        }
+    }
+
+    /// Ends it. Who is just done sending is waited for, but not for long, so that whatever the client
+    /// asks for next finds the lease gone.
+    void end() {
+        boolean last;
+        synchronized (this) {
+            if (over) {
+                return;
+            }
+            over = true;
+            last = users == 0;
+            if (!last) {
+                awaitUsers();
+            }
+        }
+        if (last) {
+            release();
+        }
+    }
+
+    private void awaitUsers() {
+        long until = System.nanoTime() + A_MOMENT_NANOS;
+        try {
+            for (long left = A_MOMENT_NANOS; !gone && left > 0; left = until - System.nanoTime()) {
+                TimeUnit.NANOSECONDS.timedWait(this, left);
+            }
+        } catch (InterruptedException stopped) {
+            Thread.currentThread().interrupt();
+        }
+    }
+
+    private void release() {
+        if (table != null) {
+            table.close();
+        }
+        if (view != null) {
+            view.close();
+        }
+    }
+}

@@ -1,0 +1,158 @@
+package io.kvcache.transport.endpoint;
+
+import io.kvcache.core.BlockWriter;
+import io.kvcache.core.ObjectWriter;
+import io.kvcache.core.PutOutcome;
+import io.kvcache.core.SealOutcome;
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.store.ChunkedCrc;
+import io.kvcache.transport.link.Landing;
+import io.kvcache.transport.wire.BodyReader;
+import io.kvcache.transport.wire.BodyWriter;
+import io.kvcache.transport.wire.FrameHeader;
+import io.kvcache.transport.wire.Outcomes;
+import io.kvcache.transport.wire.Status;
+import io.kvcache.transport.wire.Violation;
+import java.lang.foreign.MemorySegment;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+
+/// Requests that bring blocks and objects in: reserve, fill, abandon.
+final class PutVerbs {
+
+    private final Service service;
+    private final Session session;
+    private final ChainSlots chains;
+
+    /// What the payload that is coming in over this connection fills.
+    private @Nullable Reservation filling;
+
+    PutVerbs(Service service, Session session, ChainSlots chains) {
+        this.service = service;
+        this.session = session;
+        this.chains = chains;
+    }
+
+    /// `chain, u32 index, u32 part, u64 timeout` → `u8 outcome, 7 × 0, u64 reservation`
+    Requests.Parsed reserve(Request request, BodyReader body) throws Violation {
+        BlockChain chain = chains.read(body);
+        int index = body.count("index");
+        int part = body.count("part");
+        long timeout = request.bounded(body.amount("timeout"));
+        return () -> now(request, timeout, () -> {
+            BlockWriter writer = service.cache().put(chain, index, part, timeout);
+            answer(request, writer.outcome(), new Reservation.Block(writer));
+        });
+    }
+
+    /// `u32 namespace, u32 key bytes, u64 bytes, u64 timeout, key` → as [#reserve]
+    Requests.Parsed reserveObject(Request request, BodyReader body) throws Violation {
+        Namespace namespace = ObjectVerbs.namespace(session, body);
+        int keyBytes = body.count("key bytes");
+        long bytes = body.amount("bytes");
+        long timeout = request.bounded(body.amount("timeout"));
+        byte[] key = body.bytes("key", keyBytes);
+        return () -> now(request, timeout, () -> {
+            ObjectWriter writer = service.cache().putObject(namespace, key, bytes, timeout);
+            answer(request, writer.outcome(), new Reservation.Opaque(writer, key));
+        });
+    }
+
+    /// At once if it cannot wait, else beside the connection.
+    private void now(Request request, long timeoutNanos, Service.Step step) throws Refused {
+        if (timeoutNanos == 0) {
+            step.run();
+        } else {
+            service.later(session, request, step);
+        }
+    }
+
+    private void answer(Request request, PutOutcome outcome, Reservation reservation) throws Refused {
+        long number = 0;
+        if (outcome == PutOutcome.RESERVED) {
+            number = grant(reservation);
+        } else {
+            reservation.close();
+        }
+        request.reply(
+                new BodyWriter().u8(Outcomes.code(outcome)).u8(0).u16(0).i32(0).i64(number));
+    }
+
+    private long grant(Reservation reservation) throws Refused {
+        int most = service.options().maxClaims();
+        if (session.reservations().size() >= most) {
+            reservation.close();
+            throw new Refused(Status.BUSY, "%d reservations are held; allowed: %1$d".formatted(most));
+        }
+        long number = session.reservations().grant(reservation);
+        if (number == Claims.NONE) {
+            reservation.close();
+            throw new Refused(Status.GONE, "the session is over");
+        }
+        return number;
+    }
+
+    /// `u64 reservation`, no reply
+    Requests.Parsed abandon(BodyReader body) throws Violation {
+        long number = body.i64("reservation");
+        return () -> {
+            Reservation reservation = session.reservations().take(number);
+            if (reservation != null) {
+                reservation.close();
+            }
+        };
+    }
+
+    /// `u64 reservation, u32 checksum, u32 0`, payload → `u8 outcome`
+    Landing fill(FrameHeader header, Request request, BodyReader body) throws Violation {
+        long number = body.i64("reservation");
+        int checksum = body.i32("checksum");
+        Reservation reservation = session.reservations().take(number);
+        if (reservation == null) {
+            String text = "reservation " + number + " is over";
+            return Landing.discard(header.payloadBytes(), sum -> request.refuse(Status.GONE, text));
+        }
+        List<MemorySegment> room = reservation.pieces();
+        long bytes = room.stream().mapToLong(MemorySegment::byteSize).sum();
+        if (bytes != header.payloadBytes()) {
+            reservation.close();
+            String text = "a payload of %d bytes; the room is for %d".formatted(header.payloadBytes(), bytes);
+            return Landing.discard(header.payloadBytes(), sum -> request.refuse(Status.INVALID, text));
+        }
+        filling = reservation;
+        return Landing.into(room, sum -> filled(request, reservation, sum, checksum));
+    }
+
+    private void filled(Request request, Reservation reservation, ChunkedCrc sum, int checksum) {
+        filling = null;
+        byte[] trailer = reservation.trailer();
+        if (trailer.length > 0) {
+            sum.update(MemorySegment.ofArray(trailer));
+        }
+        service.counters()
+                .bytesIn
+                .add(reservation.pieces().stream()
+                        .mapToLong(MemorySegment::byteSize)
+                        .sum());
+        int found = sum.value();
+        if (found != checksum) {
+            service.counters().corrupt.increment();
+            reservation.close();
+            request.refuse(Status.CORRUPT, "checksum 0x%08x; told was 0x%08x".formatted(found, checksum));
+            return;
+        }
+        service.attempt(request, () -> {
+            SealOutcome outcome = reservation.seal(found);
+            request.reply(new BodyWriter().u8(Outcomes.code(outcome)));
+        });
+    }
+
+    /// The connection is over, perhaps in the middle of a payload.
+    void closed() {
+        if (filling != null) {
+            filling.close();
+            filling = null;
+        }
+    }
+}

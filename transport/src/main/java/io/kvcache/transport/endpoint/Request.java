@@ -1,0 +1,48 @@
+package io.kvcache.transport.endpoint;
+
+import io.kvcache.transport.link.Outlet;
+import io.kvcache.transport.wire.BodyWriter;
+import io.kvcache.transport.wire.FrameHeader;
+import io.kvcache.transport.wire.MessageType;
+import io.kvcache.transport.wire.Payload;
+import io.kvcache.transport.wire.Status;
+
+/// One request on its way to its reply, which may come later and from another thread.
+///
+/// @param type as in the header
+/// @param number that the reply repeats; 0 when none is wanted
+/// @param deadlineNanos how long the client waits, from when it asked; never 0
+record Request(MessageType type, long number, long deadlineNanos, Outlet outlet, Counters counters) {
+
+    static Request of(MessageType type, FrameHeader header, Outlet outlet, Counters counters) {
+        long told = header.word();
+        return new Request(type, header.request(), told > 0 ? told : Long.MAX_VALUE, outlet, counters);
+    }
+
+    /// As long as was asked for, but no longer than anybody waits for the answer.
+    long bounded(long timeoutNanos) {
+        return Math.min(timeoutNanos, deadlineNanos);
+    }
+
+    /// Answers false when nobody can hear it any more.
+    boolean reply(BodyWriter body) {
+        return number == 0 || outlet.send(body.reply(type, number));
+    }
+
+    /// Sends bytes that belong to the reply.
+    boolean data(int index, int checksum, Payload payload) {
+        BodyWriter body = new BodyWriter().i32(index).i32(checksum);
+        boolean sent = outlet.send(body.reply(MessageType.DATA, number, payload));
+        if (sent) {
+            counters.bytesOut.add(payload.bytes());
+        }
+        return sent;
+    }
+
+    void refuse(Status status, String text) {
+        counters.refusals.increment();
+        if (number != 0) {
+            outlet.send(BodyWriter.refusal(type.code(), number, status, text));
+        }
+    }
+}

@@ -1,0 +1,91 @@
+package io.kvcache.transport.endpoint;
+
+import io.kvcache.transport.link.Landing;
+import io.kvcache.transport.wire.BodyReader;
+import io.kvcache.transport.wire.BodyWriter;
+import io.kvcache.transport.wire.FrameHeader;
+import io.kvcache.transport.wire.MessageType;
+import io.kvcache.transport.wire.Status;
+import io.kvcache.transport.wire.Violation;
+
+/// Hands the requests of one connection to those who know how.
+final class Requests {
+
+    private final Service service;
+    private final Session session;
+    private final Bytes bytes;
+    private final BlockVerbs blocks;
+    private final PutVerbs puts;
+    private final ObjectVerbs objects;
+    private final StoreVerbs store;
+
+    Requests(Service service, Session session) {
+        this.service = service;
+        this.session = session;
+        ChainSlots chains = new ChainSlots(session);
+        bytes = new Bytes(service, session);
+        blocks = new BlockVerbs(service, session, chains, bytes);
+        puts = new PutVerbs(service, session, chains);
+        objects = new ObjectVerbs(service, session, bytes);
+        store = new StoreVerbs(service, session);
+    }
+
+    Session session() {
+        return session;
+    }
+
+    void message(MessageType type, Request request, BodyReader body) throws Violation {
+        bytes.confirm();
+        Parsed parsed = parse(type, request, body);
+        service.attempt(request, parsed::run);
+    }
+
+    /// A request that has been read: it is sound, but may still be refused.
+    @FunctionalInterface
+    interface Parsed {
+        void run() throws Refused;
+    }
+
+    private Parsed parse(MessageType type, Request request, BodyReader body) throws Violation {
+        return switch (type) {
+            case PING, RENEW -> () -> request.reply(new BodyWriter());
+            case REGISTER -> store.register(request, body);
+            case DROP_NAMESPACE -> store.drop(request, body);
+            case STATS -> store.stats(request);
+            case EVENTS -> store.events(request, body);
+            case SNAPSHOT -> store.snapshot(request, body);
+            case FLUSH -> store.flush(request, body);
+            case CHAIN -> blocks.chain(body);
+            case MATCH -> blocks.match(request, body);
+            case ACQUIRE -> blocks.acquire(request, body);
+            case READ -> blocks.read(request, body);
+            case RELEASE -> blocks.release(body);
+            case DROP_CHAIN -> blocks.drop(request, body);
+            case HINT -> blocks.hint(request, body);
+            case RESERVE -> puts.reserve(request, body);
+            case RESERVE_OBJECT -> puts.reserveObject(request, body);
+            case ABANDON -> puts.abandon(body);
+            case GET_OBJECT -> objects.get(request, body);
+            case CONTAINS_OBJECT -> objects.contains(request, body);
+            case DROP_OBJECT -> objects.drop(request, body);
+            case FILL -> throw new Violation("FILL without a payload; allowed: 1 byte and up");
+            case ERROR, HELLO, AUTH, PROGRESS, DATA ->
+                throw new Violation("message " + type + " from a client that is in; allowed: requests");
+        };
+    }
+
+    Landing payload(FrameHeader header, Request request, BodyReader body) throws Violation {
+        bytes.confirm();
+        if (request.type() == MessageType.FILL) {
+            return puts.fill(header, request, body);
+        }
+        String text = request.type() + " takes no payload";
+        return Landing.discard(header.payloadBytes(), sum -> request.refuse(Status.INVALID, text));
+    }
+
+    /// The connection is over.
+    void closed() {
+        bytes.closed();
+        puts.closed();
+    }
+}

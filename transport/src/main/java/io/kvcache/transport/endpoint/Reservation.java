@@ -1,0 +1,67 @@
+package io.kvcache.transport.endpoint;
+
+import io.kvcache.core.BlockWriter;
+import io.kvcache.core.ObjectWriter;
+import io.kvcache.core.SealOutcome;
+import java.lang.foreign.MemorySegment;
+import java.util.List;
+
+/// Room that is kept for a client's bytes. Whoever takes it out of its session fills or closes it.
+sealed interface Reservation {
+
+    /// The room.
+    List<MemorySegment> pieces();
+
+    /// What is summed after the bytes.
+    byte[] trailer();
+
+    SealOutcome seal(int checksum);
+
+    void close();
+
+    /// For a block.
+    record Block(BlockWriter writer) implements Reservation {
+
+        private static final byte[] NOTHING = {};
+
+        @Override
+        public List<MemorySegment> pieces() {
+            return List.of(writer.segment());
+        }
+
+        @Override
+        public byte[] trailer() {
+            return NOTHING;
+        }
+
+        @Override
+        public SealOutcome seal(int checksum) {
+            return writer.seal(checksum);
+        }
+
+        @Override
+        public void close() {
+            writer.close();
+        }
+    }
+
+    /// For an object, whose key is summed with it.
+    @SuppressWarnings("ArrayRecordComponent") // never compared
+    record Opaque(ObjectWriter writer, byte[] trailer) implements Reservation {
+
+        @Override
+        public List<MemorySegment> pieces() {
+            return writer.pieces();
+        }
+
+        @Override
+        public SealOutcome seal(int checksum) {
+            return writer.seal(checksum);
+        }
+
+        @Override
+        public void close() {
+            writer.close();
+        }
+    }
+}

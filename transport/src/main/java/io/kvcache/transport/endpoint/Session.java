@@ -1,0 +1,159 @@
+package io.kvcache.transport.endpoint;
+
+import io.kvcache.core.event.Snapshot;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.transport.link.CloseReason;
+import io.kvcache.transport.link.Outlet;
+import io.kvcache.transport.wire.Hello;
+import io.kvcache.transport.wire.Secret;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.jspecify.annotations.Nullable;
+
+/// One client: its connections, the namespaces that it has named, and what it holds of the store.
+///
+/// It lives as long as its first connection, and as long as the client is heard of often enough.
+///
+/// **Threads.** Any: each connection has one.
+final class Session {
+
+    /// More than any client has; a map of them is copied when one is added.
+    static final int MAX_NAMESPACES = 1024;
+
+    private final long number;
+    private final Secret ticket;
+    private final @Nullable String onlyTenant;
+    private final long leaseNanos;
+    private final Claims<Lease> leases;
+    private final Claims<Reservation> reservations;
+    private final Set<Outlet> outlets = ConcurrentHashMap.newKeySet();
+    private final AtomicBoolean over = new AtomicBoolean();
+    private final AtomicInteger waiting = new AtomicInteger();
+    private volatile Names names = new Names(List.of(), Map.of());
+    private volatile @Nullable Snapshot snapshot;
+    private volatile long snapshots;
+    private volatile long heardNanos;
+
+    /// The namespaces by number, from 1 on, and back.
+    record Names(List<Namespace> byNumber, Map<Namespace, Integer> numbers) {}
+
+    /// @param onlyTenant whose namespaces alone may be used, or null for any
+    Session(long number, @Nullable String onlyTenant, long leaseNanos, Counters counters) {
+        this.number = number;
+        this.onlyTenant = onlyTenant;
+        this.leaseNanos = leaseNanos;
+        ticket = Secret.random(Hello.TICKET_BYTES);
+        leases = new Claims<>(counters.leases);
+        reservations = new Claims<>(counters.reservations);
+    }
+
+    long number() {
+        return number;
+    }
+
+    Secret ticket() {
+        return ticket;
+    }
+
+    long leaseNanos() {
+        return leaseNanos;
+    }
+
+    @Nullable
+    String onlyTenant() {
+        return onlyTenant;
+    }
+
+    Claims<Lease> leases() {
+        return leases;
+    }
+
+    Claims<Reservation> reservations() {
+        return reservations;
+    }
+
+    AtomicInteger waiting() {
+        return waiting;
+    }
+
+    Names names() {
+        return names;
+    }
+
+    /// The number of a namespace, which is given one if it has none; 0 when there are too many.
+    synchronized int name(Namespace namespace) {
+        Integer known = names.numbers.get(namespace);
+        if (known != null) {
+            return known;
+        }
+        if (names.byNumber.size() == MAX_NAMESPACES) {
+            return 0;
+        }
+        List<Namespace> byNumber = new ArrayList<>(names.byNumber);
+        byNumber.add(namespace);
+        Map<Namespace, Integer> numbers = new HashMap<>(names.numbers);
+        numbers.put(namespace, byNumber.size());
+        names = new Names(List.copyOf(byNumber), Map.copyOf(numbers));
+        return byNumber.size();
+    }
+
+    /// The namespace with this number.
+    @Nullable
+    Namespace namespace(int id) {
+        List<Namespace> all = names.byNumber;
+        return id < 1 || id > all.size() ? null : all.get(id - 1);
+    }
+
+    /// Keeps a snapshot to be read in pieces, instead of the last one; answers its number.
+    synchronized long keep(Snapshot taken) {
+        snapshot = taken;
+        return ++snapshots;
+    }
+
+    /// The snapshot with this number, if it is the last one.
+    @Nullable
+    synchronized Snapshot snapshot(long wanted) {
+        return wanted == snapshots ? snapshot : null;
+    }
+
+    void heard(long nowNanos) {
+        heardNanos = nowNanos;
+    }
+
+    /// Whether the client was not heard of for as long as its leases last.
+    boolean silent(long nowNanos) {
+        return nowNanos - heardNanos > leaseNanos;
+    }
+
+    /// Adds a connection; answers false when the session is over.
+    boolean join(Outlet outlet) {
+        outlets.add(outlet);
+        return !over.get();
+    }
+
+    void leave(Outlet outlet) {
+        outlets.remove(outlet);
+    }
+
+    boolean over() {
+        return over.get();
+    }
+
+    /// Ends it with its connections, and gives back what it held; answers false when that was done
+    /// before.
+    boolean end(CloseReason reason) {
+        if (!over.compareAndSet(false, true)) {
+            return false;
+        }
+        leases.expire(Lease::end);
+        reservations.expire(Reservation::close);
+        outlets.forEach(outlet -> outlet.close(reason));
+        return true;
+    }
+}

@@ -1,0 +1,148 @@
+package io.kvcache.transport.endpoint;
+
+import io.kvcache.core.event.CacheEvent;
+import io.kvcache.core.event.EventBatch;
+import io.kvcache.core.event.Snapshot;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.transport.wire.BodyReader;
+import io.kvcache.transport.wire.BodyWriter;
+import io.kvcache.transport.wire.EventCodec;
+import io.kvcache.transport.wire.NamespaceCodec;
+import io.kvcache.transport.wire.StatsCodec;
+import io.kvcache.transport.wire.Status;
+import io.kvcache.transport.wire.Violation;
+import java.util.List;
+
+/// Requests about namespaces and the store as a whole.
+final class StoreVerbs {
+
+    /// Half a MiB of events in one reply.
+    private static final int MOST_EVENTS = 8192;
+
+    private final Service service;
+    private final Session session;
+
+    StoreVerbs(Service service, Session session) {
+        this.service = service;
+        this.session = session;
+    }
+
+    /// A namespace → `u32 number`
+    Requests.Parsed register(Request request, BodyReader body) throws Violation {
+        Namespace namespace = namespace(body);
+        return () -> {
+            String only = session.onlyTenant();
+            if (only != null && !only.equals(namespace.tenant())) {
+                throw new Refused(
+                        Status.FORBIDDEN,
+                        "tenant = \"%s\" of %s; allowed: \"%s\"".formatted(namespace.tenant(), namespace, only));
+            }
+            service.cache().register(namespace);
+            int number = session.name(namespace);
+            if (number == 0) {
+                throw new Refused(
+                        Status.BUSY, "%d namespaces are registered; allowed: %1$d".formatted(Session.MAX_NAMESPACES));
+            }
+            request.reply(new BodyWriter().i32(number));
+        };
+    }
+
+    private static Namespace namespace(BodyReader body) throws Violation {
+        try {
+            return NamespaceCodec.read(body);
+        } catch (IllegalArgumentException impossible) {
+            throw new Violation(String.valueOf(impossible.getMessage()));
+        }
+    }
+
+    /// `u32 namespace` → `u64 blocks and objects`
+    Requests.Parsed drop(Request request, BodyReader body) throws Violation {
+        Namespace namespace = ObjectVerbs.namespace(session, body);
+        return () -> request.reply(new BodyWriter().i64(service.cache().drop(namespace)));
+    }
+
+    /// → see [StatsCodec]
+    Requests.Parsed stats(Request request) {
+        return () -> {
+            BodyWriter reply = new BodyWriter(1024);
+            StatsCodec.write(service.cache().stats(), session.names().numbers(), reply);
+            request.reply(reply);
+        };
+    }
+
+    /// `u64 sequence, u32 most` → `u64 next, u8 lost, 3 × 0, u32 events`, and these
+    Requests.Parsed events(Request request, BodyReader body) throws Violation {
+        long sequence = body.i64("sequence");
+        int most = body.count("most");
+        return () -> {
+            refuseTenants();
+            EventBatch batch = service.cache().events().since(sequence, Math.min(most, MOST_EVENTS));
+            List<CacheEvent> events = batch.events();
+            BodyWriter reply = new BodyWriter(16 + EventCodec.BYTES * events.size());
+            reply.i64(batch.nextSequence())
+                    .u8(batch.lost() ? 1 : 0)
+                    .u8(0)
+                    .u16(0)
+                    .i32(events.size());
+            events.forEach(event -> EventCodec.write(event, reply));
+            request.reply(reply);
+        };
+    }
+
+    /// Events and snapshots name the blocks of all tenants.
+    private void refuseTenants() throws Refused {
+        if (session.onlyTenant() != null) {
+            throw new Refused(Status.FORBIDDEN, "events tell of all tenants; allowed: who may speak for all");
+        }
+    }
+
+    /// `u64 snapshot (0: take one), u32 first, u32 0` → `u64 snapshot, u64 next, u32 stored, u32
+    /// namespaces, u32 events, u32 0`, for each namespace that the session has registered `u32 number in
+    /// events, u32 number of the session`, and events from the first on.
+    Requests.Parsed snapshot(Request request, BodyReader body) throws Violation {
+        long number = body.i64("snapshot");
+        int first = body.count("first");
+        return () -> {
+            refuseTenants();
+            if (number != 0) {
+                page(request, number, first);
+            } else {
+                service.later(session, request, () -> {
+                    long taken = session.keep(service.cache().events().snapshot());
+                    page(request, taken, first);
+                });
+            }
+        };
+    }
+
+    private void page(Request request, long number, int first) throws Refused {
+        Snapshot snapshot = session.snapshot(number);
+        if (snapshot == null) {
+            throw new Refused(Status.GONE, "snapshot " + number + " gave way to another");
+        }
+        int stored = snapshot.stored().size();
+        int from = Math.min(first, stored);
+        List<CacheEvent> events = snapshot.stored().subList(from, Math.min(stored, from + MOST_EVENTS));
+        BodyWriter reply = new BodyWriter(256 + EventCodec.BYTES * events.size());
+        BodyWriter names = new BodyWriter();
+        snapshot.namespaces().forEach((id, namespace) -> {
+            Integer own = session.names().numbers().get(namespace);
+            if (own != null) {
+                names.i32(id).i32(own);
+            }
+        });
+        reply.i64(number).i64(snapshot.nextSequence()).i32(stored).i32(names.size() / 8);
+        reply.i32(events.size()).i32(0).append(names);
+        events.forEach(event -> EventCodec.write(event, reply));
+        request.reply(reply);
+    }
+
+    /// `u64 timeout` → `u8 durable`
+    Requests.Parsed flush(Request request, BodyReader body) throws Violation {
+        long timeout = request.bounded(body.amount("timeout"));
+        return () -> service.later(
+                session,
+                request,
+                () -> request.reply(new BodyWriter().u8(service.cache().flush(timeout) ? 1 : 0)));
+    }
+}

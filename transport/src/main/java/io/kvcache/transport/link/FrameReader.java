@@ -1,0 +1,135 @@
+package io.kvcache.transport.link;
+
+import io.kvcache.transport.wire.BodyReader;
+import io.kvcache.transport.wire.FrameHeader;
+import io.kvcache.transport.wire.Violation;
+import java.nio.ByteBuffer;
+import org.jspecify.annotations.Nullable;
+
+/// Makes frames of bytes: ask [#target()] where the next ones go, put some there, tell by [#received].
+///
+/// Headers and bodies go through a buffer; a payload goes to its slot at once, but for what came in one
+/// piece with its header. A buffer for a body grows with the bytes that come, not with those that are
+/// announced.
+///
+/// **Threads.** One at a time.
+public final class FrameReader {
+
+    private final FrameHandler handler;
+    private final ByteBuffer input;
+    private int consumed;
+    private int filled;
+    private @Nullable FrameHeader header;
+    private ByteBuffer body = ByteBuffer.allocate(256);
+    private @Nullable Landing landing;
+
+    /// @param bufferBytes at least a header; what a payload starts with is copied if it comes within this
+    ///     many bytes
+    public FrameReader(FrameHandler handler, int bufferBytes) {
+        this.handler = handler;
+        input = ByteBuffer.allocateDirect(bufferBytes);
+    }
+
+    /// Where the next bytes go: at least one fits.
+    public ByteBuffer target() {
+        if (landing != null) {
+            return landing.target();
+        }
+        if (consumed > 0) {
+            input.limit(filled).position(consumed);
+            input.compact();
+            filled -= consumed;
+            consumed = 0;
+        }
+        return input.limit(input.capacity()).position(filled);
+    }
+
+    /// As many bytes lie at the last target, whose position is behind them.
+    ///
+    /// @throws Violation when they are not what the protocol allows; the reader must not be used any more
+    public void received(int bytes) throws Violation {
+        if (landing != null) {
+            land(landing, bytes);
+            return;
+        }
+        filled += bytes;
+        boolean more = true;
+        while (more) {
+            more = step();
+        }
+    }
+
+    /// Whether a frame has begun and is not complete.
+    public boolean inFrame() {
+        return header != null || filled > consumed;
+    }
+
+    private boolean step() throws Violation {
+        if (landing != null) {
+            return land(landing);
+        }
+        return header == null ? readHeader() : readBody(header);
+    }
+
+    private boolean readHeader() throws Violation {
+        if (filled - consumed < FrameHeader.BYTES) {
+            return false;
+        }
+        header = FrameHeader.read(input.limit(filled).position(consumed));
+        consumed += FrameHeader.BYTES;
+        body.clear();
+        return true;
+    }
+
+    private boolean readBody(FrameHeader of) throws Violation {
+        int bytes = Math.min(filled - consumed, of.bodyBytes() - body.position());
+        room(bytes, of.bodyBytes()).put(input.slice(consumed, bytes));
+        consumed += bytes;
+        if (body.position() < of.bodyBytes()) {
+            return false;
+        }
+        BodyReader reader = new BodyReader(body.flip());
+        if (of.payloadBytes() > 0) {
+            landing = handler.payload(of, reader);
+            if (landing.left() != of.payloadBytes()) {
+                throw new AssertionError(
+                        "room for %d bytes of a payload of %d".formatted(landing.left(), of.payloadBytes()));
+            }
+        } else {
+            header = null;
+            handler.message(of, reader);
+        }
+        return true;
+    }
+
+    private ByteBuffer room(int bytes, int most) {
+        if (body.remaining() < bytes) {
+            int larger = Math.min(most, Math.max(2 * body.capacity(), body.position() + bytes));
+            body = ByteBuffer.allocate(larger).put(body.flip());
+        }
+        return body;
+    }
+
+    /// Copies to its slot what came in one piece with the header.
+    private boolean land(Landing into) throws Violation {
+        int there = filled - consumed;
+        if (there == 0) {
+            return false;
+        }
+        ByteBuffer target = into.target();
+        int bytes = (int) Math.min(into.left(), Math.min(there, target.remaining()));
+        target.put(input.slice(consumed, bytes));
+        consumed += bytes;
+        land(into, bytes);
+        return true;
+    }
+
+    private void land(Landing into, int bytes) throws Violation {
+        boolean last = into.left() == bytes;
+        if (last) {
+            landing = null;
+            header = null;
+        }
+        into.landed(bytes);
+    }
+}

@@ -1,0 +1,19 @@
+package io.kvcache.transport.link;
+
+import io.kvcache.transport.wire.Frame;
+
+/// Takes frames out to one peer.
+///
+/// **Threads.** Any; frames are never mixed.
+public interface Outlet {
+
+    /// Sends a frame, in order, and returns when its bytes need to stay no longer. Waits while the peer
+    /// does not take them; whoever watches the connection ends that by closing it.
+    ///
+    /// @return false when the connection is closed, or closed meanwhile
+    boolean send(Frame frame);
+
+    /// Closes the connection, from any thread; what is being sent or waited for ends. Does nothing a
+    /// second time.
+    void close(CloseReason reason);
+}

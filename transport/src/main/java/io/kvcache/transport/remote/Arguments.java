@@ -1,0 +1,63 @@
+package io.kvcache.transport.remote;
+
+import io.kvcache.core.KvCache;
+import io.kvcache.core.identity.BlockChain;
+
+/// Refuses what only a bug of the caller can ask for, in the words of the embedded cache.
+final class Arguments {
+
+    private Arguments() {}
+
+    static void timeout(long timeoutNanos) {
+        if (timeoutNanos < 0) {
+            throw new IllegalArgumentException("timeoutNanos is " + timeoutNanos + "; it takes 0 and up");
+        }
+    }
+
+    static void from(BlockChain chain, int from) {
+        if (from < 0 || from > chain.length()) {
+            throw new IndexOutOfBoundsException("from is " + from + "; this chain takes 0 to " + chain.length());
+        }
+    }
+
+    static void index(BlockChain chain, int index) {
+        if (index < 0 || index >= chain.length()) {
+            throw new IndexOutOfBoundsException(
+                    "block " + index + " of a chain of " + chain.length() + "; full blocks only");
+        }
+    }
+
+    static void part(BlockChain chain, int part) {
+        int parts = chain.namespace().parts().size();
+        if (part < 0 || part >= parts) {
+            throw new IllegalArgumentException(
+                    "part is " + part + "; " + chain.namespace() + " takes 0 to " + (parts - 1));
+        }
+    }
+
+    static void run(BlockChain chain, int from, int count) {
+        if (from < 0 || from > chain.length() - count) {
+            throw new IndexOutOfBoundsException(count + " blocks from " + from + "; the chain has " + chain.length());
+        }
+    }
+
+    static void key(byte[] key) {
+        if (key.length < 1 || key.length > KvCache.MAX_OBJECT_KEY_BYTES) {
+            throw new IllegalArgumentException(
+                    "the key has " + key.length + " bytes; allowed: 1 to " + KvCache.MAX_OBJECT_KEY_BYTES);
+        }
+    }
+
+    static void size(long bytes) {
+        if (bytes < 1 || bytes > KvCache.MAX_OBJECT_BYTES) {
+            throw new IllegalArgumentException(
+                    "the object has " + bytes + " bytes; allowed: 1 to " + KvCache.MAX_OBJECT_BYTES);
+        }
+    }
+
+    static void source(long found, long wanted, String of) {
+        if (found != wanted) {
+            throw new IllegalArgumentException("the source has " + found + " bytes; " + of + " has " + wanted);
+        }
+    }
+}

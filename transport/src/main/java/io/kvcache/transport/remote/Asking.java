@@ -1,0 +1,88 @@
+package io.kvcache.transport.remote;
+
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.transport.wire.BodyWriter;
+import io.kvcache.transport.wire.MessageType;
+import io.kvcache.transport.wire.Status;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.util.Map;
+import java.util.function.Consumer;
+import java.util.function.Function;
+
+/// Small questions over the connection that carries many.
+final class Asking {
+
+    private final Wiring wiring;
+
+    Asking(Wiring wiring) {
+        this.wiring = wiring;
+    }
+
+    /// Asks; a failure is counted and answered by a value.
+    ///
+    /// @throws IllegalArgumentException when the server finds the question wrong
+    <T> T or(T otherwise, Question<T> question) {
+        try {
+            return question.ask(wiring.uplink().attached());
+        } catch (CallFailed failed) {
+            wiring.counters().failed.increment();
+            if (failed.answered() && failed.status() == Status.INVALID) {
+                throw new IllegalArgumentException(failed.getMessage());
+            }
+            return otherwise;
+        }
+    }
+
+    /// One question to one session.
+    @FunctionalInterface
+    interface Question<T> {
+        T ask(Attachment attachment) throws CallFailed;
+    }
+
+    /// Asks what has no answer without the server.
+    ///
+    /// @throws UncheckedIOException when there is none
+    <T> T must(Question<T> question) {
+        try {
+            return question.ask(wiring.uplink().attached());
+        } catch (CallFailed failed) {
+            wiring.counters().failed.increment();
+            if (failed.answered() && failed.status() == Status.INVALID) {
+                throw new IllegalArgumentException(failed.getMessage());
+            }
+            throw new UncheckedIOException(new IOException(failed.getMessage()));
+        }
+    }
+
+    <T> T must(MessageType type, BodyWriter body, ControlLine.Parser<T> parser) {
+        return must(attachment -> attachment.ask(type, body, parser, 0));
+    }
+
+    /// Asks about a chain.
+    ///
+    /// @param timeoutNanos how long the server itself may wait
+    /// @param late what becomes of an answer that nobody waits for any more
+    <T> Question<T> about(BlockChain chain, long timeoutNanos, Function<BodyWriter, Asked<T>> asked, Consumer<T> late) {
+        long patience = wiring.options().patienceNanos(timeoutNanos);
+        return attachment -> {
+            int number = attachment.number(chain.namespace());
+            return ControlLine.await(
+                    attachment.control().ask(chain, number, body -> {
+                        Asked<T> rest = asked.apply(body);
+                        return new ControlLine.Question<>(rest.type, body, rest.parser, patience);
+                    }),
+                    patience,
+                    late);
+        };
+    }
+
+    /// What is asked, and how to read the answer.
+    record Asked<T>(MessageType type, ControlLine.Parser<T> parser) {}
+
+    /// The namespaces of the present session by number.
+    Map<Integer, Namespace> names() {
+        return must(Attachment::names);
+    }
+}

@@ -1,0 +1,155 @@
+package io.kvcache.transport.remote;
+
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.transport.link.CloseReason;
+import io.kvcache.transport.link.Connector;
+import io.kvcache.transport.wire.BodyReader;
+import io.kvcache.transport.wire.BodyWriter;
+import io.kvcache.transport.wire.MessageType;
+import io.kvcache.transport.wire.NamespaceCodec;
+import io.kvcache.transport.wire.Violation;
+import java.io.IOException;
+import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.Collectors;
+
+/// One session with the server, until it breaks: its connections, the numbers of its namespaces, the
+/// tables that more blocks are expected for.
+final class Attachment {
+
+    private final RemoteOptions options;
+    private final ControlLine control;
+    private final DataLines data;
+    private final Releases releases = new Releases();
+    private final Map<Namespace, Integer> numbers = new ConcurrentHashMap<>();
+    private final Map<Long, RemoteTable> expecting = new ConcurrentHashMap<>();
+    private final long renewNanos;
+    private volatile boolean over;
+    private volatile long renewedAt = System.nanoTime();
+    private volatile CompletableFuture<Boolean> renewal = CompletableFuture.completedFuture(true);
+
+    /// @param ended hears that it is over, once or more
+    private Attachment(
+            Connector connector, RemoteOptions options, Deadlines deadlines, Handshake.Opened opened, Runnable ended) {
+        this.options = options;
+        data = new DataLines(connector, options, deadlines, releases, opened.welcome());
+        renewNanos = TimeUnit.MILLISECONDS.toNanos(opened.welcome().leaseMillis()) / 3;
+        control = new ControlLine(opened, releases, this::progress, () -> {
+            over = true;
+            data.close();
+            expecting.values().forEach(RemoteTable::end);
+            ended.run();
+        });
+        Thread.ofPlatform().daemon().name("kvcache-remote-read").start(control::read);
+    }
+
+    /// @throws IOException when the server cannot be reached
+    /// @throws CallFailed when it does not want this client
+    static Attachment open(Connector connector, RemoteOptions options, Deadlines deadlines, Runnable ended)
+            throws IOException, CallFailed {
+        return new Attachment(
+                connector, options, deadlines, Handshake.open(connector, options, deadlines, null), ended);
+    }
+
+    boolean over() {
+        return over;
+    }
+
+    ControlLine control() {
+        return control;
+    }
+
+    DataLines data() {
+        return data;
+    }
+
+    /// Makes a namespace usable in this session.
+    void register(Namespace namespace) throws CallFailed {
+        BodyWriter body = new BodyWriter(512);
+        NamespaceCodec.write(namespace, body);
+        int number = ask(MessageType.REGISTER, body, reply -> reply.count("number"), 0);
+        numbers.put(namespace, number);
+    }
+
+    /// The session's number of a namespace.
+    int number(Namespace namespace) throws CallFailed {
+        Integer number = numbers.get(namespace);
+        if (number == null) {
+            throw CallFailed.unanswered(namespace + " was refused by this server");
+        }
+        return number;
+    }
+
+    /// The namespaces by number.
+    Map<Integer, Namespace> names() {
+        return numbers.entrySet().stream().collect(Collectors.toMap(Map.Entry::getValue, Map.Entry::getKey));
+    }
+
+    /// Asks over the connection that carries many requests, and waits.
+    ///
+    /// @param timeoutNanos how long the server itself may wait
+    <T> T ask(MessageType type, BodyWriter body, ControlLine.Parser<T> parser, long timeoutNanos) throws CallFailed {
+        long patience = options.patienceNanos(timeoutNanos);
+        return ControlLine.await(
+                control.ask(new ControlLine.Question<>(type, body, parser, patience)), patience, late -> {});
+    }
+
+    /// Gives a lease back, no later than the next request and soon in any case.
+    void release(long lease) {
+        expecting.remove(lease);
+        if (lease != 0 && !over) {
+            releases.add(lease);
+        }
+    }
+
+    /// News of this lease go to this table.
+    void expect(long lease, RemoteTable table) {
+        expecting.put(lease, table);
+        if (over) {
+            table.end();
+        }
+    }
+
+    void forget(long lease) {
+        expecting.remove(lease);
+    }
+
+    private void progress(ControlLine.Progress news) {
+        RemoteTable table = expecting.get(news.lease());
+        if (table != null) {
+            table.progress(news.ready(), news.end());
+        }
+    }
+
+    /// Gives back, renews what is held, and ends what is late. It may wait while the server does not
+    /// listen, which [#watch] ends.
+    void beat(long nowNanos) {
+        expecting.values().forEach(table -> table.tick(nowNanos));
+        control.flush();
+        if (nowNanos - renewedAt >= renewNanos && renewal.isDone()) {
+            renewedAt = nowNanos;
+            renewal = control.ask(new ControlLine.Question<>(
+                    MessageType.RENEW, new BodyWriter(), Attachment::nothing, options.requestNanos()));
+        }
+    }
+
+    /// Gives up when the server does not listen or does not answer. Never waits.
+    void watch(long nowNanos) {
+        if (control.line().stalledNanos() > options.requestNanos()) {
+            close(CloseReason.STALLED);
+        } else if (!renewal.isDone() && nowNanos - renewedAt > options.requestNanos()) {
+            close(CloseReason.SILENT);
+        }
+    }
+
+    private static boolean nothing(BodyReader body) throws Violation {
+        return true;
+    }
+
+    void close(CloseReason reason) {
+        control.line().close(reason);
+        data.close();
+    }
+}

@@ -1,0 +1,138 @@
+package io.kvcache.transport.remote;
+
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.transport.link.CloseReason;
+import io.kvcache.transport.link.FrameHandler;
+import io.kvcache.transport.link.Landing;
+import io.kvcache.transport.link.Line;
+import io.kvcache.transport.wire.BodyReader;
+import io.kvcache.transport.wire.BodyWriter;
+import io.kvcache.transport.wire.Frame;
+import io.kvcache.transport.wire.FrameHeader;
+import io.kvcache.transport.wire.MessageType;
+import io.kvcache.transport.wire.Payload;
+import io.kvcache.transport.wire.Status;
+import io.kvcache.transport.wire.Violation;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+
+/// A connection that carries blocks. It is lent to one thread at a time, which asks and then reads the
+/// answer itself: nobody else has to be woken.
+final class DataLine implements FrameHandler {
+
+    private final Line line;
+    private final Deadlines deadlines;
+    private final Releases releases;
+    private final ToldChains chains = new ToldChains();
+    private long number;
+    private @Nullable Exchange exchange;
+    private @Nullable CallFailed refusal;
+
+    /// One request and all that belongs to its answer.
+    interface Exchange {
+
+        /// The reply is there.
+        void reply(BodyReader body) throws Violation;
+
+        /// Bytes are coming: says where they go.
+        Landing data(FrameHeader header, BodyReader body) throws Violation;
+
+        /// Whether all has come.
+        boolean done();
+    }
+
+    DataLine(Handshake.Opened opened, Deadlines deadlines, Releases releases) {
+        line = opened.line();
+        this.deadlines = deadlines;
+        this.releases = releases;
+        opened.to(this);
+    }
+
+    boolean open() {
+        return line.open();
+    }
+
+    void close() {
+        line.close(CloseReason.SHUTDOWN);
+    }
+
+    /// The beginning of a body about a chain, and what has to be sent before it.
+    record About(BodyWriter body, ToldChains.Telling telling) {}
+
+    About about(BlockChain chain, int namespace) {
+        ToldChains.Telling telling = chains.tell(chain, namespace);
+        return new About(new BodyWriter().u8(telling.slot()).u8(0).u16(0).i32(chain.length()), telling);
+    }
+
+    /// Asks about a chain, and waits for all of the answer.
+    void run(MessageType type, About about, long patienceNanos, Exchange with) throws CallFailed {
+        number++;
+        run(about.telling.then(about.body.request(type, number, patienceNanos)), patienceNanos, with);
+    }
+
+    /// Asks, and waits for all of the answer.
+    void run(MessageType type, BodyWriter body, long patienceNanos, Exchange with) throws CallFailed {
+        number++;
+        run(body.request(type, number, patienceNanos), patienceNanos, with);
+    }
+
+    /// Sends bytes, and waits for the answer.
+    void run(MessageType type, BodyWriter body, Payload payload, long patienceNanos, Exchange with) throws CallFailed {
+        number++;
+        run(body.request(type, number, patienceNanos, payload), patienceNanos, with);
+    }
+
+    private void run(Frame frame, long patienceNanos, Exchange with) throws CallFailed {
+        exchange = with;
+        refusal = null;
+        List<Long> back = releases.take();
+        deadlines.begin(line, patienceNanos);
+        try {
+            boolean open = line.send(Releases.before(frame, back));
+            while (open && !with.done() && refusal == null) {
+                open = line.pump();
+            }
+        } finally {
+            deadlines.end(line);
+            exchange = null;
+        }
+        if (refusal != null) {
+            throw refusal;
+        }
+        if (!with.done()) {
+            releases.again(back);
+            throw CallFailed.unanswered("the connection broke");
+        }
+    }
+
+    @Override
+    public void message(FrameHeader header, BodyReader body) throws Violation {
+        if (header.type() == MessageType.ERROR.code()) {
+            return;
+        }
+        Exchange with = expected(header);
+        if (header.status() == Status.OK) {
+            with.reply(body);
+        } else {
+            refusal = CallFailed.refused(header.status(), body.text("text"));
+        }
+    }
+
+    @Override
+    public Landing payload(FrameHeader header, BodyReader body) throws Violation {
+        return expected(header).data(header, body);
+    }
+
+    private Exchange expected(FrameHeader header) throws Violation {
+        Exchange with = exchange;
+        if (with == null || header.request() != number || !header.reply()) {
+            throw new Violation("an answer to request %d; allowed: to %d".formatted(header.request(), number));
+        }
+        return with;
+    }
+
+    @Override
+    public void closed(CloseReason reason) {
+        // Whoever it is lent to sees it, or the next one.
+    }
+}

@@ -1,0 +1,34 @@
+package io.kvcache.transport.remote;
+
+import io.kvcache.transport.link.CloseReason;
+import io.kvcache.transport.link.Line;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+
+/// Connections that somebody waits at, and until when: one whose time is over is closed, which ends the
+/// wait.
+///
+/// **Threads.** Any; one ticks.
+final class Deadlines {
+
+    private final Map<Line, Long> until = new ConcurrentHashMap<>();
+
+    /// Somebody begins to wait.
+    void begin(Line line, long nanos) {
+        until.put(line, System.nanoTime() + nanos);
+    }
+
+    /// Nobody waits any more.
+    void end(Line line) {
+        until.remove(line);
+    }
+
+    void tick() {
+        long now = System.nanoTime();
+        until.forEach((line, end) -> {
+            if (end - now < 0 && until.remove(line, end)) {
+                line.close(CloseReason.STALLED);
+            }
+        });
+    }
+}

@@ -1,0 +1,139 @@
+package io.kvcache.transport.remote;
+
+import io.kvcache.core.BlockTable;
+import io.kvcache.core.ObjectView;
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.transport.wire.BodyReader;
+import io.kvcache.transport.wire.BodyWriter;
+import io.kvcache.transport.wire.MessageType;
+import io.kvcache.transport.wire.Violation;
+import java.util.Optional;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionStage;
+import java.util.concurrent.Executor;
+import org.jspecify.annotations.Nullable;
+
+/// Brings blocks and objects here. Whatever fails, it is a shorter prefix or a miss.
+final class Getting {
+
+    private final Wiring wiring;
+    private final Asking asking;
+
+    Getting(Wiring wiring, Asking asking) {
+        this.wiring = wiring;
+        this.asking = asking;
+    }
+
+    /// What is resident, all of it here.
+    BlockTable resident(BlockChain chain, int from) {
+        BlockArrivals.Wanted wanted = new BlockArrivals.Wanted(chain, from);
+        Optional<BlockTable> table = asking.or(
+                Optional.empty(), attachment -> Optional.ofNullable(BlockArrivals.acquire(wiring, attachment, wanted)));
+        return table.orElseGet(() -> new MissTable(wiring, from));
+    }
+
+    /// What is resident and what arrives in time; on its way here.
+    BlockTable arriving(BlockChain chain, int from, long timeoutNanos) {
+        Optional<BlockTable> table =
+                asking.or(Optional.empty(), attachment -> Optional.of(begin(attachment, chain, from, timeoutNanos)));
+        return table.orElseGet(() -> new MissTable(wiring, from));
+    }
+
+    private RemoteTable begin(Attachment attachment, BlockChain chain, int from, long timeoutNanos) throws CallFailed {
+        Asking.Question<RemoteTable> question = asking.about(
+                chain,
+                timeoutNanos,
+                body -> {
+                    body.i32(from).i32(0).i64(timeoutNanos);
+                    return new Asking.Asked<>(
+                            MessageType.ACQUIRE, reply -> opened(attachment, chain, from, timeoutNanos, reply));
+                },
+                RemoteTable::close);
+        return question.ask(attachment);
+    }
+
+    /// Runs before any news of the lease is read.
+    private RemoteTable opened(Attachment attachment, BlockChain chain, int from, long timeoutNanos, BodyReader reply)
+            throws Violation {
+        long lease = reply.i64("lease");
+        int ready = reply.count("ready");
+        int end = reply.count("end");
+        long until = System.nanoTime() + wiring.options().patienceNanos(timeoutNanos);
+        long blockBytes = chain.namespace().parts().getFirst().bytes();
+        RemoteTable table =
+                new RemoteTable(wiring, attachment, new RemoteTable.Span(lease, from, end, blockBytes, until));
+        if (lease == 0) {
+            table.end();
+        } else {
+            attachment.expect(lease, table);
+            table.progress(ready, end);
+        }
+        return table;
+    }
+
+    @Nullable
+    ObjectView object(Namespace namespace, byte[] key, long timeoutNanos) {
+        Optional<ObjectView> view = asking.or(
+                Optional.empty(), attachment -> Optional.ofNullable(ask(attachment, namespace, key, timeoutNanos)));
+        return view.orElse(null);
+    }
+
+    private @Nullable ObjectView ask(Attachment attachment, Namespace namespace, byte[] key, long timeoutNanos)
+            throws CallFailed {
+        BodyWriter body = body(attachment, namespace, key, timeoutNanos);
+        if (timeoutNanos == 0) {
+            return ObjectArrival.get(wiring, attachment, key, body);
+        }
+        long patience = wiring.options().patienceNanos(timeoutNanos);
+        ObjectArrival.Found found =
+                ControlLine.await(ask(attachment, body, patience), patience, late -> attachment.release(late.lease()));
+        return found.lease() == 0 ? null : ObjectArrival.read(wiring, attachment, key, found);
+    }
+
+    CompletionStage<@Nullable ObjectView> fetch(Namespace namespace, byte[] key, long timeoutNanos, Executor executor) {
+        CompletableFuture<Where> asked = asking.or(CompletableFuture.completedFuture(Where.NOWHERE), attachment -> {
+            BodyWriter body = body(attachment, namespace, key, Math.max(1, timeoutNanos));
+            return ask(attachment, body, wiring.options().patienceNanos(timeoutNanos))
+                    .thenApply(found -> new Where(attachment, found));
+        });
+        return asked.exceptionally(failed -> Where.NOWHERE).thenApplyAsync(where -> read(where, key), executor);
+    }
+
+    /// An object that was found, and in which session.
+    private record Where(@Nullable Attachment attachment, ObjectArrival.Found found) {
+
+        static final Where NOWHERE = new Where(null, ObjectArrival.Found.NOTHING);
+    }
+
+    private @Nullable ObjectView read(Where where, byte[] key) {
+        Attachment attachment = where.attachment;
+        if (attachment == null || where.found.lease() == 0) {
+            return null;
+        }
+        Optional<ObjectView> view = asking.or(
+                Optional.empty(),
+                current -> Optional.ofNullable(ObjectArrival.read(wiring, attachment, key, where.found)));
+        return view.orElse(null);
+    }
+
+    private static BodyWriter body(Attachment attachment, Namespace namespace, byte[] key, long timeoutNanos)
+            throws CallFailed {
+        BodyWriter body = new BodyWriter(64 + key.length);
+        body.i32(attachment.number(namespace)).i32(key.length);
+        return body.u8(timeoutNanos == 0 ? 1 : 0)
+                .u8(0)
+                .u16(0)
+                .i32(0)
+                .i64(timeoutNanos)
+                .bytes(key);
+    }
+
+    private static CompletableFuture<ObjectArrival.Found> ask(
+            Attachment attachment, BodyWriter body, long patienceNanos) {
+        return attachment
+                .control()
+                .ask(new ControlLine.Question<>(
+                        MessageType.GET_OBJECT, body, ObjectArrival.Found::read, patienceNanos));
+    }
+}

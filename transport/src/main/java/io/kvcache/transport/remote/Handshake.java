@@ -1,0 +1,130 @@
+package io.kvcache.transport.remote;
+
+import io.kvcache.transport.link.CloseReason;
+import io.kvcache.transport.link.Connector;
+import io.kvcache.transport.link.FrameHandler;
+import io.kvcache.transport.link.Landing;
+import io.kvcache.transport.link.Line;
+import io.kvcache.transport.wire.BodyReader;
+import io.kvcache.transport.wire.BodyWriter;
+import io.kvcache.transport.wire.Challenge;
+import io.kvcache.transport.wire.FrameHeader;
+import io.kvcache.transport.wire.Hello;
+import io.kvcache.transport.wire.MessageType;
+import io.kvcache.transport.wire.Proof;
+import io.kvcache.transport.wire.Secret;
+import io.kvcache.transport.wire.Status;
+import io.kvcache.transport.wire.Violation;
+import io.kvcache.transport.wire.Welcome;
+import java.io.IOException;
+import org.jspecify.annotations.Nullable;
+
+/// Opens a connection and says who is there; then passes its frames on to whoever it is for.
+final class Handshake implements FrameHandler {
+
+    private final RemoteOptions options;
+    private final Hello hello;
+    private @Nullable Challenge challenge;
+    private @Nullable Welcome welcome;
+    private @Nullable CallFailed refusal;
+    private @Nullable FrameHandler next;
+
+    private Handshake(RemoteOptions options, Hello hello) {
+        this.options = options;
+        this.hello = hello;
+    }
+
+    /// A connection that may be used, and how to hear it.
+    record Opened(Line line, Welcome welcome, Handshake handshake) {
+
+        /// From now on, frames go there.
+        void to(FrameHandler handler) {
+            handshake.next = handler;
+        }
+    }
+
+    /// Begins a session, or joins one.
+    ///
+    /// @param joined null to begin one
+    static Opened open(Connector connector, RemoteOptions options, Deadlines deadlines, @Nullable Welcome joined)
+            throws IOException, CallFailed {
+        Hello hello = new Hello(
+                Hello.VERSION,
+                joined == null ? 0 : joined.session(),
+                0,
+                Secret.random(Hello.NONCE_BYTES),
+                joined == null ? Secret.none(Hello.TICKET_BYTES) : joined.ticket(),
+                (int) options.lease().toMillis(),
+                options.tenant());
+        Handshake handshake = new Handshake(options, hello);
+        Line line = connector.connect(handshake, options.requestNanos());
+        deadlines.begin(line, options.requestNanos());
+        try {
+            return new Opened(line, handshake.run(line), handshake);
+        } catch (CallFailed failed) {
+            line.close(CloseReason.UNAUTHORIZED);
+            throw failed;
+        } finally {
+            deadlines.end(line);
+        }
+    }
+
+    private Welcome run(Line line) throws CallFailed {
+        line.send(hello.frame(1, options.requestNanos()));
+        while (challenge == null) {
+            pump(line);
+        }
+        if (challenge.version() != Hello.VERSION) {
+            throw CallFailed.refused(
+                    Status.UNSUPPORTED, "version = " + challenge.version() + "; allowed: " + Hello.VERSION);
+        }
+        Proof proof = new Proof(options.secret() == null ? Secret.none(1) : options.secret(), hello, challenge);
+        Secret shown = challenge.secret() ? proof.ofClient() : Secret.none(Proof.BYTES);
+        line.send(new BodyWriter().bytes(shown.bytes()).request(MessageType.AUTH, 2, options.requestNanos()));
+        while (welcome == null) {
+            pump(line);
+        }
+        if (options.secret() != null && !welcome.proof().equals(proof.ofServer())) {
+            throw CallFailed.refused(Status.UNAUTHORIZED, "the server does not know the secret");
+        }
+        return welcome;
+    }
+
+    private void pump(Line line) throws CallFailed {
+        boolean open = line.pump();
+        if (refusal != null) {
+            throw refusal;
+        }
+        if (!open) {
+            throw CallFailed.unanswered("the connection broke while it was opened");
+        }
+    }
+
+    @Override
+    public void message(FrameHeader header, BodyReader body) throws Violation {
+        if (next != null) {
+            next.message(header, body);
+        } else if (header.status() != Status.OK) {
+            refusal = CallFailed.refused(header.status(), body.text("text"));
+        } else if (challenge == null) {
+            challenge = Challenge.read(body);
+        } else {
+            welcome = Welcome.read(body);
+        }
+    }
+
+    @Override
+    public Landing payload(FrameHeader header, BodyReader body) throws Violation {
+        if (next == null) {
+            throw new Violation("a payload in the handshake; allowed: none");
+        }
+        return next.payload(header, body);
+    }
+
+    @Override
+    public void closed(CloseReason reason) {
+        if (next != null) {
+            next.closed(reason);
+        }
+    }
+}

@@ -1,0 +1,181 @@
+package io.kvcache.transport.remote;
+
+import io.kvcache.core.PutOutcome;
+import io.kvcache.core.SealOutcome;
+import io.kvcache.core.store.ChunkedCrc;
+import io.kvcache.transport.link.Landing;
+import io.kvcache.transport.wire.BodyReader;
+import io.kvcache.transport.wire.BodyWriter;
+import io.kvcache.transport.wire.FrameHeader;
+import io.kvcache.transport.wire.MessageType;
+import io.kvcache.transport.wire.Outcomes;
+import io.kvcache.transport.wire.Payload;
+import io.kvcache.transport.wire.Violation;
+import java.lang.foreign.MemorySegment;
+import java.util.List;
+import java.util.Objects;
+import org.jspecify.annotations.Nullable;
+
+/// Bytes that are collected here for room that is reserved there: what block and object writers have in
+/// common.
+///
+/// Not safe for several threads at once, as no writer is.
+final class Outgoing {
+
+    private final Wiring wiring;
+    private final PutOutcome outcome;
+    private final @Nullable Room room;
+    private final ViewScope scope;
+    private boolean open;
+    private boolean summed;
+    private int checksum;
+    private long arrived;
+
+    /// Room there, and memory here.
+    ///
+    /// @param trailer what is summed after the bytes
+    @SuppressWarnings("ArrayRecordComponent") // never compared
+    record Room(Attachment attachment, long reservation, ArrivalMemory.Slot slot, long bytes, byte[] trailer) {
+
+        MemorySegment segment() {
+            return slot.segment(bytes);
+        }
+    }
+
+    private Outgoing(Wiring wiring, PutOutcome outcome, @Nullable Room room) {
+        this.wiring = wiring;
+        this.outcome = outcome;
+        this.room = room;
+        open = room != null;
+        scope = new ViewScope(wiring.options().checked() && open);
+        if (open) {
+            wiring.open().incrementAndGet();
+        }
+    }
+
+    /// Nothing to write.
+    static Outgoing none(Wiring wiring, PutOutcome outcome) {
+        return new Outgoing(wiring, outcome, null);
+    }
+
+    static Outgoing into(Wiring wiring, Room room) {
+        return new Outgoing(wiring, PutOutcome.RESERVED, room);
+    }
+
+    PutOutcome outcome() {
+        return outcome;
+    }
+
+    private Room requireOpen() {
+        if (outcome != PutOutcome.RESERVED) {
+            throw new IllegalStateException("nothing is reserved: the outcome is " + outcome);
+        }
+        if (!open) {
+            throw new IllegalStateException("the writer is sealed or closed");
+        }
+        return Objects.requireNonNull(room);
+    }
+
+    MemorySegment segment() {
+        return scope.limit(requireOpen().segment());
+    }
+
+    /// Fills it all, summing on the way.
+    void copyFrom(MemorySegment source, String what) {
+        Room to = requireOpen();
+        Arguments.source(source.byteSize(), to.bytes, what);
+        ChunkedCrc crc = new ChunkedCrc();
+        crc.copy(source, 0, to.segment());
+        sum(crc, to);
+    }
+
+    /// Bytes are in their place; they are summed when all are.
+    void arrived(long bytes) {
+        Objects.checkFromIndexSize(arrived, bytes, requireOpen().bytes);
+        arrived += bytes;
+    }
+
+    private void sum(ChunkedCrc crc, Room of) {
+        if (of.trailer.length > 0) {
+            crc.update(MemorySegment.ofArray(of.trailer));
+        }
+        checksum = crc.value();
+        summed = true;
+    }
+
+    SealOutcome seal() {
+        Room from = requireOpen();
+        if (!summed) {
+            ChunkedCrc crc = new ChunkedCrc();
+            crc.update(from.segment());
+            sum(crc, from);
+        }
+        return seal(checksum);
+    }
+
+    /// Sends the bytes; if that fails they are lost.
+    SealOutcome seal(int sum) {
+        Room from = requireOpen();
+        open = false;
+        scope.close();
+        Sealing sealing = new Sealing();
+        try {
+            long patience = wiring.options().requestNanos();
+            BodyWriter body = new BodyWriter().i64(from.reservation).i32(sum).i32(0);
+            Payload payload = Payload.of(List.of(from.segment()));
+            from.attachment.data().use(line -> line.run(MessageType.FILL, body, payload, patience, sealing));
+            wiring.counters().bytesOut.add(from.bytes);
+            return sealing.outcome;
+        } catch (CallFailed failed) {
+            wiring.counters().failed.increment();
+            abandon(from);
+            return SealOutcome.DROPPED;
+        } finally {
+            from.slot.free();
+            wiring.open().decrementAndGet();
+        }
+    }
+
+    /// The answer to FILL.
+    private static final class Sealing implements DataLine.Exchange {
+
+        private SealOutcome outcome = SealOutcome.DROPPED;
+        private boolean done;
+
+        @Override
+        public void reply(BodyReader body) throws Violation {
+            outcome = Outcomes.seal(body.u8("outcome"));
+            done = true;
+        }
+
+        @Override
+        public Landing data(FrameHeader header, BodyReader body) throws Violation {
+            throw new Violation("a payload for FILL; allowed: none");
+        }
+
+        @Override
+        public boolean done() {
+            return done;
+        }
+    }
+
+    private static void abandon(Room from) {
+        if (!from.attachment.over()) {
+            from.attachment.control().tell(MessageType.ABANDON, new BodyWriter().i64(from.reservation));
+        }
+    }
+
+    void close() {
+        if (open) {
+            Room from = requireOpen();
+            open = false;
+            try {
+                scope.close();
+            } finally {
+                abandon(from);
+                from.slot.free();
+                wiring.open().decrementAndGet();
+            }
+        }
+    }
+}

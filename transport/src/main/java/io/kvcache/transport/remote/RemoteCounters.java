@@ -1,0 +1,13 @@
+package io.kvcache.transport.remote;
+
+import java.util.concurrent.atomic.LongAdder;
+
+/// Counts what [RemoteStats] tells. Any thread.
+final class RemoteCounters {
+
+    final LongAdder failed = new LongAdder();
+    final LongAdder corrupt = new LongAdder();
+    final LongAdder noMemory = new LongAdder();
+    final LongAdder bytesIn = new LongAdder();
+    final LongAdder bytesOut = new LongAdder();
+}

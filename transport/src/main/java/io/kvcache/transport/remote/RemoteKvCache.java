@@ -1,0 +1,343 @@
+package io.kvcache.transport.remote;
+
+import io.kvcache.core.BlockTable;
+import io.kvcache.core.BlockWriter;
+import io.kvcache.core.CacheStats;
+import io.kvcache.core.Hint;
+import io.kvcache.core.KvCache;
+import io.kvcache.core.Match;
+import io.kvcache.core.ObjectView;
+import io.kvcache.core.ObjectWriter;
+import io.kvcache.core.PutOutcome;
+import io.kvcache.core.PutSummary;
+import io.kvcache.core.SealOutcome;
+import io.kvcache.core.event.EventStream;
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.transport.wire.BodyReader;
+import io.kvcache.transport.wire.BodyWriter;
+import io.kvcache.transport.wire.MessageType;
+import io.kvcache.transport.wire.StatsCodec;
+import io.kvcache.transport.wire.Violation;
+import java.io.UncheckedIOException;
+import java.lang.foreign.MemorySegment;
+import java.util.List;
+import java.util.concurrent.CompletionStage;
+import java.util.concurrent.Executor;
+import java.util.concurrent.atomic.AtomicBoolean;
+import org.jspecify.annotations.Nullable;
+
+/// A store that another process serves.
+///
+/// ```java
+/// try (var cache = RemoteKvCache.connect("cache-host:7420")) {
+///     cache.register(namespace);
+///     try (BlockTable table = cache.acquire(BlockChain.of(namespace, tokens))) {
+///         // as with an embedded store
+///     }
+/// }
+/// ```
+///
+/// **Failures.** A server that is dead, slow or wrong is a miss: gets and matches answer less, puts
+/// answer [PutOutcome#NO_ROOM] or [SealOutcome#DROPPED], and nothing that is handed out has not passed
+/// its checksum. What cannot be answered without the server, drops, statistics and events, throws
+/// `UncheckedIOException`. The session is opened again by itself, and namespaces are registered there
+/// again. Tables that are open keep what has arrived, and end there.
+///
+/// **Waiting.** `acquire` without a time-out waits until what is resident has arrived here, no longer
+/// than the request time-out, as its blocks must be readable at once. With a time-out it returns before,
+/// and blocks arrive in order. All other calls wait for one answer of the server.
+///
+/// **Ownership.** Bytes arrive in memory of this process, bounded by [RemoteKvCacheBuilder#memoryBytes];
+/// what does not fit shortens the prefix. Closing leaves the memory of open tables alone until they are
+/// closed.
+///
+/// **Threads.** Safe for any number. A thread that is interrupted while it waits gets a miss.
+public final class RemoteKvCache implements KvCache {
+
+    private final Wiring wiring;
+    private final Asking asking;
+    private final Getting getting;
+    private final Putting putting;
+    private final RemoteEvents events;
+    private final AtomicBoolean closed = new AtomicBoolean();
+
+    RemoteKvCache(Wiring wiring) {
+        this.wiring = wiring;
+        asking = new Asking(wiring);
+        getting = new Getting(wiring, asking);
+        putting = new Putting(wiring, asking);
+        events = new RemoteEvents(asking);
+    }
+
+    /// Connects to a server.
+    ///
+    /// @param address `host:port`
+    /// @throws UncheckedIOException when it cannot be reached
+    public static RemoteKvCache connect(String address) {
+        return builder(address).connect();
+    }
+
+    /// How to connect; see [RemoteKvCacheBuilder].
+    ///
+    /// @param address `host:port`
+    public static RemoteKvCacheBuilder builder(String address) {
+        return new RemoteKvCacheBuilder(address);
+    }
+
+    private void requireOpen() {
+        if (closed.get()) {
+            throw new IllegalStateException("the cache is closed");
+        }
+    }
+
+    private void require(Namespace namespace) {
+        requireOpen();
+        wiring.uplink().require(namespace);
+    }
+
+    @Override
+    public void register(Namespace namespace) {
+        requireOpen();
+        wiring.uplink().register(namespace);
+    }
+
+    @Override
+    public Match match(BlockChain chain) {
+        require(chain.namespace());
+        if (chain.length() == 0) {
+            return Match.NOTHING;
+        }
+        return asking.or(
+                Match.NOTHING,
+                asking.about(
+                        chain,
+                        NO_WAIT,
+                        body -> new Asking.Asked<>(MessageType.MATCH, RemoteKvCache::matched),
+                        late -> {}));
+    }
+
+    private static Match matched(BodyReader reply) throws Violation {
+        return new Match(reply.count("device"), reply.count("host"), reply.count("disk"));
+    }
+
+    @Override
+    public BlockTable acquire(BlockChain chain, int from, long timeoutNanos) {
+        Arguments.from(chain, from);
+        Arguments.timeout(timeoutNanos);
+        require(chain.namespace());
+        if (chain.length() == 0) {
+            return new MissTable(wiring, from);
+        }
+        return timeoutNanos == 0 ? getting.resident(chain, from) : getting.arriving(chain, from, timeoutNanos);
+    }
+
+    @Override
+    public BlockWriter put(BlockChain chain, int index, int part, long timeoutNanos) {
+        Arguments.index(chain, index);
+        Arguments.timeout(timeoutNanos);
+        require(chain.namespace());
+        Arguments.part(chain, part);
+        return new RemoteBlockWriter(putting.block(chain, index, part, timeoutNanos));
+    }
+
+    @Override
+    public PutSummary putAll(BlockChain chain, int from, List<MemorySegment> blocks, long timeoutNanos) {
+        Arguments.run(chain, from, blocks.size());
+        Arguments.timeout(timeoutNanos);
+        require(chain.namespace());
+        long start = System.nanoTime();
+        int stored = 0;
+        int present = 0;
+        PutOutcome last = PutOutcome.PRESENT;
+        for (int i = 0; i < blocks.size(); i++) {
+            long left = Math.max(0, timeoutNanos - (System.nanoTime() - start));
+            try (BlockWriter writer = put(chain, from + i, 0, left)) {
+                last = writer.outcome();
+                if (last == PutOutcome.RESERVED) {
+                    writer.copyFrom(blocks.get(i));
+                    if (writer.seal() == SealOutcome.DROPPED) {
+                        return new PutSummary(stored, present, PutOutcome.NO_PARENT);
+                    }
+                    stored++;
+                } else if (last.continues()) {
+                    present++;
+                } else {
+                    return new PutSummary(stored, present, last);
+                }
+            }
+        }
+        return new PutSummary(stored, present, last);
+    }
+
+    /// @throws UncheckedIOException when the server did not answer; it may have forgotten the blocks all
+    ///     the same
+    @Override
+    public int drop(BlockChain chain, int from) {
+        Arguments.from(chain, from);
+        require(chain.namespace());
+        if (from == chain.length()) {
+            return 0;
+        }
+        return asking.must(asking.about(
+                chain,
+                NO_WAIT,
+                body -> {
+                    body.i32(from);
+                    return new Asking.Asked<>(MessageType.DROP_CHAIN, reply -> reply.count("blocks"));
+                },
+                late -> {}));
+    }
+
+    /// @throws UncheckedIOException when the server did not answer; it may have forgotten all the same
+    @Override
+    public long drop(Namespace namespace) {
+        require(namespace);
+        return asking.must(attachment -> attachment.ask(
+                MessageType.DROP_NAMESPACE,
+                new BodyWriter().i32(attachment.number(namespace)),
+                reply -> reply.amount("dropped"),
+                NO_WAIT));
+    }
+
+    @Override
+    public boolean hint(Hint hint) {
+        BlockChain chain = hint.chain();
+        require(chain.namespace());
+        if (chain.length() == 0) {
+            return false;
+        }
+        return asking.or(
+                false,
+                asking.about(
+                        chain,
+                        NO_WAIT,
+                        body -> {
+                            write(hint, body);
+                            return new Asking.Asked<>(MessageType.HINT, RemoteKvCache::yes);
+                        },
+                        late -> {}));
+    }
+
+    private static void write(Hint hint, BodyWriter body) {
+        switch (hint) {
+            case Hint.Expect expect -> body.i32(0).i32(0).i64(expect.inNanos());
+            case Hint.Pin pin -> body.i32(1).i32(0).i64(pin.forNanos());
+            case Hint.Forget forget -> body.i32(2).i32(forget.from()).i64(0);
+        }
+    }
+
+    private static boolean yes(BodyReader reply) throws Violation {
+        return reply.u8("yes") != 0;
+    }
+
+    @Override
+    public ObjectWriter putObject(Namespace namespace, byte[] key, long bytes, long timeoutNanos) {
+        Arguments.timeout(timeoutNanos);
+        require(namespace);
+        Arguments.key(key);
+        Arguments.size(bytes);
+        return new RemoteObjectWriter(putting.object(namespace, key, bytes, timeoutNanos));
+    }
+
+    @Override
+    public @Nullable ObjectView getObject(Namespace namespace, byte[] key) {
+        return getObject(namespace, key, NO_WAIT);
+    }
+
+    @Override
+    public @Nullable ObjectView getObject(Namespace namespace, byte[] key, long timeoutNanos) {
+        Arguments.timeout(timeoutNanos);
+        require(namespace);
+        Arguments.key(key);
+        return getting.object(namespace, key, timeoutNanos);
+    }
+
+    @Override
+    public CompletionStage<@Nullable ObjectView> fetchObject(
+            Namespace namespace, byte[] key, long timeoutNanos, Executor executor) {
+        Arguments.timeout(timeoutNanos);
+        require(namespace);
+        Arguments.key(key);
+        return getting.fetch(namespace, key, timeoutNanos, executor);
+    }
+
+    @Override
+    public boolean containsObject(Namespace namespace, byte[] key) {
+        return asking.or(false, aboutObject(MessageType.CONTAINS_OBJECT, namespace, key));
+    }
+
+    /// @throws UncheckedIOException when the server did not answer; it may have forgotten the object all
+    ///     the same
+    @Override
+    public boolean dropObject(Namespace namespace, byte[] key) {
+        return asking.must(aboutObject(MessageType.DROP_OBJECT, namespace, key));
+    }
+
+    private Asking.Question<Boolean> aboutObject(MessageType type, Namespace namespace, byte[] key) {
+        require(namespace);
+        Arguments.key(key);
+        return attachment -> {
+            BodyWriter body = new BodyWriter(16 + key.length);
+            body.i32(attachment.number(namespace)).i32(key.length).bytes(key);
+            return attachment.ask(type, body, RemoteKvCache::yes, NO_WAIT);
+        };
+    }
+
+    @Override
+    public boolean flush(long timeoutNanos) {
+        Arguments.timeout(timeoutNanos);
+        requireOpen();
+        return asking.or(
+                false,
+                attachment -> attachment.ask(
+                        MessageType.FLUSH, new BodyWriter().i64(timeoutNanos), RemoteKvCache::yes, timeoutNanos));
+    }
+
+    /// What the server's store holds and has done; of its namespaces those that were registered here.
+    ///
+    /// @throws UncheckedIOException when the server did not answer
+    @Override
+    public CacheStats stats() {
+        requireOpen();
+        return asking.must(attachment -> attachment.ask(
+                MessageType.STATS, new BodyWriter(), reply -> StatsCodec.read(reply, attachment.names()), NO_WAIT));
+    }
+
+    /// What this side holds and has done.
+    public RemoteStats remoteStats() {
+        requireOpen();
+        RemoteCounters counters = wiring.counters();
+        return new RemoteStats(
+                wiring.uplink().connected(),
+                wiring.uplink().attachments(),
+                counters.failed.sum(),
+                counters.corrupt.sum(),
+                counters.noMemory.sum(),
+                counters.bytesIn.sum(),
+                counters.bytesOut.sum(),
+                wiring.memory().usedBytes(),
+                wiring.open().get());
+    }
+
+    /// The server's events. Its methods throw `UncheckedIOException` when the server does not answer.
+    @Override
+    public EventStream events() {
+        requireOpen();
+        return events;
+    }
+
+    @Override
+    public void close() {
+        if (!closed.compareAndSet(false, true)) {
+            throw new IllegalStateException("the cache is closed twice");
+        }
+        wiring.uplink().close();
+        wiring.fetching().shutdown();
+        wiring.memory().close();
+        int open = wiring.open().get();
+        if (open > 0 && wiring.options().strict()) {
+            throw new IllegalStateException(open + " tables, views or writers are open");
+        }
+    }
+}

@@ -1,0 +1,144 @@
+package io.kvcache.transport.remote;
+
+import io.kvcache.transport.link.Connector;
+import io.kvcache.transport.tcp.TcpConnector;
+import io.kvcache.transport.wire.Secret;
+import java.io.UncheckedIOException;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.jspecify.annotations.Nullable;
+
+/// How a [RemoteKvCache] connects. Not for use by several threads.
+public final class RemoteKvCacheBuilder {
+
+    private static final int MAX_CONNECTIONS = 64;
+    private static final Duration SHORTEST = Duration.ofMillis(10);
+    private static final Duration LONGEST = Duration.ofMinutes(10);
+
+    private final Connector connector;
+    private @Nullable Secret secret;
+    private String tenant = "";
+    private int connections = 2;
+    private Duration requestTimeout = Duration.ofSeconds(5);
+    private Duration lease = Duration.ofSeconds(10);
+    private long memoryBytes = 512L << 20;
+    private boolean checked;
+    private boolean strict;
+
+    RemoteKvCacheBuilder(String address) {
+        this(tcp(address));
+    }
+
+    /// Over anything that opens connections.
+    public RemoteKvCacheBuilder(Connector connector) {
+        this.connector = connector;
+    }
+
+    private static Connector tcp(String address) {
+        int colon = address.lastIndexOf(':');
+        int port = colon < 1 ? -1 : port(address.substring(colon + 1));
+        if (port < 1 || port > 65_535) {
+            throw new IllegalArgumentException(
+                    "address = \"" + address + "\"; allowed: host:port, the port from 1 to 65535");
+        }
+        String host = address.substring(0, colon);
+        boolean bracketed = host.startsWith("[") && host.endsWith("]");
+        return new TcpConnector(bracketed ? host.substring(1, host.length() - 1) : host, port);
+    }
+
+    private static int port(String text) {
+        try {
+            return Integer.parseInt(text);
+        } catch (NumberFormatException noNumber) {
+            return -1;
+        }
+    }
+
+    /// The secret that the server asks for, at least 16 bytes of UTF-8. With one, the server must prove
+    /// that it knows it too.
+    public RemoteKvCacheBuilder secret(String value) {
+        byte[] bytes = value.getBytes(StandardCharsets.UTF_8);
+        if (bytes.length < Secret.SHORTEST_SHARED) {
+            throw new IllegalArgumentException(
+                    "the secret has " + bytes.length + " bytes; allowed: " + Secret.SHORTEST_SHARED + " and up");
+        }
+        secret = new Secret(bytes);
+        return this;
+    }
+
+    /// In whose name; a server with tenants lets a client use namespaces of this tenant alone. None
+    /// unless set.
+    public RemoteKvCacheBuilder tenant(String value) {
+        tenant = value;
+        return this;
+    }
+
+    /// Connections that carry blocks, 1 to 64; one more carries everything else. 2 unless set.
+    public RemoteKvCacheBuilder connections(int count) {
+        if (count < 1 || count > MAX_CONNECTIONS) {
+            throw new IllegalArgumentException("connections = " + count + "; allowed: 1 to " + MAX_CONNECTIONS);
+        }
+        connections = count;
+        return this;
+    }
+
+    /// How long an answer may take, beside what a call itself may wait, 10 ms to 10 minutes; 5 seconds
+    /// unless set.
+    public RemoteKvCacheBuilder requestTimeout(Duration value) {
+        requestTimeout = checked("requestTimeout", value);
+        return this;
+    }
+
+    /// How long the server keeps what this client holds when it does not hear of it, 10 ms to 10 minutes
+    /// or what the server allows; 10 seconds unless set.
+    public RemoteKvCacheBuilder lease(Duration value) {
+        lease = checked("lease", value);
+        return this;
+    }
+
+    private static Duration checked(String name, Duration value) {
+        if (value.compareTo(SHORTEST) < 0 || value.compareTo(LONGEST) > 0) {
+            throw new IllegalArgumentException("%s = %s; allowed: %s to %s".formatted(name, value, SHORTEST, LONGEST));
+        }
+        return value;
+    }
+
+    /// Memory for blocks and objects that arrive or are being written, 1 MiB and up; 512 MiB unless set.
+    /// It is taken as it is needed, and kept.
+    public RemoteKvCacheBuilder memoryBytes(long bytes) {
+        if (bytes < 1 << 20) {
+            throw new IllegalArgumentException("memoryBytes = " + bytes + "; allowed: " + (1 << 20) + " and up");
+        }
+        memoryBytes = bytes;
+        return this;
+    }
+
+    /// Whether segments throw once their table, view or writer is closed, at some ten microseconds each.
+    public RemoteKvCacheBuilder checked(boolean value) {
+        checked = value;
+        return this;
+    }
+
+    /// Whether closing throws while tables, views or writers are open.
+    public RemoteKvCacheBuilder strict(boolean value) {
+        strict = value;
+        return this;
+    }
+
+    /// Connects.
+    ///
+    /// @throws UncheckedIOException when the server cannot be reached, or refuses this client
+    public RemoteKvCache connect() {
+        RemoteOptions options =
+                new RemoteOptions(secret, tenant, connections, requestTimeout, lease, memoryBytes, checked, strict);
+        Uplink uplink = Uplink.open(connector, options);
+        ExecutorService fetching = Executors.newFixedThreadPool(
+                connections,
+                Thread.ofPlatform().daemon().name("kvcache-remote-fetch-", 0).factory());
+        return new RemoteKvCache(new Wiring(
+                uplink, options, new ArrivalMemory(memoryBytes), new RemoteCounters(), new AtomicInteger(), fetching));
+    }
+}

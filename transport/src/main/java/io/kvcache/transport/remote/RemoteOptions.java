@@ -1,0 +1,26 @@
+package io.kvcache.transport.remote;
+
+import io.kvcache.transport.wire.Secret;
+import java.time.Duration;
+import org.jspecify.annotations.Nullable;
+
+/// How a remote cache behaves; see [RemoteKvCacheBuilder] for the meanings and limits.
+record RemoteOptions(
+        @Nullable Secret secret,
+        String tenant,
+        int connections,
+        Duration requestTimeout,
+        Duration lease,
+        long memoryBytes,
+        boolean checked,
+        boolean strict) {
+
+    long requestNanos() {
+        return requestTimeout.toNanos();
+    }
+
+    /// The request time-out beside a time that the caller allows.
+    long patienceNanos(long timeoutNanos) {
+        return Math.min(timeoutNanos, Long.MAX_VALUE / 4) + requestNanos();
+    }
+}

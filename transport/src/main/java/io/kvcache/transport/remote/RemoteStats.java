@@ -1,0 +1,23 @@
+package io.kvcache.transport.remote;
+
+/// What the client's side of a remote cache has done, and what it holds.
+///
+/// @param connected whether there is a session now
+/// @param sessions begun, the first included
+/// @param failed requests without an answer, each a shorter prefix or a refusal
+/// @param corrupt blocks and objects whose bytes did not have their checksum, and were not handed out
+/// @param noMemory blocks, objects and writers for which there was no memory on this side
+/// @param bytesIn of blocks and objects
+/// @param bytesOut of blocks and objects
+/// @param memoryUsed bytes of this side's memory that tables, views and writers hold
+/// @param open tables, views and writers
+public record RemoteStats(
+        boolean connected,
+        long sessions,
+        long failed,
+        long corrupt,
+        long noMemory,
+        long bytesIn,
+        long bytesOut,
+        long memoryUsed,
+        int open) {}

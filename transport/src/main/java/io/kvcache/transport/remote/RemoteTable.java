@@ -1,0 +1,246 @@
+package io.kvcache.transport.remote;
+
+import io.kvcache.core.BlockTable;
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionStage;
+import java.util.concurrent.Executor;
+import java.util.concurrent.RejectedExecutionException;
+import java.util.concurrent.TimeUnit;
+import org.jspecify.annotations.Nullable;
+
+/// Blocks that have arrived in this process's memory, in chain order, and perhaps more that will.
+///
+/// The server keeps them pinned under a lease for as long as the table is open; if the lease is lost,
+/// what has arrived stays readable.
+final class RemoteTable implements BlockTable {
+
+    private final Wiring wiring;
+    private final Attachment attachment;
+    private final Span span;
+    private final ViewScope scope;
+    private final List<Arrived> arrived = new ArrayList<>();
+    private final List<Waiter> waiters = new ArrayList<>();
+    private int serverReady;
+    private int end;
+    private boolean fetching;
+    private boolean ended;
+    private boolean closed;
+
+    /// Which blocks a table is of.
+    ///
+    /// @param lease of the server, or 0
+    /// @param first block of the chain
+    /// @param end block after the last that is expected
+    /// @param blockBytes of each
+    /// @param untilNanos when no more will come, by this machine's clock
+    record Span(long lease, int first, int end, long blockBytes, long untilNanos) {}
+
+    private record Arrived(ArrivalMemory.Slot slot, int checksum) {}
+
+    private record Waiter(int blocks, CompletableFuture<Integer> ready, Executor executor) {}
+
+    RemoteTable(Wiring wiring, Attachment attachment, Span span) {
+        this.wiring = wiring;
+        this.attachment = attachment;
+        this.span = span;
+        end = span.end;
+        scope = new ViewScope(wiring.options().checked());
+        wiring.open().incrementAndGet();
+    }
+
+    long blockBytes() {
+        return span.blockBytes;
+    }
+
+    long lease() {
+        return span.lease;
+    }
+
+    /// A block is here and has its checksum; the slot is the table's from now on.
+    ///
+    /// @param index block of the chain; any but the next is not wanted
+    void arrive(int index, ArrivalMemory.Slot slot, int checksum) {
+        synchronized (this) {
+            if (closed || index != span.first + arrived.size()) {
+                slot.free();
+                return;
+            }
+            arrived.add(new Arrived(slot, checksum));
+        }
+        wake();
+    }
+
+    /// More is ready at the server, or less is to be expected.
+    void progress(int ready, int newEnd) {
+        synchronized (this) {
+            serverReady = Math.max(serverReady, ready);
+            end = newEnd;
+        }
+        fetch();
+    }
+
+    /// Has what is ready at the server brought here, unless that goes on already.
+    private void fetch() {
+        boolean begins;
+        synchronized (this) {
+            if (fetching || ended || closed) {
+                return;
+            }
+            begins = serverReady > arrived.size();
+            fetching = begins;
+            ended = !begins && span.first + arrived.size() >= end;
+        }
+        if (begins) {
+            begin();
+        } else {
+            wake();
+        }
+    }
+
+    private void begin() {
+        try {
+            wiring.fetching().execute(this::fetchNow);
+        } catch (RejectedExecutionException closing) {
+            end();
+        }
+    }
+
+    private void fetchNow() {
+        int from;
+        int count;
+        synchronized (this) {
+            from = span.first + arrived.size();
+            count = serverReady - arrived.size();
+        }
+        boolean all = closed() || BlockArrivals.read(wiring, attachment, this, from, count);
+        synchronized (this) {
+            fetching = false;
+        }
+        if (all) {
+            fetch();
+        } else {
+            end();
+        }
+    }
+
+    private synchronized boolean closed() {
+        return closed;
+    }
+
+    /// No more will come.
+    void end() {
+        synchronized (this) {
+            ended = true;
+        }
+        attachment.forget(span.lease);
+        wake();
+    }
+
+    void tick(long nowNanos) {
+        if (span.untilNanos - nowNanos < 0) {
+            end();
+        }
+    }
+
+    private void wake() {
+        List<Waiter> satisfied = new ArrayList<>();
+        int ready;
+        synchronized (this) {
+            ready = arrived.size();
+            waiters.removeIf(waiter -> (ended || closed || ready >= waiter.blocks) && satisfied.add(waiter));
+            notifyAll();
+        }
+        satisfied.forEach(waiter -> waiter.ready.completeAsync(() -> ready, waiter.executor));
+    }
+
+    @Override
+    public int firstBlock() {
+        return span.first;
+    }
+
+    @Override
+    public synchronized int endBlock() {
+        return ended ? span.first + arrived.size() : end;
+    }
+
+    @Override
+    public synchronized int readyBlocks() {
+        return arrived.size();
+    }
+
+    @Override
+    public int await(int blocks, long timeoutNanos) {
+        Arguments.timeout(timeoutNanos);
+        long start = System.nanoTime();
+        synchronized (this) {
+            long left = timeoutNanos;
+            while (arrived.size() < blocks && !ended && !closed && left > 0) {
+                try {
+                    TimeUnit.NANOSECONDS.timedWait(this, Math.max(left, TimeUnit.MILLISECONDS.toNanos(1)));
+                } catch (InterruptedException stopped) {
+                    Thread.currentThread().interrupt();
+                    break;
+                }
+                left = timeoutNanos - (System.nanoTime() - start);
+            }
+            return arrived.size();
+        }
+    }
+
+    @Override
+    public CompletionStage<Integer> onReady(int blocks, Executor executor) {
+        CompletableFuture<Integer> ready = new CompletableFuture<>();
+        synchronized (this) {
+            waiters.add(new Waiter(blocks, ready, executor));
+        }
+        wake();
+        return ready;
+    }
+
+    @Override
+    public synchronized MemorySegment segment(int index) {
+        return scope.limit(at(index).slot.segment(span.blockBytes)).asReadOnly();
+    }
+
+    @Override
+    public synchronized int checksum(int index) {
+        return at(index).checksum;
+    }
+
+    private Arrived at(int index) {
+        if (closed) {
+            throw new IllegalStateException("the table is closed");
+        }
+        if (index < span.first || index - span.first >= arrived.size()) {
+            throw new IndexOutOfBoundsException("block " + index + " of a table whose blocks " + span.first + " to "
+                    + (span.first + arrived.size()) + " (exclusive) are ready");
+        }
+        return arrived.get(index - span.first);
+    }
+
+    @Override
+    public void close() {
+        @Nullable RuntimeException inUse = null;
+        synchronized (this) {
+            if (closed) {
+                throw new IllegalStateException("the table is closed twice");
+            }
+            closed = true;
+            try {
+                scope.close();
+                arrived.forEach(each -> each.slot.free());
+            } catch (IllegalStateException busy) {
+                inUse = busy;
+            }
+        }
+        wiring.open().decrementAndGet();
+        attachment.release(span.lease);
+        wake();
+        if (inUse != null) {
+            throw inUse;
+        }
+    }
+}

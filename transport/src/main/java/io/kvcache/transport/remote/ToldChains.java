@@ -1,0 +1,118 @@
+package io.kvcache.transport.remote;
+
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.transport.wire.BodyWriter;
+import io.kvcache.transport.wire.Frame;
+import io.kvcache.transport.wire.MessageType;
+import java.util.ArrayList;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+
+/// What chains the server has been told over one connection. A chain that begins as one of them does is
+/// told by what is new: one that grows costs its new blocks, one that forks what comes after the fork.
+///
+/// Not safe for several threads.
+final class ToldChains {
+
+    private static final int SLOTS = 16;
+
+    /// Keys of one frame: less than a body may have.
+    private static final int MOST_AT_ONCE = 150_000;
+
+    private final List<@Nullable Told> slots = new ArrayList<>();
+    private long uses;
+
+    /// @param lastUse when it was last spoken of
+    private record Told(BlockChain chain, int namespace, long lastUse) {}
+
+    ToldChains() {
+        for (int i = 0; i < SLOTS; i++) {
+            slots.add(null);
+        }
+    }
+
+    /// A chain by its slot, and what has to be sent before it is spoken of.
+    record Telling(int slot, List<Frame> before) {
+
+        /// The request after what must come before it.
+        Frame then(Frame request) {
+            Frame all = request;
+            for (int i = before.size() - 1; i >= 0; i--) {
+                all = all.after(before.get(i));
+            }
+            return all;
+        }
+    }
+
+    /// @param namespace the session's number of its namespace
+    Telling tell(BlockChain chain, int namespace) {
+        int nearest = 0;
+        int most = 0;
+        for (int slot = 0; slot < SLOTS && most < chain.length(); slot++) {
+            int common = common(slots.get(slot), chain, namespace);
+            if (common > most) {
+                most = common;
+                nearest = slot;
+            }
+        }
+        Told source = slots.get(nearest);
+        if (source != null && most == chain.length()) {
+            slots.set(nearest, new Told(source.chain, namespace, ++uses));
+            return new Telling(nearest, List.of());
+        }
+        boolean grows = source != null && most > 0 && most == source.chain.length();
+        int slot = grows ? nearest : oldest();
+        slots.set(slot, new Told(chain, namespace, ++uses));
+        return new Telling(slot, definition(slot, nearest, namespace, chain, most));
+    }
+
+    private static int common(@Nullable Told told, BlockChain chain, int namespace) {
+        if (told == null || told.namespace != namespace) {
+            return 0;
+        }
+        int most = Math.min(told.chain.length(), chain.length());
+        if (told.chain == chain) {
+            return most;
+        }
+        int index = 0;
+        while (index < most
+                && told.chain.keyLo(index) == chain.keyLo(index)
+                && told.chain.keyHi(index) == chain.keyHi(index)
+                && told.chain.engineHash64(index) == chain.engineHash64(index)) {
+            index++;
+        }
+        return index;
+    }
+
+    private int oldest() {
+        int oldest = 0;
+        long least = Long.MAX_VALUE;
+        for (int slot = 0; slot < SLOTS; slot++) {
+            Told told = slots.get(slot);
+            long use = told == null ? 0 : told.lastUse;
+            if (use < least) {
+                least = use;
+                oldest = slot;
+            }
+        }
+        return oldest;
+    }
+
+    private static List<Frame> definition(int slot, int source, int namespace, BlockChain chain, int kept) {
+        List<Frame> frames = new ArrayList<>();
+        int from = kept;
+        while (from < chain.length()) {
+            int to = Math.min(chain.length(), from + MOST_AT_ONCE);
+            BodyWriter body = new BodyWriter(16 + (to - from) * BlockChain.NAMED_BLOCK_BYTES);
+            body.u8(slot).u8(frames.isEmpty() ? source : slot).u16(0);
+            body.i32(namespace).i32(from).i32(to - from);
+            for (int index = from; index < to; index++) {
+                body.bigEndian(chain.keyHi(index)).bigEndian(chain.keyLo(index));
+                body.bigEndian(chain.engineHash64(index));
+            }
+            frames.add(body.request(MessageType.CHAIN, 0, 0));
+            from = to;
+        }
+        return frames;
+    }
+}

@@ -1,0 +1,44 @@
+package io.kvcache.transport.tcp;
+
+import io.kvcache.transport.link.Connector;
+import io.kvcache.transport.link.FrameHandler;
+import io.kvcache.transport.link.Line;
+import java.io.IOException;
+import java.net.InetSocketAddress;
+import java.net.UnknownHostException;
+import java.nio.channels.SocketChannel;
+import java.util.concurrent.TimeUnit;
+
+/// Opens TCP connections to one host and port, whose name is looked up each time.
+public final class TcpConnector implements Connector {
+
+    private final String host;
+    private final int port;
+
+    /// @param port 1 to 65,535
+    public TcpConnector(String host, int port) {
+        this.host = host;
+        this.port = port;
+    }
+
+    @Override
+    public Line connect(FrameHandler handler, long timeoutNanos) throws IOException {
+        InetSocketAddress address = new InetSocketAddress(host, port);
+        if (address.isUnresolved()) {
+            throw new UnknownHostException(host + ": no such host");
+        }
+        SocketChannel channel = SocketChannel.open();
+        try {
+            channel.socket().connect(address, Math.clamp(TimeUnit.NANOSECONDS.toMillis(timeoutNanos), 1, 60_000));
+            return new TcpLine(TcpLine.prepared(channel), handler);
+        } catch (IOException failed) {
+            channel.close();
+            throw failed;
+        }
+    }
+
+    @Override
+    public String toString() {
+        return host + ":" + port;
+    }
+}

@@ -1,0 +1,181 @@
+package io.kvcache.transport.tcp;
+
+import io.kvcache.transport.link.CloseReason;
+import io.kvcache.transport.link.FrameHandler;
+import io.kvcache.transport.link.FrameReader;
+import io.kvcache.transport.link.Line;
+import io.kvcache.transport.link.Outlet;
+import io.kvcache.transport.wire.BodyWriter;
+import io.kvcache.transport.wire.Frame;
+import io.kvcache.transport.wire.MessageType;
+import io.kvcache.transport.wire.Status;
+import io.kvcache.transport.wire.Violation;
+import java.io.IOException;
+import java.lang.foreign.MemorySegment;
+import java.net.StandardSocketOptions;
+import java.nio.ByteBuffer;
+import java.nio.channels.SocketChannel;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.atomic.AtomicReference;
+import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.Function;
+import org.jspecify.annotations.Nullable;
+
+/// One TCP connection, of either side.
+///
+/// An interrupt of a thread inside a channel closes the channel, and the connection may be shared. So an
+/// interrupt that is pending is put aside for as long as a write takes; one that comes in that very
+/// moment does close it, which costs a reconnect.
+final class TcpLine implements Line {
+
+    /// Within the second-level cache, as measured for both sides of a copy through the kernel.
+    private static final int PIECE_BYTES = 1 << 20;
+
+    /// What of a payload came with its header is copied: little, and most messages fit.
+    private static final int BUFFER_BYTES = 8 << 10;
+
+    private static final System.Logger LOG = System.getLogger(TcpLine.class.getName());
+
+    private final SocketChannel channel;
+    private final FrameHandler handler;
+    private final FrameReader reader;
+    private final ReentrantLock writing = new ReentrantLock();
+    private final AtomicReference<@Nullable CloseReason> reason = new AtomicReference<>();
+
+    /// When bytes last moved that are being waited for, or 0.
+    private volatile long writeSince;
+
+    private volatile long readSince;
+    private boolean ended;
+
+    TcpLine(SocketChannel channel, FrameHandler handler) {
+        this(channel, line -> handler);
+    }
+
+    /// @param handler of this line, which must not use it yet
+    TcpLine(SocketChannel channel, Function<Outlet, FrameHandler> handler) {
+        this.channel = channel;
+        this.handler = handler.apply(this);
+        reader = new FrameReader(this.handler, BUFFER_BYTES);
+    }
+
+    /// Sets what every connection needs. The sizes of the socket's buffers are left to the kernel, which
+    /// makes them grow further than it allows to be asked for.
+    static SocketChannel prepared(SocketChannel channel) throws IOException {
+        channel.setOption(StandardSocketOptions.TCP_NODELAY, true);
+        channel.setOption(StandardSocketOptions.SO_KEEPALIVE, true);
+        return channel;
+    }
+
+    @Override
+    public boolean pump() {
+        try {
+            int bytes = channel.read(reader.target());
+            if (bytes < 0) {
+                close(reader.inFrame() ? CloseReason.BROKEN : CloseReason.PEER_CLOSED);
+            } else {
+                reader.received(bytes);
+                readSince = reader.inFrame() ? moment() : 0;
+            }
+        } catch (IOException broken) {
+            close(CloseReason.BROKEN);
+        } catch (Violation malformed) {
+            send(BodyWriter.refusal(
+                    MessageType.ERROR.code(), 0, Status.INVALID, String.valueOf(malformed.getMessage())));
+            close(CloseReason.MALFORMED);
+        } catch (RuntimeException | Error bug) {
+            close(CloseReason.INTERNAL);
+            LOG.log(System.Logger.Level.ERROR, "a connection is closed because of a bug", bug);
+        }
+        return open() || end();
+    }
+
+    /// The pumping thread has seen the end; answers false.
+    private boolean end() {
+        CloseReason why = reason.get();
+        if (why != null && !ended) {
+            ended = true;
+            handler.closed(why);
+        }
+        return false;
+    }
+
+    @Override
+    public boolean send(Frame frame) {
+        boolean interrupted = Thread.interrupted();
+        writing.lock();
+        try {
+            write(frame);
+            return true;
+        } catch (IOException broken) {
+            close(CloseReason.BROKEN);
+            return false;
+        } finally {
+            writeSince = 0;
+            writing.unlock();
+            if (interrupted) {
+                Thread.currentThread().interrupt();
+            }
+        }
+    }
+
+    private void write(Frame frame) throws IOException {
+        List<ByteBuffer> next = new ArrayList<>();
+        next.add(frame.head().duplicate());
+        long gathered = 0;
+        for (MemorySegment piece : frame.payload().pieces()) {
+            for (long at = 0; at < piece.byteSize(); ) {
+                long bytes = Math.min(piece.byteSize() - at, PIECE_BYTES - gathered);
+                next.add(piece.asSlice(at, bytes).asByteBuffer());
+                at += bytes;
+                gathered += bytes;
+                if (gathered == PIECE_BYTES) {
+                    drain(next);
+                    gathered = 0;
+                }
+            }
+        }
+        drain(next);
+    }
+
+    private void drain(List<ByteBuffer> buffers) throws IOException {
+        ByteBuffer[] all = buffers.toArray(ByteBuffer[]::new);
+        while (all.length > 0 && all[all.length - 1].hasRemaining()) {
+            writeSince = moment();
+            channel.write(all);
+        }
+        buffers.clear();
+    }
+
+    /// Never 0, which means none.
+    private static long moment() {
+        return System.nanoTime() | 1;
+    }
+
+    @Override
+    public boolean open() {
+        return reason.get() == null && channel.isOpen();
+    }
+
+    @Override
+    public long stalledNanos() {
+        long now = System.nanoTime();
+        return Math.max(since(writeSince, now), since(readSince, now));
+    }
+
+    private static long since(long start, long now) {
+        return start == 0 ? 0 : Math.max(0, now - start);
+    }
+
+    @Override
+    public void close(CloseReason why) {
+        if (reason.compareAndSet(null, why)) {
+            try {
+                channel.close();
+            } catch (IOException ignored) {
+                // It is closed all the same: the descriptor is gone.
+            }
+        }
+    }
+}

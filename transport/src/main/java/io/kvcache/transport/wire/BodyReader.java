@@ -1,0 +1,99 @@
+package io.kvcache.transport.wire;
+
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.charset.CharacterCodingException;
+import java.nio.charset.StandardCharsets;
+
+/// Reads the fields of a body in order. What is left at the end is of a later version and ignored.
+///
+/// **Ownership.** Reads the connection's buffer: valid only while the frame is being handled.
+public final class BodyReader {
+
+    private final ByteBuffer body;
+
+    /// @param body from its position to its limit
+    public BodyReader(ByteBuffer body) {
+        this.body = body.slice().order(ByteOrder.LITTLE_ENDIAN);
+    }
+
+    public int u8(String field) throws Violation {
+        return need(field, 1).get() & 0xFF;
+    }
+
+    public int u16(String field) throws Violation {
+        return need(field, Short.BYTES).getShort() & 0xFFFF;
+    }
+
+    /// A count or an index.
+    ///
+    /// @throws Violation when it is above 2^31 - 1
+    public int count(String field) throws Violation {
+        int value = i32(field);
+        if (value < 0) {
+            throw new Violation(
+                    "%s = %d; allowed: 0 to %d".formatted(field, Integer.toUnsignedLong(value), Integer.MAX_VALUE));
+        }
+        return value;
+    }
+
+    public int i32(String field) throws Violation {
+        return need(field, Integer.BYTES).getInt();
+    }
+
+    public long i64(String field) throws Violation {
+        return need(field, Long.BYTES).getLong();
+    }
+
+    /// A length of time or a size.
+    ///
+    /// @throws Violation when it is above 2^63 - 1
+    public long amount(String field) throws Violation {
+        long value = i64(field);
+        if (value < 0) {
+            throw new Violation(
+                    "%s = %s; allowed: 0 to %d".formatted(field, Long.toUnsignedString(value), Long.MAX_VALUE));
+        }
+        return value;
+    }
+
+    /// A copy of the next bytes.
+    public byte[] bytes(String field, int count) throws Violation {
+        need(field, count);
+        byte[] copy = new byte[count];
+        body.get(copy);
+        return copy;
+    }
+
+    /// The next bytes in place.
+    public ByteBuffer span(String field, long count) throws Violation {
+        need(field, count);
+        ByteBuffer span = body.slice(body.position(), (int) count).order(ByteOrder.LITTLE_ENDIAN);
+        body.position(body.position() + (int) count);
+        return span;
+    }
+
+    /// A text: u16 length in bytes, then UTF-8.
+    public String text(String field) throws Violation {
+        ByteBuffer utf8 = span(field, u16(field));
+        try {
+            return StandardCharsets.UTF_8.newDecoder().decode(utf8).toString();
+        } catch (CharacterCodingException e) {
+            throw new Violation(field + " is not UTF-8; allowed: well-formed UTF-8");
+        }
+    }
+
+    /// Passes over bytes that mean nothing yet.
+    public BodyReader skip(int count) throws Violation {
+        span("reserved", count);
+        return this;
+    }
+
+    private ByteBuffer need(String field, long count) throws Violation {
+        if (count > body.remaining()) {
+            throw new Violation("the body ends %d bytes after its byte %d; allowed: at least %d for %s"
+                    .formatted(body.remaining(), body.position(), count, field));
+        }
+        return body;
+    }
+}

@@ -1,0 +1,135 @@
+package io.kvcache.transport.wire;
+
+import io.kvcache.core.identity.Utf8;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.util.Arrays;
+
+/// Collects the fields of a body in order, and makes a frame of them.
+public final class BodyWriter {
+
+    private static final int USUAL_BYTES = 64;
+    private static final int TEXT_BYTES = 0xFFFF;
+
+    private ByteBuffer body;
+
+    public BodyWriter() {
+        this(USUAL_BYTES);
+    }
+
+    /// @param bytes that will probably be needed
+    public BodyWriter(int bytes) {
+        body = allocate(bytes);
+        body.position(FrameHeader.BYTES);
+    }
+
+    private static ByteBuffer allocate(int bytes) {
+        return ByteBuffer.allocate(FrameHeader.BYTES + bytes).order(ByteOrder.LITTLE_ENDIAN);
+    }
+
+    public BodyWriter u8(int value) {
+        room(1).put((byte) value);
+        return this;
+    }
+
+    public BodyWriter u16(int value) {
+        room(Short.BYTES).putShort((short) value);
+        return this;
+    }
+
+    public BodyWriter i32(int value) {
+        room(Integer.BYTES).putInt(value);
+        return this;
+    }
+
+    public BodyWriter i64(long value) {
+        room(Long.BYTES).putLong(value);
+        return this;
+    }
+
+    /// Half a key: bytes in the order of the digest.
+    public BodyWriter bigEndian(long value) {
+        return i64(Long.reverseBytes(value));
+    }
+
+    public BodyWriter bytes(byte[] bytes) {
+        room(bytes.length).put(bytes);
+        return this;
+    }
+
+    /// A text: u16 length in bytes, then UTF-8.
+    public BodyWriter text(String text) {
+        byte[] utf8 = Utf8.encode("text", text);
+        u16(Math.min(utf8.length, TEXT_BYTES));
+        return bytes(utf8.length <= TEXT_BYTES ? utf8 : Arrays.copyOf(utf8, TEXT_BYTES));
+    }
+
+    /// The fields of another body, after those of this one.
+    public BodyWriter append(BodyWriter other) {
+        room(other.size()).put(other.body.duplicate().flip().position(FrameHeader.BYTES));
+        return this;
+    }
+
+    /// Bytes so far.
+    public int size() {
+        return body.position() - FrameHeader.BYTES;
+    }
+
+    private ByteBuffer room(int bytes) {
+        if (body.remaining() < bytes) {
+            ByteBuffer larger = allocate(2 * body.capacity() + bytes);
+            body = larger.put(body.flip());
+        }
+        return body;
+    }
+
+    /// A request with this body.
+    ///
+    /// @param deadlineNanos how long the reply will be waited for, from now
+    public Frame request(MessageType type, long request, long deadlineNanos) {
+        return frame(type, 0, request, deadlineNanos, Payload.NONE);
+    }
+
+    /// A request with this body and a payload.
+    public Frame request(MessageType type, long request, long deadlineNanos, Payload payload) {
+        return frame(type, 0, request, deadlineNanos, payload);
+    }
+
+    /// A reply with this body.
+    public Frame reply(MessageType type, long request) {
+        return frame(type, FrameHeader.REPLY, request, Status.OK.code(), Payload.NONE);
+    }
+
+    /// A reply with this body and a payload.
+    public Frame reply(MessageType type, long request, Payload payload) {
+        return frame(type, FrameHeader.REPLY, request, Status.OK.code(), payload);
+    }
+
+    /// A reply that says what is wrong.
+    ///
+    /// @param type as in the request, known or not
+    public static Frame refusal(int type, long request, Status status, String text) {
+        int most = 4000;
+        String shown = text.length() <= most ? text : text.substring(0, most);
+        BodyWriter body = new BodyWriter().text(printable(shown));
+        return body.frame(type, FrameHeader.REPLY, request, status.code(), Payload.NONE);
+    }
+
+    /// Without halves of surrogate pairs, which cutting may leave.
+    private static String printable(String text) {
+        return text.codePoints()
+                .map(point -> Character.getType(point) == Character.SURROGATE ? '?' : point)
+                .collect(StringBuilder::new, StringBuilder::appendCodePoint, StringBuilder::append)
+                .toString();
+    }
+
+    private Frame frame(MessageType type, int flags, long request, long word, Payload payload) {
+        return frame(type.code(), flags, request, word, payload);
+    }
+
+    private Frame frame(int type, int flags, long request, long word, Payload payload) {
+        ByteBuffer whole = body.duplicate().order(ByteOrder.LITTLE_ENDIAN).flip();
+        new FrameHeader(type, flags, request, size(), (int) payload.bytes(), word).write(whole);
+        return new Frame(whole.rewind(), payload);
+    }
+}

@@ -1,0 +1,23 @@
+package io.kvcache.transport.wire;
+
+/// The reply to HELLO: what the server speaks, and what the client has to prove.
+///
+/// @param version that will be spoken
+/// @param secret whether a proof is asked for
+/// @param capabilities bits of what the server can do; none so far
+/// @param nonce 32 random bytes
+public record Challenge(int version, boolean secret, long capabilities, Secret nonce) {
+
+    public Frame frame(long request) {
+        BodyWriter to = new BodyWriter();
+        to.u16(version).u16(secret ? 1 : 0).i32(0).i64(capabilities).bytes(nonce.bytes());
+        return to.reply(MessageType.HELLO, request);
+    }
+
+    public static Challenge read(BodyReader from) throws Violation {
+        int version = from.u16("version");
+        boolean secret = from.u16("secret") != 0;
+        long capabilities = from.skip(Integer.BYTES).i64("capabilities");
+        return new Challenge(version, secret, capabilities, new Secret(from.bytes("nonce", Hello.NONCE_BYTES)));
+    }
+}

@@ -1,0 +1,63 @@
+package io.kvcache.transport.wire;
+
+import java.util.Arrays;
+import java.util.Map;
+import java.util.function.Function;
+import java.util.stream.Collectors;
+import org.jspecify.annotations.Nullable;
+
+/// What a frame is about. A reply has the type of its request and [FrameHeader#REPLY] set.
+public enum MessageType {
+    /// Why the connection is about to be closed; the last frame on it.
+    ERROR(0),
+    HELLO(1),
+    AUTH(2),
+    PING(3),
+    RENEW(4),
+
+    REGISTER(8),
+    DROP_NAMESPACE(9),
+
+    CHAIN(16),
+    MATCH(17),
+    ACQUIRE(18),
+    PROGRESS(19),
+    READ(20),
+    DATA(21),
+    RELEASE(22),
+    DROP_CHAIN(23),
+    HINT(24),
+
+    RESERVE(32),
+    FILL(33),
+    ABANDON(34),
+
+    RESERVE_OBJECT(40),
+    GET_OBJECT(41),
+    CONTAINS_OBJECT(42),
+    DROP_OBJECT(43),
+
+    STATS(48),
+    EVENTS(49),
+    SNAPSHOT(50),
+    FLUSH(51);
+
+    private static final Map<Integer, MessageType> BY_CODE =
+            Arrays.stream(values()).collect(Collectors.toMap(MessageType::code, Function.identity()));
+
+    private final int code;
+
+    MessageType(int code) {
+        this.code = code;
+    }
+
+    /// The number on the wire.
+    public int code() {
+        return code;
+    }
+
+    /// The type with this number, or null of one that is not known here.
+    public static @Nullable MessageType of(int code) {
+        return BY_CODE.get(code);
+    }
+}

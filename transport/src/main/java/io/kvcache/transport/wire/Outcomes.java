@@ -1,0 +1,48 @@
+package io.kvcache.transport.wire;
+
+import io.kvcache.core.PutOutcome;
+import io.kvcache.core.SealOutcome;
+
+/// The numbers of the outcomes of putting.
+public final class Outcomes {
+
+    private Outcomes() {}
+
+    public static int code(PutOutcome outcome) {
+        return switch (outcome) {
+            case RESERVED -> 0;
+            case PRESENT -> 1;
+            case BUSY -> 2;
+            case NO_PARENT -> 3;
+            case NO_ROOM -> 4;
+        };
+    }
+
+    public static PutOutcome put(int code) throws Violation {
+        return switch (code) {
+            case 0 -> PutOutcome.RESERVED;
+            case 1 -> PutOutcome.PRESENT;
+            case 2 -> PutOutcome.BUSY;
+            case 3 -> PutOutcome.NO_PARENT;
+            case 4 -> PutOutcome.NO_ROOM;
+            default -> throw new Violation("put outcome = " + code + "; allowed: 0 to 4");
+        };
+    }
+
+    public static int code(SealOutcome outcome) {
+        return switch (outcome) {
+            case SEALED -> 0;
+            case PENDING -> 1;
+            case DROPPED -> 2;
+        };
+    }
+
+    public static SealOutcome seal(int code) throws Violation {
+        return switch (code) {
+            case 0 -> SealOutcome.SEALED;
+            case 1 -> SealOutcome.PENDING;
+            case 2 -> SealOutcome.DROPPED;
+            default -> throw new Violation("seal outcome = " + code + "; allowed: 0 to 2");
+        };
+    }
+}

@@ -1,0 +1,221 @@
+package io.kvcache.transport.endpoint;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.kvcache.core.BlockWriter;
+import io.kvcache.core.PutOutcome;
+import io.kvcache.core.contract.BlockContent;
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.BlockShape;
+import io.kvcache.core.identity.Dtype;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.store.ChunkedCrc;
+import io.kvcache.tiers.TieredKvCache;
+import io.kvcache.transport.link.CloseReason;
+import io.kvcache.transport.link.Loopback;
+import io.kvcache.transport.wire.BodyWriter;
+import io.kvcache.transport.wire.MessageType;
+import io.kvcache.transport.wire.Payload;
+import io.kvcache.transport.wire.Status;
+import io.kvcache.transport.wire.Violation;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.util.Arrays;
+import java.util.List;
+import java.util.SplittableRandom;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.stream.IntStream;
+import org.junit.jupiter.api.Test;
+
+/// Fifty thousand frames that are almost right: nothing breaks but the connection that sent them, and
+/// nothing is left.
+///
+/// `-Dkvcache.transport.fuzz=N` sends N frames, `-Dkvcache.transport.seed=S` repeats a run.
+final class EndpointFuzzTest {
+
+    private static final int FRAMES = Integer.getInteger("kvcache.transport.fuzz", 50_000);
+    private static final long SEED = Long.getLong("kvcache.transport.seed", 20_261_120);
+    private static final int FRAMES_A_CONNECTION = 25;
+    private static final Namespace BLOCKS = Namespace.of("m", BlockShape.kv(1, 1, 64, 16, Dtype.BF16));
+    private static final Namespace OBJECTS = Namespace.objects("o", "t");
+    private static final int BLOCK_BYTES = 4096;
+
+    /// After any of these the connection is over, or they mean nothing.
+    private static final List<MessageType> OUT_OF_PLACE = List.of(
+            MessageType.ERROR,
+            MessageType.HELLO,
+            MessageType.AUTH,
+            MessageType.REGISTER,
+            MessageType.PROGRESS,
+            MessageType.DATA);
+
+    private static final List<MessageType> IN_PLACE = Arrays.stream(MessageType.values())
+            .filter(type -> !OUT_OF_PLACE.contains(type))
+            .toList();
+
+    private final SplittableRandom random = new SplittableRandom(SEED);
+    private final AtomicLong nanos = new AtomicLong(1);
+    private final MemorySegment bytes = Arena.ofAuto().allocate(BLOCK_BYTES);
+
+    @Test
+    void givenFramesThatAreAlmostRight_whenSent_thenNothingIsLeft() throws Violation {
+        try (TieredKvCache store = TieredKvCache.builder()
+                        .hostBytes(64 << 20)
+                        .checked(true)
+                        .strict(true)
+                        .touched(false)
+                        .build();
+                Endpoint endpoint = new Endpoint(store, EndpointOptions.DEFAULTS, nanos::get)) {
+            int sent = 0;
+            int refused = 0;
+            int violations = 0;
+            while (sent < FRAMES) {
+                Peer peer = Peer.welcomed(endpoint);
+                int space = peer.register(BLOCKS);
+                peer.register(OBJECTS);
+                BlockChain chain = chain();
+                store(store, chain);
+                peer.tell(MessageType.CHAIN, Peer.chain(0, space, chain));
+                CloseReason end = CloseReason.PEER_CLOSED;
+                try {
+                    for (int i = 0; i < FRAMES_A_CONNECTION; i++) {
+                        sent++;
+                        refused += judge(peer.ask(mutated(request())));
+                    }
+                } catch (Violation expected) {
+                    assertThat(expected).as("seed %d", SEED).hasMessageContaining("allowed");
+                    violations++;
+                    end = CloseReason.MALFORMED;
+                }
+                peer.end(end);
+                nanos.addAndGet(1_000_000);
+            }
+            awaitQuiet(endpoint);
+            EndpointStats stats = endpoint.stats();
+            assertThat(stats.leases().open()).as("seed %d", SEED).isZero();
+            assertThat(stats.reservations().open()).as("seed %d", SEED).isZero();
+            assertThat(stats.connections()).isZero();
+            assertThat(stats.closed()).containsEntry(CloseReason.MALFORMED, (long) violations);
+            assertThat(stats.leases().granted()).as("some are right").isPositive();
+            assertThat(stats.reservations().granted()).as("some are right").isPositive();
+            assertThat(refused).as("some are refused").isPositive();
+            assertThat(store.stats().openTables()).isZero();
+            store.validate();
+        }
+    }
+
+    /// There is something to be had, unless it is there or another one holds its place.
+    private void store(TieredKvCache store, BlockChain chain) {
+        for (int index = 0; index < 2; index++) {
+            try (BlockWriter writer = store.put(chain, index, 0, 0)) {
+                if (writer.outcome() == PutOutcome.RESERVED) {
+                    writer.copyFrom(bytes);
+                    writer.seal();
+                }
+            }
+        }
+    }
+
+    private static void awaitQuiet(Endpoint endpoint) {
+        while (endpoint.stats().waiting() > 0 || endpoint.stats().leases().open() > 0) {
+            Thread.onSpinWait();
+        }
+    }
+
+    /// Answers how many refusals there are; none may be a failure.
+    private static int judge(List<Loopback.Whole> replies) {
+        int refused = 0;
+        for (Loopback.Whole reply : replies) {
+            Status status = reply.header().reply() ? reply.header().status() : Status.OK;
+            assertThat(status).as("a bug, seed %d", SEED).isNotEqualTo(Status.FAILED);
+            refused += status == Status.OK ? 0 : 1;
+        }
+        return refused;
+    }
+
+    private BlockChain chain() {
+        int seed = random.nextInt(20);
+        return BlockChain.of(
+                BLOCKS, IntStream.range(0, 16 * 4).map(i -> seed * 1000 + i).toArray());
+    }
+
+    /// A request with fields that mostly make sense.
+    private byte[] request() {
+        List<MessageType> types = random.nextInt(40) == 0 ? OUT_OF_PLACE : IN_PLACE;
+        MessageType type = types.get(random.nextInt(types.size()));
+        BodyWriter body = new BodyWriter();
+        switch (type) {
+            case MATCH -> about(body);
+            case ACQUIRE -> about(body).i32(small()).i32(small()).i64(timeout());
+            case READ -> body.i64(small()).i32(small()).i32(small());
+            case RELEASE -> body.i32(2).i32(0).i64(small()).i64(small());
+            case ABANDON -> body.i64(small());
+            case DROP_CHAIN -> about(body).i32(small());
+            case HINT -> about(body).i32(random.nextInt(3)).i32(small()).i64(timeout());
+            case RESERVE -> about(body).i32(small()).i32(0).i64(timeout());
+            case FILL -> body.i64(1 + small());
+            case CHAIN -> body.bytes(chainBody());
+            case RESERVE_OBJECT ->
+                body.i32(2).i32(3).i64(1 + random.nextInt(5000)).i64(timeout()).bytes(key());
+            case GET_OBJECT ->
+                body.i32(2).i32(3).i64(random.nextInt(2)).i64(timeout()).bytes(key());
+            case CONTAINS_OBJECT, DROP_OBJECT -> body.i32(2).i32(3).bytes(key());
+            case EVENTS -> body.i64(small()).i32(1 + small());
+            case SNAPSHOT -> body.i64(0).i32(small()).i32(0);
+            case FLUSH -> body.i64(timeout());
+            case DROP_NAMESPACE -> body.i32(random.nextInt(20) == 0 ? small() : 2);
+            case ERROR, HELLO, AUTH, PING, RENEW, REGISTER, PROGRESS, DATA, STATS -> body.bytes(key());
+        }
+        int number = random.nextInt(10);
+        if (type != MessageType.FILL) {
+            return Loopback.bytes(body.request(type, number, 0));
+        }
+        BlockContent.of(random.nextInt(), 0).fill(bytes);
+        long size = random.nextInt(4) == 0 ? 1 + random.nextInt(BLOCK_BYTES) : BLOCK_BYTES;
+        MemorySegment payload = bytes.asSlice(0, size);
+        body.i32(random.nextInt(4) == 0 ? random.nextInt() : ChunkedCrc.of(payload))
+                .i32(0);
+        return Loopback.bytes(body.request(type, number, 0, Payload.of(List.of(payload))));
+    }
+
+    private BodyWriter about(BodyWriter body) {
+        return body.u8(0).u8(0).u16(0).i32(random.nextInt(3) == 0 ? random.nextInt(5) : 4);
+    }
+
+    private byte[] chainBody() {
+        byte[] whole = Loopback.bytes(Peer.chain(random.nextInt(3), 1, chain()).request(MessageType.CHAIN, 0, 0));
+        return Arrays.copyOfRange(whole, 32, whole.length);
+    }
+
+    private int small() {
+        return random.nextInt(6);
+    }
+
+    private long timeout() {
+        return random.nextInt(3) == 0 ? random.nextInt(1_000_000) : 0;
+    }
+
+    private byte[] key() {
+        return new byte[] {1, 2, (byte) random.nextInt(4)};
+    }
+
+    /// Most of them as they are; else bits are turned, bytes are lost or doubled, or a length is wrong.
+    private byte[] mutated(byte[] frame) {
+        if (random.nextInt(5) > 0) {
+            return frame;
+        }
+        byte[] changed = frame.clone();
+        switch (random.nextInt(5)) {
+            case 0 -> changed[random.nextInt(changed.length)] ^= (byte) (1 << random.nextInt(8));
+            case 1 -> changed[random.nextInt(Math.min(changed.length, 80))] = (byte) random.nextInt();
+            case 2 -> changed[4] = (byte) random.nextInt(60);
+            case 3 -> changed = Arrays.copyOf(changed, 1 + random.nextInt(changed.length));
+            default -> {
+                for (int i = 32; i < Math.min(changed.length, 64); i++) {
+                    changed[i] = (byte) random.nextInt();
+                }
+            }
+        }
+        return changed;
+    }
+}

@@ -1,0 +1,428 @@
+package io.kvcache.transport.endpoint;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.kvcache.core.BlockWriter;
+import io.kvcache.core.PutOutcome;
+import io.kvcache.core.contract.BlockContent;
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.BlockShape;
+import io.kvcache.core.identity.Dtype;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.store.ChunkedCrc;
+import io.kvcache.tiers.TieredKvCache;
+import io.kvcache.transport.link.CloseReason;
+import io.kvcache.transport.link.Loopback;
+import io.kvcache.transport.wire.BodyReader;
+import io.kvcache.transport.wire.BodyWriter;
+import io.kvcache.transport.wire.MessageType;
+import io.kvcache.transport.wire.NamespaceCodec;
+import io.kvcache.transport.wire.Payload;
+import io.kvcache.transport.wire.Secret;
+import io.kvcache.transport.wire.Status;
+import io.kvcache.transport.wire.Violation;
+import io.kvcache.transport.wire.Welcome;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.time.Duration;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.stream.IntStream;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/// An endpoint without a network, by a clock that the test moves.
+final class EndpointTest {
+
+    private static final Namespace SPACE = Namespace.of("m", BlockShape.kv(1, 1, 1024, 16, Dtype.BF16));
+    private static final int BYTES = 1 << 16;
+    private static final EndpointOptions OPTIONS =
+            EndpointOptions.DEFAULTS.withLongestLease(Duration.ofSeconds(10)).withHandshake(Duration.ofSeconds(2));
+
+    private final AtomicLong nanos = new AtomicLong(1);
+    private final TieredKvCache store = TieredKvCache.builder()
+            .hostBytes(64 << 20)
+            .checked(true)
+            .strict(true)
+            .touched(false)
+            .build();
+
+    @AfterEach
+    void nothingIsLeft() {
+        assertThat(store.stats().openTables()).isZero();
+        store.validate();
+        store.close();
+    }
+
+    private Endpoint open(EndpointOptions options) {
+        return new Endpoint(store, options, nanos::get);
+    }
+
+    private void pass(Duration time) {
+        nanos.addAndGet(time.toNanos());
+    }
+
+    private static BlockChain chain(int seed, int blocks) {
+        return BlockChain.of(
+                SPACE,
+                IntStream.range(0, 16 * blocks).map(i -> seed * 100_000 + i).toArray());
+    }
+
+    private BlockChain stored(int seed, int blocks) {
+        store.register(SPACE);
+        BlockChain chain = chain(seed, blocks);
+        for (int index = 0; index < blocks; index++) {
+            try (BlockWriter writer = store.put(chain, index, 0, 0)) {
+                assertThat(writer.outcome()).isEqualTo(PutOutcome.RESERVED);
+                BlockContent.of(chain.key(index)).fill(writer.segment());
+                writer.seal();
+            }
+        }
+        return chain;
+    }
+
+    private static long lease(Peer peer, int slot, int length) throws Violation {
+        BodyWriter body = Peer.about(slot, length).i32(0).i32(0).i64(0);
+        return peer.ask(MessageType.ACQUIRE, body).reader().i64("lease");
+    }
+
+    private static long reserve(Peer peer, int slot, BlockChain chain, int index) throws Violation {
+        BodyWriter body = Peer.about(slot, chain.length()).i32(index).i32(0).i64(0);
+        BodyReader reply = peer.ask(MessageType.RESERVE, body).reader();
+        assertThat(reply.u8("outcome")).isZero();
+        return reply.skip(7).i64("reservation");
+    }
+
+    @Test
+    void givenStoredBlocks_whenAcquired_thenEachComesWithItsBytesAndChecksum() throws Violation {
+        BlockChain chain = stored(1, 3);
+        try (Endpoint endpoint = open(OPTIONS)) {
+            Peer peer = Peer.welcomed(endpoint);
+            peer.tell(MessageType.CHAIN, Peer.chain(5, peer.register(SPACE), chain));
+            List<Loopback.Whole> frames =
+                    peer.ask(Peer.about(5, 3).i32(1).i32(100).i64(0).request(MessageType.ACQUIRE, 9, 0));
+            assertThat(frames).hasSize(3).allMatch(frame -> frame.header().request() == 9);
+            for (int index = 1; index < 3; index++) {
+                Loopback.Whole data = frames.get(index);
+                BodyReader body = data.reader();
+                assertThat(data.header().type()).isEqualTo(MessageType.DATA.code());
+                assertThat(body.i32("index")).isEqualTo(index);
+                MemorySegment bytes = MemorySegment.ofArray(data.payload());
+                assertThat(body.i32("checksum")).isEqualTo(ChunkedCrc.of(bytes));
+                BlockContent.of(chain.key(index)).require(bytes);
+            }
+            assertThat(endpoint.stats().leases().open()).isEqualTo(1);
+            peer.tell(
+                    MessageType.RELEASE,
+                    new BodyWriter()
+                            .i32(1)
+                            .i32(0)
+                            .i64(frames.getFirst().reader().i64("lease")));
+            assertThat(endpoint.stats().leases().open()).isZero();
+            assertThat(endpoint.stats().bytesOut()).isEqualTo(2L * BYTES);
+        }
+    }
+
+    @Test
+    void givenALease_whenItsClientIsSilent_thenItEndsWithTheSession() throws Violation {
+        BlockChain chain = stored(1, 3);
+        try (Endpoint endpoint = open(OPTIONS)) {
+            Peer peer = Peer.welcomed(endpoint);
+            peer.tell(MessageType.CHAIN, Peer.chain(0, peer.register(SPACE), chain));
+            lease(peer, 0, 3);
+            reserve(peer, 0, tell(peer, 0, chain(2, 1)), 0);
+            pass(Duration.ofSeconds(9));
+            peer.ask(MessageType.RENEW, new BodyWriter());
+            pass(Duration.ofSeconds(9));
+            assertThat(endpoint.tick()).isZero();
+            assertThat(store.stats().openTables()).isEqualTo(2);
+            pass(Duration.ofSeconds(2));
+            assertThat(endpoint.tick()).isEqualTo(1);
+            assertThat(store.stats().openTables()).isZero();
+            assertThat(peer.reason()).isEqualTo(CloseReason.SILENT);
+            peer.end(CloseReason.SILENT);
+            EndpointStats stats = endpoint.stats();
+            assertThat(stats.leases()).isEqualTo(new EndpointStats.Claims(1, 0, 1));
+            assertThat(stats.reservations()).isEqualTo(new EndpointStats.Claims(1, 0, 1));
+            assertThat(stats.sessionsExpired()).isEqualTo(1);
+            assertThat(stats.sessions()).isZero();
+            assertThat(stats.closed()).containsEntry(CloseReason.SILENT, 1L);
+        }
+    }
+
+    private static BlockChain tell(Peer peer, int slot, BlockChain chain) throws Violation {
+        peer.tell(MessageType.CHAIN, Peer.chain(slot, peer.register(SPACE), chain));
+        return chain;
+    }
+
+    @Test
+    void givenAConnectionThatBreaks_whenItWasTheSessionsFirst_thenAllItHeldIsBack() throws Violation {
+        BlockChain chain = stored(1, 3);
+        try (Endpoint endpoint = open(OPTIONS)) {
+            Peer peer = new Peer(endpoint);
+            Welcome welcome = Welcome.read(peer.greet("", null, null).reader());
+            Peer second = new Peer(endpoint);
+            second.greet("", null, welcome);
+            tell(second, 3, chain);
+            lease(second, 3, 3);
+            second.ask(MessageType.PING, new BodyWriter());
+            reserve(second, 1, tell(second, 1, chain(2, 1)), 0);
+            peer.end(CloseReason.BROKEN);
+            assertThat(store.stats().openTables()).isZero();
+            assertThat(second.reason()).isEqualTo(CloseReason.SESSION_OVER);
+            second.end(CloseReason.SESSION_OVER);
+            assertThat(endpoint.stats().connections()).isZero();
+        }
+    }
+
+    @Test
+    void givenALeaseWhoseAnswerMayBeLost_whenItsConnectionBreaks_thenItEnds() throws Violation {
+        BlockChain chain = stored(1, 3);
+        try (Endpoint endpoint = open(OPTIONS)) {
+            Peer peer = new Peer(endpoint);
+            Welcome welcome = Welcome.read(peer.greet("", null, null).reader());
+            Peer second = new Peer(endpoint);
+            second.greet("", null, welcome);
+            tell(second, 3, chain);
+            lease(second, 3, 3);
+            lease(second, 3, 3);
+            second.end(CloseReason.BROKEN);
+            assertThat(endpoint.stats().leases().open())
+                    .as("the first answer was heard")
+                    .isEqualTo(1);
+            peer.end(CloseReason.PEER_CLOSED);
+        }
+    }
+
+    @Test
+    void givenAConnectionThatBreaksInAPayload_whenLookedUp_thenTheRoomIsBack() throws Violation {
+        try (Endpoint endpoint = open(OPTIONS);
+                Arena arena = Arena.ofConfined()) {
+            Peer peer = Peer.welcomed(endpoint);
+            BlockChain chain = tell(peer, 0, chain(1, 1));
+            long reservation = reserve(peer, 0, chain, 0);
+            Payload payload = Payload.of(List.of(arena.allocate(BYTES)));
+            byte[] fill = Loopback.bytes(
+                    new BodyWriter().i64(reservation).i32(0).i32(0).request(MessageType.FILL, 7, 0, payload));
+            peer.ask(Arrays.copyOf(fill, 40_000));
+            assertThat(store.stats().openTables()).isEqualTo(1);
+            peer.end(CloseReason.BROKEN);
+            assertThat(store.stats().openTables()).isZero();
+            assertThat(store.stats().puts().abandoned()).isEqualTo(1);
+            assertThat(store.match(chain).blocks()).isZero();
+        }
+    }
+
+    @Test
+    void givenBytesWithoutTheirChecksum_whenFilled_thenRefusedAndNotFindable() throws Violation {
+        try (Endpoint endpoint = open(OPTIONS);
+                Arena arena = Arena.ofConfined()) {
+            Peer peer = Peer.welcomed(endpoint);
+            BlockChain chain = tell(peer, 0, chain(1, 1));
+            MemorySegment bytes = arena.allocate(BYTES);
+            BlockContent.of(chain.key(0)).fill(bytes);
+            Payload payload = Payload.of(List.of(bytes));
+            for (int wrong = 1; wrong >= 0; wrong--) {
+                long reservation = reserve(peer, 0, chain, 0);
+                BodyWriter body = new BodyWriter()
+                        .i64(reservation)
+                        .i32(ChunkedCrc.of(bytes) + wrong)
+                        .i32(0);
+                Loopback.Whole reply =
+                        peer.ask(body.request(MessageType.FILL, 7, 0, payload)).getFirst();
+                assertThat(reply.header().status()).isEqualTo(wrong == 1 ? Status.CORRUPT : Status.OK);
+                assertThat(store.match(chain).blocks()).isEqualTo(1 - wrong);
+            }
+            assertThat(endpoint.stats().corrupt()).isEqualTo(1);
+            Loopback.Whole again = peer.ask(
+                            new BodyWriter().i64(1).i32(0).i32(0).request(MessageType.FILL, 8, 0, payload))
+                    .getFirst();
+            assertThat(again.header().status()).isEqualTo(Status.GONE);
+            peer.end(CloseReason.PEER_CLOSED);
+        }
+    }
+
+    @Test
+    void givenAChainThatGrowsAndForks_whenToldByWhatIsNew_thenMatchedAsAWhole() throws Violation {
+        BlockChain chain = stored(1, 6);
+        try (Endpoint endpoint = open(OPTIONS)) {
+            Peer peer = Peer.welcomed(endpoint);
+            int space = peer.register(SPACE);
+            peer.tell(MessageType.CHAIN, Peer.chain(0, space, chain.prefix(2)));
+            BodyWriter more =
+                    new BodyWriter().u8(1).u8(0).u16(0).i32(space).i32(2).i32(4);
+            for (int i = 2; i < 6; i++) {
+                more.bigEndian(chain.keyHi(i)).bigEndian(chain.keyLo(i)).bigEndian(0);
+            }
+            peer.tell(MessageType.CHAIN, more);
+            for (int length = 0; length <= 6; length++) {
+                BodyReader reply =
+                        peer.ask(MessageType.MATCH, Peer.about(1, length)).reader();
+                assertThat(reply.skip(4).i32("host")).isEqualTo(length);
+            }
+            assertThatThrownBy(() -> peer.ask(MessageType.MATCH, Peer.about(0, 3)))
+                    .isInstanceOf(Violation.class)
+                    .hasMessageContainingAll("3 blocks", "slot 0", "0 to 2");
+            peer.end(CloseReason.MALFORMED);
+        }
+    }
+
+    @Test
+    void givenAnUnknownMessage_whenAsked_thenUnsupportedAndTheConnectionGoesOn() throws Violation {
+        try (Endpoint endpoint = open(OPTIONS)) {
+            Peer peer = Peer.welcomed(endpoint);
+            byte[] unknown = Loopback.bytes(new BodyWriter().i64(5).request(MessageType.PING, 77, 0));
+            unknown[4] = 99;
+            Loopback.Whole reply = peer.ask(unknown).getFirst();
+            assertThat(reply.header().status()).isEqualTo(Status.UNSUPPORTED);
+            assertThat(reply.header().type()).isEqualTo(99);
+            assertThat(reply.header().request()).isEqualTo(77);
+            assertThat(peer.ask(MessageType.PING, new BodyWriter().i64(1).i64(2))
+                            .header()
+                            .status())
+                    .as("a body longer than it is known")
+                    .isEqualTo(Status.OK);
+            peer.end(CloseReason.PEER_CLOSED);
+        }
+    }
+
+    @Test
+    void givenASecret_whenTheProofIsWrong_thenUnauthorized() throws Violation {
+        try (Endpoint endpoint = open(OPTIONS.withAccess(Access.secret("0123456789abcdef")))) {
+            Peer right = new Peer(endpoint);
+            Welcome welcome = Welcome.read(
+                    right.greet("anybody", "0123456789abcdef", null).reader());
+            for (String secret : new String[] {null, "x", "0123456789abcdeF"}) {
+                Peer wrong = new Peer(endpoint);
+                assertThat(wrong.greet("anybody", secret, null).header().status())
+                        .isEqualTo(Status.UNAUTHORIZED);
+                assertThat(wrong.reason()).isEqualTo(CloseReason.UNAUTHORIZED);
+                wrong.end(CloseReason.UNAUTHORIZED);
+                Peer joining = new Peer(endpoint);
+                assertThat(joining.greet("anybody", secret, welcome).header().status())
+                        .as("with a ticket, but no secret")
+                        .isEqualTo(Status.UNAUTHORIZED);
+                joining.end(CloseReason.UNAUTHORIZED);
+            }
+            assertThat(endpoint.stats().closed()).containsEntry(CloseReason.UNAUTHORIZED, 6L);
+            right.end(CloseReason.PEER_CLOSED);
+        }
+    }
+
+    @Test
+    void givenTenants_whenOneNamesAnothersNamespace_thenForbidden() throws Violation {
+        Map<String, String> secrets = Map.of("a", "secret of tenant a", "b", "secret of tenant b");
+        try (Endpoint endpoint = open(OPTIONS.withAccess(Access.tenants(secrets)))) {
+            Peer peer = new Peer(endpoint);
+            peer.greet("a", "secret of tenant a", null);
+            Namespace mine = SPACE.toBuilder().tenant("a").build();
+            Namespace theirs = SPACE.toBuilder().tenant("b").build();
+            assertThat(peer.register(mine)).isEqualTo(1);
+            for (Namespace other : List.of(theirs, SPACE)) {
+                BodyWriter body = new BodyWriter();
+                NamespaceCodec.write(other, body);
+                Loopback.Whole reply = peer.ask(MessageType.REGISTER, body);
+                assertThat(reply.header().status()).isEqualTo(Status.FORBIDDEN);
+                assertThat(reply.reader().text("text")).contains("allowed: \"a\"");
+            }
+            assertThat(peer.ask(MessageType.EVENTS, new BodyWriter().i64(0).i32(1))
+                            .header()
+                            .status())
+                    .isEqualTo(Status.FORBIDDEN);
+            assertThatThrownBy(() -> peer.tell(MessageType.CHAIN, Peer.chain(0, 2, chain(1, 1))))
+                    .isInstanceOf(Violation.class);
+            peer.end(CloseReason.MALFORMED);
+            Peer stranger = new Peer(endpoint);
+            assertThat(stranger.greet("a", "secret of tenant b", null).header().status())
+                    .isEqualTo(Status.UNAUTHORIZED);
+            stranger.end(CloseReason.UNAUTHORIZED);
+            Peer unknown = new Peer(endpoint);
+            assertThat(unknown.greet("c", "secret of tenant a", null).header().status())
+                    .isEqualTo(Status.UNAUTHORIZED);
+            unknown.end(CloseReason.UNAUTHORIZED);
+        }
+    }
+
+    @Test
+    void givenAWrongTicket_whenJoined_thenUnauthorized() throws Violation {
+        try (Endpoint endpoint = open(OPTIONS)) {
+            Peer peer = new Peer(endpoint);
+            Welcome welcome = Welcome.read(peer.greet("", null, null).reader());
+            Welcome guessed = new Welcome(welcome.session(), Secret.random(16), 1, welcome.proof());
+            Peer thief = new Peer(endpoint);
+            assertThat(thief.greet("", null, guessed).header().status()).isEqualTo(Status.UNAUTHORIZED);
+            thief.end(CloseReason.UNAUTHORIZED);
+            peer.end(CloseReason.PEER_CLOSED);
+        }
+    }
+
+    @ParameterizedTest
+    @EnumSource(MessageType.class)
+    void givenNobodyKnown_whenAnythingIsAsked_thenTheConnectionIsOver(MessageType type) {
+        try (Endpoint endpoint = open(OPTIONS)) {
+            Peer peer = new Peer(endpoint);
+            BodyWriter body = new BodyWriter().bytes(new byte[100]);
+            if (type == MessageType.ERROR) {
+                return;
+            }
+            assertThatThrownBy(() -> peer.ask(type, body)).isInstanceOf(Violation.class);
+            peer.end(CloseReason.MALFORMED);
+        }
+    }
+
+    @Test
+    void givenAConnectionThatSaysNothing_whenTimePasses_thenClosed() {
+        try (Endpoint endpoint = open(OPTIONS)) {
+            Peer peer = new Peer(endpoint);
+            pass(Duration.ofSeconds(1));
+            endpoint.tick();
+            assertThat(peer.reason()).isNull();
+            pass(Duration.ofSeconds(2));
+            endpoint.tick();
+            assertThat(peer.reason()).isEqualTo(CloseReason.SILENT);
+            peer.end(CloseReason.SILENT);
+        }
+    }
+
+    @Test
+    void givenMoreThanAllowed_whenAsked_thenRefusedWithTheLimit() throws Violation {
+        BlockChain chain = stored(1, 1);
+        try (Endpoint endpoint = open(OPTIONS.withMaxConnections(1).withMaxClaims(2))) {
+            Peer peer = Peer.welcomed(endpoint);
+            tell(peer, 0, chain);
+            lease(peer, 0, 1);
+            lease(peer, 0, 1);
+            Loopback.Whole reply =
+                    peer.ask(MessageType.ACQUIRE, Peer.about(0, 1).i32(0).i32(0).i64(0));
+            assertThat(reply.header().status()).isEqualTo(Status.BUSY);
+            assertThat(reply.reader().text("text")).contains("allowed: 2");
+            assertThat(store.stats().openTables()).isEqualTo(2);
+            Peer second = new Peer(endpoint);
+            assertThat(second.reason()).isEqualTo(CloseReason.OVER_LIMIT);
+            second.end(CloseReason.OVER_LIMIT);
+            peer.end(CloseReason.PEER_CLOSED);
+        }
+    }
+
+    @Test
+    void givenAnotherShape_whenRegistered_thenBothShapesAreTold() throws Violation {
+        store.register(SPACE);
+        BlockShape other = BlockShape.kv(2, 1, 1024, 16, Dtype.BF16);
+        try (Endpoint endpoint = open(OPTIONS)) {
+            Peer peer = Peer.welcomed(endpoint);
+            BodyWriter body = new BodyWriter();
+            NamespaceCodec.write(Namespace.of("m", other), body);
+            Loopback.Whole reply = peer.ask(MessageType.REGISTER, body);
+            assertThat(reply.header().status()).isEqualTo(Status.INVALID);
+            assertThat(reply.reader().text("text"))
+                    .contains(other.describe())
+                    .contains(SPACE.parts().getFirst().shape().describe());
+            peer.end(CloseReason.PEER_CLOSED);
+        }
+    }
+}

@@ -1,0 +1,96 @@
+package io.kvcache.transport.link;
+
+import io.kvcache.transport.wire.BodyReader;
+import io.kvcache.transport.wire.Frame;
+import io.kvcache.transport.wire.FrameHeader;
+import io.kvcache.transport.wire.Violation;
+import java.io.ByteArrayOutputStream;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.atomic.AtomicReference;
+import org.jspecify.annotations.Nullable;
+
+/// A connection without a network: remembers what is sent, and hands bytes to a handler in pieces of any
+/// size.
+public final class Loopback implements Outlet {
+
+    private final ByteArrayOutputStream sent = new ByteArrayOutputStream();
+    private final AtomicReference<@Nullable CloseReason> reason = new AtomicReference<>();
+
+    /// A frame with all that belongs to it.
+    @SuppressWarnings("ArrayRecordComponent") // never compared
+    public record Whole(FrameHeader header, byte[] body, byte[] payload) {
+
+        public BodyReader reader() {
+            return new BodyReader(ByteBuffer.wrap(body));
+        }
+    }
+
+    /// All bytes of a frame.
+    public static byte[] bytes(Frame frame) {
+        ByteArrayOutputStream all = new ByteArrayOutputStream();
+        ByteBuffer head = frame.head().duplicate();
+        byte[] bytes = new byte[head.remaining()];
+        head.get(bytes);
+        all.writeBytes(bytes);
+        for (MemorySegment piece : frame.payload().pieces()) {
+            all.writeBytes(piece.toArray(ValueLayout.JAVA_BYTE));
+        }
+        return all.toByteArray();
+    }
+
+    /// Feeds bytes to a reader, at most `most` at a time.
+    public static void feed(FrameReader reader, byte[] bytes, int most) throws Violation {
+        int at = 0;
+        while (at < bytes.length) {
+            ByteBuffer target = reader.target();
+            int count = Math.min(Math.min(most, target.remaining()), bytes.length - at);
+            target.put(bytes, at, count);
+            reader.received(count);
+            at += count;
+        }
+    }
+
+    /// The frames that bytes are.
+    public static List<Whole> frames(byte[] bytes) throws Violation {
+        List<Whole> frames = new ArrayList<>();
+        ByteBuffer from = ByteBuffer.wrap(bytes);
+        while (from.hasRemaining()) {
+            FrameHeader header = FrameHeader.read(from);
+            byte[] body = new byte[header.bodyBytes()];
+            byte[] payload = new byte[header.payloadBytes()];
+            from.get(body).get(payload);
+            frames.add(new Whole(header, body, payload));
+        }
+        return frames;
+    }
+
+    @Override
+    public synchronized boolean send(Frame frame) {
+        if (reason.get() != null) {
+            return false;
+        }
+        sent.writeBytes(bytes(frame));
+        return true;
+    }
+
+    @Override
+    public void close(CloseReason why) {
+        reason.compareAndSet(null, why);
+    }
+
+    /// Why it was closed, or null.
+    public @Nullable CloseReason reason() {
+        return reason.get();
+    }
+
+    /// What was sent since the last time.
+    public synchronized List<Whole> take() throws Violation {
+        List<Whole> frames = frames(sent.toByteArray());
+        sent.reset();
+        return frames;
+    }
+}

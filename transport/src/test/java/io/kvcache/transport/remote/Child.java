@@ -1,0 +1,127 @@
+package io.kvcache.transport.remote;
+
+import io.kvcache.core.BlockTable;
+import io.kvcache.core.BlockWriter;
+import io.kvcache.core.KvCache;
+import io.kvcache.tiers.TieredKvCache;
+import io.kvcache.transport.endpoint.EndpointOptions;
+import io.kvcache.transport.tcp.TcpEndpoint;
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+
+/// Another JVM of a test: a server, or a client that holds a table and a writer. It says on its output
+/// how far it is, and goes on when it is told to.
+final class Child implements AutoCloseable {
+
+    private final Process process;
+    private final BufferedReader said;
+
+    private Child(Process process) {
+        this.process = process;
+        said = new BufferedReader(new InputStreamReader(process.getInputStream(), StandardCharsets.UTF_8));
+    }
+
+    static Child start(String... arguments) throws IOException {
+        List<String> command = new ArrayList<>(List.of(
+                ProcessHandle.current().info().command().orElse("java"),
+                "-ea",
+                "-Xmx256m",
+                "--enable-native-access=ALL-UNNAMED",
+                "-cp",
+                System.getProperty("java.class.path"),
+                Child.class.getName()));
+        command.addAll(List.of(arguments));
+        return new Child(new ProcessBuilder(command)
+                .redirectError(ProcessBuilder.Redirect.INHERIT)
+                .start());
+    }
+
+    /// The next line that it says.
+    String line() throws IOException {
+        String line = said.readLine();
+        if (line == null) {
+            throw new IOException("the child has ended");
+        }
+        return line;
+    }
+
+    void goOn() throws IOException {
+        process.outputWriter(StandardCharsets.UTF_8).append('\n').flush();
+    }
+
+    /// Sends it a signal by name.
+    void signal(String name) throws IOException, InterruptedException {
+        int exit = new ProcessBuilder("kill", "-" + name, Long.toString(process.pid()))
+                .inheritIO()
+                .start()
+                .waitFor();
+        if (exit != 0) {
+            throw new IOException("kill -" + name + " ended with " + exit);
+        }
+    }
+
+    /// Kills it without a word, and returns when it is gone.
+    void kill() throws InterruptedException {
+        process.destroyForcibly().waitFor();
+    }
+
+    @Override
+    public void close() {
+        process.destroyForcibly();
+    }
+
+    /// `serve PORT` or `hold ADDRESS`
+    @SuppressWarnings("SystemOut") // that is how a child speaks
+    public static void main(String[] arguments) throws IOException {
+        BufferedReader told = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        switch (arguments[0]) {
+            case "serve" -> serve(Integer.parseInt(arguments[1]), told);
+            case "hold" -> hold(arguments[1], told);
+            default -> throw new IllegalArgumentException(arguments[0]);
+        }
+    }
+
+    @SuppressWarnings("SystemOut")
+    private static void serve(int port, BufferedReader told) throws IOException {
+        try (KvCache store = TieredKvCache.builder()
+                        .hostBytes(128 << 20)
+                        .touched(false)
+                        .build();
+                TcpEndpoint endpoint = TcpEndpoint.open(
+                        store,
+                        new InetSocketAddress(InetAddress.getLoopbackAddress(), port),
+                        EndpointOptions.DEFAULTS)) {
+            System.out.println(endpoint.address().getPort());
+            told.readLine();
+        }
+    }
+
+    @SuppressWarnings("SystemOut")
+    private static void hold(String address, BufferedReader told) throws IOException {
+        try (RemoteKvCache cache = RemoteKvCache.builder(address)
+                .requestTimeout(Duration.ofSeconds(5))
+                .connect()) {
+            cache.register(Sample.SPACE);
+            try (BlockTable table = cache.acquire(Sample.chain(1, 10));
+                    BlockWriter writer = cache.put(Sample.chain(2, 1), 0, 0, KvCache.NO_WAIT)) {
+                System.out.println(table.readyBlocks() + " " + writer.outcome());
+                told.readLine();
+                System.out.println("verified " + Sample.verify(table, Sample.chain(1, 10)));
+                System.out.println("sealed " + writer.seal());
+            }
+            told.readLine();
+            long end = System.nanoTime() + Sample.PATIENCE.toNanos();
+            while (Sample.verified(cache, Sample.chain(1, 10)) < 10 && System.nanoTime() < end) {
+                Thread.onSpinWait();
+            }
+            System.out.println("again " + Sample.verified(cache, Sample.chain(1, 10)));
+        }
+    }
+}

@@ -1,0 +1,192 @@
+package io.kvcache.transport.remote;
+
+import io.kvcache.core.Clock;
+import io.kvcache.core.KvCache;
+import io.kvcache.core.contract.BlockContract;
+import io.kvcache.core.contract.BlockWriterContract;
+import io.kvcache.core.contract.CacheSetup;
+import io.kvcache.core.contract.CacheUnderTest;
+import io.kvcache.core.contract.CapacityContract;
+import io.kvcache.core.contract.ConcurrencyContract;
+import io.kvcache.core.contract.EventContract;
+import io.kvcache.core.contract.HintContract;
+import io.kvcache.core.contract.LifecycleContract;
+import io.kvcache.core.contract.ObjectContract;
+import io.kvcache.core.contract.RefusalContract;
+import io.kvcache.tiers.TieredKvCache;
+import io.kvcache.tiers.TieredKvCacheBuilder;
+import io.kvcache.transport.endpoint.EndpointOptions;
+import io.kvcache.transport.tcp.TcpEndpoint;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.time.Duration;
+import java.util.concurrent.atomic.AtomicLong;
+import org.junit.jupiter.api.Nested;
+
+/// A cache over TCP keeps the contract of every `KvCache`.
+final class RemoteKvCacheContractTest {
+
+    private static CacheUnderTest open(CacheSetup setup) {
+        ManualClock time = new ManualClock();
+        TieredKvCacheBuilder builder = TieredKvCache.builder()
+                .hostBytes(setup.hostBytes())
+                .eventCapacity(setup.eventCapacity())
+                .checked(true)
+                .strict(true)
+                .trackHolders(true)
+                .touched(false)
+                .closeWait(Duration.ofSeconds(10));
+        TieredKvCache store = (setup.manualTime() ? builder.clock(time) : builder).build();
+        try {
+            TcpEndpoint endpoint = TcpEndpoint.open(
+                    store, new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), EndpointOptions.DEFAULTS);
+            RemoteKvCache cache = RemoteKvCache.builder(
+                            "127.0.0.1:" + endpoint.address().getPort())
+                    .memoryBytes(Math.max(256L << 20, 3 * setup.hostBytes()))
+                    .checked(true)
+                    .strict(setup.strict())
+                    .requestTimeout(Duration.ofSeconds(20))
+                    .connect();
+            return new Subject(cache, endpoint, store, setup, time);
+        } catch (IOException e) {
+            throw new UncheckedIOException(e);
+        }
+    }
+
+    /// Stands still until it is moved.
+    private record ManualClock(AtomicLong now) implements Clock {
+
+        ManualClock() {
+            this(new AtomicLong());
+        }
+
+        @Override
+        public long nanos() {
+            return now.get();
+        }
+
+        @Override
+        public void pause(long nanos) {
+            now.addAndGet(nanos);
+        }
+
+        @Override
+        public void await(Object monitor, long nanos) {
+            pause(nanos);
+        }
+    }
+
+    private record Subject(
+            RemoteKvCache cache, TcpEndpoint endpoint, TieredKvCache store, CacheSetup setup, ManualClock time)
+            implements CacheUnderTest {
+
+        @Override
+        public void validate() {
+            store.validate();
+        }
+
+        /// What is let go is told without waiting, and before whatever is asked for next.
+        @Override
+        public void settle() {
+            cache.stats();
+        }
+
+        @Override
+        public boolean advance(Duration by) {
+            time.pause(by.toNanos());
+            return setup.manualTime();
+        }
+
+        @Override
+        public boolean checked() {
+            return true;
+        }
+
+        @Override
+        @SuppressWarnings("try") // closed one after the other, whatever fails
+        public void close() {
+            try (KvCache last = store;
+                    TcpEndpoint before = endpoint) {
+                if (open()) {
+                    cache.close();
+                }
+            } catch (IOException e) {
+                throw new UncheckedIOException(e);
+            }
+        }
+
+        private boolean open() {
+            try {
+                cache.remoteStats();
+                return true;
+            } catch (IllegalStateException closed) {
+                return false;
+            }
+        }
+    }
+
+    @Nested
+    final class Blocks extends BlockContract {
+        Blocks() {
+            super(RemoteKvCacheContractTest::open);
+        }
+    }
+
+    @Nested
+    final class BlockWriters extends BlockWriterContract {
+        BlockWriters() {
+            super(RemoteKvCacheContractTest::open);
+        }
+    }
+
+    @Nested
+    final class Objects extends ObjectContract {
+        Objects() {
+            super(RemoteKvCacheContractTest::open);
+        }
+    }
+
+    @Nested
+    final class Refusals extends RefusalContract {
+        Refusals() {
+            super(RemoteKvCacheContractTest::open);
+        }
+    }
+
+    @Nested
+    final class Capacity extends CapacityContract {
+        Capacity() {
+            super(RemoteKvCacheContractTest::open);
+        }
+    }
+
+    @Nested
+    final class Hints extends HintContract {
+        Hints() {
+            super(RemoteKvCacheContractTest::open);
+        }
+    }
+
+    @Nested
+    final class Events extends EventContract {
+        Events() {
+            super(RemoteKvCacheContractTest::open);
+        }
+    }
+
+    @Nested
+    final class Lifecycle extends LifecycleContract {
+        Lifecycle() {
+            super(RemoteKvCacheContractTest::open);
+        }
+    }
+
+    @Nested
+    final class Concurrency extends ConcurrencyContract {
+        Concurrency() {
+            super(RemoteKvCacheContractTest::open);
+        }
+    }
+}
