@@ -1,26 +1,53 @@
 package io.kvcache.server;
 
 import io.kvcache.core.Clock;
-import io.kvcache.core.identity.Namespace;
+import io.kvcache.server.access.Door;
+import io.kvcache.server.access.Logins;
+import io.kvcache.server.block.BlockArea;
+import io.kvcache.server.block.BlockNamespaces;
+import io.kvcache.server.block.NamespaceArea;
 import io.kvcache.server.config.DisksConfig;
-import io.kvcache.server.config.PromiseConfig;
+import io.kvcache.server.config.LeaseConfig;
+import io.kvcache.server.config.ListenConfig;
+import io.kvcache.server.config.Prefault;
 import io.kvcache.server.config.ServerConfig;
-import io.kvcache.server.keyspace.Keyspace;
-import io.kvcache.server.keyspace.KeyspaceOptions;
+import io.kvcache.server.config.TenantConfig;
+import io.kvcache.server.config.TlsConfig;
+import io.kvcache.server.event.EventArea;
+import io.kvcache.server.event.EventFeed;
+import io.kvcache.server.event.EventNames;
+import io.kvcache.server.http.Area;
+import io.kvcache.server.lease.LeaseArea;
+import io.kvcache.server.lease.Leases;
+import io.kvcache.server.memory.MemoryBudget;
+import io.kvcache.server.metrics.Latencies;
 import io.kvcache.server.net.CloseReason;
 import io.kvcache.server.net.Connections;
 import io.kvcache.server.net.Listener;
+import io.kvcache.server.net.Networks;
 import io.kvcache.server.net.Transport;
 import io.kvcache.server.net.TransportKind;
+import io.kvcache.server.tls.Certificate;
+import io.kvcache.server.zmq.ZmqPublisher;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.TieredKvCacheBuilder;
+import io.kvcache.tiers.memory.NamedMemorySource;
+import io.netty.handler.ssl.SslContext;
 import io.netty.util.internal.logging.InternalLoggerFactory;
 import io.netty.util.internal.logging.JdkLoggerFactory;
 import java.io.IOException;
 import java.net.InetSocketAddress;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.time.InstantSource;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Objects;
+import java.util.Set;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Supplier;
+import java.util.stream.Collectors;
+import org.jspecify.annotations.Nullable;
 
 /// A running server: a store, a keyspace over it, and the front ends at one port.
 ///
@@ -31,6 +58,10 @@ public final class CacheServer implements AutoCloseable {
 
     private static final long TICK_MILLIS = 100;
     private static final long WATCH_MILLIS = 1000;
+
+    /// Late enough that events of one moment are told together, soon enough for a router.
+    private static final long EVENT_MILLIS = 20;
+
     private static final long DRAIN_STEP_NANOS = TimeUnit.MILLISECONDS.toNanos(5);
 
     /// Views that the network still holds when its loops have ended belong to a bug; they are not waited for long.
@@ -38,25 +69,54 @@ public final class CacheServer implements AutoCloseable {
 
     private final Clock clock;
     private final TieredKvCache cache;
-    private final Keyspace keyspace;
+    private final Tenants tenants;
+    private final Logins logins;
     private final Connections connections;
+    private final Leases leases;
     private final Transport transport;
-    private final Listener listener;
+    private final List<Listener> listeners = new ArrayList<>();
+    private final @Nullable ZmqPublisher publisher;
     private final Housekeeping housekeeping = new Housekeeping();
+
+    /// Read and written by the housekeeping's thread.
+    private boolean recovering = true;
 
     private CacheServer(ServerConfig config, Clock clock, TieredKvCache cache, Transport transport) throws IOException {
         this.clock = clock;
         this.cache = cache;
         this.transport = transport;
-        keyspace = new Keyspace(
-                cache, Namespace.objects("objects", "default"), clock, InstantSource.system(), options(config));
-        connections = new Connections(config.limits(), clock);
-        listener = Listener.open(
-                transport,
-                config.listen().socketAddress(),
-                new FrontEnds(cache, keyspace, connections, clock).at(config.listen()),
-                connections);
-        housekeeping.every(TICK_MILLIS, keyspace::tick);
+        tenants = Tenants.open(cache, clock, config);
+        LeaseConfig lease = config.lease();
+        leases = new Leases(clock, config.memory().hostBytes() / 100 * lease.percent());
+        Latencies latencies = new Latencies();
+        connections = new Connections(config.limits(), clock, latencies);
+        logins = Logins.open(config.access().tenants(), clock);
+        EventNames names = new EventNames(cache);
+        EventFeed events = new EventFeed(
+                cache.events(),
+                names,
+                connections::draining,
+                Long.toString(InstantSource.system().millis(), Character.MAX_RADIX));
+        FrontEnds frontEnds = new FrontEnds(
+                cache, tenants, new FrontEnds.Counted(connections, latencies, logins), clock, areas(config, events));
+        for (ListenConfig listen : config.access().listeners()) {
+            Door door = new Door(listen.entry(), config.access().tenants(), logins);
+            listeners.add(Listener.open(
+                    transport,
+                    new Listener.Place(
+                            listen.socketAddress(),
+                            frontEnds.at(listen, door),
+                            new Networks(listen.entry().cidrs()),
+                            tls(listen.tls())),
+                    connections));
+        }
+        watchPasswords(config.access().tenants());
+        publisher = config.events().on()
+                ? ZmqPublisher.open(config.events(), cache.events(), names, InstantSource.system())
+                : null;
+        housekeeping.every(EVENT_MILLIS, events::tick);
+        housekeeping.every(TICK_MILLIS, this::tick);
+        housekeeping.every(TICK_MILLIS, leases::tick);
         housekeeping.every(WATCH_MILLIS, connections::tick);
     }
 
@@ -68,15 +128,7 @@ public final class CacheServer implements AutoCloseable {
     public static CacheServer start(ServerConfig config) throws IOException {
         InternalLoggerFactory.setDefaultFactory(JdkLoggerFactory.INSTANCE); // where System.Logger goes too
         Clock clock = new SystemTime();
-        TieredKvCacheBuilder builder = TieredKvCache.builder()
-                .hostBytes(config.memory().hostBytes())
-                .policy(config.memory().policy())
-                .touched(config.memory().prefault())
-                .closeWait(CLOSE_WAIT)
-                .admission(config.disks().admission())
-                .clock(clock);
-        config.disks().disks().forEach(disk -> builder.disk(disk.options()));
-        TieredKvCache cache = builder.build();
+        TieredKvCache cache = builder(config).clock(clock).build();
         Transport transport = null;
         try {
             transport = Transport.open(
@@ -91,23 +143,99 @@ public final class CacheServer implements AutoCloseable {
         }
     }
 
-    private static KeyspaceOptions options(ServerConfig config) {
-        PromiseConfig promise = config.promise();
+    private Areas areas(ServerConfig config, EventFeed events) {
+        BlockNamespaces namespaces = new BlockNamespaces(cache);
         DisksConfig disks = config.disks();
-        return new KeyspaceOptions(
-                promise.time(),
-                config.memory().hostBytes() / 100 * promise.percent(),
-                disks.disks().isEmpty() ? Duration.ZERO : disks.readTimeout());
+        Duration arrival = disks.disks().isEmpty() ? Duration.ZERO : disks.readTimeout();
+        List<Area> everybodys = new ArrayList<>();
+        everybodys.add(new NamespaceArea(namespaces));
+        everybodys.add(new BlockArea(cache, namespaces, arrival, limited(config)::contains));
+        if (config.lease().on()) {
+            everybodys.add(new LeaseArea(
+                    cache, tenants.keyspaces(), leases, config.lease().longest()));
+        }
+        return new Areas(everybodys, List.of(new EventArea(events), new DiskArea(cache)));
     }
 
-    /// Where it listens.
+    private static Set<String> limited(ServerConfig config) {
+        return config.access().tenants().stream()
+                .filter(tenant -> tenant.quotaBytes() > 0)
+                .map(TenantConfig::name)
+                .collect(Collectors.toSet());
+    }
+
+    private static TieredKvCacheBuilder builder(ServerConfig config) {
+        TieredKvCacheBuilder builder = TieredKvCache.builder()
+                .hostBytes(config.memory().hostBytes())
+                .policy(config.memory().policy())
+                .touched(config.memory().prefault() == Prefault.BACKGROUND)
+                .touchedFirst(config.memory().prefault() == Prefault.BEFORE_READY)
+                .closeWait(CLOSE_WAIT)
+                .admission(config.disks().admission());
+        config.disks().disks().forEach(disk -> builder.disk(disk.options()));
+        if (config.lease().on()) {
+            builder.memory(new NamedMemorySource(
+                    config.lease().folder(), config.lease().sharedMemory()));
+        }
+        return builder;
+    }
+
+    /// What a server with these settings will take of this JVM's memory and beside it.
+    public static MemoryBudget budget(ServerConfig config) {
+        return MemoryBudget.of(config.memory().hostBytes(), builder(config).reservedBytes());
+    }
+
+    private void tick() {
+        boolean before = recovering;
+        recovering = cache.recovering();
+        if (before && !recovering) {
+            tenants.recovered();
+        }
+        tenants.tick();
+    }
+
+    private @Nullable Supplier<SslContext> tls(@Nullable TlsConfig config) throws IOException {
+        if (config == null) {
+            return null;
+        }
+        Certificate certificate = Certificate.open(config);
+        housekeeping.every(
+                WATCH_MILLIS, new WatchedFiles(config.path() + " files", certificate.files(), certificate::reload));
+        return certificate::context;
+    }
+
+    private void watchPasswords(List<TenantConfig> tenants) {
+        List<Path> files = tenants.stream()
+                .map(TenantConfig::passwordFile)
+                .filter(Objects::nonNull)
+                .map(Path::of)
+                .toList();
+        housekeeping.every(WATCH_MILLIS, new WatchedFiles("password files", files, logins::reload));
+    }
+
+    /// Where it listens first.
     public InetSocketAddress address() {
-        return listener.address();
+        return addresses().getFirst();
+    }
+
+    /// Where it listens, in the order of the configuration.
+    public List<InetSocketAddress> addresses() {
+        return listeners.stream().map(Listener::address).toList();
+    }
+
+    /// Connections that ended for a reason.
+    public long closedCount(CloseReason reason) {
+        return connections.closedCount(reason);
     }
 
     /// How sockets are driven.
     public TransportKind transport() {
         return transport.kind();
+    }
+
+    /// What publishes events over ZeroMQ, or null when nothing does.
+    public @Nullable ZmqPublisher publisher() {
+        return publisher;
     }
 
     /// The store that is served.
@@ -120,7 +248,7 @@ public final class CacheServer implements AutoCloseable {
     /// @param longest how long to wait for that
     /// @return whether all requests were answered; those that were not are cut off
     public boolean drain(Duration longest) {
-        listener.close();
+        listeners.forEach(Listener::close);
         connections.drain();
         long start = clock.nanos();
         while (connections.openCount() > 0 && clock.nanos() - start < longest.toNanos()) {
@@ -141,11 +269,16 @@ public final class CacheServer implements AutoCloseable {
 
     @Override
     public void close() {
-        listener.close();
+        listeners.forEach(Listener::close);
         connections.closeAll(CloseReason.DRAIN);
         transport.loops().shutdownGracefully(0, 5, TimeUnit.SECONDS).awaitUninterruptibly();
         housekeeping.close();
-        keyspace.release();
+        logins.close();
+        tenants.release();
+        leases.close();
+        if (publisher != null) {
+            publisher.close();
+        }
         cache.close();
     }
 }

@@ -1,12 +1,19 @@
 package io.kvcache.server;
 
 import io.kvcache.core.Clock;
+import io.kvcache.server.access.Door;
+import io.kvcache.server.access.Logins;
 import io.kvcache.server.config.ListenConfig;
+import io.kvcache.server.config.ListenProtocol;
+import io.kvcache.server.config.TenantConfig;
+import io.kvcache.server.http.Area;
 import io.kvcache.server.http.HttpProtocol;
+import io.kvcache.server.http.HttpSite;
 import io.kvcache.server.http.Page;
 import io.kvcache.server.keyspace.Keyspace;
 import io.kvcache.server.lm.LmLayout;
 import io.kvcache.server.lm.LmProtocol;
+import io.kvcache.server.metrics.Latencies;
 import io.kvcache.server.metrics.PrometheusText;
 import io.kvcache.server.metrics.ServerMetrics;
 import io.kvcache.server.net.Connections;
@@ -16,61 +23,137 @@ import io.kvcache.server.resp.RespProtocol;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.metrics.DiskMetrics;
 import io.kvcache.tiers.metrics.KvCacheMetrics;
+import io.micrometer.core.instrument.binder.jvm.JvmMemoryMetrics;
+import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import org.jspecify.annotations.Nullable;
+import java.util.Set;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.function.ToLongFunction;
 
-/// The protocols over one keyspace, and the pages that tell of all of it.
+/// The protocols over the tenants' values, and the pages that tell of all of it.
 final class FrontEnds {
 
     private static final String TEXT = "text/plain; charset=utf-8";
 
     private final TieredKvCache cache;
-    private final Keyspace keyspace;
+    private final Tenants tenants;
     private final Connections connections;
     private final Clock clock;
+    private final Latencies latencies;
+    private final Logins logins;
+    private final Areas areas;
+    private final long startedNanos;
+    private final List<RespProtocol> resps = new CopyOnWriteArrayList<>();
+    private final List<LmProtocol> lms = new CopyOnWriteArrayList<>();
+    private final List<HttpProtocol> https = new CopyOnWriteArrayList<>();
 
-    FrontEnds(TieredKvCache cache, Keyspace keyspace, Connections connections, Clock clock) {
+    /// What tells how it goes.
+    record Counted(Connections connections, Latencies latencies, Logins logins) {}
+
+    FrontEnds(TieredKvCache cache, Tenants tenants, Counted counted, Clock clock, Areas areas) {
+        latencies = counted.latencies;
+        logins = counted.logins;
+        connections = counted.connections;
+        this.areas = areas;
         this.cache = cache;
-        this.keyspace = keyspace;
-        this.connections = connections;
+        this.tenants = tenants;
         this.clock = clock;
+        startedNanos = clock.nanos();
     }
 
     /// What a listener speaks.
-    List<Protocol> at(ListenConfig listen) {
-        RespProtocol resp =
-                new RespProtocol(new RespContext(cache, keyspace, connections, clock, clock.nanos(), version()));
-        LmProtocol lm = new LmProtocol(keyspace, layout(listen));
-        HttpProtocol http = new HttpProtocol(keyspace, pages(resp, lm), listen.withoutAuth());
-        return switch (listen.protocol()) {
-            case AUTO -> List.of(resp, lm, http);
-            case RESP -> List.of(resp);
-            case LM, LM_V0, LM_V1A, LM_V1B -> List.of(lm);
-            case HTTP -> List.of(http);
-        };
+    ///
+    /// @param door who may come in there
+    List<Protocol> at(ListenConfig listen, Door door) {
+        List<Protocol> spoken = new ArrayList<>();
+        Set<ListenProtocol> asked = listen.protocols();
+        if (asked.contains(ListenProtocol.RESP)) {
+            RespProtocol resp = new RespProtocol(door, contexts());
+            resps.add(resp);
+            spoken.add(resp);
+        }
+        ListenProtocol layout = listen.lm();
+        if (layout != null) {
+            spoken.add(lm(
+                    layout,
+                    listen.entry().tenant() == null
+                            ? TenantConfig.DEFAULT
+                            : listen.entry().tenant()));
+        }
+        boolean objects = asked.contains(ListenProtocol.HTTP);
+        boolean pages = asked.contains(ListenProtocol.PAGES);
+        if (objects || pages) {
+            Map<String, Keyspace> served = objects ? tenants.keyspaces() : Map.of();
+            List<Area> beside = new ArrayList<>();
+            beside.addAll(objects ? areas.everybodys() : List.of());
+            beside.addAll(pages ? areas.operators() : List.of());
+            HttpProtocol http = new HttpProtocol(new HttpSite(
+                    door,
+                    served,
+                    pages(pages),
+                    beside,
+                    Set.copyOf(listen.entry().hosts())));
+            https.add(http);
+            spoken.add(http);
+        }
+        return spoken;
     }
 
-    private static @Nullable LmLayout layout(ListenConfig listen) {
-        return switch (listen.protocol()) {
-            case LM_V0 -> LmLayout.V0;
-            case LM_V1A -> LmLayout.V1A;
-            case LM_V1B -> LmLayout.V1B;
-            case AUTO, RESP, LM, HTTP -> null;
-        };
+    private LmProtocol lm(ListenProtocol layout, String tenant) {
+        LmProtocol lm = new LmProtocol(
+                tenants.of(tenant),
+                switch (layout) {
+                    case LM_V0 -> LmLayout.V0;
+                    case LM_V1A -> LmLayout.V1A;
+                    case LM_V1B -> LmLayout.V1B;
+                    case AUTO, RESP, LM, HTTP, PAGES -> null;
+                });
+        lms.add(lm);
+        return lm;
     }
 
-    private Map<String, Page> pages(RespProtocol resp, LmProtocol lm) {
-        PrometheusText metrics = new PrometheusText(List.of(
-                new KvCacheMetrics(cache, "server"),
-                new DiskMetrics(cache, "server"),
-                new ServerMetrics(keyspace, connections, Map.of("resp", resp::commandCount, "lm", lm::requestCount))));
+    private Map<String, RespContext> contexts() {
+        Map<String, RespContext> contexts = new HashMap<>();
+        tenants.keyspaces()
+                .forEach((tenant, keyspace) -> contexts.put(
+                        tenant, new RespContext(cache, keyspace, connections, clock, startedNanos, version())));
+        return contexts;
+    }
+
+    /// @param all with those that tell of all tenants
+    private Map<String, Page> pages(boolean all) {
+        Map<String, Page> pages = new HashMap<>();
+        pages.put("/health/live", new Page(TEXT, true, () -> true, () -> "live\n"));
         Health health = new Health(cache, connections);
-        return Map.of(
-                "/metrics", Page.of(PrometheusText.CONTENT_TYPE, metrics),
-                "/v1/stats", Page.of("application/json", new StatsPage(cache, keyspace, connections, version())),
-                "/health/live", Page.of(TEXT, () -> "live\n"),
-                "/health/ready", new Page(TEXT, health::ready, health));
+        pages.put("/health/ready", new Page(TEXT, true, health::ready, health));
+        if (all) {
+            PrometheusText metrics = new PrometheusText(List.of(
+                    new KvCacheMetrics(cache, "server"),
+                    new DiskMetrics(cache, "server"),
+                    new JvmMemoryMetrics(),
+                    new ServerMetrics(
+                            tenants.keyspaces(),
+                            connections,
+                            Map.of(
+                                    "resp", counts(resps, RespProtocol::commandCount, RespProtocol::errorCount),
+                                    "lm", counts(lms, LmProtocol::requestCount, LmProtocol::protocolErrorCount),
+                                    "http", counts(https, HttpProtocol::requestCount, HttpProtocol::problemCount)),
+                            logins),
+                    latencies));
+            pages.put("/metrics", Page.of(PrometheusText.CONTENT_TYPE, metrics));
+            pages.put(
+                    "/v1/stats",
+                    Page.of("application/json", new StatsPage(cache, tenants, connections, latencies, version())));
+        }
+        return pages;
+    }
+
+    private static <P> ServerMetrics.Requests counts(List<P> all, ToLongFunction<P> asked, ToLongFunction<P> refused) {
+        return new ServerMetrics.Requests(
+                () -> all.stream().mapToLong(asked).sum(),
+                () -> all.stream().mapToLong(refused).sum());
     }
 
     private static String version() {

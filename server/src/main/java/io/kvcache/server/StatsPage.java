@@ -1,9 +1,10 @@
 package io.kvcache.server;
 
 import io.kvcache.core.CacheStats;
+import io.kvcache.core.NamespaceStats;
 import io.kvcache.core.store.DiskSideStats;
-import io.kvcache.server.keyspace.Keyspace;
 import io.kvcache.server.keyspace.KeyspaceStats;
+import io.kvcache.server.metrics.Latencies;
 import io.kvcache.server.net.CloseReason;
 import io.kvcache.server.net.Connections;
 import io.kvcache.tiers.TieredKvCache;
@@ -19,13 +20,15 @@ import tools.jackson.databind.json.JsonMapper;
 final class StatsPage implements Supplier<String> {
 
     private final TieredKvCache cache;
-    private final Keyspace keyspace;
+    private final Tenants tenants;
     private final Connections connections;
+    private final Latencies latencies;
     private final String version;
 
-    StatsPage(TieredKvCache cache, Keyspace keyspace, Connections connections, String version) {
+    StatsPage(TieredKvCache cache, Tenants tenants, Connections connections, Latencies latencies, String version) {
+        this.latencies = latencies;
         this.cache = cache;
-        this.keyspace = keyspace;
+        this.tenants = tenants;
         this.connections = connections;
         this.version = version;
     }
@@ -42,8 +45,36 @@ final class StatsPage implements Supplier<String> {
             List<MoverStats> disks,
             DiskSideStats offload,
             boolean recovering,
-            KeyspaceStats keyspace,
-            Clients connections) {}
+            Map<String, KeyspaceStats> tenants,
+            Clients connections,
+            Map<String, Latencies.Summary> latency,
+            List<NamespaceLine> namespaces) {}
+
+    /// @param name model or collection
+    private record NamespaceLine(
+            String name,
+            String tenant,
+            long blocksAsked,
+            long blocksFound,
+            long blocksArrived,
+            long objectsAsked,
+            long objectsFound,
+            long live,
+            long liveBytes) {
+
+        static NamespaceLine of(NamespaceStats stats) {
+            return new NamespaceLine(
+                    stats.namespace().model(),
+                    stats.namespace().tenant(),
+                    stats.blocksAsked(),
+                    stats.blocksFound(),
+                    stats.blocksArrived(),
+                    stats.objectsAsked(),
+                    stats.objectsFound(),
+                    stats.live(),
+                    stats.liveBytes());
+        }
+    }
 
     @Override
     public String get() {
@@ -60,9 +91,19 @@ final class StatsPage implements Supplier<String> {
                                 cache.diskStats(),
                                 cache.offloadStats(),
                                 cache.recovering(),
-                                keyspace.stats(),
-                                clients()))
+                                keyspaces(),
+                                clients(),
+                                latencies.summaries(),
+                                stats.namespaces().stream()
+                                        .map(NamespaceLine::of)
+                                        .toList()))
                 + "\n";
+    }
+
+    private Map<String, KeyspaceStats> keyspaces() {
+        Map<String, KeyspaceStats> stats = new TreeMap<>();
+        tenants.keyspaces().forEach((tenant, keyspace) -> stats.put(tenant, keyspace.stats()));
+        return stats;
     }
 
     private Clients clients() {

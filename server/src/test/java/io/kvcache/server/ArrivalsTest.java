@@ -2,7 +2,10 @@ package io.kvcache.server;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.server.access.Door;
+import io.kvcache.server.access.Logins;
 import io.kvcache.server.http.HttpProtocol;
+import io.kvcache.server.http.HttpSite;
 import io.kvcache.server.keyspace.AwayStore;
 import io.kvcache.server.lm.LmLayout;
 import io.kvcache.server.lm.LmProtocol;
@@ -12,10 +15,14 @@ import io.kvcache.server.net.Protocol;
 import io.kvcache.server.net.Wire;
 import io.kvcache.server.resp.RespContext;
 import io.kvcache.server.resp.RespProtocol;
+import java.time.Duration;
+import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
 
 /// What a connection does while a value is on its way from disk, over each protocol.
@@ -46,12 +53,19 @@ final class ArrivalsTest {
     }
 
     private Wire connect(Spoken spoken) {
+        Door door = Door.open(Logins.none(store.time()));
         Protocol protocol = switch (spoken) {
             case RESP ->
                 new RespProtocol(
-                        new RespContext(store.cache(), store.keyspace(), connections, store.time(), 0, "test"));
+                        door,
+                        Map.of(
+                                "default",
+                                new RespContext(
+                                        store.cache(), store.keyspace(), connections, store.time(), 0, "test")));
             case LM -> new LmProtocol(store.keyspace(), LmLayout.V0);
-            case HTTP -> new HttpProtocol(store.keyspace(), Map.of(), true);
+            case HTTP ->
+                new HttpProtocol(
+                        new HttpSite(door, Map.of("default", store.keyspace()), Map.of(), List.of(), Set.of("*")));
         };
         return new Wire(protocol, connections);
     }
@@ -131,5 +145,20 @@ final class ArrivalsTest {
         try (Wire wire = connect(Spoken.RESP)) {
             assertThat(wire.ask("SET k newer\r\n")).isEqualTo("+OK\r\n");
         }
+    }
+
+    @ParameterizedTest
+    @CsvSource({"SETNX k new, :1", "SET k new NX, +OK", "SET k new XX, $-1"})
+    void givenAValueFromBeforeARestart_whenItHasExpiredAsItComes_thenItsSuccessorFindsTheKeyAbsent(
+            String request, String reply) {
+        store.put("k", "value", store.time().millis() + 10);
+        store.restart();
+        store.time().pass(Duration.ofMillis(20));
+        try (Wire wire = connect(Spoken.RESP)) {
+            wire.send(request + "\r\n");
+            assertThat(arrived(wire)).isEqualTo(reply + "\r\n");
+        }
+        store.keyspace().tick();
+        assertThat(store.keyspace().count()).isEqualTo(reply.equals("$-1") ? 0 : 1);
     }
 }

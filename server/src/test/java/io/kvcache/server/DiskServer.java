@@ -3,8 +3,10 @@ package io.kvcache.server;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.tier.AdmissionKind;
+import io.kvcache.server.config.AccessConfig;
 import io.kvcache.server.config.DiskConfig;
 import io.kvcache.server.config.DisksConfig;
+import io.kvcache.server.config.ListenConfig;
 import io.kvcache.server.net.NetLimits;
 import io.kvcache.server.net.TransportKind;
 import io.kvcache.tiers.disk.DiskLogConfig.OnIncompatible;
@@ -31,17 +33,27 @@ final class DiskServer implements AutoCloseable {
     private final TestServer server;
 
     DiskServer(Path folder) {
+        this(folder, AccessConfig.of(ListenConfig.local(0)));
+    }
+
+    DiskServer(Path folder, AccessConfig access) {
         server = TestServer.start(
                 TransportKind.AUTO,
                 NetLimits.defaults(),
                 new DisksConfig(
                         List.of(new DiskConfig("disks.0", folder, 1L << 30, 0, 0, OnIncompatible.REFUSE)),
                         AdmissionKind.ALWAYS,
-                        Duration.ofSeconds(20)));
+                        Duration.ofSeconds(20)),
+                access);
     }
 
     CacheServer server() {
         return server.server();
+    }
+
+    /// The port of a listener, by its place in the configuration.
+    int port(int listener) {
+        return server.port(listener);
     }
 
     int port() {

@@ -190,10 +190,11 @@ final class DiskValuesTest {
                 Thread.onSpinWait();
             }
             assertThat(answers(server, "SET a 9 GET\r\nGETSET b 8\r\n")).containsExactly("$1", "1", "$2", "22");
-            assertThat(answers(server, "SETNX a no\r\n")).containsExactly(":0");
+            assertThat(answers(server, "SETNX brief new\r\nSETNX a no\r\n")).containsExactly(":1", ":0");
             assertThat(answers(server, "SET timed x KEEPTTL\r\nEXPIRETIME timed\r\n"))
                     .containsExactly("+OK", ":4000000000");
-            assertThat(answers(server, "MGET a b timed\r\n")).containsExactly("*3", "$1", "9", "$1", "8", "$1", "x");
+            assertThat(answers(server, "MGET a b brief timed\r\n"))
+                    .containsExactly("*4", "$1", "9", "$1", "8", "$3", "new", "$1", "x");
         }
     }
 

@@ -92,7 +92,10 @@ final class HttpObjectsTest {
         assertThat(new String(send(at("/v1/stats")).body(), US_ASCII))
                 .contains("\"stored\":1", "\"hits\":1", "\"capacityBytes\":201326592");
         assertThat(new String(send(at("/metrics")).body(), US_ASCII))
-                .contains("kv_reads_total{result=\"hit\"} 1.0", "cache_puts_total", "kv_memory_capacity");
+                .contains(
+                        "kv_reads_total{result=\"hit\",tenant=\"default\"} 1.0",
+                        "cache_puts_total",
+                        "kv_memory_capacity");
     }
 
     @Test
@@ -121,6 +124,12 @@ final class HttpObjectsTest {
         assertThat(raw(put + get + last))
                 .matches("(?s)HTTP/1.1 204 .*HTTP/1.1 200 .*\r\n\r\nhiHTTP/1.1 200 .*\r\n\r\nhi");
         assertThat(raw(lines("GET /v1/objects/k HTTP/1.1", "Host: evil.example", "Connection: close")))
+                .startsWith("HTTP/1.1 403 ");
+        assertThat(raw(lines("GET /v1/objects/k HTTP/1.1", "Host: localhost", "Host: evil.example") + last))
+                .startsWith("HTTP/1.1 403 ");
+        assertThat(raw(lines("GET /v1/objects/k HTTP/1.1", "Host: localhost", "Sec-Fetch-Site: cross-site") + last))
+                .startsWith("HTTP/1.1 403 ");
+        assertThat(raw(lines("GET /v1/objects/k HTTP/1.1", "Host: localhost", "Origin: null") + last))
                 .startsWith("HTTP/1.1 403 ");
         assertThat(raw(lines("GET /v1/objects/" + "a".repeat(20_000) + " HTTP/1.1")))
                 .startsWith("HTTP/1.1 400 ");

@@ -1,13 +1,18 @@
 package io.kvcache.server;
 
 import io.kvcache.core.policy.PolicyKind;
+import io.kvcache.server.config.AccessConfig;
 import io.kvcache.server.config.DisksConfig;
+import io.kvcache.server.config.EventsConfig;
+import io.kvcache.server.config.LeaseConfig;
 import io.kvcache.server.config.ListenConfig;
-import io.kvcache.server.config.ListenProtocol;
 import io.kvcache.server.config.MemoryConfig;
 import io.kvcache.server.config.NetworkConfig;
+import io.kvcache.server.config.Prefault;
 import io.kvcache.server.config.PromiseConfig;
 import io.kvcache.server.config.ServerConfig;
+import io.kvcache.server.config.ValueConfig;
+import io.kvcache.server.log.LogFormat;
 import io.kvcache.server.net.NetLimits;
 import io.kvcache.server.net.TransportKind;
 import java.io.IOException;
@@ -34,14 +39,40 @@ final class TestServer implements AutoCloseable {
     }
 
     static TestServer start(TransportKind transport, NetLimits limits, DisksConfig disks) {
+        return start(transport, limits, disks, AccessConfig.of(ListenConfig.local(0)));
+    }
+
+    static TestServer start(AccessConfig access) {
+        return start(TransportKind.AUTO, NetLimits.defaults(), DisksConfig.defaults(), access);
+    }
+
+    static TestServer start(EventsConfig events) {
+        return start(
+                TransportKind.AUTO,
+                NetLimits.defaults(),
+                DisksConfig.defaults(),
+                AccessConfig.of(ListenConfig.local(0)),
+                events);
+    }
+
+    static TestServer start(TransportKind transport, NetLimits limits, DisksConfig disks, AccessConfig access) {
+        return start(transport, limits, disks, access, EventsConfig.defaults());
+    }
+
+    private static TestServer start(
+            TransportKind transport, NetLimits limits, DisksConfig disks, AccessConfig access, EventsConfig events) {
         try {
             return new TestServer(CacheServer.start(new ServerConfig(
-                    new ListenConfig("127.0.0.1", 0, ListenProtocol.AUTO, false),
-                    new MemoryConfig(HOST_BYTES, PolicyKind.LRU, false),
+                    access,
+                    new MemoryConfig(HOST_BYTES, PolicyKind.LRU, Prefault.OFF),
                     new NetworkConfig(transport, 2),
                     limits,
                     PromiseConfig.defaults(),
                     disks,
+                    events,
+                    LeaseConfig.defaults(),
+                    ValueConfig.defaults(HOST_BYTES),
+                    LogFormat.KEY_VALUE,
                     Duration.ofSeconds(5))));
         } catch (IOException e) {
             throw new UncheckedIOException(e);
@@ -50,6 +81,11 @@ final class TestServer implements AutoCloseable {
 
     CacheServer server() {
         return server;
+    }
+
+    /// The port of a listener, by its place in the configuration.
+    int port(int listener) {
+        return server.addresses().get(listener).getPort();
     }
 
     int port() {

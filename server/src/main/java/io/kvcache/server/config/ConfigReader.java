@@ -1,6 +1,7 @@
 package io.kvcache.server.config;
 
 import io.kvcache.core.policy.PolicyKind;
+import io.kvcache.server.log.LogFormat;
 import io.kvcache.server.net.NetLimits;
 import io.kvcache.server.net.TransportKind;
 import java.time.Duration;
@@ -61,30 +62,29 @@ public final class ConfigReader {
 
     private ServerConfig fill(Settings from) {
         ServerConfig otherwise = ServerConfig.defaults(machine);
-        ListenConfig listen = listen(from, otherwise.listen());
+        AccessConfig access = new AccessReader(from).read(otherwise.access());
         MemoryConfig memory = memory(from, otherwise.memory());
         NetworkConfig network = network(from, otherwise.network());
         NetLimits limits = limits(from, otherwise.limits());
         PromiseConfig promise = promise(from, otherwise.promise());
         DisksConfig disks = DiskSettings.read(from, otherwise.disks());
+        EventsConfig events = EventSettings.read(from, otherwise.events());
+        LeaseConfig lease = LeaseConfig.read(from, otherwise.lease());
+        ValueConfig values = values(from, ValueConfig.defaults(memory.hostBytes()));
+        LogFormat log = from.get("log.format", otherwise.log(), text -> Values.choice(LogFormat.class, text));
         Duration drain = from.get("shutdown.drain", otherwise.drain(), Values::duration);
-        return from.checked(otherwise, () -> new ServerConfig(listen, memory, network, limits, promise, disks, drain));
-    }
-
-    private static ListenConfig listen(Settings from, ListenConfig otherwise) {
-        String address = from.get("listen.address", otherwise.address(), String::strip);
-        int port = from.get("listen.port", otherwise.port(), Values::integer);
-        ListenProtocol protocol =
-                from.get("listen.protocol", otherwise.protocol(), text -> Values.choice(ListenProtocol.class, text));
-        boolean withoutAuth = from.get("listen.without_auth", otherwise.withoutAuth(), Values::truth);
-        return from.checked(otherwise, () -> new ListenConfig(address, port, protocol, withoutAuth));
+        return from.checked(
+                otherwise,
+                () -> new ServerConfig(
+                        access, memory, network, limits, promise, disks, events, lease, values, log, drain));
     }
 
     private MemoryConfig memory(Settings from, MemoryConfig otherwise) {
         long hostBytes = from.get("memory.host_bytes", otherwise.hostBytes(), Values::bytes);
         PolicyKind policy =
                 from.get("memory.policy", otherwise.policy(), text -> Values.choice(PolicyKind.class, text));
-        boolean prefault = from.get("memory.prefault", otherwise.prefault(), Values::truth);
+        Prefault prefault =
+                from.get("memory.prefault", otherwise.prefault(), text -> Values.choice(Prefault.class, text));
         return from.checked(otherwise, () -> fits(new MemoryConfig(hostBytes, policy, prefault)));
     }
 
@@ -109,6 +109,13 @@ public final class ConfigReader {
         Duration idle = from.get("limits.idle", otherwise.idle(), Values::duration);
         Duration stall = from.get("limits.stall", otherwise.stall(), Values::duration);
         return from.checked(otherwise, () -> new NetLimits(connections, idle, stall));
+    }
+
+    private static ValueConfig values(Settings from, ValueConfig otherwise) {
+        long keyBytes = from.get("limits.key_bytes", otherwise.keyBytes(), Values::bytes);
+        long valueBytes = from.get("limits.value_bytes", otherwise.valueBytes(), Values::bytes);
+        long inFlight = from.get("limits.in_flight", otherwise.inFlightBytes(), Values::bytes);
+        return from.checked(otherwise, () -> new ValueConfig(keyBytes, valueBytes, inFlight));
     }
 
     private static PromiseConfig promise(Settings from, PromiseConfig otherwise) {

@@ -40,7 +40,7 @@ final class DiskSettings {
         OnIncompatible change = from.get(
                 path + ".on_incompatible", OnIncompatible.REFUSE, text -> Values.choice(OnIncompatible.class, text));
         Optional<DiskConfig> none = Optional.empty();
-        if (from.has(path) && place.equals(Place.UNSET)) {
+        if (from.isSet(path) && place.equals(Place.UNSET)) {
             return none; // said already
         }
         return from.checked(none, () -> {

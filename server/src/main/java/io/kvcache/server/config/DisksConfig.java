@@ -34,6 +34,11 @@ public record DisksConfig(List<DiskConfig> disks, AdmissionKind admission, Durat
         }
     }
 
+    /// How long a value may take to arrive from disk; zero when there is none.
+    public Duration arrival() {
+        return disks.isEmpty() ? Duration.ZERO : readTimeout;
+    }
+
     /// No disks.
     public static DisksConfig defaults() {
         return new DisksConfig(List.of(), AdmissionKind.SECOND_HIT, Duration.ofSeconds(5));

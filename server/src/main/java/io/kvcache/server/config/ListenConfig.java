@@ -3,49 +3,107 @@ package io.kvcache.server.config;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.UnknownHostException;
+import java.util.EnumSet;
+import java.util.Set;
+import org.jspecify.annotations.Nullable;
 
-/// Where clients connect.
+/// A place where clients connect.
 ///
+/// @param path of its settings: `listen`, or `listeners.0`
+/// @param name by which the configuration speaks of it
 /// @param address name or number of one of the machine's addresses
 /// @param port 0 lets the system choose
-/// @param protocol what is spoken there
-/// @param withoutAuth whether others than this machine may connect although nobody has to prove who they are
-public record ListenConfig(String address, int port, ListenProtocol protocol, boolean withoutAuth) {
+/// @param protocols what is spoken there, never [ListenProtocol#AUTO]
+/// @param entry who may come in there
+/// @param tls what it proves its name with; null for no TLS
+public record ListenConfig(
+        String path,
+        String name,
+        String address,
+        int port,
+        Set<ListenProtocol> protocols,
+        EntryConfig entry,
+        @Nullable TlsConfig tls) {
 
     /// Not 6379, so that it starts beside a Redis.
     public static final int DEFAULT_PORT = 7379;
 
+    static final String SHORT_FORM = "listen";
+
     public ListenConfig {
         if (port < 0 || port > 65_535) {
-            throw new IllegalArgumentException("listen.port is " + port + "; it takes 0 to 65535");
+            throw new IllegalArgumentException(path + ".port is " + port + "; it takes 0 to 65535");
         }
-        if (!withoutAuth && !isLoopback(address)) {
-            throw new IllegalArgumentException("listen.address is " + address
-                    + ", which others can reach, and there is no authentication yet; it takes a loopback address,"
-                    + " or listen.without_auth: true beside it");
+        protocols = Set.copyOf(protocols);
+        if (protocols.stream().filter(ListenProtocol::isLm).count() > 1) {
+            throw new IllegalArgumentException(path + ".protocols has several layouts of lm; it takes one of them,"
+                    + " or lm, which tells them apart");
+        }
+        if (speaksLm(protocols) && entry.auth()) {
+            throw new IllegalArgumentException(path + ".auth is true and lm is spoken there, by which nobody can say"
+                    + " who he is; lm takes a listener of its own");
+        }
+        if (!entry.auth() && !resolve(path, address).isLoopbackAddress()) {
+            requireConsent(path, name, address, entry, speaksLm(protocols));
+        }
+    }
+
+    /// Without TLS.
+    public ListenConfig(
+            String path, String name, String address, int port, Set<ListenProtocol> protocols, EntryConfig entry) {
+        this(path, name, address, port, protocols, entry, null);
+    }
+
+    private static void requireConsent(String path, String name, String address, EntryConfig entry, boolean lm) {
+        if (!entry.withoutAuth()) {
+            throw new IllegalArgumentException(path + ".address is " + address
+                    + ", which others can reach, and nobody has to say who he is; it takes a loopback address, "
+                    + path + ".auth: true, or "
+                    + (path.equals(SHORT_FORM)
+                            ? "listen.without_auth: true"
+                            : "allow_unauthenticated: [" + name + "]"));
+        }
+        if (lm && (entry.tenant() == null || entry.cidrs().isEmpty())) {
+            throw new IllegalArgumentException(
+                    path + ".protocols has lm, by which nobody can say who he is, and " + "others can reach " + address
+                            + "; it takes " + path + ".tenant and " + path + ".cidrs beside it");
         }
     }
 
     /// This machine only, all protocols.
     public static ListenConfig defaults() {
-        return new ListenConfig("127.0.0.1", DEFAULT_PORT, ListenProtocol.AUTO, false);
+        return local(DEFAULT_PORT);
+    }
+
+    /// This machine only, all protocols, nobody asked who he is.
+    public static ListenConfig local(int port) {
+        return new ListenConfig(SHORT_FORM, SHORT_FORM, "127.0.0.1", port, everything(), EntryConfig.OPEN);
+    }
+
+    static Set<ListenProtocol> everything() {
+        return EnumSet.of(ListenProtocol.RESP, ListenProtocol.LM, ListenProtocol.HTTP, ListenProtocol.PAGES);
+    }
+
+    private static boolean speaksLm(Set<ListenProtocol> protocols) {
+        return protocols.stream().anyMatch(ListenProtocol::isLm);
+    }
+
+    /// The `lm://` that is spoken here, or null.
+    public @Nullable ListenProtocol lm() {
+        return protocols.stream().filter(ListenProtocol::isLm).findFirst().orElse(null);
     }
 
     /// The address, looked up.
     public InetSocketAddress socketAddress() {
-        return new InetSocketAddress(resolve(address), port);
+        return new InetSocketAddress(resolve(path, address), port);
     }
 
-    private static boolean isLoopback(String address) {
-        return resolve(address).isLoopbackAddress();
-    }
-
-    private static InetAddress resolve(String address) {
+    private static InetAddress resolve(String path, String address) {
         try {
             return InetAddress.getByName(address);
         } catch (UnknownHostException unknown) {
             throw new IllegalArgumentException(
-                    "listen.address is " + address + ", which is not known; it takes an address of this machine",
+                    path + ".address is " + address + ", which is not known; it takes an address of this machine",
                     unknown);
         }
     }

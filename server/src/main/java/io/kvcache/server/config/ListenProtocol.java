@@ -4,9 +4,9 @@ package io.kvcache.server.config;
 public enum ListenProtocol {
     /// Everything, told by the first bytes of each connection.
     AUTO,
-    /// Redis' protocol only.
+    /// Redis' protocol.
     RESP,
-    /// LMCache's `lm://` only, its layout told by the first bytes.
+    /// LMCache's `lm://`, its layout told by the first bytes.
     LM,
     /// `lm://` as of 2024.
     LM_V0,
@@ -14,6 +14,16 @@ public enum ListenProtocol {
     LM_V1A,
     /// `lm://` as of August 2025 and later.
     LM_V1B,
-    /// HTTP/1.1 only.
-    HTTP
+    /// Objects by HTTP/1.1, and the health pages.
+    HTTP,
+    /// All pages for operators by HTTP/1.1, health, metrics and statistics; no objects.
+    PAGES;
+
+    /// Whether this is `lm://`, which has no way to say who one is.
+    public boolean isLm() {
+        return switch (this) {
+            case LM, LM_V0, LM_V1A, LM_V1B -> true;
+            case AUTO, RESP, HTTP, PAGES -> false;
+        };
+    }
 }

@@ -7,8 +7,8 @@ import io.kvcache.core.policy.PolicyKind;
 ///
 /// @param hostBytes for values, used in slabs of 32 MiB
 /// @param policy how victims are chosen
-/// @param prefault whether the memory is touched in the background at the start, so that first requests need not
-public record MemoryConfig(long hostBytes, PolicyKind policy, boolean prefault) {
+/// @param prefault when the memory is touched, so that first requests need not
+public record MemoryConfig(long hostBytes, PolicyKind policy, Prefault prefault) {
 
     private static final int DEFAULT_SHARE = 8;
 
@@ -24,6 +24,6 @@ public record MemoryConfig(long hostBytes, PolicyKind policy, boolean prefault) 
     /// @param machineBytes of the machine or its container
     public static MemoryConfig defaults(long machineBytes) {
         long share = machineBytes / DEFAULT_SHARE / SlabPool.SLAB_BYTES * SlabPool.SLAB_BYTES;
-        return new MemoryConfig(Math.max(SlabPool.SLAB_BYTES, share), PolicyKind.LRU, true);
+        return new MemoryConfig(Math.max(SlabPool.SLAB_BYTES, share), PolicyKind.LRU, Prefault.BACKGROUND);
     }
 }

@@ -1,18 +1,24 @@
 package io.kvcache.server.config;
 
+import io.kvcache.server.log.LogFormat;
 import io.kvcache.server.net.NetLimits;
 import java.time.Duration;
+import java.util.List;
 
 /// All that can be set of a server.
 ///
 /// @param drain how long a server that goes down waits for requests that have begun, and then for the disks
 public record ServerConfig(
-        ListenConfig listen,
+        AccessConfig access,
         MemoryConfig memory,
         NetworkConfig network,
         NetLimits limits,
         PromiseConfig promise,
         DisksConfig disks,
+        EventsConfig events,
+        LeaseConfig lease,
+        ValueConfig values,
+        LogFormat log,
         Duration drain) {
 
     private static final Duration LONGEST_DRAIN = Duration.ofMinutes(10);
@@ -21,17 +27,37 @@ public record ServerConfig(
         if (drain.isNegative() || drain.compareTo(LONGEST_DRAIN) > 0) {
             throw new IllegalArgumentException("shutdown.drain is " + drain.toSeconds() + "s; it takes 0s to 600s");
         }
+        if (lease.on() && access.tenants().size() > 1) {
+            throw new IllegalArgumentException("lease.shared_memory is " + lease.sharedMemory() + " and there are "
+                    + access.tenants().size()
+                    + " tenants; who maps it sees the values of all, so it takes a server without tenants");
+        }
+        List<String> tenants = access.tenants().stream().map(TenantConfig::name).toList();
+        if (!tenants.contains(events.tenant())) {
+            throw new IllegalArgumentException(
+                    "events.tenant is " + events.tenant() + "; there are " + String.join(", ", tenants));
+        }
+    }
+
+    /// The first place where clients connect.
+    public ListenConfig listen() {
+        return access.listeners().getFirst();
     }
 
     /// What a server does when nothing is set.
     public static ServerConfig defaults(Machine machine) {
         return new ServerConfig(
-                ListenConfig.defaults(),
+                AccessConfig.defaults(),
                 MemoryConfig.defaults(machine.memoryBytes()),
                 NetworkConfig.defaults(machine.cores()),
                 NetLimits.defaults(),
                 PromiseConfig.defaults(),
                 DisksConfig.defaults(),
+                EventsConfig.defaults(),
+                LeaseConfig.defaults(),
+                ValueConfig.defaults(
+                        MemoryConfig.defaults(machine.memoryBytes()).hostBytes()),
+                LogFormat.KEY_VALUE,
                 Duration.ofSeconds(25));
     }
 }

@@ -1,8 +1,11 @@
 package io.kvcache.server.config;
 
+import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Set;
 import java.util.TreeSet;
 import java.util.function.Function;
@@ -34,7 +37,8 @@ final class Settings {
         given.keySet().removeIf(path -> path.startsWith(list + "."));
     }
 
-    boolean has(String path) {
+    /// Whether this itself is set.
+    boolean isSet(String path) {
         return given.containsKey(path);
     }
 
@@ -63,6 +67,47 @@ final class Settings {
             problems.add(setting.origin() + ": " + path + " is '" + setting.text() + "'; " + mistake.getMessage());
             return otherwise;
         }
+    }
+
+    /// A list of values: one text with commas, or an item each; the default when it is not set or wrong.
+    <T> List<T> list(String path, List<T> otherwise, Function<String, T> parse) {
+        List<T> found = new ArrayList<>();
+        if (given.containsKey(path)) {
+            found.addAll(get(
+                    path,
+                    List.of(),
+                    text -> Arrays.stream(text.split(",", -1))
+                            .map(String::strip)
+                            .filter(each -> !each.isEmpty())
+                            .map(parse)
+                            .toList()));
+        }
+        known.add(path);
+        int items = items(path);
+        for (int i = 0; i < items; i++) {
+            Optional<T> none = Optional.empty();
+            get(path + "." + i, none, text -> Optional.of(parse.apply(text))).ifPresent(found::add);
+        }
+        return found.isEmpty() ? otherwise : found;
+    }
+
+    /// How many items a list has, counted from 0 without a gap.
+    int items(String path) {
+        int items = 0;
+        while (has(path + "." + items)) {
+            items++;
+        }
+        return items;
+    }
+
+    /// Whether this or anything within it is set.
+    boolean has(String path) {
+        return given.keySet().stream().anyMatch(each -> each.equals(path) || each.startsWith(path + "."));
+    }
+
+    /// Adds to what is wrong.
+    void problem(String text) {
+        problems.add(origin(text) + text);
     }
 
     /// A record of values, or the default when its checks fail.
@@ -95,12 +140,19 @@ final class Settings {
     /// Names that no component knows are mistakes.
     void reportUnknown() {
         given.forEach((path, setting) -> {
-            if (!known.contains(path)) {
+            String outer = path.substring(0, Math.max(0, path.lastIndexOf('.')));
+            if (!known.contains(path) && isOneValue(outer)) {
+                problems.add(setting.origin() + ": " + outer + " takes one value");
+            } else if (!known.contains(path)) {
                 problems.add(setting.origin() + ": there is no setting " + path
                         + Suggestion.nearest(path, known)
                                 .map(nearest -> "; is it " + nearest + "?")
                                 .orElse("; there are " + String.join(", ", known)));
             }
         });
+    }
+
+    private boolean isOneValue(String path) {
+        return known.contains(path) && known.stream().noneMatch(each -> each.startsWith(path + "."));
     }
 }

@@ -1,5 +1,6 @@
 package io.kvcache.server.config;
 
+import io.netty.util.NetUtil;
 import java.math.BigDecimal;
 import java.time.Duration;
 import java.util.Arrays;
@@ -64,6 +65,24 @@ final class Values {
             throw new IllegalArgumentException("it takes " + forms);
         }
         return value.longValue();
+    }
+
+    /// A network as `10.0.0.0/8`, or one address.
+    static String cidr(String text) {
+        String stripped = text.strip();
+        int slash = stripped.indexOf('/');
+        String address = slash < 0 ? stripped : stripped.substring(0, slash);
+        boolean six = NetUtil.isValidIpV6Address(address);
+        int longest = six ? 128 : 32;
+        int prefix = slash < 0 ? longest : prefix(stripped.substring(slash + 1));
+        if ((!six && !NetUtil.isValidIpV4Address(address)) || prefix < 0 || prefix > longest) {
+            throw new IllegalArgumentException("it takes networks as 10.0.0.0/8 or fd00::/8");
+        }
+        return address + "/" + prefix;
+    }
+
+    private static int prefix(String text) {
+        return text.matches("\\d{1,3}") ? Integer.parseInt(text) : -1;
     }
 
     /// A constant by its name, in lower case and with dashes for underscores.

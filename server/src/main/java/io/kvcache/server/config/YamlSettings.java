@@ -14,8 +14,7 @@ import org.snakeyaml.engine.v2.nodes.NodeTuple;
 import org.snakeyaml.engine.v2.nodes.ScalarNode;
 import org.snakeyaml.engine.v2.nodes.SequenceNode;
 
-/// Reads a YAML file of two levels, `section:` and `key: value`, where a section may be a list of such, and remembers
-/// the line of each value.
+/// Reads a YAML file and remembers the line of each value. Items of lists are named by their place, from 0.
 final class YamlSettings {
 
     private final String file;
@@ -67,20 +66,10 @@ final class YamlSettings {
             if (older != null) {
                 problems.add(at(value) + ": " + path + " is set already, at " + older.origin());
             }
-        } else if (value instanceof SequenceNode list && path.indexOf('.') < 0) {
+        } else if (value instanceof SequenceNode list) {
             for (int i = 0; i < list.getValue().size(); i++) {
-                member(path + "." + i, list.getValue().get(i));
+                entry(path + "." + i, list.getValue().get(i));
             }
-        } else if (path.indexOf('.') < 0) {
-            mapping(path, value);
-        } else {
-            problems.add(at(value) + ": " + path + " takes one value");
-        }
-    }
-
-    private void member(String path, Node value) {
-        if (value instanceof ScalarNode) {
-            entry(path, value);
         } else {
             mapping(path, value);
         }

@@ -3,7 +3,9 @@ package io.kvcache.server.http;
 import io.netty.buffer.ByteBuf;
 
 /// One request on its way to its reply.
-interface Exchange extends AutoCloseable {
+///
+/// **Threads.** The connection's loop.
+public interface Exchange extends AutoCloseable {
 
     /// Takes a part of the body.
     void body(ByteBuf part);

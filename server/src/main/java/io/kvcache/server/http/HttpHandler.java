@@ -1,5 +1,6 @@
 package io.kvcache.server.http;
 
+import io.kvcache.server.access.Verdict;
 import io.kvcache.server.net.CloseReason;
 import io.kvcache.server.net.Connection;
 import io.netty.channel.ChannelHandlerContext;
@@ -20,17 +21,20 @@ import org.jspecify.annotations.Nullable;
 final class HttpHandler extends ChannelInboundHandlerAdapter {
 
     private final Routes routes;
+    private final Authorization authorization;
     private final HttpStats stats;
     private final Connection connection;
     private final Deque<Object> backlog = new ArrayDeque<>();
     private @Nullable Exchange exchange;
     private @Nullable HttpRequest request;
     private boolean answering;
+    private boolean asking;
     private boolean pumping;
     private boolean ended;
 
-    HttpHandler(Routes routes, HttpStats stats, Connection connection) {
+    HttpHandler(Routes routes, Authorization authorization, HttpStats stats, Connection connection) {
         this.routes = routes;
+        this.authorization = authorization;
         this.stats = stats;
         this.connection = connection;
     }
@@ -76,7 +80,7 @@ final class HttpHandler extends ChannelInboundHandlerAdapter {
     }
 
     private boolean paused(ChannelHandlerContext context) {
-        return ended || answering || !context.channel().isWritable();
+        return ended || answering || asking || !context.channel().isWritable();
     }
 
     private void take(ChannelHandlerContext context, Object message) {
@@ -99,7 +103,40 @@ final class HttpHandler extends ChannelInboundHandlerAdapter {
         connection.requestBegins();
         stats.requests.increment();
         request = begun;
-        exchange = routes.find(begun);
+        connection.requestIs(Verbs.of(begun));
+        Exchange forAnybody = routes.forAnybody(begun);
+        if (forAnybody != null) {
+            begin(context, begun, forAnybody);
+        } else {
+            identify(context, begun);
+        }
+    }
+
+    /// Finds out who sends a request; its body waits for that.
+    private void identify(ChannelHandlerContext context, HttpRequest begun) {
+        asking = true;
+        connection.waiting(true);
+        authorization.of(begun.headers(), context.channel().remoteAddress(), who -> {
+            if (context.channel().eventLoop().inEventLoop()) {
+                identified(context, begun, who);
+            } else {
+                context.channel().eventLoop().execute(() -> identified(context, begun, who));
+            }
+        });
+    }
+
+    private void identified(ChannelHandlerContext context, HttpRequest begun, Verdict who) {
+        asking = false;
+        connection.waiting(false);
+        if (ended) {
+            return;
+        }
+        begin(context, begun, routes.find(begun, who));
+        pump(context);
+    }
+
+    private void begin(ChannelHandlerContext context, HttpRequest begun, Exchange found) {
+        exchange = found;
         if (!HttpUtil.is100ContinueExpected(begun)) {
             return;
         }
@@ -121,6 +158,9 @@ final class HttpHandler extends ChannelInboundHandlerAdapter {
         answering = true;
         HttpReplies out = new HttpReplies(context, keepAlive, stats, () -> answered(context, complete, keepAlive));
         complete.answer(out);
+        if (out.streams()) {
+            connection.requestIs(""); // how long a client follows is no latency
+        }
         connection.waiting(answering);
     }
 

@@ -1,13 +1,11 @@
 package io.kvcache.server.http;
 
-import io.kvcache.server.keyspace.Keyspace;
 import io.kvcache.server.net.Connection;
 import io.kvcache.server.net.Protocol;
 import io.kvcache.server.net.ProtocolKind;
 import io.netty.channel.ChannelPipeline;
 import io.netty.handler.codec.http.HttpDecoderConfig;
 import io.netty.handler.codec.http.HttpServerCodec;
-import java.util.Map;
 
 /// The HTTP front end.
 public final class HttpProtocol implements Protocol {
@@ -15,17 +13,13 @@ public final class HttpProtocol implements Protocol {
     /// Keys of 4 KiB are 12 KiB when every byte is encoded.
     private static final int LONGEST_LINE = 16 << 10;
 
-    private final Keyspace keyspace;
-    private final Map<String, Page> pages;
-    private final boolean anyHost;
+    private final Routes routes;
+    private final Authorization authorization;
     private final HttpStats stats = new HttpStats();
 
-    /// @param pages by path
-    /// @param anyHost whether clients may call the server by a name other than localhost
-    public HttpProtocol(Keyspace keyspace, Map<String, Page> pages, boolean anyHost) {
-        this.keyspace = keyspace;
-        this.pages = Map.copyOf(pages);
-        this.anyHost = anyHost;
+    public HttpProtocol(HttpSite site) {
+        routes = new Routes(site);
+        authorization = new Authorization(site.door());
     }
 
     @Override
@@ -36,7 +30,7 @@ public final class HttpProtocol implements Protocol {
     @Override
     public void install(ChannelPipeline pipeline, Connection connection) {
         pipeline.addLast(new HttpServerCodec(new HttpDecoderConfig().setMaxInitialLineLength(LONGEST_LINE)));
-        pipeline.addLast(new HttpHandler(new Routes(keyspace, pages, anyHost), stats, connection));
+        pipeline.addLast(new HttpHandler(routes, authorization, stats, connection));
     }
 
     /// Requests so far.

@@ -12,11 +12,13 @@ import io.netty.handler.codec.http.FullHttpResponse;
 import io.netty.handler.codec.http.HttpHeaderNames;
 import io.netty.handler.codec.http.HttpHeaderValues;
 import io.netty.handler.codec.http.HttpHeaders;
+import io.netty.handler.codec.http.HttpRequest;
 import io.netty.handler.codec.http.HttpResponse;
 import io.netty.handler.codec.http.HttpResponseStatus;
 import io.netty.handler.codec.http.HttpUtil;
 import io.netty.handler.codec.http.HttpVersion;
 import io.netty.handler.codec.http.LastHttpContent;
+import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
@@ -24,14 +26,16 @@ import org.jspecify.annotations.Nullable;
 /// Writes one reply to one request.
 ///
 /// **Threads.** The connection's loop.
-final class HttpReplies {
+public final class HttpReplies {
 
     private static final long OTHER_WRITER_MILLIS = 2000;
+    private static final String CHALLENGE = "Basic realm=\"kvcache\", charset=\"UTF-8\"";
 
     private final ChannelHandlerContext context;
     private final boolean keepAlive;
     private final HttpStats stats;
     private final Runnable done;
+    private boolean streams;
 
     /// @param keepAlive whether another request may follow
     /// @param done run when the reply is written
@@ -42,8 +46,14 @@ final class HttpReplies {
         this.done = done;
     }
 
-    void empty(HttpResponseStatus status) {
+    /// Answers by a status alone.
+    public void empty(HttpResponseStatus status) {
         text(status, "", "", true, "");
+    }
+
+    /// Answers by a line of JSON.
+    public void json(HttpResponseStatus status, Object value) {
+        text(status, HttpHeaderValues.APPLICATION_JSON.toString(), Json.text(value), true, "");
     }
 
     void page(Page page, boolean withBody) {
@@ -51,16 +61,26 @@ final class HttpReplies {
         text(status, page.contentType(), page.body().get(), withBody, "");
     }
 
-    void problem(Problem problem) {
-        notAllowed(problem, "");
+    /// Answers by a problem.
+    public void problem(Problem problem) {
+        problem(problem, "");
     }
 
-    void notAllowed(Problem problem, String allowed) {
+    private void problem(Problem problem, String allowed) {
         stats.problems.increment();
         text(problem.status(), Problem.CONTENT_TYPE, problem.json(), true, allowed);
     }
 
-    void unsatisfiable(long bytes) {
+    /// What answers a request whose method is none of those that its path takes.
+    ///
+    /// @param allowed the methods, with commas
+    public static Exchange notAllowed(HttpRequest request, String allowed) {
+        Problem problem =
+                new Problem(HttpResponseStatus.METHOD_NOT_ALLOWED, request.method() + " is not one of " + allowed);
+        return (Exchange.Plain) out -> out.problem(problem, allowed);
+    }
+
+    private void unsatisfiable(long bytes) {
         stats.problems.increment();
         HttpResponseStatus status = HttpResponseStatus.REQUESTED_RANGE_NOT_SATISFIABLE;
         FullHttpResponse reply = new DefaultFullHttpResponse(HttpVersion.HTTP_1_1, status);
@@ -77,6 +97,9 @@ final class HttpReplies {
         if (!type.isEmpty()) {
             headers.set(HttpHeaderNames.CONTENT_TYPE, type);
         }
+        if (status.code() == HttpResponseStatus.UNAUTHORIZED.code()) {
+            headers.set(HttpHeaderNames.WWW_AUTHENTICATE, CHALLENGE);
+        }
         if (!allowed.isEmpty()) {
             headers.set(HttpHeaderNames.ALLOW, allowed);
         }
@@ -92,8 +115,17 @@ final class HttpReplies {
         done.run();
     }
 
-    /// A value or a range of it, from its slots. Takes the value over.
-    void value(Value value, ByteRanges cut, boolean withBody) {
+    /// Answers by bytes of the store, or by the range of them that was asked for. Takes them over.
+    ///
+    /// @param range the request's `Range`, if it has one
+    /// @param withBody false for HEAD
+    public void held(HeldBytes held, @Nullable String range, boolean withBody) {
+        ByteRanges cut = ByteRanges.of(range, held.bytes());
+        if (!cut.satisfiable()) {
+            held.release().run();
+            unsatisfiable(held.bytes());
+            return;
+        }
         HttpResponse reply = new DefaultHttpResponse(
                 HttpVersion.HTTP_1_1, cut.whole() ? HttpResponseStatus.OK : HttpResponseStatus.PARTIAL_CONTENT);
         HttpHeaders headers = reply.headers()
@@ -102,22 +134,59 @@ final class HttpReplies {
                 .set(HttpHeaderNames.CONTENT_LENGTH, cut.length());
         if (!cut.whole()) {
             long to = cut.from() + cut.length() - 1;
-            headers.set(HttpHeaderNames.CONTENT_RANGE, "bytes " + cut.from() + "-" + to + "/" + value.bytes());
+            headers.set(HttpHeaderNames.CONTENT_RANGE, "bytes " + cut.from() + "-" + to + "/" + held.bytes());
         }
         HttpUtil.setKeepAlive(reply, keepAlive);
         context.write(reply, context.voidPromise());
         if (withBody) {
-            SlotBytes.write(context, value.pieces(cut.from(), cut.length()), value::close);
+            SlotBytes.write(
+                    context, cut.length(), each -> held.cut().visit(cut.from(), cut.length(), each), held.release());
         } else {
-            value.close();
+            held.release().run();
         }
         context.write(LastHttpContent.EMPTY_LAST_CONTENT, context.voidPromise());
         done.run();
     }
 
+    /// Whether the reply is one of no known length.
+    boolean streams() {
+        return streams;
+    }
+
+    /// Begins a reply of no known length.
+    public HttpStream stream(String contentType) {
+        streams = true;
+        HttpResponse reply = new DefaultHttpResponse(HttpVersion.HTTP_1_1, HttpResponseStatus.OK);
+        reply.headers()
+                .set(HttpHeaderNames.CONTENT_TYPE, contentType)
+                .set(HttpHeaderNames.CACHE_CONTROL, HttpHeaderValues.NO_CACHE)
+                .set(HttpHeaderNames.TRANSFER_ENCODING, HttpHeaderValues.CHUNKED);
+        HttpUtil.setKeepAlive(reply, keepAlive);
+        context.write(reply, context.voidPromise());
+        return new HttpStream(context, done);
+    }
+
+    /// Replies later, from whatever thread this is called on.
+    ///
+    /// @param reply run on the connection's loop
+    /// @param giveUp run instead when there is no connection any more
+    public void later(Runnable reply, Runnable giveUp) {
+        try {
+            context.channel().eventLoop().execute(() -> {
+                if (context.channel().isActive()) {
+                    reply.run();
+                } else {
+                    giveUp.run();
+                }
+            });
+        } catch (RejectedExecutionException ended) {
+            giveUp.run();
+        }
+    }
+
     /// Replies with a value once it has come from disk, or with null when it has not come in time; not at all when
     /// the connection has ended by then.
-    void await(Keyspace keyspace, byte[] key, Consumer<@Nullable Value> reply) {
+    public void await(Keyspace keyspace, byte[] key, Consumer<@Nullable Value> reply) {
         keyspace.fetch(key, context.channel().eventLoop(), value -> {
             if (context.channel().isActive()) {
                 reply.accept(value);

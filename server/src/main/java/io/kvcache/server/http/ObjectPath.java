@@ -15,8 +15,13 @@ final class ObjectPath {
     ///
     /// @param path begins with [#PREFIX]
     static byte @Nullable [] key(String path) {
+        return decode(path, PREFIX.length());
+    }
+
+    /// The bytes of a percent-encoded text from a place on, or null when the encoding is broken.
+    static byte @Nullable [] decode(String path, int from) {
         ByteArrayOutputStream key = new ByteArrayOutputStream();
-        for (int i = PREFIX.length(); i < path.length(); i++) {
+        for (int i = from; i < path.length(); i++) {
             char each = path.charAt(i);
             if (each != '%') {
                 key.write(each);

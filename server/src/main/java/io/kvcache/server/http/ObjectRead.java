@@ -36,13 +36,6 @@ final class ObjectRead implements Exchange.Plain {
             out.problem(new Problem(HttpResponseStatus.NOT_FOUND, "there is no such object"));
             return;
         }
-        ByteRanges cut = ByteRanges.of(range, value.bytes());
-        if (cut.satisfiable()) {
-            out.value(value, cut, withBody);
-        } else {
-            long bytes = value.bytes();
-            value.close();
-            out.unsatisfiable(bytes);
-        }
+        out.held(HeldBytes.of(value), range, withBody);
     }
 }

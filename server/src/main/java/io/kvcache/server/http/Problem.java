@@ -1,31 +1,53 @@
 package io.kvcache.server.http;
 
 import io.netty.handler.codec.http.HttpResponseStatus;
-import java.util.Locale;
+import java.util.LinkedHashMap;
+import java.util.Map;
 
 /// What is answered instead of what was asked for: an error as RFC 9457 has it.
 ///
+/// @param type what programs know it by; `about:blank` where the status says it all
 /// @param detail a sentence for people
-record Problem(HttpResponseStatus status, String detail) {
+/// @param members more for programs, in order
+public record Problem(HttpResponseStatus status, String type, String detail, Map<String, Object> members) {
 
     static final String CONTENT_TYPE = "application/problem+json";
 
-    String json() {
-        return "{\"type\":\"about:blank\",\"title\":\"%s\",\"status\":%d,\"detail\":\"%s\"}%n"
-                .formatted(escaped(status.reasonPhrase()), status.code(), escaped(detail));
+    private static final String NAMED = "urn:kvcache:problem:";
+
+    public Problem {
+        members = new LinkedHashMap<>(members);
     }
 
-    private static String escaped(String text) {
-        StringBuilder escaped = new StringBuilder(text.length() + 16);
-        text.chars().forEach(each -> {
-            if (each == '"' || each == '\\') {
-                escaped.append('\\').append((char) each);
-            } else if (each < ' ' || each > '~') {
-                escaped.append(String.format(Locale.ROOT, "\\u%04x", each));
-            } else {
-                escaped.append((char) each);
-            }
-        });
-        return escaped.toString();
+    /// A problem without a name.
+    public Problem(HttpResponseStatus status, String detail) {
+        this(status, "about:blank", detail, Map.of());
+    }
+
+    /// A problem with a name, words joined by dashes.
+    public static Problem named(HttpResponseStatus status, String name, String detail) {
+        return new Problem(status, NAMED + name, detail, Map.of());
+    }
+
+    /// The same with one member more.
+    public Problem with(String member, Object value) {
+        Map<String, Object> more = new LinkedHashMap<>(members);
+        more.put(member, value);
+        return new Problem(status, type, detail, more);
+    }
+
+    /// What answers a request by this and takes no notice of its body.
+    public Exchange exchange() {
+        return (Exchange.Plain) out -> out.problem(this);
+    }
+
+    String json() {
+        Map<String, Object> all = new LinkedHashMap<>();
+        all.put("type", type);
+        all.put("title", status.reasonPhrase());
+        all.put("status", status.code());
+        all.put("detail", detail);
+        all.putAll(members);
+        return Json.text(all);
     }
 }

@@ -1,46 +1,83 @@
 package io.kvcache.server.http;
 
+import io.kvcache.server.access.Verdict;
 import io.kvcache.server.keyspace.Keyspace;
 import io.netty.handler.codec.http.HttpHeaderNames;
 import io.netty.handler.codec.http.HttpMethod;
 import io.netty.handler.codec.http.HttpRequest;
 import io.netty.handler.codec.http.HttpResponseStatus;
 import io.netty.handler.codec.http.HttpUtil;
-import java.util.Map;
+import java.util.Set;
+import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
 
 /// Which request is answered by what.
 final class Routes {
 
-    private final Keyspace keyspace;
-    private final Map<String, Page> pages;
-    private final boolean anyHost;
+    private final HttpSite site;
+    private final SameSite sameSite;
 
-    Routes(Keyspace keyspace, Map<String, Page> pages, boolean anyHost) {
-        this.keyspace = keyspace;
-        this.pages = pages;
-        this.anyHost = anyHost;
+    Routes(HttpSite site) {
+        this.site = site;
+        sameSite = new SameSite(site.door().everybody() == null ? Set.of(HttpSite.ANY_HOST) : site.hosts());
     }
 
-    Exchange find(HttpRequest request) {
+    /// What answers a request whoever sent it, or null when that matters.
+    @Nullable
+    Exchange forAnybody(HttpRequest request) {
         if (request.decoderResult().isFailure()) {
             return problem(HttpResponseStatus.BAD_REQUEST, "this is not HTTP/1.1");
         }
-        String foreign = SameSite.refusal(request.headers(), anyHost);
+        String foreign = sameSite.refusal(request.headers());
         if (foreign != null) {
             return problem(HttpResponseStatus.FORBIDDEN, foreign);
         }
+        Page page = site.pages().get(path(request));
+        return page != null && page.open() ? page(request, path(request)) : null;
+    }
+
+    /// What answers a request.
+    ///
+    /// @param who sent it
+    Exchange find(HttpRequest request, Verdict who) {
+        if (who.outcome() == Verdict.Outcome.LATER) {
+            return problem(
+                    HttpResponseStatus.TOO_MANY_REQUESTS, "there were too many failed attempts; try again later");
+        }
+        if (who.tenant() == null) {
+            return problem(
+                    HttpResponseStatus.UNAUTHORIZED,
+                    who.outcome() == Verdict.Outcome.UNSAID
+                            ? "say who you are, by Basic or Bearer"
+                            : "there is no such user and password");
+        }
+        Keyspace keyspace = site.tenants().get(who.tenant());
+        String path = path(request);
+        if (path.startsWith(ObjectPath.PREFIX) && keyspace != null) {
+            return object(request, path, keyspace);
+        }
+        for (Area area : site.areas()) {
+            Exchange found = area.find(request, path, who.tenant());
+            if (found != null) {
+                return found;
+            }
+        }
+        return page(request, path);
+    }
+
+    private static String path(HttpRequest request) {
         int query = request.uri().indexOf('?');
-        String path = query < 0 ? request.uri() : request.uri().substring(0, query);
-        return path.startsWith(ObjectPath.PREFIX) ? object(request, path) : page(request, path);
+        return query < 0 ? request.uri() : request.uri().substring(0, query);
     }
 
     private Exchange page(HttpRequest request, String path) {
-        Page page = pages.get(path);
+        Page page = site.pages().get(path);
         if (page == null) {
             return problem(
                     HttpResponseStatus.NOT_FOUND,
-                    "there is no " + path + "; there are " + ObjectPath.PREFIX + "{key}, "
-                            + String.join(", ", pages.keySet().stream().sorted().toList()));
+                    "there is no " + path + "; there are "
+                            + (site.tenants().isEmpty() ? "" : ObjectPath.PREFIX + "{key}, ")
+                            + paths());
         }
         boolean get = request.method().equals(HttpMethod.GET);
         if (!get && !request.method().equals(HttpMethod.HEAD)) {
@@ -49,12 +86,18 @@ final class Routes {
         return (Exchange.Plain) out -> out.page(page, get);
     }
 
-    private Exchange object(HttpRequest request, String path) {
+    private String paths() {
+        Stream<String> all = Stream.concat(
+                site.pages().keySet().stream(), site.areas().stream().flatMap(area -> area.paths().stream()));
+        return String.join(", ", all.sorted().toList());
+    }
+
+    private static Exchange object(HttpRequest request, String path, Keyspace keyspace) {
         byte[] key = ObjectPath.key(path);
-        if (key == null || key.length < 1 || key.length > Keyspace.MAX_KEY_BYTES) {
+        if (key == null || key.length < 1 || key.length > keyspace.bounds().keyBytes()) {
             return problem(
                     HttpResponseStatus.BAD_REQUEST,
-                    "a key takes 1 to " + Keyspace.MAX_KEY_BYTES + " bytes, percent-encoded where needed");
+                    "a key takes 1 to " + keyspace.bounds().keyBytes() + " bytes, percent-encoded where needed");
         }
         return switch (request.method().name()) {
             case "GET" -> new ObjectRead(keyspace, key, request.headers().get(HttpHeaderNames.RANGE), true);
@@ -67,31 +110,30 @@ final class Routes {
                         out.problem(new Problem(HttpResponseStatus.NOT_FOUND, "there is no such object"));
                     }
                 };
-            case "PUT" -> put(request, key);
+            case "PUT" -> put(request, key, keyspace);
             default -> notAllowed(request, "GET, HEAD, PUT, DELETE");
         };
     }
 
-    private Exchange put(HttpRequest request, byte[] key) {
+    private static Exchange put(HttpRequest request, byte[] key, Keyspace keyspace) {
         long bytes = HttpUtil.getContentLength(request, -1L);
         if (bytes < 0) {
             return problem(HttpResponseStatus.LENGTH_REQUIRED, "a PUT takes a Content-Length");
         }
-        if (bytes > Keyspace.MAX_VALUE_BYTES) {
+        if (bytes > keyspace.bounds().valueBytes()) {
             return problem(
                     HttpResponseStatus.REQUEST_ENTITY_TOO_LARGE,
-                    "an object of " + bytes + " bytes; it takes 0 to " + Keyspace.MAX_VALUE_BYTES);
+                    "an object of " + bytes + " bytes; it takes 0 to "
+                            + keyspace.bounds().valueBytes());
         }
         return new ObjectWrite(keyspace.put(key, bytes));
     }
 
     private static Exchange notAllowed(HttpRequest request, String allowed) {
-        return (Exchange.Plain) out -> out.notAllowed(
-                new Problem(HttpResponseStatus.METHOD_NOT_ALLOWED, request.method() + " is not one of " + allowed),
-                allowed);
+        return HttpReplies.notAllowed(request, allowed);
     }
 
     private static Exchange problem(HttpResponseStatus status, String detail) {
-        return (Exchange.Plain) out -> out.problem(new Problem(status, detail));
+        return new Problem(status, detail).exchange();
     }
 }

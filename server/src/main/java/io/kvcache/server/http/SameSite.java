@@ -4,6 +4,7 @@ import io.netty.handler.codec.http.HttpHeaderNames;
 import io.netty.handler.codec.http.HttpHeaders;
 import io.netty.util.NetUtil;
 import java.util.Locale;
+import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
 /// Keeps web pages away from a server that asks nobody who they are.
@@ -12,20 +13,35 @@ import org.jspecify.annotations.Nullable;
 /// name point here: then the name is in `Host`, where a server on loopback expects a number or localhost.
 final class SameSite {
 
-    private SameSite() {}
+    private final Set<String> hosts;
+
+    /// @param hosts names that are expected in `Host`, in small letters; [HttpSite#ANY_HOST] for any
+    SameSite(Set<String> hosts) {
+        this.hosts = hosts;
+    }
 
     /// What is wrong with a request, or null.
-    ///
-    /// @param anyHost whether names are expected in `Host`
-    static @Nullable String refusal(HttpHeaders headers, boolean anyHost) {
+    @Nullable
+    String refusal(HttpHeaders headers) {
+        if (headers.getAll(HttpHeaderNames.HOST).size() > 1) {
+            return "there are several Hosts";
+        }
+        String site = headers.get("sec-fetch-site", "none");
+        if (!site.equals("none") && !site.equals("same-origin")) {
+            return "the request comes from a page of another site";
+        }
         String host = headers.get(HttpHeaderNames.HOST, "");
         String origin = headers.get(HttpHeaderNames.ORIGIN);
         if (origin != null && !origin.substring(origin.indexOf("://") + 1).equals("//" + host)) {
             return "the Origin is another site";
         }
-        return anyHost || host.isEmpty() || isHere(name(host))
+        return host.isEmpty() || isHere(name(host)) || isExpected(name(host))
                 ? null
                 : "the Host is a name; it takes a number or localhost";
+    }
+
+    private boolean isExpected(String name) {
+        return hosts.contains(HttpSite.ANY_HOST) || hosts.contains(name.toLowerCase(Locale.ROOT));
     }
 
     private static String name(String host) {

@@ -40,7 +40,7 @@ final class Adoption {
     /// The same with the value at hand, which stays the caller's.
     @Nullable
     KeyEntry adopt(Key key, Value value) {
-        BlockKey hash = BlockKey.ofObject(namespace, key.bytes());
+        BlockKey hash = key.digest(namespace);
         ReentrantLock lock = locks.of(hash);
         lock.lock();
         try {

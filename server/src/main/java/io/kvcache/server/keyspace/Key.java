@@ -1,13 +1,17 @@
 package io.kvcache.server.keyspace;
 
+import io.kvcache.core.identity.BlockKey;
+import io.kvcache.core.identity.Namespace;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
+import org.jspecify.annotations.Nullable;
 
 /// A key: bytes, not text. The array belongs to the key from then on.
 final class Key {
 
     private final byte[] bytes;
     private final int hash;
+    private @Nullable BlockKey digest;
 
     Key(byte[] bytes) {
         this.bytes = bytes;
@@ -16,6 +20,16 @@ final class Key {
 
     byte[] bytes() {
         return bytes;
+    }
+
+    /// The name that the store of a keyspace knows it by. A key belongs to one keyspace.
+    BlockKey digest(Namespace namespace) {
+        BlockKey known = digest; // Two threads may both make it; they make the same.
+        if (known == null) {
+            known = BlockKey.ofObject(namespace, bytes);
+            digest = known;
+        }
+        return known;
     }
 
     @Override

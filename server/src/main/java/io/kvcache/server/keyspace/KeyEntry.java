@@ -10,6 +10,8 @@ final class KeyEntry {
     private final long bytes;
     private volatile long expiresAtMillis;
     private volatile boolean paired;
+    private volatile long usedAt;
+    private long placedAt;
 
     KeyEntry(Key key, BlockKey hash, long bytes, long expiresAtMillis) {
         this.key = key;
@@ -44,6 +46,24 @@ final class KeyEntry {
     boolean expired(long nowMillis) {
         long at = expiresAtMillis;
         return at != 0 && at <= nowMillis;
+    }
+
+    /// The number of its last use, as [Quota] counts them.
+    long usedAt() {
+        return usedAt;
+    }
+
+    void usedAt(long number) {
+        usedAt = number;
+    }
+
+    /// The use by which it stands in the quota's order; guarded by the quota.
+    long placedAt() {
+        return placedAt;
+    }
+
+    void placedAt(long number) {
+        placedAt = number;
     }
 
     /// Whether it was seen together with its other half.

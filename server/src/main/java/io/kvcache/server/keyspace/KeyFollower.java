@@ -2,9 +2,9 @@ package io.kvcache.server.keyspace;
 
 import io.kvcache.core.event.CacheEvent;
 import io.kvcache.core.event.EventBatch;
+import io.kvcache.core.event.EventKind;
 import io.kvcache.core.event.EventStream;
 import io.kvcache.core.identity.BlockKey;
-import java.util.function.Consumer;
 
 /// Follows the store's events, so that the index loses the keys of values that were evicted.
 ///
@@ -20,16 +20,17 @@ final class KeyFollower {
 
     private final EventStream events;
     private final KeyIndex index;
-    private final Consumer<KeyEntry> check;
+    private final Removal removal;
+    private final Strangers strangers;
     private long nextSequence;
     private long recheckFrom;
     private boolean rechecking;
 
-    /// @param check asks the store for a key and takes it out of the index when it is gone
-    KeyFollower(EventStream events, KeyIndex index, Consumer<KeyEntry> check) {
+    KeyFollower(EventStream events, KeyIndex index, Removal removal, Strangers strangers) {
         this.events = events;
         this.index = index;
-        this.check = check;
+        this.removal = removal;
+        this.strangers = strangers;
         nextSequence = events.nextSequence();
     }
 
@@ -55,19 +56,33 @@ final class KeyFollower {
             recheckFrom = 0;
         }
         for (CacheEvent event : batch.events()) {
-            if (!event.kind().enters()) {
-                KeyEntry entry = index.find(new BlockKey(event.keyHi(), event.keyLo()));
-                if (entry != null) {
-                    check.accept(entry);
-                }
+            if (takesAway(event.kind())) {
+                check(new BlockKey(event.keyHi(), event.keyLo()));
             }
         }
         return rechecking || batch.events().size() == GO;
     }
 
+    /// What took the key of an older value is there, and whoever put it told the index.
+    private static boolean takesAway(EventKind kind) {
+        return !kind.enters() && kind != EventKind.REPLACED;
+    }
+
+    private void check(BlockKey digest) {
+        KeyEntry entry = index.find(digest);
+        if (entry == null) {
+            strangers.check(digest);
+        } else {
+            removal.check(entry);
+        }
+    }
+
     private void recheck() {
+        if (recheckFrom == 0) {
+            strangers.checkAll();
+        }
         KeyIndex.Run run = index.run(recheckFrom, GO);
-        run.entries().forEach(check);
+        run.entries().forEach(removal::check);
         recheckFrom = run.next();
         rechecking = recheckFrom != 0;
     }

@@ -36,6 +36,12 @@ final class KeyIndex {
     private final NavigableMap<Due, KeyEntry> due = new ConcurrentSkipListMap<>();
     private final AtomicInteger count = new AtomicInteger();
     private final AtomicInteger timed = new AtomicInteger();
+    private final Quota quota;
+
+    /// @param quota told what enters and leaves
+    KeyIndex(Quota quota) {
+        this.quota = quota;
+    }
 
     @Nullable
     KeyEntry find(BlockKey hash) {
@@ -49,7 +55,10 @@ final class KeyIndex {
             count.incrementAndGet();
         } else {
             forgetDue(older);
+            quota.leave(older);
         }
+        quota.leaveStranger(entry.hash());
+        quota.enter(entry);
         rememberDue(entry);
     }
 
@@ -58,6 +67,7 @@ final class KeyIndex {
         if (entries.remove(entry.hash(), entry)) {
             count.decrementAndGet();
             forgetDue(entry);
+            quota.leave(entry);
         }
     }
 

@@ -4,4 +4,10 @@ package io.kvcache.server.keyspace;
 ///
 /// @param bytes size of the value
 /// @param expiresAtMillis milliseconds since the epoch, or 0 for never
-public record KeyInfo(long bytes, long expiresAtMillis) {}
+public record KeyInfo(long bytes, long expiresAtMillis) {
+
+    /// Host memory that it takes, in slots of `page` bytes at the least.
+    public long storedBytes(int keyBytes, long page) {
+        return Trailer.storedBytes(keyBytes, bytes, page);
+    }
+}

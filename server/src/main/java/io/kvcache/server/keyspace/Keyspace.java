@@ -47,13 +47,16 @@ public final class Keyspace {
     private final Namespace namespace;
     private final Clock clock;
     private final InstantSource wall;
-    private final KeyIndex index = new KeyIndex();
+    private final Bounds bounds;
+    private final KeyIndex index;
     private final KeyLocks locks = new KeyLocks();
     private final Writings writings = new Writings();
     private final Promises promises;
     private final Removal removal;
     private final Lapses lapses;
     private final Adoption adoption;
+    private final Strangers strangers;
+    private final Allowance allowance;
     private final KeyFollower follower;
     private final KeyspaceCounters counters = new KeyspaceCounters();
     private final Arrivals arrivals;
@@ -65,19 +68,29 @@ public final class Keyspace {
         this.namespace = namespace;
         this.clock = clock;
         this.wall = wall;
+        bounds = options.bounds();
+        Quota quota = new Quota(options.quotaBytes());
+        index = new KeyIndex(quota);
         cache.register(namespace);
         promises = new Promises(options.promise().toNanos(), options.promiseBytes());
         removal = new Removal(cache, namespace, index, locks, promises, writings);
-        lapses = new Lapses(cache, namespace, index, removal, wall, counters);
         adoption = new Adoption(cache, namespace, index, locks);
+        lapses = new Lapses(cache, namespace, index, removal, adoption, wall, counters);
         arrivals = new Arrivals(cache, namespace, options.arrival());
-        follower = new KeyFollower(cache.events(), index, removal::check);
+        strangers = new Strangers(cache.objects(namespace), index, locks, quota);
+        allowance = new Allowance(quota, options.bounds(), index, removal, strangers);
+        follower = new KeyFollower(cache.events(), index, removal, strangers);
         refusedHalves = Caffeine.newBuilder()
                 .maximumSize(10_000)
                 .expireAfterWrite(REFUSAL_LASTS)
                 .ticker(clock::nanos)
                 .executor(Runnable::run)
                 .build();
+    }
+
+    /// How large keys and values may be.
+    public Bounds bounds() {
+        return bounds;
     }
 
     /// Milliseconds since the epoch, by the clock that values expire by.
@@ -136,7 +149,9 @@ public final class Keyspace {
             return null;
         }
         counters.hits.increment();
+        counters.sentBytes.add(value.bytes());
         promises.kept(wanted);
+        allowance.used(wanted, namespace);
         return value;
     }
 
@@ -180,14 +195,8 @@ public final class Keyspace {
         }
     }
 
-    /// Host memory that a value takes, in slots of `page` bytes at the least.
-    public static long storedBytes(int keyBytes, long valueBytes, long page) {
-        long bytes = keyBytes + valueBytes + Trailer.BYTES;
-        return (bytes + page - 1) / page * page;
-    }
-
     private void promise(Key key) {
-        ObjectView view = cache.getObject(namespace, key.bytes());
+        ObjectView view = promises.remembers(key) ? null : cache.getObject(namespace, key.bytes());
         if (view != null) {
             promises.give(key, view, clock.nanos());
             if (!cache.containsObject(namespace, key.bytes())) {
@@ -228,11 +237,15 @@ public final class Keyspace {
             counters.joined.increment();
             return PendingPut.without(this, wanted, bytes, PendingPut.State.JOINED);
         }
-        ObjectWriter writer = cache.putObject(namespace, key, bytes + Trailer.BYTES, KvCache.NO_WAIT);
-        if (writer.outcome() == PutOutcome.RESERVED) {
-            return PendingPut.writing(this, wanted, bytes, writing, writer);
+        Writings.Claim claim = allowance.claim(writing, wanted, bytes);
+        if (claim != null) {
+            ObjectWriter writer = cache.putObject(namespace, key, bytes + Trailer.BYTES, KvCache.NO_WAIT);
+            if (writer.outcome() == PutOutcome.RESERVED) {
+                return PendingPut.writing(this, wanted, bytes, claim, writer);
+            }
+            writer.close();
+            claim.release();
         }
-        writer.close();
         writing.end();
         if (other != null) {
             refusedHalves.put(wanted, true);
@@ -263,8 +276,11 @@ public final class Keyspace {
             lock.unlock();
         }
         counters.stored.increment();
+        counters.receivedBytes.add(info.bytes());
         promises.withdraw(key);
-        refusedHalves.invalidate(key);
+        if (Halves.other(key.bytes()) != null) {
+            refusedHalves.invalidate(key);
+        }
         return true;
     }
 
@@ -358,6 +374,11 @@ public final class Keyspace {
         }
     }
 
+    /// The store has told all that it had on disk: that counts for the quota from now on.
+    public void recovered() {
+        strangers.find();
+    }
+
     /// Ends all promises, so that the store can be closed.
     public void release() {
         promises.withdrawAll();
@@ -365,10 +386,10 @@ public final class Keyspace {
 
     /// What is here and what was done.
     public KeyspaceStats stats() {
-        return counters.stats(index, promises);
+        return counters.stats(index, promises, allowance.usage());
     }
 
     private BlockKey hash(Key key) {
-        return BlockKey.ofObject(namespace, key.bytes());
+        return key.digest(namespace);
     }
 }

@@ -13,13 +13,17 @@ final class KeyspaceCounters {
     final LongAdder joined = new LongAdder();
     final LongAdder refused = new LongAdder();
     final LongAdder deleted = new LongAdder();
+    final LongAdder sentBytes = new LongAdder();
+    final LongAdder receivedBytes = new LongAdder();
 
-    KeyspaceStats stats(KeyIndex index, Promises promises) {
+    KeyspaceStats stats(KeyIndex index, Promises promises, KeyspaceStats.Usage usage) {
         return new KeyspaceStats(
                 index.count(),
                 index.timedCount(),
                 new KeyspaceStats.Reads(hits.sum(), absent.sum(), expired.sum(), halved.sum()),
                 new KeyspaceStats.Writes(stored.sum(), joined.sum(), refused.sum(), deleted.sum()),
-                new KeyspaceStats.Promised(promises.given(), promises.bare(), promises.broken(), promises.heldBytes()));
+                new KeyspaceStats.Promised(promises.given(), promises.bare(), promises.broken(), promises.heldBytes()),
+                usage,
+                new KeyspaceStats.Traffic(sentBytes.sum(), receivedBytes.sum()));
     }
 }

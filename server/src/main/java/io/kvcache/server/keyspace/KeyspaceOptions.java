@@ -7,7 +7,9 @@ import java.time.Duration;
 /// @param promise how long a positive answer to "does it exist" protects the value; zero for not at all
 /// @param promiseBytes most bytes that are protected so at one time
 /// @param arrival how long a value that is on disk may take to arrive; zero in a store without disks
-public record KeyspaceOptions(Duration promise, long promiseBytes, Duration arrival) {
+/// @param quotaBytes most bytes of the store that its values may take, in memory or on disk; 0 for no limit of its own
+/// @param bounds shared by all keyspaces of a server
+public record KeyspaceOptions(Duration promise, long promiseBytes, Duration arrival, long quotaBytes, Bounds bounds) {
 
     /// Part of host memory that promises may hold.
     private static final int PROMISE_SHARE = 4;
@@ -19,13 +21,16 @@ public record KeyspaceOptions(Duration promise, long promiseBytes, Duration arri
         if (arrival.isNegative()) {
             throw new IllegalArgumentException("arrival is " + arrival + "; it takes 0 s and up");
         }
+        if (quotaBytes < 0) {
+            throw new IllegalArgumentException("quotaBytes is " + quotaBytes + "; it takes 0 and up");
+        }
         if (promiseBytes < 0) {
             throw new IllegalArgumentException("promiseBytes is " + promiseBytes + "; it takes 0 and up");
         }
     }
 
-    /// Two seconds, and at most a quarter of the host memory; no disks.
+    /// Two seconds, and at most a quarter of the host memory; no disks, no quota.
     public static KeyspaceOptions defaults(long hostBytes) {
-        return new KeyspaceOptions(Duration.ofSeconds(2), hostBytes / PROMISE_SHARE, Duration.ZERO);
+        return new KeyspaceOptions(Duration.ofSeconds(2), hostBytes / PROMISE_SHARE, Duration.ZERO, 0, Bounds.none());
     }
 }

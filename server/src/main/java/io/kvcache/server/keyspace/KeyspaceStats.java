@@ -7,7 +7,23 @@ package io.kvcache.server.keyspace;
 /// @param reads what became of reads
 /// @param writes what became of writes
 /// @param promises what was said to exist
-public record KeyspaceStats(long keys, long expiringKeys, Reads reads, Writes writes, Promised promises) {
+/// @param usage what it takes of the store
+/// @param traffic bytes of values that came and went
+public record KeyspaceStats(
+        long keys, long expiringKeys, Reads reads, Writes writes, Promised promises, Usage usage, Traffic traffic) {
+
+    /// Bytes of values.
+    ///
+    /// @param sentBytes of values that reads found, whether all of them went out or not
+    /// @param receivedBytes of values that were stored
+    public record Traffic(long sentBytes, long receivedBytes) {}
+
+    /// What it takes of the store.
+    ///
+    /// @param usedBytes of values that are here or being written
+    /// @param quotaBytes most that it may be; 0 for no limit
+    /// @param evicted values that went because it would have been more
+    public record Usage(long usedBytes, long quotaBytes, long evicted) {}
 
     /// What became of reads.
     ///

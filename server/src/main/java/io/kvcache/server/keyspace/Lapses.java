@@ -2,7 +2,6 @@ package io.kvcache.server.keyspace;
 
 import io.kvcache.core.KvCache;
 import io.kvcache.core.ObjectView;
-import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.Namespace;
 import java.time.InstantSource;
 import org.jspecify.annotations.Nullable;
@@ -16,6 +15,7 @@ final class Lapses {
     private final Namespace namespace;
     private final KeyIndex index;
     private final Removal removal;
+    private final Adoption adoption;
     private final InstantSource wall;
     private final KeyspaceCounters counters;
 
@@ -24,12 +24,14 @@ final class Lapses {
             Namespace namespace,
             KeyIndex index,
             Removal removal,
+            Adoption adoption,
             InstantSource wall,
             KeyspaceCounters counters) {
         this.cache = cache;
         this.namespace = namespace;
         this.index = index;
         this.removal = removal;
+        this.adoption = adoption;
         this.wall = wall;
         this.counters = counters;
     }
@@ -41,7 +43,7 @@ final class Lapses {
         if (other == null && index.timedCount() == 0) {
             return false;
         }
-        KeyEntry entry = index.find(BlockKey.ofObject(namespace, key.bytes()));
+        KeyEntry entry = index.find(key.digest(namespace));
         if (entry == null) {
             return false;
         }
@@ -53,7 +55,7 @@ final class Lapses {
         }
         if (other != null && entry.paired() && !cache.containsObject(namespace, other)) {
             counters.halved.increment();
-            removal.lapse(key);
+            removal.lapse(entry);
             return true;
         }
         return false;
@@ -68,13 +70,18 @@ final class Lapses {
         return gone;
     }
 
-    /// Whether a value that the index has not heard of has expired: one from before a restart.
+    /// Whether a value has expired that was not known to have an end: one from before a restart. From now on it is, so
+    /// that who writes the key at this moment finds it absent.
     boolean isGoneUnknown(Key key, Value value) {
-        if (index.find(BlockKey.ofObject(namespace, key.bytes())) != null || value.expiresAtMillis() > wall.millis()) {
+        long now = wall.millis();
+        if (index.find(key.digest(namespace)) != null || value.expiresAtMillis() > now) {
             return false;
         }
         counters.expired.increment();
-        removal.lapse(key);
+        KeyEntry entry = adoption.adopt(key, value);
+        if (entry != null) {
+            removal.expire(entry, now);
+        }
         return true;
     }
 }

@@ -23,15 +23,19 @@ public final class PendingPut implements AutoCloseable {
         REFUSED
     }
 
+    /// Less is summed up with what comes after it.
+    private static final int LEAST_SUM = 16 << 10;
+
     private final Keyspace keyspace;
     private final Key key;
     private final State state;
     private final long bytes;
-    private final Writings.@Nullable Writing writing;
+    private final Writings.@Nullable Claim claim;
     private final @Nullable ObjectWriter writer;
     private final Span room;
     private int piece = -1;
     private long left;
+    private long summed;
     private ByteBuffer current = ByteBuffer.allocate(0);
     private boolean open;
 
@@ -40,21 +44,21 @@ public final class PendingPut implements AutoCloseable {
             Key key,
             State state,
             long bytes,
-            Writings.@Nullable Writing writing,
+            Writings.@Nullable Claim claim,
             @Nullable ObjectWriter writer) {
         this.keyspace = keyspace;
         this.key = key;
         this.state = state;
         this.bytes = bytes;
-        this.writing = writing;
+        this.claim = claim;
         this.writer = writer;
         room = writer == null ? Span.of(List.of()) : Span.of(writer.pieces());
         left = bytes;
         open = state == State.WRITING;
     }
 
-    static PendingPut writing(Keyspace keyspace, Key key, long bytes, Writings.Writing writing, ObjectWriter writer) {
-        return new PendingPut(keyspace, key, State.WRITING, bytes, writing, writer);
+    static PendingPut writing(Keyspace keyspace, Key key, long bytes, Writings.Claim claim, ObjectWriter writer) {
+        return new PendingPut(keyspace, key, State.WRITING, bytes, claim, writer);
     }
 
     static PendingPut without(Keyspace keyspace, Key key, long bytes, State state) {
@@ -76,10 +80,26 @@ public final class PendingPut implements AutoCloseable {
     /// @throws IllegalStateException when there is no room, or after commit or close
     public ByteBuffer room() {
         requireOpen();
+        sum();
         while (!current.hasRemaining() && left > 0) {
             nextPiece();
         }
         return current;
+    }
+
+    /// So many bytes were put at the start of what [#room] answered last, without moving its position.
+    public void landed(int count) {
+        current.position(current.position() + count);
+        sum();
+    }
+
+    /// Has what has come summed up while the caches still have it: at the end that would hold up the reply.
+    private void sum() {
+        long come = bytes - missing() - summed;
+        if (come >= LEAST_SUM) {
+            requireWriter().arrived(come);
+            summed += come;
+        }
     }
 
     private void nextPiece() {
@@ -109,9 +129,13 @@ public final class PendingPut implements AutoCloseable {
             throw new IllegalStateException(missing() + " of " + bytes + " bytes are missing");
         }
         ObjectWriter own = requireWriter();
-        room.slice(bytes, Trailer.BYTES).copyFrom(new Trailer(expiresAtMillis, note).encode());
+        room.slice(bytes, Trailer.BYTES)
+                .copyFrom(Trailer.of(expiresAtMillis, note).bytes());
         open = false;
         try {
+            if (claim != null) {
+                claim.release();
+            }
             return keyspace.commit(key, own, new KeyInfo(bytes, expiresAtMillis), condition);
         } finally {
             end(own);
@@ -148,8 +172,8 @@ public final class PendingPut implements AutoCloseable {
 
     private void end(ObjectWriter own) {
         own.close();
-        if (writing != null) {
-            writing.end();
+        if (claim != null) {
+            claim.end();
         }
     }
 

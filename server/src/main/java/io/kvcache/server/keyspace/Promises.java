@@ -50,6 +50,11 @@ final class Promises {
         return promise != null && promise.view != null;
     }
 
+    /// Whether the key is promised, or was not long ago, so that there is no new promise to give.
+    boolean remembers(Key key) {
+        return promises.containsKey(key);
+    }
+
     /// Takes over a view and keeps it open as long as a promise lasts; closes it when there is to be none.
     void give(Key key, ObjectView view, long now) {
         if (momentNanos == 0 || promises.size() >= MOST) {

@@ -4,6 +4,7 @@ import io.kvcache.core.KvCache;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.Namespace;
 import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.Predicate;
 
 /// Takes keys out of store, index and promises together.
 ///
@@ -28,7 +29,7 @@ final class Removal {
 
     /// Forgets a key; answers whether the store had it.
     boolean drop(Key key) {
-        BlockKey hash = BlockKey.ofObject(namespace, key.bytes());
+        BlockKey hash = key.digest(namespace);
         ReentrantLock lock = locks.of(hash);
         lock.lock();
         try {
@@ -43,23 +44,53 @@ final class Removal {
         }
     }
 
-    /// Forgets a value that counts as gone, unless its key is being written: what comes will take its place, and
-    /// dropping the key now would drop that with it.
-    void lapse(Key key) {
-        if (!writings.has(key)) {
-            drop(key);
-        }
+    /// Forgets a value that counts as gone.
+    void lapse(KeyEntry entry) {
+        forget(entry, _ -> true);
     }
 
-    /// Forgets a key whose time is up, unless something newer has its place by now, or will have soon.
+    /// Forgets a key to make room, with its other half, unless something newer has its place by now, or will have soon.
+    ///
+    /// @param by the key that the room is for: its own older value may go
+    /// @return whether it is gone
+    boolean evict(KeyEntry entry, Key by) {
+        if (!entry.key().equals(by) && writings.has(entry.key())) {
+            return false;
+        }
+        ReentrantLock lock = locks.of(entry.hash());
+        lock.lock();
+        try {
+            if (index.find(entry.hash()) != entry) {
+                return true;
+            }
+            index.remove(entry);
+            cache.dropObject(namespace, entry.key().bytes());
+        } finally {
+            lock.unlock();
+        }
+        promises.withdraw(entry.key());
+        byte[] other = Halves.other(entry.key().bytes());
+        if (other != null && entry.paired()) {
+            drop(new Key(other));
+        }
+        return true;
+    }
+
+    /// Forgets a key whose time is up.
     void expire(KeyEntry entry, long now) {
+        forget(entry, it -> it.expired(now));
+    }
+
+    /// Forgets a key, unless something newer has its place by now, or will have soon: dropping the key now would drop
+    /// that with it.
+    private void forget(KeyEntry entry, Predicate<KeyEntry> still) {
         if (writings.has(entry.key())) {
             return;
         }
         ReentrantLock lock = locks.of(entry.hash());
         lock.lock();
         try {
-            if (index.find(entry.hash()) != entry || !entry.expired(now)) {
+            if (index.find(entry.hash()) != entry || !still.test(entry)) {
                 return;
             }
             index.remove(entry);

@@ -35,15 +35,6 @@ record Span(List<MemorySegment> pieces, long bytes) {
         return new Span(parts, length);
     }
 
-    /// Copies all of it to the start of `target`, which may be longer.
-    void copyTo(MemorySegment target) {
-        long at = 0;
-        for (MemorySegment piece : pieces) {
-            MemorySegment.copy(piece, 0, target, at, piece.byteSize());
-            at += piece.byteSize();
-        }
-    }
-
     /// Fills all of it from `source`, which has as many bytes.
     void copyFrom(byte[] source) {
         MemorySegment from = MemorySegment.ofArray(source);

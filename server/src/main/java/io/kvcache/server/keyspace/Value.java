@@ -1,8 +1,7 @@
 package io.kvcache.server.keyspace;
 
 import io.kvcache.core.ObjectView;
-import java.lang.foreign.MemorySegment;
-import java.util.List;
+import io.kvcache.core.PieceVisitor;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
@@ -12,42 +11,34 @@ import org.jspecify.annotations.Nullable;
 public final class Value implements AutoCloseable {
 
     private final ObjectView view;
-    private final Span all;
     private final Trailer trailer;
 
-    private Value(ObjectView view, Span all, Trailer trailer) {
+    private Value(ObjectView view, Trailer trailer) {
         this.view = view;
-        this.all = all;
         this.trailer = trailer;
     }
 
     /// Takes over a view, or closes it and answers null when it holds no value of ours.
     static @Nullable Value of(ObjectView view) {
-        Span all = Span.of(view.pieces());
-        Trailer trailer = null;
-        if (all.bytes() >= Trailer.BYTES) {
-            byte[] end = new byte[Trailer.BYTES];
-            all.slice(all.bytes() - Trailer.BYTES, Trailer.BYTES).copyTo(MemorySegment.ofArray(end));
-            trailer = Trailer.decode(end);
-        }
+        Trailer trailer = Trailer.behind(view);
         if (trailer == null) {
             view.close();
             return null;
         }
-        return new Value(view, all, trailer);
+        return new Value(view, trailer);
     }
 
     /// Size of the value; may be 0.
     public long bytes() {
-        return all.bytes() - Trailer.BYTES;
+        return view.bytes() - Trailer.BYTES;
     }
 
-    /// The memory of a range of the value, in order, read-only, in place.
+    /// Shows where a range of the value lies, in order and read-only.
     ///
     /// @throws IndexOutOfBoundsException when the range does not lie in the value
-    public List<MemorySegment> pieces(long offset, long length) {
+    public void visit(long offset, long length, PieceVisitor each) {
         Objects.checkFromIndexSize(offset, length, bytes());
-        return length == 0 ? List.of() : all.slice(offset, length).pieces();
+        view.visit(offset, length, each);
     }
 
     /// What its writer said of it.

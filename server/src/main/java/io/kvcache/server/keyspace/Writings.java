@@ -76,4 +76,37 @@ final class Writings {
             finish().forEach(Runnable::run);
         }
     }
+
+    /// What who writes a key holds beside its memory.
+    ///
+    static final class Claim {
+
+        private final Writing writing;
+        private final Quota.Share share;
+        private final Runnable arrived;
+        private boolean open = true;
+
+        /// @param share of the quota
+        /// @param arrived run once when the bytes are not on their way any more
+        Claim(Writing writing, Quota.Share share, Runnable arrived) {
+            this.writing = writing;
+            this.share = share;
+            this.arrived = arrived;
+        }
+
+        /// The bytes are there, or will not come: the value itself counts from here on, if there is one.
+        void release() {
+            share.close();
+            if (open) {
+                open = false;
+                arrived.run();
+            }
+        }
+
+        /// The key may be written by others.
+        void end() {
+            release();
+            writing.end();
+        }
+    }
 }

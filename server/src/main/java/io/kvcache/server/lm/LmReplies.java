@@ -34,7 +34,7 @@ final class LmReplies {
     void value(LmLayout layout, Value value) {
         int bytes = Math.toIntExact(value.bytes());
         context.write(header(layout, SUCCESS, bytes, value.note()), context.voidPromise());
-        SlotBytes.write(context, value.pieces(0, bytes), value::close);
+        SlotBytes.write(context, bytes, each -> value.visit(0, bytes, each), value::close);
     }
 
     private ByteBuf header(LmLayout layout, int code, int length, TensorNote note) {

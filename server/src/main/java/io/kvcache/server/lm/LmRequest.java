@@ -15,4 +15,16 @@ record LmRequest(int command, int length, TensorNote note, byte[] key) {
     static final int EXIST = 3;
     static final int LIST = 4;
     static final int HEALTH = 5;
+
+    /// What the request is counted as.
+    String verb() {
+        return switch (command) {
+            case PUT -> "put";
+            case GET -> "get";
+            case EXIST -> "exist";
+            case LIST -> "list";
+            case HEALTH -> "health";
+            default -> "unknown";
+        };
+    }
 }

@@ -95,6 +95,7 @@ final class LmTalk implements Talk {
         LmRequest request = layout.read(header);
         header.clear();
         stats.requests.increment();
+        connection.requestIs(request.verb());
         answer(layout, request);
     }
 
@@ -159,7 +160,9 @@ final class LmTalk implements Talk {
         }
         putting = request;
         bodyLeft = request.length();
-        if (!possible(request) || request.length() > Keyspace.MAX_VALUE_BYTES) {
+        boolean fits = request.length() <= keyspace.bounds().valueBytes()
+                && request.key().length <= keyspace.bounds().keyBytes();
+        if (!possible(request) || !fits) {
             stats.droppedSilently.increment();
         } else if (keyspace.holds(request.key(), request.length(), request.note())) {
             stats.heldAlready.increment();
@@ -197,8 +200,7 @@ final class LmTalk implements Talk {
         PendingPut target = put;
         LmRequest request = putting;
         if (target != null && request != null) {
-            ByteBuffer room = target.room();
-            room.position(room.position() + bytes);
+            target.landed(bytes);
             bodyLeft -= bytes;
             if (bodyLeft == 0) {
                 endPut(request);

@@ -1,5 +1,6 @@
 package io.kvcache.server.metrics;
 
+import io.kvcache.server.access.Logins;
 import io.kvcache.server.keyspace.Keyspace;
 import io.kvcache.server.keyspace.KeyspaceStats;
 import io.kvcache.server.net.CloseReason;
@@ -21,20 +22,33 @@ import java.util.function.ToLongFunction;
 /// | `kv.connections.open` | | connections |
 /// | `kv.connections.closed` | `reason` | connections |
 /// | `kv.requests` | `protocol` | requests |
-/// | `kv.keys` | | keys |
-/// | `kv.reads` | `result` hit, absent, expired or halved | values |
-/// | `kv.writes` | `outcome` stored, joined or refused | values |
-/// | `kv.promises` | `kind` given, bare or broken | answers |
-/// | `kv.promises.held` | | bytes |
+/// | `kv.refusals` | `protocol` | requests that were answered by an error |
+/// | `kv.logins` | `outcome` in, wrong, elsewhere (the right password at another tenant's listener), later | log-ins |
+/// | `kv.keys` | `tenant` | keys |
+/// | `kv.reads` | `tenant`, `result` hit, absent, expired or halved | values |
+/// | `kv.writes` | `tenant`, `outcome` stored, joined or refused | values |
+/// | `kv.promises` | `tenant`, `kind` given, bare or broken | answers |
+/// | `kv.used` | `tenant` | bytes |
+/// | `kv.quota` | `tenant` | bytes; 0 for none |
+/// | `kv.sent`, `kv.received` | `tenant` | bytes of values that were found, and that were stored |
+/// | `kv.evicted` | `tenant`, `cause` quota | values |
+/// | `kv.promises.held` | `tenant` | bytes |
 public final class ServerMetrics implements MeterBinder {
 
-    private final Keyspace keyspace;
+    private final Map<String, Keyspace> tenants;
     private final Connections connections;
-    private final Map<String, LongSupplier> requests;
+    private final Map<String, Requests> requests;
+    private final Logins logins;
 
+    /// What was asked by one protocol, and how much of it was answered by an error.
+    public record Requests(LongSupplier all, LongSupplier refused) {}
+
+    /// @param tenants their values by name
     /// @param requests by protocol
-    public ServerMetrics(Keyspace keyspace, Connections connections, Map<String, LongSupplier> requests) {
-        this.keyspace = keyspace;
+    public ServerMetrics(
+            Map<String, Keyspace> tenants, Connections connections, Map<String, Requests> requests, Logins logins) {
+        this.logins = logins;
+        this.tenants = Map.copyOf(tenants);
         this.connections = connections;
         this.requests = Map.copyOf(requests);
     }
@@ -48,57 +62,71 @@ public final class ServerMetrics implements MeterBinder {
                     .tags("reason", reason.name().toLowerCase(Locale.ROOT))
                     .register(registry);
         }
-        requests.forEach((protocol, count) -> FunctionCounter.builder("kv.requests", count, LongSupplier::getAsLong)
-                .tags("protocol", protocol)
-                .register(registry));
-        Gauge.builder("kv.keys", keyspace, space -> space.stats().keys()).register(registry);
+        requests.forEach((protocol, counts) -> {
+            count(registry, "kv.requests", "protocol", protocol, counts.all());
+            count(registry, "kv.refusals", "protocol", protocol, counts.refused());
+        });
+        count(registry, "kv.logins", "outcome", "in", logins::inCount);
+        count(registry, "kv.logins", "outcome", "wrong", logins::refusedCount);
+        count(registry, "kv.logins", "outcome", "elsewhere", logins::elsewhereCount);
+        count(registry, "kv.logins", "outcome", "later", logins::delayedCount);
+        tenants.forEach((tenant, keyspace) -> bindTenant(registry, tenant, keyspace));
+    }
+
+    private static void count(MeterRegistry registry, String name, String tag, String value, LongSupplier of) {
+        FunctionCounter.builder(name, of, LongSupplier::getAsLong)
+                .tags(tag, value)
+                .register(registry);
+    }
+
+    private static void bindTenant(MeterRegistry registry, String tenant, Keyspace keyspace) {
+        Gauge.builder("kv.keys", keyspace, space -> space.stats().keys())
+                .tags("tenant", tenant)
+                .register(registry);
         Gauge.builder(
                         "kv.promises.held",
                         keyspace,
                         space -> space.stats().promises().heldBytes())
+                .tags("tenant", tenant)
                 .baseUnit("bytes")
                 .register(registry);
-        count(registry, "kv.reads", "result", "hit", stats -> stats.reads().hits());
-        count(registry, "kv.reads", "result", "absent", stats -> stats.reads().absent());
-        count(registry, "kv.reads", "result", "expired", stats -> stats.reads().expired());
-        count(registry, "kv.reads", "result", "halved", stats -> stats.reads().halved());
-        count(
-                registry,
-                "kv.writes",
-                "outcome",
-                "stored",
-                stats -> stats.writes().stored());
-        count(
-                registry,
-                "kv.writes",
-                "outcome",
-                "joined",
-                stats -> stats.writes().joined());
-        count(
-                registry,
-                "kv.writes",
-                "outcome",
-                "refused",
-                stats -> stats.writes().refused());
-        count(
-                registry,
-                "kv.promises",
-                "kind",
-                "given",
-                stats -> stats.promises().given());
-        count(registry, "kv.promises", "kind", "bare", stats -> stats.promises().bare());
-        count(
-                registry,
-                "kv.promises",
-                "kind",
-                "broken",
-                stats -> stats.promises().broken());
+        Gauge.builder("kv.used", keyspace, space -> space.stats().usage().usedBytes())
+                .tags("tenant", tenant)
+                .baseUnit("bytes")
+                .register(registry);
+        Gauge.builder("kv.quota", keyspace, space -> space.stats().usage().quotaBytes())
+                .tags("tenant", tenant)
+                .baseUnit("bytes")
+                .register(registry);
+        bytes(registry, "kv.sent", tenant, () -> keyspace.stats().traffic().sentBytes());
+        bytes(registry, "kv.received", tenant, () -> keyspace.stats().traffic().receivedBytes());
+        Counts counts = new Counts(registry, tenant, keyspace);
+        counts.add("kv.reads", "result", "hit", stats -> stats.reads().hits());
+        counts.add("kv.reads", "result", "absent", stats -> stats.reads().absent());
+        counts.add("kv.reads", "result", "expired", stats -> stats.reads().expired());
+        counts.add("kv.reads", "result", "halved", stats -> stats.reads().halved());
+        counts.add("kv.writes", "outcome", "stored", stats -> stats.writes().stored());
+        counts.add("kv.writes", "outcome", "joined", stats -> stats.writes().joined());
+        counts.add("kv.writes", "outcome", "refused", stats -> stats.writes().refused());
+        counts.add("kv.evicted", "cause", "quota", stats -> stats.usage().evicted());
+        counts.add("kv.promises", "kind", "given", stats -> stats.promises().given());
+        counts.add("kv.promises", "kind", "bare", stats -> stats.promises().bare());
+        counts.add("kv.promises", "kind", "broken", stats -> stats.promises().broken());
     }
 
-    private void count(
-            MeterRegistry registry, String name, String tag, String value, ToLongFunction<KeyspaceStats> of) {
-        FunctionCounter.builder(name, keyspace, space -> of.applyAsLong(space.stats()))
-                .tags(Tags.of(tag, value))
+    private static void bytes(MeterRegistry registry, String name, String tenant, LongSupplier of) {
+        FunctionCounter.builder(name, of, LongSupplier::getAsLong)
+                .tags("tenant", tenant)
+                .baseUnit("bytes")
                 .register(registry);
+    }
+
+    /// Counters of one tenant.
+    private record Counts(MeterRegistry registry, String tenant, Keyspace keyspace) {
+        void add(String name, String tag, String value, ToLongFunction<KeyspaceStats> of) {
+            FunctionCounter.builder(name, keyspace, space -> of.applyAsLong(space.stats()))
+                    .tags(Tags.of(tag, value, "tenant", tenant))
+                    .register(registry);
+        }
     }
 }

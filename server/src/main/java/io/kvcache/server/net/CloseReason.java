@@ -10,6 +10,10 @@ public enum CloseReason {
     QUIT,
     /// There are as many connections as may be.
     TOO_MANY,
+    /// The client is in no network that may connect here.
+    FOREIGN_NETWORK,
+    /// The client does not speak TLS where it has to, or gave its handshake up.
+    TLS_FAILED,
     /// Nothing was heard for too long.
     IDLE,
     /// A request was begun and went on too slowly.

@@ -16,6 +16,7 @@ public final class Connection {
 
     private final long id;
     private final Channel channel;
+    private final Connections owner;
     private final long sinceNanos;
     private volatile @Nullable ProtocolKind protocol;
     private volatile @Nullable CloseReason reason;
@@ -28,10 +29,14 @@ public final class Connection {
     private long stepNanos;
     private long stepBytes;
     private long stepRequests;
+    private long beganNanos;
+    private String verb = "";
     private long stuckNanos;
     private long stuckBytes;
 
-    Connection(long id, Channel channel, long now) {
+    Connection(long id, Channel channel, Connections owner) {
+        long now = owner.nanos();
+        this.owner = owner;
         this.id = id;
         this.channel = channel;
         sinceNanos = now;
@@ -75,7 +80,15 @@ public final class Connection {
     public void requestBegins() {
         if (!inRequest) {
             inRequest = true;
+            beganNanos = owner.nanos();
         }
+    }
+
+    /// It is known what the request asks for.
+    ///
+    /// @param what one of few words; empty when it is not to be timed
+    public void requestIs(String what) {
+        verb = what;
     }
 
     /// A request is answered.
@@ -84,6 +97,11 @@ public final class Connection {
     public boolean requestEnds() {
         requests.setRelease(requests.getPlain() + 1); // only the connection's loop writes
         inRequest = false;
+        ProtocolKind spoken = protocol;
+        if (!verb.isEmpty() && spoken != null) {
+            owner.timer().took(spoken, verb, owner.nanos() - beganNanos);
+            verb = "";
+        }
         return draining;
     }
 

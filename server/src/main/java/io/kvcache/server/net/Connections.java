@@ -18,13 +18,21 @@ public final class Connections {
 
     private final NetLimits limits;
     private final Clock clock;
+    private final RequestTimer timer;
     private final Set<Connection> open = ConcurrentHashMap.newKeySet();
     private final AtomicInteger count = new AtomicInteger();
     private final AtomicLong accepted = new AtomicLong();
     private final Map<CloseReason, LongAdder> closed = new EnumMap<>(CloseReason.class);
     private volatile boolean draining;
 
+    /// Without a timer.
     public Connections(NetLimits limits, Clock clock) {
+        this(limits, clock, RequestTimer.NONE);
+    }
+
+    /// @param timer told of every request
+    public Connections(NetLimits limits, Clock clock, RequestTimer timer) {
+        this.timer = timer;
         this.limits = limits;
         this.clock = clock;
         for (CloseReason reason : CloseReason.values()) {
@@ -43,9 +51,15 @@ public final class Connections {
             count(draining ? CloseReason.DRAIN : CloseReason.TOO_MANY);
             return null;
         }
-        Connection connection = new Connection(id, channel, clock.nanos());
+        Connection connection = new Connection(id, channel, this);
         open.add(connection);
         return connection;
+    }
+
+    /// Counts a client that was not taken in.
+    void refused(CloseReason reason) {
+        accepted.incrementAndGet();
+        count(reason);
     }
 
     void ended(Connection connection) {
@@ -60,6 +74,10 @@ public final class Connections {
         if (adder != null) {
             adder.increment();
         }
+    }
+
+    RequestTimer timer() {
+        return timer;
     }
 
     long nanos() {

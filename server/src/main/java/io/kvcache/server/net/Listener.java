@@ -6,11 +6,14 @@ import io.netty.channel.Channel;
 import io.netty.channel.ChannelInitializer;
 import io.netty.channel.ChannelOption;
 import io.netty.channel.WriteBufferWaterMark;
+import io.netty.handler.ssl.SslContext;
 import java.io.IOException;
 import java.net.InetSocketAddress;
 import java.util.Collection;
 import java.util.EnumMap;
 import java.util.Map;
+import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
 
 /// Accepts connections at one address.
 public final class Listener implements AutoCloseable {
@@ -32,13 +35,11 @@ public final class Listener implements AutoCloseable {
 
     /// Binds and begins to accept.
     ///
-    /// @param protocols those that may be spoken here, told by the first bytes when they are several
     /// @throws IOException when the address cannot be had; the message names it
-    public static Listener open(
-            Transport transport, InetSocketAddress address, Collection<Protocol> protocols, Connections connections)
-            throws IOException {
+    public static Listener open(Transport transport, Place place, Connections connections) throws IOException {
+        InetSocketAddress address = place.address();
         Map<ProtocolKind, Protocol> byKind = new EnumMap<>(ProtocolKind.class);
-        protocols.forEach(protocol -> byKind.put(protocol.kind(), protocol));
+        place.protocols().forEach(protocol -> byKind.put(protocol.kind(), protocol));
         ServerBootstrap bootstrap = new ServerBootstrap()
                 .group(transport.loops())
                 .channel(transport.serverChannel())
@@ -47,7 +48,7 @@ public final class Listener implements AutoCloseable {
                 .childOption(ChannelOption.TCP_NODELAY, true)
                 .childOption(ChannelOption.SO_KEEPALIVE, true)
                 .childOption(ChannelOption.WRITE_BUFFER_WATER_MARK, UNSENT)
-                .childHandler(new Newcomer(byKind, connections, transport.readsAtOnce()));
+                .childHandler(new Newcomer(place, byKind, connections, transport.readsAtOnce()));
         var bound = bootstrap.bind(address).awaitUninterruptibly();
         if (!bound.isSuccess()) {
             throw new IOException(
@@ -67,13 +68,26 @@ public final class Listener implements AutoCloseable {
         channel.close().awaitUninterruptibly();
     }
 
+    /// Where to listen, and for what.
+    ///
+    /// @param protocols those that may be spoken here, told by the first bytes when they are several
+    /// @param networks that clients may be in
+    /// @param tls asked for each connection; null for none
+    public record Place(
+            InetSocketAddress address,
+            Collection<Protocol> protocols,
+            Networks networks,
+            @Nullable Supplier<SslContext> tls) {}
+
     private static final class Newcomer extends ChannelInitializer<Channel> {
 
+        private final Place place;
         private final Map<ProtocolKind, Protocol> protocols;
         private final Connections connections;
         private final boolean landing;
 
-        Newcomer(Map<ProtocolKind, Protocol> protocols, Connections connections, boolean landing) {
+        Newcomer(Place place, Map<ProtocolKind, Protocol> protocols, Connections connections, boolean landing) {
+            this.place = place;
             this.protocols = protocols;
             this.connections = connections;
             this.landing = landing;
@@ -82,8 +96,9 @@ public final class Listener implements AutoCloseable {
         @Override
         protected void initChannel(Channel channel) {
             AdaptiveRecvByteBufAllocator usual = new AdaptiveRecvByteBufAllocator(LEAST_READ, FIRST_READ, MOST_READ);
-            channel.config().setRecvByteBufAllocator(landing ? new Landing(usual) : usual);
-            Pipelines.begin(channel, protocols, connections);
+            boolean plain = place.tls() == null; // what is encrypted must not land in a value
+            channel.config().setRecvByteBufAllocator(landing && plain ? new Landing(usual) : usual);
+            Pipelines.begin(channel, place, protocols, connections);
         }
     }
 }

@@ -1,12 +1,11 @@
 package io.kvcache.server.net;
 
+import io.kvcache.core.PieceVisitor;
 import io.netty.buffer.ByteBuf;
-import io.netty.buffer.Unpooled;
 import io.netty.channel.ChannelHandlerContext;
-import io.netty.channel.ChannelPromise;
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
-import java.util.List;
+import java.util.function.Consumer;
 import java.util.function.Supplier;
 
 /// Moves bytes between the network and memory of the store.
@@ -17,19 +16,37 @@ public final class SlotBytes {
     /// Writes pieces of native memory in order, in one gathering write together with what was written before and
     /// after; does not flush.
     ///
+    /// @param bytes of all pieces together
+    /// @param pieces shows them
     /// @param release run once the network has no more use for the memory, also when the connection fails
-    public static void write(ChannelHandlerContext context, List<MemorySegment> pieces, Runnable release) {
-        if (pieces.isEmpty()) {
+    public static void write(
+            ChannelHandlerContext context, long bytes, Consumer<PieceVisitor> pieces, Runnable release) {
+        if (bytes == 0) {
             release.run();
-            return;
+        } else {
+            pieces.accept(new Sending(context, bytes, release));
         }
-        int last = pieces.size() - 1;
-        for (int i = 0; i < last; i++) {
-            context.write(Unpooled.wrappedBuffer(pieces.get(i).asByteBuffer()), context.voidPromise());
+    }
+
+    private static final class Sending implements PieceVisitor {
+
+        private final ChannelHandlerContext context;
+        private final Runnable release;
+        private long left;
+
+        Sending(ChannelHandlerContext context, long bytes, Runnable release) {
+            this.context = context;
+            this.release = release;
+            left = bytes;
         }
-        ChannelPromise sent = context.newPromise();
-        sent.addListener(done -> release.run());
-        context.write(Unpooled.wrappedBuffer(pieces.get(last).asByteBuffer()), sent);
+
+        /// Buffers are released in the order in which they were written, so the last one's end is the end of all.
+        @Override
+        public void piece(MemorySegment memory, long from, long bytes) {
+            left -= bytes;
+            int length = Math.toIntExact(bytes);
+            context.write(SlotBuf.of(memory, from, length, left > 0 ? null : release), context.voidPromise());
+        }
     }
 
     /// Takes bytes from the network to where they are to lie.

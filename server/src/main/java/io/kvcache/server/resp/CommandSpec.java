@@ -7,11 +7,13 @@ import java.util.Set;
 /// A command: how it is called, where its keys and values are, and what runs it.
 ///
 /// @param name in capitals
+/// @param lowerName the same in small letters
 /// @param arity arguments with the name; negative for at least as many
 /// @param flags as `COMMAND` tells them
 /// @param keys where the keys are
 /// @param values where the values are
-record CommandSpec(String name, int arity, List<String> flags, Places keys, Places values, Command command) {
+record CommandSpec(
+        String name, String lowerName, int arity, List<String> flags, Places keys, Places values, Command command) {
 
     /// Commands that answer size or expiry of their first key: what is known of a value that has lain on disk since
     /// before the start comes with the value.
@@ -51,12 +53,12 @@ record CommandSpec(String name, int arity, List<String> flags, Places keys, Plac
 
     /// A command without values.
     static CommandSpec of(String name, int arity, String flags, Places keys, Command command) {
-        return new CommandSpec(name, arity, List.of(flags.split(" ")), keys, Places.NONE, command);
+        return new CommandSpec(name, lower(name), arity, List.of(flags.split(" ")), keys, Places.NONE, command);
     }
 
     /// A command that stores values, each one argument behind its key or behind what follows the key.
     static CommandSpec storing(String name, int arity, Places keys, Places values, Command command) {
-        return new CommandSpec(name, arity, List.of("write", "denyoom"), keys, values, command);
+        return new CommandSpec(name, lower(name), arity, List.of("write", "denyoom"), keys, values, command);
     }
 
     boolean takes(int count) {
@@ -73,7 +75,7 @@ record CommandSpec(String name, int arity, List<String> flags, Places keys, Plac
         return KNOWING.contains(name) ? keys.first() : 0;
     }
 
-    String lowerName() {
+    private static String lower(String name) {
         return name.toLowerCase(Locale.ROOT);
     }
 }

@@ -15,21 +15,35 @@ final class CommandTable {
     /// Of an unknown command's arguments, as much is repeated to the client.
     private static final int QUOTED_BYTES = 128;
 
-    private final Keyspace keyspace;
+    /// Longest argument of a client that has not said who it is, as with Redis.
+    private static final int MOST_UNKNOWN_BYTES = 16 << 10;
+
+    private static final String NO_AUTH = "NOAUTH Authentication required.";
+
+    private final @Nullable Keyspace keyspace;
     private final RespStats stats;
     private final Map<String, CommandSpec> commands;
 
-    private CommandTable(Keyspace keyspace, RespStats stats, Map<String, CommandSpec> commands) {
+    private CommandTable(@Nullable Keyspace keyspace, RespStats stats, Map<String, CommandSpec> commands) {
         this.keyspace = keyspace;
         this.stats = stats;
         this.commands = commands;
     }
 
-    static CommandTable of(RespContext context, RespStats stats) {
+    /// Those that a client may say before it has said who it is.
+    static CommandTable before(List<CommandSpec> specs, RespStats stats) {
+        Map<String, CommandSpec> commands = new TreeMap<>();
+        specs.forEach(spec -> commands.put(spec.name(), spec));
+        return new CommandTable(null, stats, Map.copyOf(commands));
+    }
+
+    static CommandTable of(RespContext context, Login login, RespStats stats) {
         Map<String, CommandSpec> commands = new TreeMap<>();
         Keyspace keyspace = context.keyspace();
         Stream.of(
-                        new ConnectionCommands(context).commands(),
+                        new ConnectionCommands(context.version(), login).commands(),
+                        List.of(CommandSpec.of(
+                                "CLIENT", -2, "noscript", CommandSpec.Places.NONE, new ClientCommand(context)::run)),
                         new ReadCommands(keyspace).commands(),
                         new WriteCommands(keyspace, stats).commands(),
                         new KeyCommands(keyspace).commands(),
@@ -47,6 +61,9 @@ final class CommandTable {
     @Nullable
     IncomingValue value(Request soFar, int count, long bytes) {
         CommandSpec spec = commands.get(soFar.name());
+        if (keyspace == null) {
+            return bytes > MOST_UNKNOWN_BYTES ? IncomingValue.refused(NO_AUTH) : null;
+        }
         if (spec == null || !spec.values().has(soFar.count(), count)) {
             return null;
         }
@@ -54,12 +71,13 @@ final class CommandTable {
             return IncomingValue.refused(wrongCount(spec));
         }
         byte[] key = soFar.bytes(spec.keyOf(soFar.count()));
-        if (key.length < 1 || key.length > Keyspace.MAX_KEY_BYTES) {
-            return IncomingValue.refused(
-                    "ERR key of " + key.length + " bytes; it takes 1 to " + Keyspace.MAX_KEY_BYTES);
+        if (key.length < 1 || key.length > keyspace.bounds().keyBytes()) {
+            return IncomingValue.refused("ERR key of " + key.length + " bytes; it takes 1 to "
+                    + keyspace.bounds().keyBytes());
         }
-        if (bytes > Keyspace.MAX_VALUE_BYTES) {
-            return IncomingValue.refused("ERR value of " + bytes + " bytes; it takes 0 to " + Keyspace.MAX_VALUE_BYTES);
+        if (bytes > keyspace.bounds().valueBytes()) {
+            return IncomingValue.refused("ERR value of " + bytes + " bytes; it takes 0 to "
+                    + keyspace.bounds().valueBytes());
         }
         return IncomingValue.to(keyspace.put(key, bytes));
     }
@@ -68,12 +86,12 @@ final class CommandTable {
         try {
             CommandSpec spec = commands.get(request.name());
             if (spec == null) {
-                throw new CommandException(unknown(request));
+                throw new CommandException(keyspace == null ? NO_AUTH : unknown(request));
             }
             if (!spec.takes(request.count())) {
                 throw new CommandException(wrongCount(spec));
             }
-            if (isStranger(spec, request)) {
+            if (keyspace != null && isStranger(keyspace, spec, request)) {
                 session.awaitValue(keyspace, request.bytes(spec.known()), value -> {
                     run(spec, session, request, replies);
                     if (value != null) {
@@ -89,7 +107,7 @@ final class CommandTable {
         }
     }
 
-    private boolean isStranger(CommandSpec spec, Request request) {
+    private static boolean isStranger(Keyspace keyspace, CommandSpec spec, Request request) {
         int place = spec.known();
         return place > 0
                 && place < request.count()
@@ -104,6 +122,12 @@ final class CommandTable {
             stats.errors.increment();
             replies.error(refused.reply());
         }
+    }
+
+    /// What a request is counted as: its command's name, or `unknown`.
+    String verb(Request request) {
+        CommandSpec spec = commands.get(request.name());
+        return spec == null ? "unknown" : spec.lowerName();
     }
 
     Collection<CommandSpec> all() {

@@ -1,6 +1,7 @@
 package io.kvcache.server.resp;
 
 import java.util.List;
+import java.util.Set;
 
 /// What a client says to get to know the server, and to leave it.
 final class ConnectionCommands {
@@ -8,26 +9,22 @@ final class ConnectionCommands {
     /// Of Redis, whose commands are spoken here; clients choose features by it.
     static final String REDIS_VERSION = "7.2.0";
 
-    private static final String NO_PASSWORD =
-            "ERR AUTH <password> called without any password configured for the default user."
-                    + " Are you sure your configuration is correct?";
-    private static final String WRONG_PASSWORD = "WRONGPASS invalid username-password pair or user is disabled.";
+    private final String version;
+    private final Login login;
 
-    private final RespContext context;
-
-    ConnectionCommands(RespContext context) {
-        this.context = context;
+    ConnectionCommands(String version, Login login) {
+        this.version = version;
+        this.login = login;
     }
 
     List<CommandSpec> commands() {
         CommandSpec.Places none = CommandSpec.Places.NONE;
         return List.of(
                 CommandSpec.of("HELLO", -1, "noscript fast", none, this::hello),
-                CommandSpec.of("AUTH", -2, "noscript fast", none, ConnectionCommands::auth),
+                CommandSpec.of("AUTH", -2, "noscript fast", none, this::auth),
                 CommandSpec.of("PING", -1, "fast", none, ConnectionCommands::ping),
                 CommandSpec.of("ECHO", 2, "fast", none, (session, request, out) -> out.bulk(request.bytes(1))),
                 CommandSpec.of("SELECT", 2, "fast", none, ConnectionCommands::select),
-                CommandSpec.of("CLIENT", -2, "noscript", none, new ClientCommand(context)::run),
                 CommandSpec.of("RESET", 1, "noscript fast", none, ConnectionCommands::reset),
                 CommandSpec.of("QUIT", -1, "noscript fast", none, (session, request, out) -> {
                     out.ok();
@@ -35,16 +32,21 @@ final class ConnectionCommands {
                 }));
     }
 
+    /// What a client may say before it has said who it is: no more than that, and good-bye.
+    List<CommandSpec> beforeLogin() {
+        return commands().stream()
+                .filter(spec -> Set.of("HELLO", "AUTH", "RESET", "QUIT").contains(spec.name()))
+                .toList();
+    }
+
     private void hello(RespSession session, Request request, Replies out) throws CommandException {
-        int version = out.version();
+        int version = request.count() > 1 ? version(request) : out.version();
         String name = session.name();
-        if (request.count() > 1) {
-            version = version(request);
-        }
+        int user = 0;
         for (int i = 2; i < request.count(); i++) {
             String word = request.word(i);
             if (word.equals("AUTH") && i + 2 < request.count()) {
-                checkUser(request.text(i + 1));
+                user = i + 1;
                 i += 2;
             } else if (word.equals("SETNAME") && i + 1 < request.count()) {
                 name = ClientCommand.name(request.bytes(i + 1));
@@ -53,9 +55,21 @@ final class ConnectionCommands {
                 throw new CommandException("ERR Syntax error in HELLO option '" + request.text(i) + "'");
             }
         }
-        session.name(name);
-        out.version(version);
-        greet(session, out);
+        String chosen = name;
+        Runnable welcome = () -> {
+            session.name(chosen);
+            out.version(version);
+            greet(session, out);
+        };
+        if (user > 0) {
+            login.user(session, new Login.Pair(request.text(user), request.text(user + 1)), out, welcome);
+        } else if (login.isIn(session)) {
+            welcome.run();
+        } else {
+            throw new CommandException("NOAUTH HELLO must be called with the client already authenticated, otherwise"
+                    + " the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select"
+                    + " the RESP protocol version at the same time");
+        }
     }
 
     private static int version(Request request) throws CommandException {
@@ -88,24 +102,14 @@ final class ConnectionCommands {
         out.bulk("modules");
         out.array(0);
         out.bulk("kvcache_version");
-        out.bulk(context.version());
+        out.bulk(version);
     }
 
-    /// As Redis without a password: the default user may say any, and a password alone is a mistake.
-    private static void auth(RespSession session, Request request, Replies out) throws CommandException {
+    private void auth(RespSession session, Request request, Replies out) throws CommandException {
         switch (request.count()) {
-            case 2 -> throw new CommandException(NO_PASSWORD);
-            case 3 -> {
-                checkUser(request.text(1));
-                out.ok();
-            }
+            case 2 -> login.password(session, request.text(1), out, out::ok);
+            case 3 -> login.user(session, new Login.Pair(request.text(1), request.text(2)), out, out::ok);
             default -> throw new CommandException(CommandException.SYNTAX);
-        }
-    }
-
-    private static void checkUser(String user) throws CommandException {
-        if (!user.equals("default")) {
-            throw new CommandException(WRONG_PASSWORD);
         }
     }
 
@@ -126,6 +130,7 @@ final class ConnectionCommands {
 
     private static void reset(RespSession session, Request request, Replies out) {
         session.name("");
+        session.leave();
         out.version(2);
         out.simple("RESET");
     }

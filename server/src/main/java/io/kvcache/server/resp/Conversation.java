@@ -7,6 +7,7 @@ import io.netty.buffer.ByteBuf;
 import io.netty.channel.Channel;
 import io.netty.channel.ChannelHandlerContext;
 import java.nio.ByteBuffer;
+import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
 /// One client's requests, in order, one reply each; no more requests while replies pile up.
@@ -14,9 +15,11 @@ import org.jspecify.annotations.Nullable;
 /// **Threads.** The connection's loop.
 final class Conversation implements RespDecoder.Sink, Talk {
 
+    /// What a browser sends that a page of another site has told to post commands here. Redis hangs up too.
+    private static final Set<String> CROSS_PROTOCOL = Set.of("POST", "HOST:");
+
     private final Channel channel;
     private final Connection connection;
-    private final CommandTable commands;
     private final RespStats stats;
     private final RespSession session;
     private final Replies replies;
@@ -25,17 +28,12 @@ final class Conversation implements RespDecoder.Sink, Talk {
 
     /// @param goOn called when the conversation can take more after it had to wait
     Conversation(
-            ChannelHandlerContext context,
-            Connection connection,
-            CommandTable commands,
-            RespStats stats,
-            Runnable goOn) {
+            ChannelHandlerContext context, Connection connection, Entrance entrance, RespStats stats, Runnable goOn) {
         channel = context.channel();
         this.connection = connection;
-        this.commands = commands;
         this.stats = stats;
         replies = new Replies(context);
-        session = new RespSession(connection, channel.eventLoop(), () -> {
+        session = new RespSession(connection, entrance, channel.eventLoop(), () -> {
             answered();
             goOn.run();
         });
@@ -85,16 +83,22 @@ final class Conversation implements RespDecoder.Sink, Talk {
 
     @Override
     public @Nullable IncomingValue value(Request soFar, int count, long bytes) {
-        return commands.value(soFar, count, bytes);
+        return session.commands().value(soFar, count, bytes);
     }
 
     @Override
     public void ends(Request request) {
         try (request) {
+            if (CROSS_PROTOCOL.contains(request.name())) {
+                stats.protocolErrors.increment();
+                finish(CloseReason.PROTOCOL_ERROR);
+                return;
+            }
             if (request.count() > 0) {
                 stats.commands.increment();
                 session.heard(request);
-                commands.run(session, request, replies);
+                connection.requestIs(session.commands().verb(request));
+                session.commands().run(session, request, replies);
             }
         }
         answered();

@@ -47,8 +47,7 @@ final class IncomingValue implements AutoCloseable {
     /// Bytes were put into the slot without going through [#take].
     void landed(int bytes) {
         if (put != null) {
-            ByteBuffer room = put.room();
-            room.position(room.position() + bytes);
+            put.landed(bytes);
         }
     }
 

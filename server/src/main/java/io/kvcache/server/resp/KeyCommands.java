@@ -56,7 +56,7 @@ final class KeyCommands {
         if (info == null) {
             out.nil();
         } else {
-            out.integer(Keyspace.storedBytes(key.length, info.bytes(), PAGE));
+            out.integer(info.storedBytes(key.length, PAGE));
         }
     }
 }

@@ -1,5 +1,8 @@
 package io.kvcache.server.resp;
 
+import io.netty.buffer.ByteBuf;
+import io.netty.buffer.ByteBufUtil;
+
 /// Integers as the protocol writes them: an optional minus and decimal digits, nothing else.
 final class Numbers {
 
@@ -40,6 +43,25 @@ final class Numbers {
             return Math.addExact(Math.multiplyExact(value, 10L), digit);
         } catch (ArithmeticException _) {
             throw new NumberFormatException();
+        }
+    }
+
+    /// Writes a number as decimal text.
+    static void write(long number, ByteBuf out) {
+        if (number == Long.MIN_VALUE) {
+            ByteBufUtil.writeAscii(out, Long.toString(number));
+            return;
+        }
+        if (number < 0) {
+            out.writeByte('-');
+        }
+        long left = Math.abs(number);
+        long unit = 1;
+        while (left / unit >= 10) {
+            unit *= 10;
+        }
+        for (; unit > 0; unit /= 10) {
+            out.writeByte((int) ('0' + left / unit % 10));
         }
     }
 }

@@ -5,7 +5,6 @@ import io.kvcache.server.net.SlotBytes;
 import io.netty.buffer.ByteBuf;
 import io.netty.buffer.ByteBufUtil;
 import io.netty.channel.ChannelHandlerContext;
-import java.lang.foreign.MemorySegment;
 import java.nio.charset.StandardCharsets;
 import org.jspecify.annotations.Nullable;
 
@@ -63,11 +62,11 @@ final class Replies {
     }
 
     void integer(long value) {
-        line(':', Long.toString(value));
+        line(':', value);
     }
 
     void bulk(byte[] bytes) {
-        line('$', Integer.toString(bytes.length));
+        line('$', bytes.length);
         room().writeBytes(bytes).writeBytes(CRLF);
     }
 
@@ -82,7 +81,7 @@ final class Replies {
             return;
         }
         byte[] bytes = text.getBytes(StandardCharsets.UTF_8);
-        line('=', Integer.toString(bytes.length + 4));
+        line('=', bytes.length + 4);
         ByteBuf out = room();
         ByteBufUtil.writeAscii(out, "txt:");
         out.writeBytes(bytes).writeBytes(CRLF);
@@ -90,13 +89,13 @@ final class Replies {
 
     /// Begins an array; its elements follow.
     void array(int elements) {
-        line('*', Integer.toString(elements));
+        line('*', elements);
     }
 
     /// Begins a map; its keys and values follow, in turn.
     void map(int pairs) {
         if (version == 3) {
-            line('%', Integer.toString(pairs));
+            line('%', pairs);
         } else {
             array(2 * pairs);
         }
@@ -104,21 +103,23 @@ final class Replies {
 
     /// Begins a set; its elements follow.
     void set(int elements) {
-        line(version == 3 ? '~' : '*', Integer.toString(elements));
+        line(version == 3 ? '~' : '*', elements);
     }
 
     /// A range of a value, from its slots. Takes the value over.
     void value(Value value, long offset, long length) {
-        line('$', Long.toString(length));
+        line('$', length);
         if (length <= COPIED_BYTES) {
             try (value) {
-                for (MemorySegment piece : value.pieces(offset, length)) {
-                    room().writeBytes(piece.asByteBuffer());
-                }
+                value.visit(
+                        offset,
+                        length,
+                        (memory, from, bytes) ->
+                                room().writeBytes(memory.asSlice(from, bytes).asByteBuffer()));
             }
         } else {
             handOver();
-            SlotBytes.write(context, value.pieces(offset, length), value::close);
+            SlotBytes.write(context, length, each -> value.visit(offset, length, each), value::close);
         }
         room().writeBytes(CRLF);
     }
@@ -127,6 +128,13 @@ final class Replies {
         ByteBuf out = room();
         out.writeByte(mark);
         ByteBufUtil.writeUtf8(out, text);
+        out.writeBytes(CRLF);
+    }
+
+    private void line(char mark, long number) {
+        ByteBuf out = room();
+        out.writeByte(mark);
+        Numbers.write(number, out);
         out.writeBytes(CRLF);
     }
 

@@ -13,7 +13,7 @@ final class Request implements AutoCloseable {
     private static final byte[] NOT_HERE = new byte[0];
 
     private final List<byte[]> arguments = new ArrayList<>(4);
-    private final List<IncomingValue> values = new ArrayList<>(1);
+    private List<IncomingValue> values = List.of();
     private String name = "";
 
     void add(byte[] argument) {
@@ -25,6 +25,9 @@ final class Request implements AutoCloseable {
 
     void add(IncomingValue value) {
         arguments.add(NOT_HERE);
+        if (values.isEmpty()) {
+            values = new ArrayList<>(1);
+        }
         values.add(value);
     }
 

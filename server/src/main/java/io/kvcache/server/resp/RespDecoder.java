@@ -45,6 +45,8 @@ final class RespDecoder implements AutoCloseable {
         boolean paused();
     }
 
+    private static final byte[] NOTHING = new byte[0];
+
     private enum State {
         START,
         COUNT,
@@ -63,7 +65,7 @@ final class RespDecoder implements AutoCloseable {
     private int lineLength;
     private int count;
     private int collected;
-    private byte[] argument = new byte[0];
+    private byte[] argument = NOTHING;
     private int argumentLength;
     private @Nullable IncomingValue value;
     private long valueLeft;
@@ -235,7 +237,7 @@ final class RespDecoder implements AutoCloseable {
         Request done = request;
         request = new Request();
         value = null;
-        argument = new byte[0];
+        argument = NOTHING;
         state = State.START;
         sink.ends(done);
     }

@@ -1,19 +1,22 @@
 package io.kvcache.server.resp;
 
+import io.kvcache.server.access.Door;
 import io.kvcache.server.net.Connection;
 import io.kvcache.server.net.Protocol;
 import io.kvcache.server.net.ProtocolKind;
 import io.kvcache.server.net.TalkHandler;
 import io.netty.channel.ChannelPipeline;
+import java.util.Map;
 
 /// The Redis front end.
 public final class RespProtocol implements Protocol {
 
-    private final CommandTable commands;
+    private final Entrance entrance;
     private final RespStats stats = new RespStats();
 
-    public RespProtocol(RespContext context) {
-        commands = CommandTable.of(context, stats);
+    /// @param tenants what each tenant's commands work on, by its name
+    public RespProtocol(Door door, Map<String, RespContext> tenants) {
+        entrance = new Entrance(door, tenants, stats);
     }
 
     @Override
@@ -24,7 +27,7 @@ public final class RespProtocol implements Protocol {
     @Override
     public void install(ChannelPipeline pipeline, Connection connection) {
         pipeline.addLast(
-                new TalkHandler((channel, goOn) -> new Conversation(channel, connection, commands, stats, goOn)));
+                new TalkHandler((channel, goOn) -> new Conversation(channel, connection, entrance, stats, goOn)));
     }
 
     /// Commands run so far.

@@ -23,18 +23,23 @@ final class RespSession {
     private static final Set<String> NATIVE = Set.of("AUTH", "GET", "SET", "EXISTS", "DEL");
 
     private final Connection connection;
+    private final Entrance entrance;
     private final EventLoop loop;
     private final Runnable goOn;
+    private CommandTable commands;
     private String name = "";
     private boolean onlyNative = true;
     private boolean awaiting;
+    private boolean asking;
     private boolean quitting;
     private boolean closed;
     private Runnable whenClosed = () -> {};
     private @Nullable Runnable whenWritable;
 
     /// @param goOn takes the next request once this session no longer waits
-    RespSession(Connection connection, EventLoop loop, Runnable goOn) {
+    RespSession(Connection connection, Entrance entrance, EventLoop loop, Runnable goOn) {
+        this.entrance = entrance;
+        commands = entrance.first();
         this.connection = connection;
         this.loop = loop;
         this.goOn = goOn;
@@ -42,6 +47,21 @@ final class RespSession {
 
     Connection connection() {
         return connection;
+    }
+
+    /// What it may ask now.
+    CommandTable commands() {
+        return commands;
+    }
+
+    /// From now on it is a tenant.
+    void enter(CommandTable own) {
+        commands = own;
+    }
+
+    /// It is again who it was in the beginning.
+    void leave() {
+        commands = entrance.first();
     }
 
     /// As set by the client; empty when it was not.
@@ -135,6 +155,31 @@ final class RespSession {
         closed = true;
         whenClosed.run();
         whenClosed = () -> {};
+    }
+
+    /// Goes on when somebody on another thread has found out something, which may also be at once.
+    ///
+    /// @param question is told where to bring the answer
+    /// @param answered run on the connection's loop
+    <T> void awaitAnswer(Consumer<Consumer<T>> question, Consumer<T> answered) {
+        awaiting = true;
+        asking = true;
+        question.accept(answer -> {
+            if (loop.inEventLoop() && asking) {
+                awaiting = false;
+                answered.accept(answer);
+            } else {
+                loop.execute(() -> {
+                    if (!closed) {
+                        resume(() -> answered.accept(answer));
+                    }
+                });
+            }
+        });
+        asking = false;
+        if (awaiting) {
+            connection.waiting(true);
+        }
     }
 
     private void resume(Runnable next) {

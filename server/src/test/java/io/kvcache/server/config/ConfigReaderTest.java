@@ -118,6 +118,7 @@ final class ConfigReaderTest {
                 .startsWith("kvcache.yaml:1: listen.address is 0.0.0.0, which others can reach");
         assertThat(read("listen: {address: 0.0.0.0, without_auth: true}", Map.of())
                         .listen()
+                        .entry()
                         .withoutAuth())
                 .isTrue();
     }
@@ -128,6 +129,55 @@ final class ConfigReaderTest {
                 .singleElement()
                 .asString()
                 .contains("memory.host_bytes is 16106127360; it takes up to 15461882");
+    }
+
+    @Test
+    void givenEvents_whenRead_thenTheyAreCheckedAsListenersAre() throws ConfigException {
+        assertThat(read("", Map.of()).events().on()).isFalse();
+        EventsConfig events = read("""
+                events:
+                  publish: tcp://127.0.0.1:5557
+                  replay: tcp://[::1]:5558
+                  topic: kv@{namespace}
+                  encoding: array
+                  hashes: key
+                  replay_topic: false
+                  replay_batches: 7
+                  tenant: a
+                tenants:
+                  - name: a
+                """, Map.of()).events();
+        assertThat(events)
+                .isEqualTo(new EventsConfig(
+                        "tcp://127.0.0.1:5557",
+                        "tcp://[::1]:5558",
+                        "kv@{namespace}",
+                        EventEncoding.ARRAY,
+                        EventHashes.KEY,
+                        false,
+                        7,
+                        "a",
+                        false));
+        assertThat(problems("events: {publish: 'tcp://*:5557'}", Map.of()))
+                .singleElement()
+                .asString()
+                .startsWith("kvcache.yaml:1: events.publish is tcp://*:5557, which others can reach");
+        assertThat(read("events: {publish: 'tcp://*:5557', without_auth: true}", Map.of())
+                        .events()
+                        .on())
+                .isTrue();
+        assertThat(problems("events: {publish: 'udp://127.0.0.1:5557'}", Map.of()))
+                .singleElement()
+                .asString()
+                .contains("it takes tcp://ADDRESS:PORT");
+        assertThat(problems("events: {tenant: b}", Map.of()))
+                .singleElement()
+                .asString()
+                .endsWith("events.tenant is b; there are default");
+        assertThat(problems("events: {replay: 'tcp://127.0.0.1:5557'}", Map.of()))
+                .singleElement()
+                .asString()
+                .contains("it takes events.publish beside it");
     }
 
     @Test

@@ -2,6 +2,11 @@ package io.kvcache.server.http;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.server.access.Door;
+import io.kvcache.server.access.Logins;
+import io.kvcache.server.block.BlockArea;
+import io.kvcache.server.block.BlockNamespaces;
+import io.kvcache.server.block.NamespaceArea;
 import io.kvcache.server.keyspace.TestKeyspace;
 import io.kvcache.server.net.CloseReason;
 import io.kvcache.server.net.Connections;
@@ -14,6 +19,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.Random;
+import java.util.Set;
 import org.junit.jupiter.api.Test;
 
 /// Random and mutated requests: no bug is hit, no buffer and no slot is left behind.
@@ -26,6 +32,10 @@ final class HttpFuzzTest {
             "/v1/objects/a",
             "/v1/objects/%00%ff",
             "/v1/objects/%zz",
+            "/v1/blocks/match",
+            "/v1/blocks/m/00",
+            "/v1/blocks/%zz/1",
+            "/v1/namespaces/m",
             "/v1/objects/",
             "/page",
             "*",
@@ -53,8 +63,16 @@ final class HttpFuzzTest {
         Random random = new Random(SEED);
         try (TestKeyspace test = TestKeyspace.small()) {
             Connections connections = new Connections(NetLimits.defaults(), test.time());
-            HttpProtocol protocol =
-                    new HttpProtocol(test.keyspace(), Map.of("/page", Page.of("text/plain", () -> "page")), false);
+            BlockNamespaces namespaces = new BlockNamespaces(test.cache());
+            HttpProtocol protocol = new HttpProtocol(new HttpSite(
+                    Door.open(Logins.none(test.time())),
+                    Map.of("default", test.keyspace()),
+                    Map.of("/page", Page.of("text/plain", () -> "page")),
+                    List.of(
+                            new NamespaceArea(namespaces),
+                            new BlockArea(test.cache(), namespaces, Duration.ZERO, _ -> false)),
+                    Set.of()));
+            register(protocol, connections);
             for (int sent = 0; sent < FRAMES; ) {
                 try (Wire wire = new Wire(protocol, connections)) {
                     for (int i = 0; i < 20 && wire.isOpen(); i++, sent++) {
@@ -74,7 +92,19 @@ final class HttpFuzzTest {
             test.time().pass(Duration.ofMinutes(1));
             test.keyspace().tick();
             test.keyspace().clear();
+            test.cache().stats().namespaces().forEach(each -> test.cache().drop(each.namespace()));
             assertThat(test.cache().stats().host().heldBytes()).isZero();
+        }
+    }
+
+    /// A namespace whose blocks have 16 bytes.
+    private static void register(HttpProtocol protocol, Connections connections) {
+        String shape = "{\"shape\":{\"layers\":1,\"planes\":1,\"kvHeads\":1,\"headDim\":1,"
+                + "\"blockTokens\":16,\"dtype\":\"int8\"}}";
+        try (Wire wire = new Wire(protocol, connections)) {
+            wire.send(("PUT /v1/namespaces/m HTTP/1.1\r\nContent-Length: " + shape.length() + "\r\n\r\n" + shape)
+                    .getBytes(StandardCharsets.US_ASCII));
+            assertThat(new String(wire.bytes(), StandardCharsets.US_ASCII)).startsWith("HTTP/1.1 201 ");
         }
     }
 
@@ -88,7 +118,7 @@ final class HttpFuzzTest {
         for (int i = random.nextInt(3); i > 0; i--) {
             head.append(HEADERS.get(random.nextInt(HEADERS.size()))).append("\r\n");
         }
-        byte[] body = new byte[random.nextInt(3) == 0 ? random.nextInt(5000) : 0];
+        byte[] body = new byte[random.nextInt(3) == 0 ? random.nextInt(2) == 0 ? 16 : random.nextInt(5000) : 0];
         if (body.length > 0) {
             head.append("Content-Length: ").append(body.length).append("\r\n");
         }

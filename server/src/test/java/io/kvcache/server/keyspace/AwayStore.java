@@ -38,12 +38,16 @@ public final class AwayStore implements AutoCloseable {
                     default -> ask(method, given);
                 };
             });
-    private final Keyspace keyspace = new Keyspace(
-            away,
-            Namespace.objects("objects", "default"),
-            time,
-            time,
-            new KeyspaceOptions(Duration.ZERO, 0, Duration.ofSeconds(5)));
+    private Keyspace keyspace = open();
+
+    private Keyspace open() {
+        return new Keyspace(
+                away,
+                Namespace.objects("objects", "default"),
+                time,
+                time,
+                new KeyspaceOptions(Duration.ZERO, 0, Duration.ofSeconds(5), 0, Bounds.none()));
+    }
 
     private CompletableFuture<@Nullable ObjectView> fetch(Namespace namespace, byte[] key) {
         Wanted one = new Wanted(namespace, key, new CompletableFuture<>());
@@ -71,16 +75,25 @@ public final class AwayStore implements AutoCloseable {
         return time;
     }
 
+    /// Forgets all but what the store has, as a restart does.
+    public void restart() {
+        keyspace = open();
+    }
+
     /// Values that are held.
     public long held() {
         return real.stats().openTables();
     }
 
     public void put(String key, String value) {
+        put(key, value, 0);
+    }
+
+    public void put(String key, String value, long expiresAtMillis) {
         byte[] bytes = TestKeyspace.key(value);
         try (PendingPut put = keyspace.put(TestKeyspace.key(key), bytes.length)) {
             TestKeyspace.fill(put, bytes);
-            put.commit(0, TensorNote.NONE, PendingPut.Condition.ALWAYS);
+            put.commit(expiresAtMillis, TensorNote.NONE, PendingPut.Condition.ALWAYS);
         }
     }
 

@@ -3,7 +3,6 @@ package io.kvcache.server.keyspace;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.tiers.TieredKvCache;
 import java.io.ByteArrayOutputStream;
-import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
@@ -19,14 +18,17 @@ public final class TestKeyspace implements AutoCloseable {
     private final Keyspace keyspace;
 
     public TestKeyspace(long hostBytes) {
+        this(hostBytes, KeyspaceOptions.defaults(hostBytes));
+    }
+
+    TestKeyspace(long hostBytes, KeyspaceOptions options) {
         cache = TieredKvCache.builder()
                 .hostBytes(hostBytes)
                 .touched(false)
                 .strict(true)
                 .closeWait(Duration.ZERO)
                 .build();
-        keyspace = new Keyspace(
-                cache, Namespace.objects("objects", "default"), time, time, KeyspaceOptions.defaults(hostBytes));
+        keyspace = new Keyspace(cache, Namespace.objects("objects", "default"), time, time, options);
     }
 
     public static TestKeyspace small() {
@@ -97,9 +99,11 @@ public final class TestKeyspace implements AutoCloseable {
 
     static byte[] bytes(Value value) {
         ByteArrayOutputStream all = new ByteArrayOutputStream();
-        for (MemorySegment piece : value.pieces(0, value.bytes())) {
-            all.writeBytes(piece.toArray(ValueLayout.JAVA_BYTE));
-        }
+        value.visit(
+                0,
+                value.bytes(),
+                (memory, from, bytes) ->
+                        all.writeBytes(memory.asSlice(from, bytes).toArray(ValueLayout.JAVA_BYTE)));
         return all.toByteArray();
     }
 }

@@ -1,11 +1,14 @@
 package io.kvcache.server.resp;
 
+import io.kvcache.server.access.Door;
+import io.kvcache.server.access.Logins;
 import io.kvcache.server.keyspace.TestKeyspace;
 import io.kvcache.server.net.Connections;
 import io.kvcache.server.net.NetLimits;
 import io.kvcache.server.net.Wire;
 import java.io.ByteArrayOutputStream;
 import java.nio.charset.StandardCharsets;
+import java.util.Map;
 
 /// The Redis front end over a real store, without a network.
 final class RespWire implements AutoCloseable {
@@ -18,8 +21,9 @@ final class RespWire implements AutoCloseable {
     RespWire() {
         test = TestKeyspace.small();
         connections = new Connections(NetLimits.defaults(), test.time());
-        protocol =
-                new RespProtocol(new RespContext(test.cache(), test.keyspace(), connections, test.time(), 0, "test"));
+        protocol = new RespProtocol(
+                Door.open(Logins.none(test.time())),
+                Map.of("default", new RespContext(test.cache(), test.keyspace(), connections, test.time(), 0, "test")));
         wire = connect();
     }
 

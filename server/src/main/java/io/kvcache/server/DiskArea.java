@@ -1,0 +1,96 @@
+package io.kvcache.server;
+
+import io.kvcache.core.tier.TierState;
+import io.kvcache.server.http.Area;
+import io.kvcache.server.http.Exchange;
+import io.kvcache.server.http.HttpReplies;
+import io.kvcache.server.http.PathText;
+import io.kvcache.server.http.Problem;
+import io.kvcache.tiers.TieredKvCache;
+import io.kvcache.tiers.movement.MoverStats;
+import io.netty.handler.codec.http.HttpRequest;
+import io.netty.handler.codec.http.HttpResponseStatus;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
+
+/// `/v1/disks`: which there are and how they are, and opening one again that is out.
+///
+/// A disk that failed is tried again after a while that grows to ten minutes, and one that cannot be
+/// written stays as it is. Who has mended one need not wait for that.
+final class DiskArea implements Area {
+
+    private static final String ALL = "/v1/disks";
+    private static final String ONE = ALL + "/";
+    private static final String REOPEN = "/reopen";
+
+    private final TieredKvCache cache;
+
+    DiskArea(TieredKvCache cache) {
+        this.cache = cache;
+    }
+
+    @Override
+    public List<String> paths() {
+        return List.of(ALL, ONE + "{number or directory}" + REOPEN);
+    }
+
+    @Override
+    public @Nullable Exchange find(HttpRequest request, String path, String tenant) {
+        if (path.equals(ALL)) {
+            return request.method().name().equals("GET")
+                    ? (Exchange.Plain) out -> out.json(HttpResponseStatus.OK, Map.of("disks", all()))
+                    : HttpReplies.notAllowed(request, "GET");
+        }
+        if (!path.startsWith(ONE) || !path.endsWith(REOPEN) || path.length() < ONE.length() + REOPEN.length()) {
+            return null;
+        }
+        String name = PathText.decode(path.substring(ONE.length(), path.length() - REOPEN.length()));
+        return request.method().name().equals("POST")
+                ? (Exchange.Plain) out -> reopen(name, out)
+                : HttpReplies.notAllowed(request, "POST");
+    }
+
+    private void reopen(@Nullable String name, HttpReplies out) {
+        List<MoverStats> disks = cache.diskStats();
+        int number = IntStream.range(0, disks.size())
+                .filter(each -> Integer.toString(each).equals(name)
+                        || disks.get(each).name().equals("disk " + name))
+                .findFirst()
+                .orElse(-1);
+        if (number < 0) {
+            out.problem(new Problem(HttpResponseStatus.NOT_FOUND, "there is no disk " + name + there(disks)));
+            return;
+        }
+        boolean serves = disks.get(number).state() == TierState.SERVING;
+        if (!serves) {
+            cache.reopenDisk(number);
+        }
+        out.json(serves ? HttpResponseStatus.OK : HttpResponseStatus.ACCEPTED, told(disks, number));
+    }
+
+    private static String there(List<MoverStats> disks) {
+        return disks.isEmpty() ? "; there are none" : "; there are 0 to " + (disks.size() - 1);
+    }
+
+    private List<Map<String, Object>> all() {
+        List<MoverStats> disks = cache.diskStats();
+        return IntStream.range(0, disks.size())
+                .mapToObj(number -> told(disks, number))
+                .toList();
+    }
+
+    private static Map<String, Object> told(List<MoverStats> disks, int number) {
+        MoverStats disk = disks.get(number);
+        Map<String, Object> all = new LinkedHashMap<>();
+        all.put("number", number);
+        all.put("name", disk.name());
+        all.put("state", disk.state().name().toLowerCase(Locale.ROOT));
+        all.put("cause", disk.cause());
+        all.put("opened", disk.opened());
+        return all;
+    }
+}

@@ -1,0 +1,82 @@
+package io.kvcache.server;
+
+import io.kvcache.core.Clock;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.server.config.ServerConfig;
+import io.kvcache.server.config.TenantConfig;
+import io.kvcache.server.keyspace.Bounds;
+import io.kvcache.server.keyspace.Keyspace;
+import io.kvcache.server.keyspace.KeyspaceOptions;
+import io.kvcache.tiers.TieredKvCache;
+import java.time.InstantSource;
+import java.util.Collections;
+import java.util.LinkedHashMap;
+import java.util.Map;
+
+/// The values of all tenants, each in a keyspace and a namespace of its own: the same key of two of them is two keys
+/// to the store, and nothing here goes from one to the other.
+final class Tenants {
+
+    private final Map<String, Keyspace> keyspaces;
+
+    private Tenants(Map<String, Keyspace> keyspaces) {
+        this.keyspaces = Collections.unmodifiableMap(keyspaces);
+    }
+
+    static Tenants open(TieredKvCache cache, Clock clock, ServerConfig config) {
+        long promiseBytes = config.memory().hostBytes() / 100 * config.promise().percent();
+        Bounds bounds = new Bounds(
+                (int) config.values().keyBytes(),
+                config.values().valueBytes(),
+                config.values().inFlightBytes());
+        int count = config.access().tenants().size();
+        Map<String, Keyspace> keyspaces = new LinkedHashMap<>();
+        for (TenantConfig tenant : config.access().tenants()) {
+            Namespace namespace = Namespace.objects("objects", tenant.name());
+            keyspaces.put(
+                    tenant.name(),
+                    new Keyspace(
+                            cache,
+                            namespace,
+                            clock,
+                            InstantSource.system(),
+                            new KeyspaceOptions(
+                                    config.promise().time(),
+                                    promiseBytes / count,
+                                    config.disks().arrival(),
+                                    tenant.quotaBytes(),
+                                    bounds)));
+            if (count > 1) {
+                cache.weigh(namespace, tenant.weight());
+            }
+        }
+        return new Tenants(keyspaces);
+    }
+
+    /// By tenant, the configured ones first.
+    Map<String, Keyspace> keyspaces() {
+        return keyspaces;
+    }
+
+    /// The values of a tenant that there is.
+    Keyspace of(String tenant) {
+        Keyspace keyspace = keyspaces.get(tenant);
+        if (keyspace == null) {
+            throw new IllegalArgumentException("there is no tenant " + tenant);
+        }
+        return keyspace;
+    }
+
+    void tick() {
+        keyspaces.values().forEach(Keyspace::tick);
+    }
+
+    /// The store knows all that it had before the start.
+    void recovered() {
+        keyspaces.values().forEach(Keyspace::recovered);
+    }
+
+    void release() {
+        keyspaces.values().forEach(Keyspace::release);
+    }
+}

@@ -1,0 +1,137 @@
+package io.kvcache.server.access;
+
+import io.kvcache.server.config.TenantConfig;
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.security.MessageDigest;
+import java.security.NoSuchAlgorithmException;
+import java.security.SecureRandom;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import org.jspecify.annotations.Nullable;
+
+/// All passwords as of one moment, and which tenant each user is.
+///
+/// **Two ways to check.** A hash is slow to check by intention, a quarter of a second, which clients that connect
+/// often cannot pay each time. So a pair of user and password that was right once is remembered, as a SHA-256 over a
+/// random number of this process and the pair, and so are passwords that a file has in the clear. Only what is right
+/// gets in there, so there are no more of these than passwords.
+///
+/// **Threads.** Any.
+final class Credentials {
+
+    /// Longest file of passwords.
+    private static final int MOST_FILE_BYTES = 64 << 10;
+
+    private record User(String tenant, List<PasswordHash> hashes) {}
+
+    private final Map<String, User> users = new HashMap<>();
+    private final Map<ByteBuffer, String> known = new ConcurrentHashMap<>();
+    private final byte[] pepper = new byte[32];
+    private final PasswordHash nobody;
+
+    private Credentials(SecureRandom random) {
+        random.nextBytes(pepper);
+        nobody = PasswordHash.ofNothing(random);
+    }
+
+    /// Reads passwords and their files.
+    ///
+    /// @throws IOException when one cannot be used; the message names the setting and the file, never what is in it
+    static Credentials load(List<TenantConfig> tenants, SecureRandom random) throws IOException {
+        Credentials all = new Credentials(random);
+        for (TenantConfig tenant : tenants) {
+            List<PasswordHash> hashes = new ArrayList<>();
+            if (tenant.passwordHash() != null) {
+                hashes.add(hash(tenant.path() + ".password_hash", tenant.passwordHash()));
+            }
+            if (tenant.passwordFile() != null) {
+                all.readFile(tenant, tenant.passwordFile(), hashes);
+            }
+            if (tenant.hasPassword()) {
+                all.users.put(tenant.user(), new User(tenant.name(), List.copyOf(hashes)));
+            }
+        }
+        return all;
+    }
+
+    private void readFile(TenantConfig tenant, String file, List<PasswordHash> hashes) throws IOException {
+        String setting = tenant.path() + ".password_file " + file;
+        Path path = Path.of(file);
+        List<String> lines;
+        try {
+            if (Files.size(path) > MOST_FILE_BYTES) {
+                throw new IOException("it takes up to " + MOST_FILE_BYTES + " bytes");
+            }
+            lines = Files.readAllLines(path, StandardCharsets.UTF_8).stream()
+                    .filter(line -> !line.isBlank())
+                    .toList();
+        } catch (IOException unreadable) {
+            throw new IOException(setting + " cannot be read: " + unreadable, unreadable);
+        }
+        if (lines.isEmpty()) {
+            throw new IOException(setting + " has no password");
+        }
+        for (String line : lines) {
+            if (PasswordHash.isOne(line)) {
+                hashes.add(hash(setting, line.strip()));
+            } else {
+                known.put(digest(tenant.user(), line), tenant.name());
+            }
+        }
+    }
+
+    private static PasswordHash hash(String setting, String text) throws IOException {
+        try {
+            return PasswordHash.parse(text);
+        } catch (IllegalArgumentException malformed) {
+            throw new IOException(setting + " has no hash of a password; " + malformed.getMessage(), malformed);
+        }
+    }
+
+    /// Whether anybody is called so.
+    boolean has(String user) {
+        return users.containsKey(user);
+    }
+
+    /// The tenant of a pair that is known to be right, or null.
+    @Nullable
+    String recall(String user, String password) {
+        return known.get(digest(user, password));
+    }
+
+    /// The tenant of a pair that is right, or null. Slow, and as slow for users that there are not.
+    @Nullable
+    String check(String user, String password) {
+        User asked = users.get(user);
+        if (asked == null || asked.hashes().isEmpty()) {
+            nobody.matches(password);
+            return null;
+        }
+        for (PasswordHash hash : asked.hashes()) {
+            if (hash.matches(password)) {
+                known.put(digest(user, password), asked.tenant());
+                return asked.tenant();
+            }
+        }
+        return null;
+    }
+
+    private ByteBuffer digest(String user, String password) {
+        try {
+            MessageDigest sha = MessageDigest.getInstance("SHA-256");
+            sha.update(pepper);
+            sha.update(PasswordHash.bytes(user));
+            sha.update((byte) 0); // is in no user's name
+            return ByteBuffer.wrap(sha.digest(PasswordHash.bytes(password)));
+        } catch (NoSuchAlgorithmException missing) {
+            throw new IllegalStateException("this JDK has no SHA-256", missing);
+        }
+    }
+}

@@ -1,0 +1,9 @@
+/// Who may come in: tenants' passwords, and what each listener makes of them.
+///
+/// [io.kvcache.server.access.Logins] checks passwords, [io.kvcache.server.access.Door] stands at one listener.
+///
+/// May not import a protocol or the keyspace.
+@NullMarked
+package io.kvcache.server.access;
+
+import org.jspecify.annotations.NullMarked;

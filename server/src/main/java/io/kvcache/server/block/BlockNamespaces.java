@@ -1,0 +1,67 @@
+package io.kvcache.server.block;
+
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.tiers.TieredKvCache;
+import java.util.Comparator;
+import java.util.List;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ConcurrentMap;
+import org.jspecify.annotations.Nullable;
+
+/// The namespaces that clients may name, each tenant its own. A namespace's name is its model.
+///
+/// Names last as long as the server; blocks on disk last longer, and are found again once their
+/// namespace is registered again.
+///
+/// **Threads.** Any.
+public final class BlockNamespaces {
+
+    /// Names of all tenants together; a name costs a number of the store for ever.
+    static final int MOST = 4096;
+
+    private final TieredKvCache cache;
+    private final ConcurrentMap<Named, Namespace> named = new ConcurrentHashMap<>();
+
+    private record Named(String tenant, String name) {}
+
+    /// A namespace as it was registered.
+    ///
+    /// @param isNew whether it was not there before
+    record Registered(Namespace namespace, boolean isNew) {}
+
+    public BlockNamespaces(TieredKvCache cache) {
+        this.cache = cache;
+    }
+
+    /// Registers a namespace under its model's name, once or again. When another one has the name, that
+    /// one is answered.
+    ///
+    /// @throws IllegalArgumentException when the store refuses it, or there are too many
+    synchronized Registered register(Namespace namespace) {
+        Named name = new Named(namespace.tenant(), namespace.model());
+        Namespace known = named.get(name);
+        if (known != null) {
+            return new Registered(known, false);
+        }
+        if (named.size() >= MOST) {
+            throw new IllegalArgumentException("there are " + MOST + " namespaces, as many as may be");
+        }
+        cache.register(namespace);
+        named.put(name, namespace);
+        return new Registered(namespace, true);
+    }
+
+    @Nullable
+    Namespace find(String tenant, String name) {
+        return named.get(new Named(tenant, name));
+    }
+
+    /// Those of a tenant, by name.
+    List<Namespace> of(String tenant) {
+        return named.entrySet().stream()
+                .filter(each -> each.getKey().tenant().equals(tenant))
+                .map(java.util.Map.Entry::getValue)
+                .sorted(Comparator.comparing(Namespace::model))
+                .toList();
+    }
+}

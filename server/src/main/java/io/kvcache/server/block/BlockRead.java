@@ -1,0 +1,38 @@
+package io.kvcache.server.block;
+
+import io.kvcache.core.BlockTable;
+import io.kvcache.core.identity.EngineKey;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.server.http.HeldBytes;
+import io.kvcache.server.http.HttpReplies;
+import io.kvcache.server.http.Problem;
+import io.kvcache.tiers.TieredKvCache;
+import io.netty.handler.codec.http.HttpResponseStatus;
+import java.time.Duration;
+import org.jspecify.annotations.Nullable;
+
+/// GET and HEAD of a block: at once when it is in host memory, once it has come when it is on disk.
+record BlockRead(TieredKvCache cache, Namespace namespace, EngineKey key, Duration arrival) {
+
+    private static final int ONE = 1;
+
+    void answer(HttpReplies out, @Nullable String range, boolean withBody) {
+        BlockTable table = cache.acquire(namespace, key, arrival.toNanos());
+        if (table.blocks() == 0 || table.readyBlocks() >= ONE) {
+            reply(table, out, range, withBody);
+            return;
+        }
+        // The store completes this on its own thread, where the table can be given back if there is no loop any more.
+        table.onReady(ONE, Runnable::run)
+                .whenComplete((_, _) -> out.later(() -> reply(table, out, range, withBody), table::close));
+    }
+
+    private static void reply(BlockTable table, HttpReplies out, @Nullable String range, boolean withBody) {
+        if (table.readyBlocks() < ONE) {
+            table.close();
+            out.problem(new Problem(HttpResponseStatus.NOT_FOUND, "there is no such block"));
+        } else {
+            out.held(HeldBytes.of(table.segment(table.firstBlock()), table::close), range, withBody);
+        }
+    }
+}

@@ -1,0 +1,108 @@
+package io.kvcache.server.block;
+
+import io.kvcache.core.identity.AxisOrder;
+import io.kvcache.core.identity.BlockShape;
+import io.kvcache.core.identity.Dtype;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.identity.Part;
+import io.kvcache.server.http.JsonRequest;
+import java.util.Arrays;
+import java.util.HexFormat;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import tools.jackson.databind.JsonNode;
+
+/// A namespace as JSON has it.
+final class NamespaceText {
+
+    private static final List<String> MEMBERS = List.of("revision", "dtype", "layout", "adapter", "salt", "shape");
+    private static final List<String> SHAPE =
+            List.of("layers", "planes", "kvHeads", "headDim", "blockTokens", "dtype", "order");
+
+    private NamespaceText() {}
+
+    /// Reads a namespace of one part.
+    ///
+    /// @throws IllegalArgumentException that says which member is wrong and what it takes
+    static Namespace read(JsonNode from, String name, String tenant) {
+        JsonRequest.requireOnly(from, MEMBERS);
+        JsonNode shape = from.get("shape");
+        if (shape == null || !shape.isObject()) {
+            throw new IllegalArgumentException("shape takes an object with " + String.join(", ", SHAPE));
+        }
+        BlockShape read = shape(shape);
+        return Namespace.builder(name)
+                .tenant(tenant)
+                .revision(JsonRequest.text(from, "revision", ""))
+                .dtype(JsonRequest.text(from, "dtype", lower(read.dtype())))
+                .layout(JsonRequest.text(from, "layout", ""))
+                .adapter(JsonRequest.text(from, "adapter", ""))
+                .salt(JsonRequest.text(from, "salt", ""))
+                .part(Part.full(read))
+                .build();
+    }
+
+    private static BlockShape shape(JsonNode from) {
+        JsonRequest.requireOnly(from, SHAPE);
+        return new BlockShape(
+                JsonRequest.number(from, "layers"),
+                from.has("planes") ? JsonRequest.number(from, "planes") : 2,
+                JsonRequest.number(from, "kvHeads"),
+                JsonRequest.number(from, "headDim"),
+                JsonRequest.number(from, "blockTokens"),
+                choice(Dtype.class, "dtype", JsonRequest.text(from, "dtype", "")),
+                choice(
+                        AxisOrder.class,
+                        "order",
+                        JsonRequest.text(from, "order", lower(AxisOrder.LAYER_KV_HEAD_TOKEN))));
+    }
+
+    private static <E extends Enum<E>> E choice(Class<E> type, String name, String text) {
+        for (E each : type.getEnumConstants()) {
+            if (lower(each).equals(text.toLowerCase(Locale.ROOT))) {
+                return each;
+            }
+        }
+        List<String> all =
+                Arrays.stream(type.getEnumConstants()).map(NamespaceText::lower).toList();
+        throw new IllegalArgumentException(name + " is '" + text + "'; it takes " + String.join(", ", all));
+    }
+
+    private static String lower(Enum<?> constant) {
+        return constant.name().toLowerCase(Locale.ROOT);
+    }
+
+    static BlockShape shapeOf(Namespace namespace) {
+        return namespace.parts().getFirst().shape();
+    }
+
+    /// What is answered of a namespace; not its salt.
+    static Map<String, Object> write(Namespace namespace) {
+        BlockShape shape = shapeOf(namespace);
+        Map<String, Object> all = new LinkedHashMap<>();
+        all.put("name", namespace.model());
+        all.put("revision", namespace.revision());
+        all.put("dtype", namespace.dtype());
+        all.put("layout", namespace.layout());
+        all.put("adapter", namespace.adapter());
+        all.put("blockTokens", shape.blockTokens());
+        all.put("blockBytes", shape.bytes());
+        all.put("shape", write(shape));
+        all.put("digest", HexFormat.of().formatHex(namespace.digest()));
+        return all;
+    }
+
+    static Map<String, Object> write(BlockShape shape) {
+        Map<String, Object> all = new LinkedHashMap<>();
+        all.put("layers", shape.layers());
+        all.put("planes", shape.planes());
+        all.put("kvHeads", shape.kvHeads());
+        all.put("headDim", shape.headDim());
+        all.put("blockTokens", shape.blockTokens());
+        all.put("dtype", lower(shape.dtype()));
+        all.put("order", lower(shape.order()));
+        return all;
+    }
+}

@@ -1,0 +1,9 @@
+/// Blocks over HTTP: namespaces by name, and in each blocks by the keys that an engine gave them.
+///
+/// [io.kvcache.server.block.BlockArea] is what a listener serves.
+///
+/// May not import another protocol or the keyspace.
+@NullMarked
+package io.kvcache.server.block;
+
+import org.jspecify.annotations.NullMarked;

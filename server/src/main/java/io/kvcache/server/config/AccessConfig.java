@@ -1,0 +1,71 @@
+package io.kvcache.server.config;
+
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
+
+/// Where clients connect, and who they can be.
+///
+/// @param listeners at least one
+/// @param tenants with the default one
+public record AccessConfig(List<ListenConfig> listeners, List<TenantConfig> tenants) {
+
+    /// Each has an index of its own that follows every event of the store.
+    private static final int MOST_TENANTS = 64;
+
+    private static final int MOST_LISTENERS = 64;
+
+    public AccessConfig {
+        listeners = List.copyOf(listeners);
+        tenants = List.copyOf(tenants);
+        if (tenants.size() > MOST_TENANTS || listeners.size() > MOST_LISTENERS) {
+            throw new IllegalArgumentException("tenants are " + tenants.size() + " and listeners " + listeners.size()
+                    + "; there may be " + MOST_TENANTS + " and " + MOST_LISTENERS);
+        }
+        Set<String> names = new HashSet<>();
+        Set<String> users = new HashSet<>();
+        for (TenantConfig tenant : tenants) {
+            if (!names.add(tenant.name())) {
+                throw new IllegalArgumentException(
+                        tenant.path() + ".name is " + tenant.name() + ", as another's is already");
+            }
+            if (!users.add(tenant.user())) {
+                throw new IllegalArgumentException(
+                        tenant.path() + ".user is " + tenant.user() + ", as another's is already");
+            }
+        }
+        Set<String> places = new HashSet<>();
+        for (ListenConfig listener : listeners) {
+            if (!places.add(listener.name())) {
+                throw new IllegalArgumentException(
+                        listener.path() + ".name is " + listener.name() + ", as another's is already");
+            }
+            check(listener, tenants);
+        }
+    }
+
+    private static void check(ListenConfig listener, List<TenantConfig> tenants) {
+        String bound = listener.entry().tenant();
+        if (bound != null && tenants.stream().noneMatch(each -> each.name().equals(bound))) {
+            throw new IllegalArgumentException(listener.path() + ".tenant is " + bound + "; there are "
+                    + String.join(", ", tenants.stream().map(TenantConfig::name).toList()));
+        }
+        boolean somebody = tenants.stream()
+                .anyMatch(each ->
+                        each.hasPassword() && (bound == null || each.name().equals(bound)));
+        if (listener.entry().auth() && !somebody) {
+            throw new IllegalArgumentException(listener.path() + ".auth is true and nobody has a password who could"
+                    + " come in there; it takes password_hash or password_file at a tenant");
+        }
+    }
+
+    /// One listener, on this machine only, and nobody in particular.
+    public static AccessConfig defaults() {
+        return of(ListenConfig.defaults());
+    }
+
+    /// One listener, and nobody in particular.
+    public static AccessConfig of(ListenConfig listener) {
+        return new AccessConfig(List.of(listener), List.of(TenantConfig.anybody()));
+    }
+}

@@ -1,0 +1,76 @@
+package io.kvcache.server.config;
+
+import java.net.InetAddress;
+import java.net.UnknownHostException;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+
+/// Events over ZeroMQ. It asks nobody who he is.
+///
+/// @param publish where live events are published, `tcp://ADDRESS:PORT`; empty for nowhere
+/// @param replay where past ones and snapshots can be asked for; empty for nowhere
+/// @param topic first frame of each message; `{namespace}` in it stands for the model
+/// @param replayTopic whether replies to a replay have the topic too, as from vLLM 0.26 on
+/// @param replayBatches messages kept for a replay
+/// @param tenant whose blocks are told of
+/// @param withoutAuth whether others than this machine may connect
+public record EventsConfig(
+        String publish,
+        String replay,
+        String topic,
+        EventEncoding encoding,
+        EventHashes hashes,
+        boolean replayTopic,
+        int replayBatches,
+        String tenant,
+        boolean withoutAuth) {
+
+    private static final int MOST_BATCHES = 1_000_000;
+    private static final Pattern ENDPOINT = Pattern.compile("tcp://(\\[[^]]+]|[^:\\[\\]]+):(\\d{1,5}|\\*)");
+
+    public EventsConfig {
+        check("events.publish", publish, withoutAuth);
+        check("events.replay", replay, withoutAuth);
+        if (publish.isEmpty() && !replay.isEmpty()) {
+            throw new IllegalArgumentException("events.replay is " + replay + "; it takes events.publish beside it");
+        }
+        if (replayBatches < 1 || replayBatches > MOST_BATCHES) {
+            throw new IllegalArgumentException(
+                    "events.replay_batches is " + replayBatches + "; it takes 1 to " + MOST_BATCHES);
+        }
+    }
+
+    /// Off; where it is on, what vLLM does now.
+    public static EventsConfig defaults() {
+        return new EventsConfig("", "", "", EventEncoding.MAP, EventHashes.ENGINE, true, 10_000, "default", false);
+    }
+
+    /// Whether anything is published.
+    public boolean on() {
+        return !publish.isEmpty();
+    }
+
+    private static void check(String name, String endpoint, boolean withoutAuth) {
+        if (endpoint.isEmpty()) {
+            return;
+        }
+        Matcher form = ENDPOINT.matcher(endpoint);
+        if (!form.matches()) {
+            throw new IllegalArgumentException(
+                    name + " is " + endpoint + "; it takes tcp://ADDRESS:PORT, as in tcp://127.0.0.1:5557");
+        }
+        if (!withoutAuth && !isLoopback(form.group(1))) {
+            throw new IllegalArgumentException(name + " is " + endpoint
+                    + ", which others can reach, and ZeroMQ asks nobody who he is; it takes a loopback address,"
+                    + " or events.without_auth: true beside it");
+        }
+    }
+
+    private static boolean isLoopback(String address) {
+        try {
+            return !address.equals("*") && InetAddress.getByName(address).isLoopbackAddress();
+        } catch (UnknownHostException _) {
+            return false;
+        }
+    }
+}

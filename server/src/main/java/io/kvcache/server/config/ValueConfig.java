@@ -1,0 +1,30 @@
+package io.kvcache.server.config;
+
+import io.kvcache.server.keyspace.Keyspace;
+
+/// What clients may bring.
+///
+/// @param keyBytes longest key
+/// @param valueBytes largest value
+/// @param inFlightBytes of all values that are on their way in at one time; beyond that a value is refused, as it is
+/// when
+/// there is no room
+public record ValueConfig(long keyBytes, long valueBytes, long inFlightBytes) {
+
+    public ValueConfig {
+        check("limits.key_bytes", keyBytes, Keyspace.MAX_KEY_BYTES);
+        check("limits.value_bytes", valueBytes, Keyspace.MAX_VALUE_BYTES);
+        check("limits.in_flight", inFlightBytes, Long.MAX_VALUE);
+    }
+
+    private static void check(String name, long value, long most) {
+        if (value < 1 || value > most) {
+            throw new IllegalArgumentException(name + " is " + value + "; it takes 1 to " + most);
+        }
+    }
+
+    /// All that the store takes, and half of host memory on its way.
+    public static ValueConfig defaults(long hostBytes) {
+        return new ValueConfig(Keyspace.MAX_KEY_BYTES, Keyspace.MAX_VALUE_BYTES, hostBytes / 2);
+    }
+}

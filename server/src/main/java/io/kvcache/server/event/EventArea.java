@@ -1,0 +1,62 @@
+package io.kvcache.server.event;
+
+import io.kvcache.server.http.Area;
+import io.kvcache.server.http.Exchange;
+import io.kvcache.server.http.HttpReplies;
+import io.kvcache.server.http.Problem;
+import io.netty.handler.codec.http.HttpRequest;
+import io.netty.handler.codec.http.HttpResponseStatus;
+import io.netty.handler.codec.http.QueryStringDecoder;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+
+/// `/v1/events`: what is stored and removed, as it happens.
+///
+/// A client that names the last event it has seen, by `Last-Event-ID` as browsers do it or by the query
+/// `after`, gets what came since; with the query `from=oldest` it begins with the oldest that is kept.
+/// The query `namespace` leaves all others out.
+public final class EventArea implements Area {
+
+    private static final String PATH = "/v1/events";
+    private static final String LAST = "Last-Event-ID";
+
+    private final EventFeed feed;
+
+    public EventArea(EventFeed feed) {
+        this.feed = feed;
+    }
+
+    @Override
+    public List<String> paths() {
+        return List.of(PATH);
+    }
+
+    @Override
+    public @Nullable Exchange find(HttpRequest request, String path, String tenant) {
+        if (!path.equals(PATH)) {
+            return null;
+        }
+        if (!request.method().name().equals("GET")) {
+            return HttpReplies.notAllowed(request, "GET");
+        }
+        QueryStringDecoder query = new QueryStringDecoder(request.uri());
+        String after = request.headers().get(LAST, first(query, "after"));
+        try {
+            EventId last = after == null ? beginning(first(query, "from")) : EventId.parse(after);
+            return new EventSubscription(feed, last, tenant, first(query, "namespace"));
+        } catch (IllegalArgumentException mistake) {
+            return new Problem(HttpResponseStatus.BAD_REQUEST, LAST + " is '" + after + "'; " + mistake.getMessage())
+                    .exchange();
+        }
+    }
+
+    private EventId beginning(@Nullable String from) {
+        long next = "oldest".equals(from) ? feed.oldest() : feed.events().nextSequence();
+        return new EventId(feed.epoch(), next - 1);
+    }
+
+    private static @Nullable String first(QueryStringDecoder query, String name) {
+        List<String> given = query.parameters().get(name);
+        return given == null ? null : given.getFirst();
+    }
+}

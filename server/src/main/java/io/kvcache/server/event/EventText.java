@@ -1,0 +1,58 @@
+package io.kvcache.server.event;
+
+import io.kvcache.core.event.CacheEvent;
+import io.kvcache.core.identity.BlockKey;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.server.http.Json;
+import java.util.LinkedHashMap;
+import java.util.Locale;
+import java.util.Map;
+
+/// One event as a message of an event stream: `id`, `event` and `data`, which is a line of JSON.
+final class EventText {
+
+    private EventText() {}
+
+    static String of(CacheEvent event, Namespace namespace, EventId id) {
+        boolean enters = event.kind().enters();
+        Map<String, Object> data = new LinkedHashMap<>();
+        data.put("sequence", event.sequence());
+        data.put("tier", lower(event.tier()));
+        if (!enters) {
+            data.put("cause", lower(event.kind()));
+        }
+        data.put("namespace", namespace.model());
+        data.put("key", new BlockKey(event.keyHi(), event.keyLo()).toString());
+        if (namespace.parts().isEmpty()) {
+            data.put("object", true);
+        } else {
+            data.put("depth", event.depth());
+        }
+        if (event.depth() > 0) {
+            data.put("parent", new BlockKey(event.parentHi(), event.parentLo()).toString());
+        }
+        if (event.engineHash() != 0) {
+            data.put("engineHash", Long.toUnsignedString(event.engineHash())); // JavaScript rounds large numbers
+        }
+        return message(id, enters ? "stored" : "removed", data);
+    }
+
+    /// Says that events are missing before the next one.
+    ///
+    /// @param why `history` when they are no longer kept, `restart` when they were those of an earlier run
+    static String gap(EventId before, EventId asked, String why) {
+        Map<String, Object> data = new LinkedHashMap<>();
+        data.put("reason", why);
+        data.put("asked", asked.toString());
+        data.put("oldest", before.sequence() + 1);
+        return message(before, "gap", data);
+    }
+
+    private static String message(EventId id, String name, Map<String, Object> data) {
+        return "id: " + id + "\nevent: " + name + "\ndata: " + Json.text(data) + "\n";
+    }
+
+    private static String lower(Enum<?> constant) {
+        return constant.name().toLowerCase(Locale.ROOT);
+    }
+}

@@ -1,0 +1,9 @@
+/// What was stored and removed, told to those who follow: over HTTP as server-sent events.
+///
+/// [io.kvcache.server.event.EventFeed] follows the store for all of them.
+///
+/// May not import another protocol or the keyspace.
+@NullMarked
+package io.kvcache.server.event;
+
+import org.jspecify.annotations.NullMarked;

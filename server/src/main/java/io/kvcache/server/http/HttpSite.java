@@ -1,0 +1,28 @@
+package io.kvcache.server.http;
+
+import io.kvcache.server.access.Door;
+import io.kvcache.server.keyspace.Keyspace;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+
+/// What is served at one listener.
+///
+/// @param tenants the objects of each tenant by its name; empty for none at all
+/// @param pages by path
+/// @param areas asked in turn for what is neither an object nor a page
+/// @param hosts names by which clients may call a server that does not ask who they are, beside numbers and
+/// localhost; `*` for any
+public record HttpSite(
+        Door door, Map<String, Keyspace> tenants, Map<String, Page> pages, List<Area> areas, Set<String> hosts) {
+
+    /// Any name.
+    public static final String ANY_HOST = "*";
+
+    public HttpSite {
+        tenants = Map.copyOf(tenants);
+        pages = Map.copyOf(pages);
+        areas = List.copyOf(areas);
+        hosts = Set.copyOf(hosts);
+    }
+}

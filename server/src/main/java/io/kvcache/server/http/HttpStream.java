@@ -1,0 +1,61 @@
+package io.kvcache.server.http;
+
+import io.netty.buffer.ByteBufUtil;
+import io.netty.channel.ChannelHandlerContext;
+import io.netty.handler.codec.http.DefaultHttpContent;
+import io.netty.handler.codec.http.LastHttpContent;
+import java.util.concurrent.RejectedExecutionException;
+
+/// A reply that goes on until somebody ends it.
+///
+/// **Threads.** The connection's loop, but for [#later].
+public final class HttpStream {
+
+    private final ChannelHandlerContext context;
+    private final Runnable done;
+    private boolean ended;
+
+    HttpStream(ChannelHandlerContext context, Runnable done) {
+        this.context = context;
+        this.done = done;
+    }
+
+    /// Whether what is written now need not wait in memory for long.
+    public boolean writable() {
+        return !ended && context.channel().isWritable();
+    }
+
+    /// Writes a text, if there is one.
+    public void write(String text) {
+        if (!text.isEmpty() && !ended) {
+            context.write(new DefaultHttpContent(ByteBufUtil.writeUtf8(context.alloc(), text)), context.voidPromise());
+        }
+    }
+
+    public void flush() {
+        context.flush();
+    }
+
+    /// Runs something on the connection's loop, unless the reply has ended by then.
+    public void later(Runnable something) {
+        try {
+            context.channel().eventLoop().execute(() -> {
+                if (!ended && context.channel().isActive()) {
+                    something.run();
+                }
+            });
+        } catch (RejectedExecutionException _) {
+            // The loop has ended, and the connection with it.
+        }
+    }
+
+    /// Ends the reply.
+    public void end() {
+        if (!ended) {
+            ended = true;
+            context.write(LastHttpContent.EMPTY_LAST_CONTENT, context.voidPromise());
+            done.run();
+            context.flush();
+        }
+    }
+}

@@ -1,0 +1,22 @@
+package io.kvcache.server.http;
+
+import tools.jackson.databind.json.JsonMapper;
+
+/// JSON texts, in ASCII whatever the strings in them.
+public final class Json {
+
+    private static final JsonMapper MAPPER = JsonMapper.builder()
+            .enable(tools.jackson.core.json.JsonWriteFeature.ESCAPE_NON_ASCII)
+            .build();
+
+    private Json() {}
+
+    /// Maps, lists, records, strings and numbers as a line of JSON.
+    public static String text(Object value) {
+        return MAPPER.writeValueAsString(value) + "\n";
+    }
+
+    static JsonMapper mapper() {
+        return MAPPER;
+    }
+}

@@ -1,0 +1,156 @@
+package io.kvcache.server.lease;
+
+import io.kvcache.server.http.Area;
+import io.kvcache.server.http.Exchange;
+import io.kvcache.server.http.HttpReplies;
+import io.kvcache.server.http.PathText;
+import io.kvcache.server.http.Problem;
+import io.kvcache.server.keyspace.Keyspace;
+import io.kvcache.server.keyspace.Value;
+import io.kvcache.tiers.TieredKvCache;
+import io.netty.handler.codec.http.HttpRequest;
+import io.netty.handler.codec.http.HttpResponseStatus;
+import io.netty.handler.codec.http.HttpUtil;
+import io.netty.handler.codec.http.QueryStringDecoder;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import org.jspecify.annotations.Nullable;
+
+/// `/v1/kv` and `/v1/leases`, as SageMaker HyperPod's clients speak them: a value is put over HTTP, and
+/// read through a file in memory while a lease holds it. It is the object `{bucket}/{key}` to everybody
+/// else.
+public final class LeaseArea implements Area {
+
+    private static final String KV = "/v1/kv/";
+    private static final String LEASES = "/leases";
+    private static final String ONE = "/v1/leases/";
+    private static final String RELEASE = "/release";
+    private static final long USUAL_SECONDS = 30;
+
+    private final TieredKvCache cache;
+    private final Map<String, Keyspace> tenants;
+    private final Leases leases;
+    private final Duration longest;
+
+    /// @param tenants the objects of each tenant by its name
+    public LeaseArea(TieredKvCache cache, Map<String, Keyspace> tenants, Leases leases, Duration longest) {
+        this.cache = cache;
+        this.tenants = tenants;
+        this.leases = leases;
+        this.longest = longest;
+    }
+
+    @Override
+    public List<String> paths() {
+        return List.of(KV + "{bucket}/{key}", KV + "{bucket}/{key}" + LEASES, ONE + "{id}" + RELEASE);
+    }
+
+    @Override
+    public @Nullable Exchange find(HttpRequest request, String path, String tenant) {
+        Keyspace keyspace = tenants.get(tenant);
+        boolean post = request.method().name().equals("POST");
+        if (path.startsWith(ONE) && path.endsWith(RELEASE) && path.length() > ONE.length() + RELEASE.length()) {
+            String id = path.substring(ONE.length(), path.length() - RELEASE.length());
+            return post ? (Exchange.Plain) out -> release(id, out) : HttpReplies.notAllowed(request, "POST");
+        }
+        if (!path.startsWith(KV) || keyspace == null) {
+            return null;
+        }
+        boolean asksForLease = post && path.endsWith(LEASES);
+        String name = path.substring(KV.length(), path.length() - (asksForLease ? LEASES.length() : 0));
+        byte[] key = key(name);
+        if (key == null) {
+            return new Problem(HttpResponseStatus.BAD_REQUEST, "it takes {bucket}/{key}, percent-encoded").exchange();
+        }
+        if (asksForLease) {
+            return lease(request, keyspace, key);
+        }
+        return request.method().name().equals("PUT")
+                ? put(request, keyspace, key)
+                : HttpReplies.notAllowed(request, "PUT");
+    }
+
+    private static byte @Nullable [] key(String name) {
+        String decoded = PathText.decode(name);
+        int slash = name.indexOf('/');
+        if (decoded == null || slash < 1 || slash == name.length() - 1) {
+            return null;
+        }
+        byte[] key = decoded.getBytes(StandardCharsets.UTF_8);
+        return key.length > Keyspace.MAX_KEY_BYTES ? null : key;
+    }
+
+    private static Exchange put(HttpRequest request, Keyspace keyspace, byte[] key) {
+        long bytes = HttpUtil.getContentLength(request, -1L);
+        if (bytes < 0) {
+            return new Problem(HttpResponseStatus.LENGTH_REQUIRED, "a PUT takes a Content-Length").exchange();
+        }
+        if (key.length > keyspace.bounds().keyBytes()) {
+            return new Problem(
+                            HttpResponseStatus.BAD_REQUEST,
+                            "a key of " + key.length + " bytes; it takes 1 to "
+                                    + keyspace.bounds().keyBytes())
+                    .exchange();
+        }
+        if (bytes > keyspace.bounds().valueBytes()) {
+            return new Problem(
+                            HttpResponseStatus.REQUEST_ENTITY_TOO_LARGE,
+                            "a value of " + bytes + " bytes; it takes 0 to "
+                                    + keyspace.bounds().valueBytes())
+                    .exchange();
+        }
+        return keyspace.touch(key) ? KvWrite.isHere().exchange() : new KvWrite(keyspace.put(key, bytes));
+    }
+
+    private Exchange lease(HttpRequest request, Keyspace keyspace, byte[] key) {
+        long seconds;
+        try {
+            List<String> asked =
+                    new QueryStringDecoder(request.uri()).parameters().get("ttl_s");
+            seconds = asked == null ? USUAL_SECONDS : (long) Double.parseDouble(asked.getFirst());
+        } catch (NumberFormatException mistake) {
+            return new Problem(HttpResponseStatus.BAD_REQUEST, "ttl_s takes a number of seconds").exchange();
+        }
+        long forNanos =
+                Duration.ofSeconds(Math.clamp(seconds, 1, longest.toSeconds())).toNanos();
+        return (Exchange.Plain) out -> {
+            Value value = keyspace.get(key);
+            if (value == null && keyspace.isAway(key)) {
+                out.await(keyspace, key, come -> lease(come, forNanos, out));
+            } else {
+                lease(value, forNanos, out);
+            }
+        };
+    }
+
+    private void lease(@Nullable Value value, long forNanos, HttpReplies out) {
+        if (value == null) {
+            out.problem(new Problem(HttpResponseStatus.GATEWAY_TIMEOUT, "there is no such value"));
+            return;
+        }
+        List<Map<String, Long>> offsets = new ArrayList<>();
+        value.visit(
+                0,
+                value.bytes(),
+                (memory, from, bytes) ->
+                        offsets.add(Map.of("offset", cache.place(memory.asSlice(from, bytes)), "len", bytes)));
+        String id = leases.take(value, forNanos);
+        if (id == null) {
+            out.problem(new Problem(
+                    HttpResponseStatus.SERVICE_UNAVAILABLE, "as much is leased as may be; release some, or wait"));
+        } else {
+            out.json(HttpResponseStatus.OK, Map.of("id", id, "offsets", offsets));
+        }
+    }
+
+    private void release(String id, HttpReplies out) {
+        if (leases.release(id)) {
+            out.empty(HttpResponseStatus.OK);
+        } else {
+            out.problem(new Problem(HttpResponseStatus.NOT_FOUND, "there is no such lease; it may have expired"));
+        }
+    }
+}

@@ -1,0 +1,99 @@
+package io.kvcache.server.lease;
+
+import io.kvcache.core.Clock;
+import io.kvcache.server.keyspace.Value;
+import java.security.SecureRandom;
+import java.util.HexFormat;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.atomic.LongAdder;
+import org.jspecify.annotations.Nullable;
+
+/// Values that other processes read in place: each stays where it is until it is released or its time
+/// is over, whoever took it and whether he lives or not.
+///
+/// **Bound.** At most so many bytes and [#MOST] leases at one time; more are refused.
+///
+/// **Threads.** Any.
+public final class Leases implements AutoCloseable {
+
+    /// A client holds one for each chunk of a prompt.
+    static final int MOST = 1 << 16;
+
+    private static final int ID_BYTES = 16;
+
+    private final Clock clock;
+    private final long mostBytes;
+    private final Map<String, Lease> leases = new ConcurrentHashMap<>();
+    private final AtomicLong bytes = new AtomicLong();
+    private final LongAdder expired = new LongAdder();
+    private final SecureRandom random = new SecureRandom();
+
+    private record Lease(Value value, long bytes, long endNanos) {}
+
+    /// @param mostBytes leased at one time
+    public Leases(Clock clock, long mostBytes) {
+        this.clock = clock;
+        this.mostBytes = mostBytes;
+    }
+
+    /// Takes a value over and holds it.
+    ///
+    /// @return the lease's name, or null when too much is leased; the value is closed then
+    @Nullable
+    String take(Value value, long forNanos) {
+        long size = value.bytes();
+        if (bytes.addAndGet(size) > mostBytes || leases.size() >= MOST) {
+            bytes.addAndGet(-size);
+            value.close();
+            return null;
+        }
+        byte[] name = new byte[ID_BYTES];
+        random.nextBytes(name);
+        String id = HexFormat.of().formatHex(name);
+        leases.put(id, new Lease(value, size, clock.nanos() + forNanos));
+        return id;
+    }
+
+    /// Ends a lease; answers whether there was one.
+    boolean release(String id) {
+        Lease lease = leases.remove(id);
+        if (lease != null) {
+            bytes.addAndGet(-lease.bytes);
+            lease.value.close();
+        }
+        return lease != null;
+    }
+
+    /// Ends those whose time is over.
+    public void tick() {
+        long now = clock.nanos();
+        leases.forEach((id, lease) -> {
+            if (now - lease.endNanos >= 0 && release(id)) {
+                expired.increment();
+            }
+        });
+    }
+
+    /// Leases there are now.
+    public int count() {
+        return leases.size();
+    }
+
+    /// Bytes leased now.
+    public long heldBytes() {
+        return bytes.get();
+    }
+
+    /// Leases that were not released in time.
+    public long expiredCount() {
+        return expired.sum();
+    }
+
+    /// Ends all.
+    @Override
+    public void close() {
+        leases.keySet().forEach(this::release);
+    }
+}

@@ -1,0 +1,102 @@
+package io.kvcache.server.log;
+
+import java.io.PrintWriter;
+import java.io.StringWriter;
+import java.time.temporal.ChronoUnit;
+import java.util.LinkedHashMap;
+import java.util.Locale;
+import java.util.Map;
+import java.util.logging.Formatter;
+import java.util.logging.Handler;
+import java.util.logging.Level;
+import java.util.logging.LogRecord;
+import java.util.logging.Logger;
+import org.jspecify.annotations.Nullable;
+import tools.jackson.databind.json.JsonMapper;
+
+/// One line an event, for programs that collect logs; a stack trace is one value in it.
+public final class LogLines extends Formatter {
+
+    private final LogFormat format;
+    private final JsonMapper json = JsonMapper.builder().build();
+
+    public LogLines(LogFormat format) {
+        this.format = format;
+    }
+
+    /// Has everything that this JVM logs written so.
+    public static void install(LogFormat format) {
+        for (Handler handler : Logger.getLogger("").getHandlers()) {
+            handler.setFormatter(new LogLines(format));
+        }
+    }
+
+    @Override
+    public String format(LogRecord event) {
+        Map<String, String> fields = new LinkedHashMap<>();
+        fields.put("time", event.getInstant().truncatedTo(ChronoUnit.MILLIS).toString());
+        fields.put("level", level(event.getLevel()));
+        fields.put("logger", String.valueOf(event.getLoggerName()));
+        fields.put("msg", formatMessage(event));
+        Throwable thrown = event.getThrown();
+        if (thrown != null) {
+            fields.put("error", stack(thrown));
+        }
+        return (format == LogFormat.JSON ? json.writeValueAsString(fields) : pairs(fields)) + "\n";
+    }
+
+    /// The names that System.Logger has for them.
+    private static String level(Level level) {
+        if (level.equals(Level.SEVERE)) {
+            return "error";
+        }
+        return level.equals(Level.FINE) ? "debug" : level.getName().toLowerCase(Locale.ROOT);
+    }
+
+    private static String stack(Throwable thrown) {
+        StringWriter text = new StringWriter();
+        thrown.printStackTrace(new PrintWriter(text, true));
+        return text.toString().strip();
+    }
+
+    private static String pairs(Map<String, String> fields) {
+        StringBuilder line = new StringBuilder();
+        fields.forEach((name, value) ->
+                line.append(line.isEmpty() ? "" : " ").append(name).append('=').append(quoted(value)));
+        return line.toString();
+    }
+
+    /// As it is when it has nothing that ends a value, else in quotes, where line ends are `\\n`.
+    private static String quoted(String value) {
+        boolean plain = !value.isEmpty()
+                && value.chars()
+                        .noneMatch(each -> each <= ' ' || each == '"' || each == '=' || each == '\\' || each == 127);
+        return plain ? value : "\"" + escaped(value) + "\"";
+    }
+
+    private static @Nullable String known(int character) {
+        return switch (character) {
+            case '"' -> "\\\"";
+            case '\\' -> "\\\\";
+            case '\n' -> "\\n";
+            case '\r' -> "\\r";
+            case '\t' -> "\\t";
+            default -> null;
+        };
+    }
+
+    private static String escaped(String value) {
+        StringBuilder text = new StringBuilder();
+        value.chars().forEach(each -> {
+            String known = known(each);
+            if (known != null) {
+                text.append(known);
+            } else if (each < ' ' || each == 127) {
+                text.append(String.format(Locale.ROOT, "\\u%04x", each));
+            } else {
+                text.append((char) each);
+            }
+        });
+        return text.toString();
+    }
+}

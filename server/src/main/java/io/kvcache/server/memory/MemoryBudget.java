@@ -1,0 +1,69 @@
+package io.kvcache.server.memory;
+
+import com.sun.management.HotSpotDiagnosticMXBean;
+import java.lang.management.ManagementFactory;
+import java.util.Locale;
+
+/// What a server will take at the most, part by part.
+///
+/// @param heapBytes the JVM's heap
+/// @param directBytes buffers of the network
+/// @param valueBytes host memory for values
+/// @param recordBytes what the store knows of them
+public record MemoryBudget(long heapBytes, long directBytes, long valueBytes, long recordBytes) {
+
+    /// Of the limit; the rest is for the JVM's code, its threads, and the page cache.
+    private static final int MOST_PERCENT = 90;
+
+    private static final double GIB = 1L << 30;
+
+    /// The budget of this JVM with a store.
+    ///
+    /// @param storeBytes as the store will reserve, values and records
+    public static MemoryBudget of(long valueBytes, long storeBytes) {
+        long heap = Runtime.getRuntime().maxMemory();
+        long direct = Long.parseLong(ManagementFactory.getPlatformMXBean(HotSpotDiagnosticMXBean.class)
+                .getVMOption("MaxDirectMemorySize")
+                .getValue());
+        return new MemoryBudget(heap, direct == 0 ? heap : direct, valueBytes, storeBytes - valueBytes);
+    }
+
+    /// All of it.
+    public long bytes() {
+        return heapBytes + directBytes + valueBytes + recordBytes;
+    }
+
+    /// One line that says what goes where.
+    public String line(MemoryLimit limit) {
+        return String.format(
+                Locale.ROOT,
+                "memory: heap %s + direct %s + values %s + records %s = %s, %d %% of the %s that %s allows",
+                gib(heapBytes),
+                gib(directBytes),
+                gib(valueBytes),
+                gib(recordBytes),
+                gib(bytes()),
+                Math.round(100.0 * bytes() / limit.bytes()),
+                gib(limit.bytes()),
+                limit.source());
+    }
+
+    /// Refuses what is too much.
+    ///
+    /// @throws IllegalStateException that says what to do
+    public void requireWithin(MemoryLimit limit) {
+        long most = limit.bytes() / 100 * MOST_PERCENT;
+        if (bytes() <= most) {
+            return;
+        }
+        long values = most - heapBytes - directBytes - recordBytes;
+        throw new IllegalStateException(line(limit) + ". It takes up to " + MOST_PERCENT + " %, " + gib(most) + ": "
+                + (values > 0 ? "set memory.host_bytes to " + (values >> 20) + "MiB or less, " : "")
+                + "give the heap or direct memory less (KVCACHE_JAVA_OPTS='-Xmx1g -XX:MaxDirectMemorySize=1g'),"
+                + " or raise the limit");
+    }
+
+    private static String gib(long bytes) {
+        return String.format(Locale.ROOT, "%.2f GiB", bytes / GIB);
+    }
+}

@@ -1,0 +1,99 @@
+package io.kvcache.server.metrics;
+
+import io.kvcache.server.net.ProtocolKind;
+import io.kvcache.server.net.RequestTimer;
+import io.micrometer.core.instrument.MeterRegistry;
+import io.micrometer.core.instrument.binder.MeterBinder;
+import io.micrometer.prometheusmetrics.PrometheusMeterRegistry;
+import io.prometheus.metrics.model.registry.Collector;
+import io.prometheus.metrics.model.snapshots.ClassicHistogramBuckets;
+import io.prometheus.metrics.model.snapshots.HistogramSnapshot;
+import io.prometheus.metrics.model.snapshots.Labels;
+import io.prometheus.metrics.model.snapshots.MetricSnapshot;
+import java.util.Arrays;
+import java.util.Locale;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ConcurrentMap;
+import java.util.stream.DoubleStream;
+
+/// How long requests take, by protocol and verb: a histogram in Prometheus' text, quantiles in the
+/// statistics.
+///
+/// Not a Micrometer timer: a registry takes a tenth of a second to make, which a start does not wait
+/// for, and a timer that is made later misses the first requests.
+///
+/// **Threads.** Any.
+public final class Latencies implements RequestTimer, MeterBinder {
+
+    private static final double NANOS = 1e9;
+    private static final double[] BOUNDS = DoubleStream.concat(
+                    Arrays.stream(LatencyHistogram.boundNanos()).mapToDouble(nanos -> nanos / NANOS),
+                    DoubleStream.of(Double.POSITIVE_INFINITY))
+            .toArray();
+
+    private record Kind(ProtocolKind protocol, String verb) {
+
+        String protocolName() {
+            return protocol.name().toLowerCase(Locale.ROOT);
+        }
+    }
+
+    private final ConcurrentMap<Kind, LatencyHistogram> histograms = new ConcurrentHashMap<>();
+
+    @Override
+    public void took(ProtocolKind protocol, String verb, long nanos) {
+        histograms
+                .computeIfAbsent(new Kind(protocol, verb), _ -> new LatencyHistogram())
+                .record(nanos);
+    }
+
+    /// What the statistics say of one kind of request.
+    ///
+    /// @param p50Micros that half of them do not exceed, as the upper end of a bucket
+    /// @param p99Micros that 99 % do not exceed
+    public record Summary(long count, long meanMicros, long p50Micros, long p99Micros) {}
+
+    /// By protocol and verb, `resp get`.
+    public Map<String, Summary> summaries() {
+        Map<String, Summary> all = new TreeMap<>();
+        histograms.forEach((kind, histogram) -> all.put(kind.protocolName() + " " + kind.verb, summary(histogram)));
+        return all;
+    }
+
+    private static Summary summary(LatencyHistogram histogram) {
+        long[] counts = histogram.counts();
+        long count = Arrays.stream(counts).sum();
+        return new Summary(
+                count,
+                count == 0 ? 0 : histogram.sumNanos() / count / 1000,
+                LatencyHistogram.quantileNanos(counts, 0.5) / 1000,
+                LatencyHistogram.quantileNanos(counts, 0.99) / 1000);
+    }
+
+    /// Adds `kv_request_seconds` to a Prometheus registry; another kind of registry gets nothing.
+    @Override
+    public void bindTo(MeterRegistry registry) {
+        if (registry instanceof PrometheusMeterRegistry prometheus) {
+            Collector collector = this::collect;
+            prometheus.getPrometheusRegistry().register(collector);
+        }
+    }
+
+    private MetricSnapshot collect() {
+        HistogramSnapshot.Builder all = HistogramSnapshot.builder()
+                .name("kv_request_seconds")
+                .help("From the first byte of a request until its reply is handed to the network.");
+        histograms.forEach((kind, histogram) -> {
+            long[] counts = histogram.counts();
+            Number[] boxed = Arrays.stream(counts).boxed().toArray(Number[]::new);
+            all.dataPoint(HistogramSnapshot.HistogramDataPointSnapshot.builder()
+                    .labels(Labels.of("protocol", kind.protocolName(), "verb", kind.verb))
+                    .classicHistogramBuckets(ClassicHistogramBuckets.of(BOUNDS, boxed))
+                    .sum(histogram.sumNanos() / NANOS)
+                    .build());
+        });
+        return all.build();
+    }
+}

@@ -1,0 +1,115 @@
+package io.kvcache.server.tls;
+
+import io.kvcache.server.config.TlsConfig;
+import io.netty.handler.ssl.SslContext;
+import io.netty.handler.ssl.SslContextBuilder;
+import java.io.File;
+import java.io.IOException;
+import java.io.InputStream;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.security.GeneralSecurityException;
+import java.security.KeyStore;
+import java.util.List;
+import java.util.Objects;
+import java.util.stream.Stream;
+import javax.net.ssl.KeyManagerFactory;
+
+/// What a listener proves its name with, as its files last had it.
+///
+/// **Threads.** Any.
+public final class Certificate {
+
+    private final TlsConfig config;
+    private volatile SslContext context;
+
+    private Certificate(TlsConfig config) throws IOException {
+        this.config = config;
+        context = load(config);
+    }
+
+    /// Reads the files.
+    ///
+    /// @throws IOException when they cannot be used; the message names the setting, and nothing secret
+    public static Certificate open(TlsConfig config) throws IOException {
+        return new Certificate(config);
+    }
+
+    /// Reads the files again. Connections that there are stay as they are.
+    ///
+    /// @throws IOException when they cannot be used; what was read before stays
+    public void reload() throws IOException {
+        context = load(config);
+    }
+
+    /// For new connections.
+    public SslContext context() {
+        return context;
+    }
+
+    /// The files that it is made of.
+    public List<Path> files() {
+        return Stream.of(config.certificate(), config.key(), config.keystore(), config.passwordFile())
+                .filter(Objects::nonNull)
+                .map(Path::of)
+                .toList();
+    }
+
+    private static SslContext load(TlsConfig config) throws IOException {
+        try {
+            return (config.keystore() == null ? ofPair(config) : ofStore(config, config.keystore()))
+                    .protocols("TLSv1.3", "TLSv1.2")
+                    .build();
+        } catch (IOException | GeneralSecurityException | IllegalArgumentException unusable) {
+            throw new IOException(config.path() + " cannot be used: " + reason(unusable), unusable);
+        }
+    }
+
+    /// The innermost reason says most: which file is missing, or that a password is wrong.
+    private static String reason(Throwable failure) {
+        Throwable cause = failure;
+        while (cause.getCause() != null) {
+            cause = cause.getCause();
+        }
+        return cause.toString();
+    }
+
+    private static SslContextBuilder ofPair(TlsConfig config) throws IOException {
+        File certificate = new File(Objects.requireNonNull(config.certificate()));
+        File key = new File(Objects.requireNonNull(config.key()));
+        requireReadable(certificate);
+        requireReadable(key);
+        char[] password = password(config);
+        return password.length == 0
+                ? SslContextBuilder.forServer(certificate, key)
+                : SslContextBuilder.forServer(certificate, key, new String(password));
+    }
+
+    private static SslContextBuilder ofStore(TlsConfig config, String file)
+            throws IOException, GeneralSecurityException {
+        char[] password = password(config);
+        KeyStore store = KeyStore.getInstance("PKCS12");
+        try (InputStream in = Files.newInputStream(Path.of(file))) {
+            store.load(in, password);
+        }
+        if (store.size() == 0) {
+            throw new IOException(file + " is empty");
+        }
+        KeyManagerFactory keys = KeyManagerFactory.getInstance(KeyManagerFactory.getDefaultAlgorithm());
+        keys.init(store, password);
+        return SslContextBuilder.forServer(keys);
+    }
+
+    private static void requireReadable(File file) throws IOException {
+        if (!file.canRead()) {
+            throw new IOException(file + " cannot be read");
+        }
+    }
+
+    private static char[] password(TlsConfig config) throws IOException {
+        String file = config.passwordFile();
+        return file == null
+                ? new char[0]
+                : Files.readString(Path.of(file)).lines().findFirst().orElse("").toCharArray();
+    }
+}

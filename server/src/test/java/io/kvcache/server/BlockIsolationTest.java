@@ -1,0 +1,107 @@
+package io.kvcache.server;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.kvcache.server.EventReader.Event;
+import io.kvcache.server.config.AccessConfig;
+import io.kvcache.server.config.EntryConfig;
+import io.kvcache.server.config.ListenConfig;
+import io.kvcache.server.config.ListenProtocol;
+import io.kvcache.server.config.TenantConfig;
+import java.net.http.HttpResponse;
+import java.util.List;
+import java.util.Objects;
+import java.util.Set;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/// One tenant tries to get at another's blocks and events.
+@Timeout(60)
+final class BlockIsolationTest {
+
+    private static final String SHAPE =
+            "{\"shape\":{\"layers\":1,\"kvHeads\":1,\"headDim\":8,\"blockTokens\":4,\"dtype\":\"bf16\"}}";
+    private static final String OTHER_SHAPE = SHAPE.replace("\"layers\":1", "\"layers\":2");
+
+    private final TestServer server = TestServer.start(new AccessConfig(
+            List.of(
+                    listener("blue", Set.of(ListenProtocol.HTTP)),
+                    listener("green", Set.of(ListenProtocol.HTTP, ListenProtocol.PAGES)),
+                    listener("small", Set.of(ListenProtocol.HTTP)),
+                    new ListenConfig("ops", "ops", "127.0.0.1", 0, Set.of(ListenProtocol.PAGES), EntryConfig.OPEN)),
+            List.of(tenant("blue", 0), tenant("green", 0), tenant("small", 32 << 20), TenantConfig.anybody())));
+
+    private final Http blue = new Http(server.port(0));
+    private final Http green = new Http(server.port(1));
+    private final Http small = new Http(server.port(2));
+    private final Http operator = new Http(server.port(3));
+
+    private static ListenConfig listener(String tenant, Set<ListenProtocol> protocols) {
+        return new ListenConfig(
+                tenant, tenant, "127.0.0.1", 0, protocols, new EntryConfig(tenant, false, false, List.of(), List.of()));
+    }
+
+    private static TenantConfig tenant(String name, long quotaBytes) {
+        return new TenantConfig(name, name, name, null, null, quotaBytes);
+    }
+
+    @AfterEach
+    void stop() {
+        List.of(blue, green, small, operator).forEach(Http::close);
+        server.close();
+    }
+
+    @Test
+    void givenTwoTenants_whenTheyNameTheirBlocksAlike_thenNeitherSeesTheOthers() throws Exception {
+        HttpResponse<byte[]> ofBlue = blue.put("/v1/namespaces/m", SHAPE);
+        assertThat(green.get("/v1/namespaces/m").statusCode()).isEqualTo(404);
+        assertThat(green.put("/v1/blocks/m/00", new byte[128]).statusCode()).isEqualTo(404);
+        HttpResponse<byte[]> ofGreen = green.put("/v1/namespaces/m", OTHER_SHAPE);
+        assertThat(ofBlue.statusCode()).isEqualTo(201);
+        assertThat(ofGreen.statusCode()).isEqualTo(201);
+        assertThat(Http.json(ofBlue).get("digest"))
+                .isNotEqualTo(Http.json(ofGreen).get("digest"));
+
+        assertThat(blue.put("/v1/blocks/m/00", new byte[128]).statusCode()).isEqualTo(201);
+        assertThat(green.get("/v1/blocks/m/00").statusCode()).isEqualTo(404);
+        assertThat(Http.json(green.post("/v1/blocks/match", "{\"namespace\":\"m\",\"keys\":[\"00\"]}"))
+                        .get("blocks")
+                        .intValue())
+                .isZero();
+        assertThat(green.put("/v1/blocks/m/01?parent=00", new byte[256]).statusCode())
+                .isEqualTo(409);
+        assertThat(green.put("/v1/blocks/m/00", new byte[256]).statusCode()).isEqualTo(201);
+        assertThat(blue.get("/v1/blocks/m/00").body()).hasSize(128);
+    }
+
+    @Test
+    void givenEvents_whenFollowed_thenOnlyWherePagesAreShownAndOnlyTheTenantsOwn() throws Exception {
+        assertThat(blue.get("/v1/events").statusCode()).isEqualTo(404);
+        assertThat(blue.get("/v1/disks").statusCode()).isEqualTo(404);
+        assertThat(blue.post("/v1/disks/0/reopen", "").statusCode()).isEqualTo(404);
+        assertThat(Http.json(blue.get("/nosuch")).get("detail").stringValue())
+                .contains("/v1/blocks/match")
+                .doesNotContain("disks", "events");
+        assertThat(operator.get("/v1/disks").statusCode()).isEqualTo(200);
+        assertThat(operator.get("/v1/namespaces").statusCode()).isEqualTo(404);
+        try (EventReader events = new EventReader(green, green.at("/v1/events?from=oldest"))) {
+            blue.put("/v1/objects/secret", "value");
+            green.put("/v1/objects/own", "value");
+            green.send(green.at("/v1/objects/own").DELETE());
+            Event first = Objects.requireNonNull(events.next());
+            Event second = Objects.requireNonNull(events.next());
+            assertThat(first.data().get("sequence").intValue()).isEqualTo(1);
+            assertThat(second.name()).isEqualTo("removed");
+            assertThat(second.data().get("key")).isEqualTo(first.data().get("key"));
+        }
+    }
+
+    @Test
+    void givenATenantWithAQuota_whenItStoresBlocks_thenItMayNot() throws Exception {
+        small.put("/v1/namespaces/m", SHAPE);
+        HttpResponse<byte[]> refused = small.put("/v1/blocks/m/00", new byte[128]);
+        assertThat(refused.statusCode()).isEqualTo(403);
+        assertThat(Http.json(refused).get("type").stringValue()).endsWith(":quota");
+    }
+}

@@ -1,0 +1,327 @@
+package io.kvcache.server;
+
+import static java.nio.charset.StandardCharsets.US_ASCII;
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.kvcache.server.net.TransportKind;
+import java.io.IOException;
+import java.io.OutputStream;
+import java.net.InetAddress;
+import java.net.Socket;
+import java.net.http.HttpRequest.BodyPublishers;
+import java.net.http.HttpResponse;
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.Random;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+final class HttpBlocksTest {
+
+    /// Blocks of 2 x 2 x 2 x 16 x 32 x 2 bytes.
+    private static final String SMALL =
+            "{\"shape\":{\"layers\":2,\"kvHeads\":2,\"headDim\":32,\"blockTokens\":16,\"dtype\":\"bf16\"}}";
+
+    private static final int SMALL_BYTES = 8192;
+
+    /// Blocks of 1 MiB.
+    private static final String LARGE =
+            "{\"shape\":{\"layers\":16,\"kvHeads\":8,\"headDim\":128,\"blockTokens\":16,\"dtype\":\"bf16\"}}";
+
+    private static final int LARGE_BYTES = 1 << 20;
+
+    private final TestServer server = TestServer.start(TransportKind.AUTO);
+    private final Http http = new Http(server.port());
+
+    @AfterEach
+    void stop() {
+        http.close();
+        server.close();
+    }
+
+    private static byte[] content(int number, int bytes) {
+        byte[] content = new byte[bytes];
+        new Random(number).nextBytes(content);
+        return content;
+    }
+
+    private static String key(int number) {
+        return String.format("%064x", number + 1);
+    }
+
+    private static String keys(int from, int to) {
+        return IntStream.range(from, to)
+                .mapToObj(number -> "\"" + key(number) + "\"")
+                .collect(Collectors.joining(","));
+    }
+
+    private static int put(Http to, int number, int bytes) throws Exception {
+        String parent = number == 0 ? "" : "?parent=" + key(number - 1);
+        return to.put("/v1/blocks/m/" + key(number) + parent, content(number, bytes))
+                .statusCode();
+    }
+
+    private static String problem(HttpResponse<byte[]> reply, int status) {
+        assertThat(reply.statusCode()).isEqualTo(status);
+        assertThat(reply.headers().firstValue("content-type")).hasValue("application/problem+json");
+        assertThat(Http.json(reply).get("status").intValue()).isEqualTo(status);
+        return Http.json(reply).get("type").stringValue();
+    }
+
+    @Test
+    void givenANamespace_whenRegistered_thenItIsListedAndMayBeRegisteredAgain() throws Exception {
+        String name = "meta-llama/Llama%203";
+        HttpResponse<byte[]> created = http.put("/v1/namespaces/" + name, SMALL);
+        assertThat(created.statusCode()).isEqualTo(201);
+        assertThat(Http.json(created).get("blockBytes").intValue()).isEqualTo(SMALL_BYTES);
+        assertThat(Http.json(created).get("digest").stringValue()).hasSize(64);
+        assertThat(http.put("/v1/namespaces/" + name, SMALL).statusCode()).isEqualTo(200);
+        assertThat(http.put("/v1/namespaces/other", LARGE).statusCode()).isEqualTo(201);
+        assertThat(Http.json(http.get("/v1/namespaces")).get("namespaces").findValuesAsString("name"))
+                .containsExactly("meta-llama/Llama 3", "other");
+        assertThat(Http.json(http.get("/v1/namespaces/" + name))
+                        .at("/shape/order")
+                        .stringValue())
+                .isEqualTo("layer_kv_head_token");
+        byte[] block = content(1, SMALL_BYTES);
+        assertThat(http.put("/v1/blocks/" + name + "/0a", block).statusCode()).isEqualTo(201);
+        assertThat(http.get("/v1/blocks/meta-llama%2FLlama%203/0A").body()).isEqualTo(block);
+    }
+
+    @Test
+    void givenANameThatIsTaken_whenRegisteredOtherwise_thenBothShapesAreTold() throws Exception {
+        http.put("/v1/namespaces/m", SMALL);
+        HttpResponse<byte[]> other = http.put("/v1/namespaces/m", LARGE);
+        assertThat(problem(other, 409)).endsWith(":shape-mismatch");
+        assertThat(Http.json(other).at("/registered/layers").intValue()).isEqualTo(2);
+        assertThat(Http.json(other).at("/asked/layers").intValue()).isEqualTo(16);
+        HttpResponse<byte[]> revised =
+                http.put("/v1/namespaces/m", SMALL.replace("{\"shape", "{\"revision\":\"2\",\"shape"));
+        assertThat(problem(revised, 409)).endsWith(":namespace-differs");
+        assertThat(Http.json(revised).at("/asked/revision").stringValue()).isEqualTo("2");
+    }
+
+    @ParameterizedTest
+    @CsvSource(
+            delimiter = '|',
+            value = {
+                "{} | shape takes an object",
+                "[] | the body takes a JSON object",
+                "nonsense | the body is not JSON",
+                "{'shape':{'layers':1},'form':1} | there is no member form; there are revision",
+                "{'shape':{'layers':1}} | kvHeads takes a whole number; it is missing",
+                "{'shape':{'layers':1,'kvHeads':1,'headDim':1,'blockTokens':16,'dtype':'bf17'}} | dtype is `bf17`",
+                "{'shape':{'layers':0,'kvHeads':1,'headDim':1,'blockTokens':16,'dtype':'bf16'}} | layers = 0",
+                "{'salt':3,'shape':{'layers':1,'kvHeads':1,'headDim':1,'blockTokens':1,'dtype':'int8'}}"
+                        + " | salt takes a text",
+            })
+    void givenAMistake_whenRegistered_thenItIsNamed(String body, String detail) throws Exception {
+        HttpResponse<byte[]> reply = http.put("/v1/namespaces/m", body.replace('\'', '"'));
+        problem(reply, 400);
+        assertThat(Http.json(reply).get("detail").stringValue()).contains(detail.replace('`', '\''));
+    }
+
+    @Test
+    void givenAChain_whenPutBlockByBlock_thenItMatchesAndComesBack() throws Exception {
+        http.put("/v1/namespaces/m", LARGE);
+        for (int number = 0; number < 6; number++) {
+            assertThat(put(http, number, LARGE_BYTES)).isEqualTo(201);
+        }
+        assertThat(put(http, 3, LARGE_BYTES)).isEqualTo(204);
+        HttpResponse<byte[]> match =
+                http.post("/v1/blocks/match", "{\"namespace\":\"m\",\"keys\":[" + keys(0, 9) + "]}");
+        assertThat(match.statusCode()).isEqualTo(200);
+        assertThat(Http.json(match).get("blocks").intValue()).isEqualTo(6);
+        assertThat(Http.json(match).get("tokens").intValue()).isEqualTo(96);
+        assertThat(Http.json(match).get("hostBlocks").intValue()).isEqualTo(6);
+        assertThat(Http.json(match).get("diskBlocks").intValue()).isZero();
+        assertThat(Http.json(http.post("/v1/blocks/match", "{\"namespace\":\"m\",\"keys\":[]}"))
+                        .get("blocks")
+                        .intValue())
+                .isZero();
+        for (int number = 0; number < 6; number++) {
+            assertThat(http.get("/v1/blocks/m/" + key(number)).body()).isEqualTo(content(number, LARGE_BYTES));
+        }
+        assertThat(problem(http.get("/v1/blocks/m/" + key(6)), 404)).isEqualTo("about:blank");
+    }
+
+    @Test
+    void givenABlock_whenAPartOfItIsRead_thenOnlyThatComes() throws Exception {
+        http.put("/v1/namespaces/m", SMALL);
+        put(http, 0, SMALL_BYTES);
+        HttpResponse<byte[]> layer = http.send(http.at("/v1/blocks/m/" + key(0)).header("Range", "bytes=4096-8191"));
+        assertThat(layer.statusCode()).isEqualTo(206);
+        assertThat(layer.body()).isEqualTo(Arrays.copyOfRange(content(0, SMALL_BYTES), 4096, 8192));
+        HttpResponse<byte[]> head = http.send(http.at("/v1/blocks/m/" + key(0)).HEAD());
+        assertThat(head.statusCode()).isEqualTo(200);
+        assertThat(head.headers().firstValueAsLong("content-length")).hasValue(SMALL_BYTES);
+        assertThat(http.send(http.at("/v1/blocks/m/" + key(1)).HEAD()).statusCode())
+                .isEqualTo(404);
+    }
+
+    @Test
+    void givenBodiesThatAreNotOneBlock_whenPut_thenTheyAreRefusedByName() throws Exception {
+        http.put("/v1/namespaces/m", SMALL);
+        HttpResponse<byte[]> part = http.put("/v1/blocks/m/" + key(0), new byte[SMALL_BYTES - 1]);
+        assertThat(problem(part, 400)).isEqualTo("urn:kvcache:problem:partial-block");
+        assertThat(Http.json(part).get("detail").stringValue()).contains("takes 8192 bytes", "not 8191");
+        assertThat(problem(http.put("/v1/blocks/m/" + key(0), new byte[SMALL_BYTES + 1]), 413))
+                .endsWith(":more-than-a-block");
+        assertThat(problem(
+                        http.send(http.at("/v1/blocks/m/" + key(0))
+                                .PUT(BodyPublishers.fromPublisher(BodyPublishers.ofString("x")))),
+                        411))
+                .isEqualTo("about:blank");
+        assertThat(http.get("/v1/blocks/m/" + key(0)).statusCode()).isEqualTo(404);
+    }
+
+    @Test
+    void givenParents_whenUnknownOrContradictory_thenTheBlockIsRefused() throws Exception {
+        http.put("/v1/namespaces/m", SMALL);
+        byte[] block = content(1, SMALL_BYTES);
+        assertThat(problem(http.put("/v1/blocks/m/" + key(1) + "?parent=" + key(0), block), 409))
+                .endsWith(":unknown-parent");
+        assertThat(http.put("/v1/blocks/m/" + key(0), block).statusCode()).isEqualTo(201);
+        HttpResponse<byte[]> both = http.send(http.at("/v1/blocks/m/" + key(1) + "?parent=" + key(0))
+                .header("KVCache-Parent", key(5))
+                .PUT(BodyPublishers.ofByteArray(block)));
+        problem(both, 400);
+        assertThat(http.send(http.at("/v1/blocks/m/" + key(1))
+                                .header("KVCache-Parent", key(0))
+                                .PUT(BodyPublishers.ofByteArray(block)))
+                        .statusCode())
+                .isEqualTo(201);
+    }
+
+    @Test
+    void givenMistakes_whenMade_thenProblemsAreDescribed() throws Exception {
+        http.put("/v1/namespaces/m", SMALL);
+        assertThat(problem(http.get("/v1/blocks/n/" + key(0)), 404)).endsWith(":unknown-namespace");
+        assertThat(problem(http.get("/v1/namespaces/n"), 404)).endsWith(":unknown-namespace");
+        assertThat(problem(http.post("/v1/blocks/match", "{\"namespace\":\"n\",\"keys\":[]}"), 404))
+                .endsWith(":unknown-namespace");
+        problem(http.get("/v1/blocks/m/abc"), 400);
+        problem(http.get("/v1/blocks/m/xy"), 400);
+        problem(http.get("/v1/blocks/m/"), 400);
+        problem(http.get("/v1/blocks/%ff/00"), 400);
+        problem(http.post("/v1/blocks/match", "{\"namespace\":\"m\",\"keys\":[3]}"), 400);
+        problem(http.post("/v1/blocks/match", "{\"namespace\":\"m\"}"), 400);
+        assertThat(problem(http.get("/v1/blocks/match"), 405)).isEqualTo("about:blank");
+        assertThat(problem(http.post("/v1/blocks/m/" + key(0), ""), 405)).isEqualTo("about:blank");
+        assertThat(Http.json(http.get("/v1/nothing")).get("detail").stringValue())
+                .contains("/v1/blocks/{namespace}/{key}", "/v1/namespaces");
+    }
+
+    @ParameterizedTest
+    @CsvSource({
+        "2x2x2x16x32 bf16, 200",
+        "2x2x2x16x32 bf16 layer_kv_head_token, 200",
+        "2x2x2x16x32 bf16 layer_kv_token_head, 409",
+        "2x2x2x16x32 f16, 409",
+        "2x2x2x32x16 bf16, 409",
+        "2x2x2x16 bf16, 400",
+        "0x2x2x16x32 bf16, 400"
+    })
+    void givenAShape_whenNamedByAClient_thenItIsCompared(String shape, int status) throws Exception {
+        http.put("/v1/namespaces/m", SMALL);
+        put(http, 0, SMALL_BYTES);
+        HttpResponse<byte[]> reply = http.send(http.at("/v1/blocks/m/" + key(0)).header("KVCache-Shape", shape));
+        assertThat(reply.statusCode()).isEqualTo(status);
+        if (status == 409) {
+            assertThat(Http.json(reply).at("/registered/headDim").intValue()).isEqualTo(32);
+            assertThat(Http.json(reply).has("asked")).isTrue();
+        }
+    }
+
+    private Socket begun(int number, int sent) throws IOException {
+        Socket socket = new Socket(InetAddress.getLoopbackAddress(), server.port());
+        socket.setSoTimeout(10_000);
+        OutputStream out = socket.getOutputStream();
+        out.write(("PUT /v1/blocks/m/" + key(number) + " HTTP/1.1\r\nHost: localhost\r\nContent-Length: " + SMALL_BYTES
+                        + "\r\n\r\n")
+                .getBytes(US_ASCII));
+        out.write(content(number, SMALL_BYTES), 0, sent);
+        return socket;
+    }
+
+    private static String status(Socket socket) throws IOException {
+        return new String(socket.getInputStream().readNBytes(12), US_ASCII);
+    }
+
+    @Test
+    void givenABlockThatIsBeingWritten_whenPutAgain_thenTheSecondIsToldSoAndTheFirstCounts() throws Exception {
+        http.put("/v1/namespaces/m", SMALL);
+        try (Socket first = begun(0, 100)) {
+            int answer = 0;
+            while (answer != 202) { // until the server has seen the first one
+                answer = http.put("/v1/blocks/m/" + key(0), content(0, SMALL_BYTES))
+                        .statusCode();
+                assertThat(answer).isIn(201, 202);
+                if (answer == 201) {
+                    return; // the second one was faster; nothing to see
+                }
+            }
+            assertThat(http.get("/v1/blocks/m/" + key(0)).statusCode()).isEqualTo(404);
+            first.getOutputStream().write(content(0, SMALL_BYTES), 100, SMALL_BYTES - 100);
+            assertThat(status(first)).isEqualTo("HTTP/1.1 201");
+            assertThat(http.get("/v1/blocks/m/" + key(0)).body()).isEqualTo(content(0, SMALL_BYTES));
+        }
+    }
+
+    @Test
+    void givenAClientThatGoesAwayWithinABody_whenTheBlockIsPutAgain_thenThereIsRoomForIt() throws Exception {
+        http.put("/v1/namespaces/m", SMALL);
+        begun(0, 100).close();
+        int answer = 202;
+        while (answer == 202) { // until the server has seen that the first one is gone
+            answer = http.put("/v1/blocks/m/" + key(0), content(0, SMALL_BYTES)).statusCode();
+        }
+        assertThat(answer).isEqualTo(201);
+        assertThat(http.get("/v1/blocks/m/" + key(0)).body()).isEqualTo(content(0, SMALL_BYTES));
+    }
+
+    @Test
+    void givenMoreBlocksThanFit_whenPut_thenOldOnesGiveWayAndNothingIsLeftOpen() throws Exception {
+        http.put("/v1/namespaces/m", LARGE);
+        for (int number = 0; number < 250; number++) {
+            assertThat(http.put("/v1/blocks/m/" + key(number), content(number, LARGE_BYTES))
+                            .statusCode())
+                    .isEqualTo(201);
+        }
+        assertThat(http.get("/v1/blocks/m/" + key(0)).statusCode()).isEqualTo(404);
+        assertThat(http.get("/v1/blocks/m/" + key(249)).body()).isEqualTo(content(249, LARGE_BYTES));
+        server.server().drain(java.time.Duration.ofSeconds(10));
+        assertThat(server.server().cache().stats().openTables()).isZero();
+        server.server().cache().validate();
+    }
+
+    @Test
+    void givenBlocksOnDisk_whenReadAgain_thenTheyComeBack(@TempDir Path folder) throws Exception {
+        try (DiskServer disk = new DiskServer(folder);
+                Http client = new Http(disk.port())) {
+            client.put("/v1/namespaces/m", LARGE);
+            for (int number = 0; number < 100; number++) {
+                assertThat(put(client, number, LARGE_BYTES)).isEqualTo(201);
+            }
+            assertThat(disk.server().cache().flush(TimeUnit.SECONDS.toNanos(60)))
+                    .isTrue();
+            for (int number = 0; number < 150; number++) {
+                client.put("/v1/objects/" + number, content(number, LARGE_BYTES));
+            }
+            HttpResponse<byte[]> match =
+                    client.post("/v1/blocks/match", "{\"namespace\":\"m\",\"keys\":[" + keys(0, 100) + "]}");
+            assertThat(Http.json(match).get("blocks").intValue()).isEqualTo(100);
+            assertThat(Http.json(match).get("diskBlocks").intValue()).isPositive();
+            for (int number = 99; number >= 0; number--) {
+                assertThat(client.get("/v1/blocks/m/" + key(number)).body()).isEqualTo(content(number, LARGE_BYTES));
+            }
+            assertThat(disk.loaded()).isPositive();
+        }
+    }
+}

@@ -1,0 +1,237 @@
+package io.kvcache.server;
+
+import static java.nio.charset.StandardCharsets.US_ASCII;
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.kvcache.core.KvCache;
+import io.kvcache.core.ObjectWriter;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.server.EventReader.Event;
+import io.kvcache.server.net.NetLimits;
+import io.kvcache.server.net.TransportKind;
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.Socket;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Objects;
+import java.util.concurrent.CompletableFuture;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+@Timeout(120)
+final class HttpEventsTest {
+
+    private static final String SHAPE =
+            "{\"shape\":{\"layers\":2,\"kvHeads\":2,\"headDim\":32,\"blockTokens\":16,\"dtype\":\"bf16\"}}";
+    private static final int BYTES = 8192;
+
+    /// More than the store keeps events.
+    private static final int MANY = 70_000;
+
+    private final NetLimits limits = new NetLimits(100, Duration.ZERO, Duration.ofSeconds(1));
+    private final TestServer server = TestServer.start(TransportKind.AUTO, limits);
+    private final Http http = new Http(server.port());
+
+    @AfterEach
+    void stop() {
+        http.close();
+        server.close();
+    }
+
+    private EventReader follow(String query) throws Exception {
+        return new EventReader(http, http.at("/v1/events" + query));
+    }
+
+    private EventReader resume(String id) throws Exception {
+        return new EventReader(http, http.at("/v1/events").header("Last-Event-ID", id));
+    }
+
+    private static Event next(EventReader events) throws IOException {
+        return Objects.requireNonNull(events.next());
+    }
+
+    private void put(String key, String parent) throws Exception {
+        String query = parent.isEmpty() ? "" : "?parent=" + parent;
+        assertThat(http.put("/v1/blocks/m/" + key + query, new byte[BYTES]).statusCode())
+                .isEqualTo(201);
+    }
+
+    /// Stores and drops objects, two events each.
+    private void churn(int objects) {
+        KvCache cache = server.server().cache();
+        Namespace things = Namespace.objects("things", "default");
+        cache.register(things);
+        for (int i = 0; i < objects; i++) {
+            byte[] key = Integer.toString(i).getBytes(US_ASCII);
+            try (ObjectWriter writer = cache.putObject(things, key, 10, KvCache.NO_WAIT)) {
+                writer.seal();
+            }
+            cache.dropObject(things, key);
+        }
+    }
+
+    @Test
+    void givenAFollower_whenBlocksComeAndGo_thenItIsToldAsItHappens() throws Exception {
+        http.put("/v1/namespaces/m", SHAPE);
+        put("00", "");
+        try (EventReader events = follow("")) {
+            put("9bd96a485ad84efd", "00");
+            Event stored = next(events);
+            assertThat(stored.name()).isEqualTo("stored");
+            assertThat(stored.id()).endsWith("-1");
+            assertThat(stored.data().get("sequence").longValue()).isEqualTo(1);
+            assertThat(stored.data().get("tier").stringValue()).isEqualTo("host");
+            assertThat(stored.data().get("namespace").stringValue()).isEqualTo("m");
+            assertThat(stored.data().get("depth").intValue()).isEqualTo(1);
+            assertThat(stored.data().get("parent").stringValue()).hasSize(32);
+            assertThat(stored.data().get("engineHash").stringValue())
+                    .isEqualTo(Long.toUnsignedString(0x9bd96a485ad84efdL));
+
+            http.put("/v1/objects/k", "value");
+            Event object = next(events);
+            assertThat(object.data().get("object").booleanValue()).isTrue();
+            http.send(http.at("/v1/objects/k").DELETE());
+            Event removed = next(events);
+            assertThat(removed.name()).isEqualTo("removed");
+            assertThat(removed.data().get("cause").stringValue()).isEqualTo("dropped");
+            assertThat(removed.data().get("key")).isEqualTo(object.data().get("key"));
+        }
+    }
+
+    @Test
+    void givenTheLastEventSeen_whenTheClientComesBack_thenItMissesNothingAndSeesNothingTwice() throws Exception {
+        List<String> seen = new ArrayList<>();
+        String last;
+        try (EventReader events = follow("?from=oldest")) {
+            churn(500);
+            for (int i = 0; i < 300; i++) {
+                seen.add(next(events).id());
+            }
+            last = seen.getLast();
+        }
+        churn(500);
+        try (EventReader events = resume(last)) {
+            while (seen.size() < 2000) {
+                Event event = next(events);
+                assertThat(event.name()).isNotEqualTo("gap");
+                seen.add(event.id());
+            }
+        }
+        assertThat(seen).doesNotHaveDuplicates();
+        assertThat(seen.getFirst()).endsWith("-0");
+        assertThat(seen.getLast()).endsWith("-1999");
+    }
+
+    @Test
+    void givenAFollowerThatWasAwayTooLong_whenItComesBack_thenItIsToldOfTheGap() throws Exception {
+        String first;
+        try (EventReader events = follow("")) {
+            churn(1);
+            first = next(events).id();
+        }
+        churn(MANY / 2);
+        try (EventReader events = resume(first)) {
+            Event gap = next(events);
+            assertThat(gap.name()).isEqualTo("gap");
+            assertThat(gap.data().get("reason").stringValue()).isEqualTo("history");
+            assertThat(gap.data().get("asked").stringValue()).isEqualTo(first);
+            long oldest = gap.data().get("oldest").longValue();
+            assertThat(oldest).isEqualTo(2 + MANY - (1 << 16));
+            Event after = next(events);
+            assertThat(after.data().get("sequence").longValue()).isEqualTo(oldest);
+            assertThat(gap.id().replaceAll(".*-", "")).isEqualTo(Long.toString(oldest - 1));
+        }
+    }
+
+    @Test
+    void givenTheIdOfAnEarlierRun_whenResumed_thenTheGapIsOfARestart() throws Exception {
+        churn(2);
+        try (EventReader events = resume("earlier-1")) {
+            Event gap = next(events);
+            assertThat(gap.data().get("reason").stringValue()).isEqualTo("restart");
+            assertThat(gap.data().get("oldest").longValue()).isZero();
+            assertThat(next(events).data().get("sequence").longValue()).isZero();
+        }
+    }
+
+    @Test
+    void givenANamespace_whenOnlyThatIsWanted_thenOthersAreLeftOut() throws Exception {
+        http.put("/v1/namespaces/m", SHAPE);
+        try (EventReader events = follow("?namespace=m")) {
+            churn(20);
+            put("00", "");
+            assertThat(next(events).data().get("namespace").stringValue()).isEqualTo("m");
+        }
+    }
+
+    @Test
+    void givenAClientThatDoesNotRead_whenEventsPileUp_thenItIsCutOffAndOthersGoOn() throws Exception {
+        try (Socket slow = new Socket(InetAddress.getLoopbackAddress(), server.port());
+                EventReader quick = follow("")) {
+            slow.getOutputStream().write("GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n".getBytes(US_ASCII));
+            assertThat(slow.getInputStream().read()).isEqualTo('H');
+            long told = 0;
+            while (closed("slow_reader") == 0) {
+                churn(5000);
+                for (int i = 0; i < 10_000; i++) {
+                    Event event = next(quick);
+                    assertThat(event.name()).isNotEqualTo("gap");
+                    told++;
+                }
+            }
+            assertThat(told).isPositive();
+        }
+    }
+
+    private int closed(String reason) throws Exception {
+        return Http.json(http.get("/v1/stats"))
+                .at("/connections/closed/" + reason)
+                .intValue();
+    }
+
+    @Test
+    void givenFollowers_whenTheServerGoesDown_thenTheirStreamsEnd() throws Exception {
+        try (EventReader events = follow("")) {
+            CompletableFuture<Boolean> drained =
+                    CompletableFuture.supplyAsync(() -> server.server().drain(Duration.ofSeconds(20)));
+            assertThat(events.next()).isNull();
+            assertThat(drained.get()).isTrue();
+        }
+    }
+
+    @Test
+    void givenMoreFollowersThanMayBe_whenOneMoreComes_thenItIsToldSo() throws Exception {
+        assertThat(http.send(http.at("/v1/events").header("Last-Event-ID", "nonsense"))
+                        .statusCode())
+                .isEqualTo(400);
+        assertThat(http.post("/v1/events", "").statusCode()).isEqualTo(405);
+        List<Socket> followers = new ArrayList<>();
+        try (TestServer wide = TestServer.start(TransportKind.AUTO);
+                Http client = new Http(wide.port())) {
+            for (int i = 0; i < 256; i++) {
+                Socket socket = new Socket(InetAddress.getLoopbackAddress(), wide.port());
+                followers.add(socket);
+                socket.getOutputStream().write("GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n".getBytes(US_ASCII));
+                assertThat(socket.getInputStream().read()).isEqualTo('H');
+            }
+            assertThat(client.get("/v1/events").statusCode()).isEqualTo(503);
+            followers.removeFirst().close();
+            int answer = 503;
+            while (answer == 503) { // until the server has seen that one is gone
+                try (EventReader events = new EventReader(client, client.at("/v1/events"))) {
+                    assertThat(events).isNotNull();
+                    answer = 200;
+                } catch (IOException full) {
+                    assertThat(full).hasMessageStartingWith("503");
+                }
+            }
+        } finally {
+            for (Socket socket : followers) {
+                socket.close();
+            }
+        }
+    }
+}

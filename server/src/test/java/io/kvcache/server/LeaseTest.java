@@ -1,0 +1,217 @@
+package io.kvcache.server;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
+import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
+
+import io.kvcache.core.policy.PolicyKind;
+import io.kvcache.server.config.AccessConfig;
+import io.kvcache.server.config.DisksConfig;
+import io.kvcache.server.config.EntryConfig;
+import io.kvcache.server.config.EventsConfig;
+import io.kvcache.server.config.LeaseConfig;
+import io.kvcache.server.config.ListenConfig;
+import io.kvcache.server.config.ListenProtocol;
+import io.kvcache.server.config.MemoryConfig;
+import io.kvcache.server.config.NetworkConfig;
+import io.kvcache.server.config.Prefault;
+import io.kvcache.server.config.PromiseConfig;
+import io.kvcache.server.config.ServerConfig;
+import io.kvcache.server.config.TenantConfig;
+import io.kvcache.server.config.ValueConfig;
+import io.kvcache.server.log.LogFormat;
+import io.kvcache.server.net.NetLimits;
+import io.kvcache.server.net.TransportKind;
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.net.http.HttpResponse;
+import java.nio.ByteBuffer;
+import java.nio.channels.FileChannel;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.time.Duration;
+import java.util.List;
+import java.util.Random;
+import java.util.Set;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.condition.EnabledOnOs;
+import org.junit.jupiter.api.condition.OS;
+import tools.jackson.databind.JsonNode;
+
+/// A client of SageMaker HyperPod's protocol on the same host, over a real file in memory.
+@Timeout(120)
+@EnabledOnOs(OS.LINUX)
+final class LeaseTest {
+
+    private static final long MIB = 1L << 20;
+    private static final String KEY = "model%401%400%40abc";
+
+    private final String name = "kvcache-test-" + ProcessHandle.current().pid() + "-" + System.identityHashCode(this);
+    private final Path file = Path.of("/dev/shm", name);
+
+    private CacheServer start(long hostBytes) throws IOException {
+        return CacheServer.start(config(hostBytes, AccessConfig.of(ListenConfig.local(0))));
+    }
+
+    private ServerConfig config(long hostBytes, AccessConfig access) {
+        return new ServerConfig(
+                access,
+                new MemoryConfig(hostBytes, PolicyKind.LRU, Prefault.OFF),
+                new NetworkConfig(TransportKind.AUTO, 2),
+                NetLimits.defaults(),
+                PromiseConfig.defaults(),
+                DisksConfig.defaults(),
+                EventsConfig.defaults(),
+                new LeaseConfig(name, Duration.ofMinutes(5), 25),
+                ValueConfig.defaults(hostBytes),
+                LogFormat.KEY_VALUE,
+                Duration.ofSeconds(5));
+    }
+
+    private static byte[] content(int seed, int bytes) {
+        byte[] content = new byte[bytes];
+        new Random(seed).nextBytes(content);
+        return content;
+    }
+
+    private static HttpResponse<byte[]> lease(Http http, String key) throws Exception {
+        return http.post("/v1/kv/lmcache/" + key + "/leases?timeout_ms=1000&ttl_s=30", "");
+    }
+
+    /// Copies what a lease names out of the mapped file, as a client does.
+    private byte[] read(JsonNode lease) throws IOException {
+        ByteArrayOutputStream all = new ByteArrayOutputStream();
+        try (FileChannel channel = FileChannel.open(file, StandardOpenOption.READ)) {
+            for (JsonNode piece : lease.get("offsets")) {
+                ByteBuffer map = channel.map(
+                        FileChannel.MapMode.READ_ONLY,
+                        piece.get("offset").longValue(),
+                        piece.get("len").longValue());
+                byte[] bytes = new byte[map.remaining()];
+                map.get(bytes);
+                all.writeBytes(bytes);
+            }
+        }
+        return all.toByteArray();
+    }
+
+    @Test
+    void givenAValue_whenLeased_thenItIsReadInPlaceAndStaysUntilItIsReleased() throws Exception {
+        byte[] content = content(1, 5_000_123);
+        try (CacheServer server = start(192 * MIB);
+                Http http = new Http(server.address().getPort())) {
+            assertThat(PosixFilePermissions.toString(Files.getPosixFilePermissions(file)))
+                    .isEqualTo("rw-------");
+            assertThat(lease(http, KEY).statusCode()).isEqualTo(504);
+            assertThat(http.put("/v1/kv/lmcache/" + KEY, content).statusCode()).isEqualTo(200);
+            assertThat(http.put("/v1/kv/lmcache/" + KEY, content(2, 77)).statusCode())
+                    .isEqualTo(409);
+            assertThat(http.get("/v1/objects/lmcache/" + KEY).body()).isEqualTo(content);
+
+            JsonNode lease = Http.json(lease(http, KEY));
+            assertThat(read(lease)).isEqualTo(content);
+            fill(http, 1);
+            assertThat(read(lease)).isEqualTo(content);
+            String release = "/v1/leases/" + lease.get("id").stringValue() + "/release";
+            assertThat(http.post(release, "").statusCode()).isEqualTo(200);
+            assertThat(http.post(release, "").statusCode()).isEqualTo(404);
+            fill(http, 2);
+            fill(http, 3);
+            assertThat(lease(http, KEY).statusCode()).isEqualTo(504);
+        }
+        assertThat(file).doesNotExist();
+    }
+
+    /// Puts more than the store holds.
+    private static void fill(Http http, int round) throws Exception {
+        for (int number = 0; number < 60; number++) {
+            int status = http.put("/v1/objects/" + round + "/" + number, content(number, 4 << 20))
+                    .statusCode();
+            assertThat(status).isEqualTo(204);
+        }
+    }
+
+    @Test
+    void givenAClientThatDies_whenItsTimeIsOver_thenNothingIsHeldAnyMore() throws Exception {
+        try (CacheServer server = start(96 * MIB);
+                Http http = new Http(server.address().getPort())) {
+            http.put("/v1/kv/b/k", content(1, 1000));
+            JsonNode lease = Http.json(http.post("/v1/kv/b/k/leases?ttl_s=1", ""));
+            String release = "/v1/leases/" + lease.get("id").stringValue() + "/release";
+            while (server.cache().stats().openTables() > 0) {
+                Thread.onSpinWait();
+            }
+            assertThat(http.post(release, "").statusCode()).isEqualTo(404);
+            assertThat(http.get("/v1/objects/b/k").body()).hasSize(1000);
+        }
+    }
+
+    @Test
+    void givenMoreThanMayBeLeased_whenAsked_thenItIsRefused() throws Exception {
+        try (CacheServer server = start(96 * MIB);
+                Http http = new Http(server.address().getPort())) {
+            for (int number = 0; number < 4; number++) {
+                http.put("/v1/kv/b/" + number, content(number, (int) (7 * MIB)));
+            }
+            for (int number = 0; number < 3; number++) {
+                assertThat(http.post("/v1/kv/b/" + number + "/leases", "").statusCode())
+                        .isEqualTo(200);
+            }
+            assertThat(http.post("/v1/kv/b/3/leases", "").statusCode()).isEqualTo(503);
+        }
+    }
+
+    @Test
+    void givenMistakes_whenMade_thenProblemsAreDescribed() throws Exception {
+        try (CacheServer server = start(96 * MIB);
+                Http http = new Http(server.address().getPort())) {
+            assertThat(http.put("/v1/kv/b", "x").statusCode()).isEqualTo(400);
+            assertThat(http.put("/v1/kv//k", "x").statusCode()).isEqualTo(400);
+            assertThat(http.get("/v1/kv/b/k").statusCode()).isEqualTo(405);
+            assertThat(http.get("/v1/leases/1/release").statusCode()).isEqualTo(405);
+            assertThat(http.post("/v1/kv/b/k/leases?ttl_s=soon", "").statusCode())
+                    .isEqualTo(400);
+        }
+    }
+
+    @Test
+    void givenTheFileOfAStoreThatRuns_whenAnotherStarts_thenItIsRefusedAndOneThatStayedBehindIsNot() throws Exception {
+        Files.write(file, new byte[10]);
+        try (CacheServer server = start(96 * MIB)) {
+            assertThat(Files.size(file)).isEqualTo(96 * MIB);
+            assertThatIllegalStateException()
+                    .isThrownBy(() -> start(96 * MIB))
+                    .withMessageContaining(file + " belongs to another store that runs");
+            assertThat(server.address().getPort()).isPositive();
+            assertThat(file).exists();
+        }
+        assertThat(file).doesNotExist();
+    }
+
+    @Test
+    void givenTooLittleSharedMemory_whenStarted_thenBothSizesAreSaid() {
+        assertThatIllegalStateException()
+                .isThrownBy(() -> start(1L << 50))
+                .withMessageContaining("1.0 PiB")
+                .withMessageContaining("/dev/shm has only")
+                .withMessageContaining("left");
+        assertThat(file).doesNotExist();
+    }
+
+    @Test
+    void givenTenants_whenLeasesAreConfigured_thenTheyAreRefused() {
+        TenantConfig other = new TenantConfig("tenants.0", "a", "a", null, null, 0);
+        AccessConfig access = new AccessConfig(
+                List.of(new ListenConfig("l", "l", "127.0.0.1", 0, Set.of(ListenProtocol.HTTP), EntryConfig.OPEN)),
+                List.of(other, TenantConfig.anybody()));
+        assertThatIllegalArgumentException()
+                .isThrownBy(() -> config(96 * MIB, access))
+                .withMessageContaining("there are 2 tenants");
+        assertThatIllegalArgumentException()
+                .isThrownBy(() -> new LeaseConfig("../x", Duration.ofMinutes(1), 25))
+                .withMessageContaining("lease.shared_memory");
+    }
+}

@@ -1,0 +1,242 @@
+package io.kvcache.server;
+
+import static java.nio.charset.StandardCharsets.US_ASCII;
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.kvcache.server.config.AccessConfig;
+import io.kvcache.server.config.EntryConfig;
+import io.kvcache.server.config.ListenConfig;
+import io.kvcache.server.config.ListenProtocol;
+import io.kvcache.server.config.TenantConfig;
+import io.kvcache.server.config.TlsConfig;
+import io.kvcache.server.net.CloseReason;
+import io.kvcache.server.tls.Certificate;
+import java.io.IOException;
+import java.io.InputStream;
+import java.net.InetAddress;
+import java.net.Socket;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.attribute.FileTime;
+import java.security.KeyStore;
+import java.time.Instant;
+import java.util.Base64;
+import java.util.List;
+import java.util.Random;
+import java.util.Set;
+import javax.net.ssl.SSLContext;
+import javax.net.ssl.SSLSession;
+import javax.net.ssl.SSLSocket;
+import javax.net.ssl.TrustManagerFactory;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import redis.clients.jedis.DefaultJedisClientConfig;
+import redis.clients.jedis.HostAndPort;
+import redis.clients.jedis.Jedis;
+
+/// Every protocol behind TLS, with certificates made here by the JDK's keytool.
+final class TlsTest {
+
+    private static final String PASSWORD = "changeit";
+
+    @TempDir
+    private Path directory = Path.of("");
+
+    private Path keystore(String name) throws Exception {
+        Path file = directory.resolve(name + ".p12");
+        Process keytool = new ProcessBuilder(
+                        Path.of(System.getProperty("java.home"), "bin", "keytool")
+                                .toString(),
+                        "-genkeypair",
+                        "-alias",
+                        "server",
+                        "-keyalg",
+                        "EC",
+                        "-groupname",
+                        "secp256r1",
+                        "-dname",
+                        "CN=" + name,
+                        "-ext",
+                        "SAN=IP:127.0.0.1,DNS:localhost",
+                        "-storetype",
+                        "PKCS12",
+                        "-keystore",
+                        file.toString(),
+                        "-storepass",
+                        PASSWORD,
+                        "-validity",
+                        "2")
+                .redirectErrorStream(true)
+                .start();
+        String said = new String(keytool.getInputStream().readAllBytes(), US_ASCII);
+        assertThat(keytool.waitFor()).as(said).isZero();
+        return file;
+    }
+
+    private static KeyStore load(Path file) throws Exception {
+        KeyStore store = KeyStore.getInstance("PKCS12");
+        try (InputStream in = Files.newInputStream(file)) {
+            store.load(in, PASSWORD.toCharArray());
+        }
+        return store;
+    }
+
+    private TlsConfig ofStore(Path file) throws IOException {
+        Path password = Files.writeString(directory.resolve("password"), PASSWORD + "\n");
+        return new TlsConfig("tls", null, null, file.toString(), password.toString());
+    }
+
+    private TlsConfig ofPair(Path file) throws Exception {
+        KeyStore store = load(file);
+        Path certificate = pem("CERTIFICATE", store.getCertificate("server").getEncoded());
+        Path key = pem(
+                "PRIVATE KEY", store.getKey("server", PASSWORD.toCharArray()).getEncoded());
+        return new TlsConfig("tls", certificate.toString(), key.toString(), null, null);
+    }
+
+    private Path pem(String kind, byte[] content) throws IOException {
+        String text = "-----BEGIN " + kind + "-----\n"
+                + Base64.getMimeEncoder(64, new byte[] {'\n'}).encodeToString(content) + "\n-----END " + kind
+                + "-----\n";
+        return Files.writeString(directory.resolve(kind.replace(' ', '-') + ".pem"), text);
+    }
+
+    private static TestServer serve(TlsConfig tls) {
+        return TestServer.start(new AccessConfig(
+                List.of(new ListenConfig(
+                        "tls",
+                        "tls",
+                        "127.0.0.1",
+                        0,
+                        Set.of(ListenProtocol.RESP, ListenProtocol.LM, ListenProtocol.HTTP, ListenProtocol.PAGES),
+                        EntryConfig.OPEN,
+                        tls)),
+                List.of(TenantConfig.anybody())));
+    }
+
+    private static SSLContext trusting(Path keystore) throws Exception {
+        KeyStore trusted = KeyStore.getInstance("PKCS12");
+        trusted.load(null, null);
+        trusted.setCertificateEntry("server", load(keystore).getCertificate("server"));
+        TrustManagerFactory trust = TrustManagerFactory.getInstance(TrustManagerFactory.getDefaultAlgorithm());
+        trust.init(trusted);
+        SSLContext context = SSLContext.getInstance("TLS");
+        context.init(null, trust.getTrustManagers(), null);
+        return context;
+    }
+
+    private static SSLSocket connect(TestServer server, SSLContext context) throws IOException {
+        SSLSocket socket = (SSLSocket) context.getSocketFactory().createSocket("127.0.0.1", server.port());
+        socket.setSoTimeout(20_000);
+        return socket;
+    }
+
+    @Test
+    @SuppressWarnings("deprecation") // what replaces it takes a trust store as a file
+    void givenPemFiles_whenEveryProtocolIsSpoken_thenAllSeeTheSameLargeValue() throws Exception {
+        Path keystore = keystore("one");
+        byte[] value = new byte[5_000_000];
+        new Random(1).nextBytes(value);
+        try (TestServer server = serve(ofPair(keystore))) {
+            SSLContext context = trusting(keystore);
+            try (Jedis jedis = new Jedis(
+                    new HostAndPort("127.0.0.1", server.port()),
+                    DefaultJedisClientConfig.builder()
+                            .ssl(true)
+                            .sslSocketFactory(context.getSocketFactory())
+                            .build())) {
+                jedis.set("k".getBytes(US_ASCII), value);
+                assertThat(jedis.get("k".getBytes(US_ASCII))).isEqualTo(value);
+            }
+            try (SSLSocket http = connect(server, context)) {
+                http.getOutputStream()
+                        .write("GET /v1/objects/k HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+                                .getBytes(US_ASCII));
+                byte[] reply = http.getInputStream().readAllBytes();
+                assertThat(reply).startsWith("HTTP/1.1 200".getBytes(US_ASCII)).endsWith(value);
+            }
+            try (SSLSocket lm = connect(server, context)) {
+                byte[] exist = ByteBuffer.allocate(158) // as of 2024: command, length, key and blanks
+                        .order(ByteOrder.LITTLE_ENDIAN)
+                        .putInt(3)
+                        .putInt(0)
+                        .put(("k" + " ".repeat(149)).getBytes(US_ASCII))
+                        .array();
+                lm.getOutputStream().write(exist);
+                assertThat(ByteBuffer.wrap(lm.getInputStream().readNBytes(8))
+                                .order(ByteOrder.LITTLE_ENDIAN)
+                                .getInt())
+                        .isEqualTo(200);
+            }
+        }
+    }
+
+    @Test
+    void givenAKeystore_whenItChanges_thenNewConnectionsSeeTheNewOneAndOldOnesGoOn() throws Exception {
+        Path one = keystore("one");
+        Path two = keystore("two");
+        Path used = Files.copy(one, directory.resolve("used.p12"));
+        Certificate certificate = Certificate.open(ofStore(used));
+        Object before = certificate.context();
+        WatchedFiles watched = new WatchedFiles("tls files", certificate.files(), certificate::reload);
+
+        watched.run();
+        assertThat(certificate.context()).isSameAs(before);
+        Files.write(used, new byte[] {1, 2, 3});
+        watched.run();
+        assertThat(certificate.context()).as("a file that is wrong").isSameAs(before);
+        Files.write(used, Files.readAllBytes(two));
+        Files.setLastModifiedTime(used, FileTime.from(Instant.parse("2030-01-01T00:00:00Z")));
+        watched.run();
+        assertThat(certificate.context()).isNotSameAs(before);
+
+        try (TestServer server = serve(ofStore(used));
+                SSLSocket socket = connect(server, trusting(two))) {
+            SSLSession session = socket.getSession();
+            assertThat(session.getPeerPrincipal().getName()).isEqualTo("CN=two");
+        }
+    }
+
+    @Test
+    void givenFilesThatAreWrong_whenOpened_thenItIsSaidWhichWithoutSecrets() throws Exception {
+        Path one = keystore("one");
+        TlsConfig good = ofStore(one);
+        Path wrong = Files.writeString(directory.resolve("wrong"), "sesame");
+        assertThatThrownBy(() ->
+                        Certificate.open(new TlsConfig("listen.tls", null, null, good.keystore(), wrong.toString())))
+                .hasMessageStartingWith("listen.tls cannot be used")
+                .hasMessageNotContaining("sesame");
+        assertThatThrownBy(() -> Certificate.open(new TlsConfig("listen.tls", "/none", "/none", null, null)))
+                .hasMessageContaining("/none cannot be read");
+    }
+
+    @Test
+    void givenClientsThatSpeakNoTls_whenTheyEnd_thenTheReasonIsCounted() throws Exception {
+        Path keystore = keystore("one");
+        try (TestServer server = serve(ofPair(keystore))) {
+            try (Socket plain = new Socket(InetAddress.getLoopbackAddress(), server.port())) {
+                plain.setSoTimeout(20_000);
+                plain.getOutputStream().write("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n".getBytes(US_ASCII));
+                plain.getInputStream().readAllBytes();
+            }
+            awaitClosed(server, 1);
+            try (Socket half = new Socket(InetAddress.getLoopbackAddress(), server.port())) {
+                // A record of a handshake that announces 512 bytes, of which a few come.
+                half.getOutputStream().write(new byte[] {22, 3, 1, 2, 0, 1, 0, 1, (byte) 252, 3, 3});
+                half.shutdownOutput();
+                half.setSoTimeout(20_000);
+                half.getInputStream().readAllBytes();
+            }
+            awaitClosed(server, 2);
+        }
+    }
+
+    private static void awaitClosed(TestServer server, long count) {
+        while (server.server().closedCount(CloseReason.TLS_FAILED) < count) {
+            Thread.onSpinWait();
+        }
+    }
+}

@@ -1,0 +1,331 @@
+package io.kvcache.server;
+
+import static java.nio.charset.StandardCharsets.US_ASCII;
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.kvcache.core.BlockWriter;
+import io.kvcache.core.KvCache;
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.BlockShape;
+import io.kvcache.core.identity.Dtype;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.server.config.EventEncoding;
+import io.kvcache.server.config.EventHashes;
+import io.kvcache.server.config.EventsConfig;
+import io.kvcache.server.zmq.ZmqPublisher;
+import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Objects;
+import java.util.Set;
+import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.msgpack.core.MessagePack;
+import org.msgpack.value.Value;
+import org.zeromq.SocketType;
+import org.zeromq.ZContext;
+import org.zeromq.ZMQ;
+import org.zeromq.ZMsg;
+
+/// A router that follows by ZeroMQ.
+@Timeout(120)
+final class ZmqEventsTest {
+
+    private static final String SHAPE =
+            "{\"shape\":{\"layers\":1,\"kvHeads\":1,\"headDim\":8,\"blockTokens\":4,\"dtype\":\"bf16\"}}";
+    private static final int BYTES = 128;
+
+    /// vLLM's digests of tokens 1..4 and 5..8 in blocks of 4, and their numbers in an event.
+    private static final String FIRST = "58d0879dff3800f65f8c5fd449d73048c0f7699dd238a03b84b146b151d55111";
+
+    private static final String SECOND = "e1bc29393a2da9fd798f35ff04d215f846aee6df4b803ce3d43b57df56b58fb1";
+    private static final String SECOND_EVENT = "15292913576410714033";
+    private static final String FIRST_EVENT = "9561501211280363793";
+
+    private static final Namespace MODEL = Namespace.of("m", BlockShape.kv(1, 1, 8, 4, Dtype.BF16)).toBuilder()
+            .tenant("default")
+            .build();
+
+    private final TestServer server = start(10_000);
+    private final Http http = new Http(server.port());
+    private final ZContext context = new ZContext();
+
+    private static TestServer start(int batches) {
+        return TestServer.start(new EventsConfig(
+                "tcp://127.0.0.1:*",
+                "tcp://127.0.0.1:*",
+                "kv@here@{namespace}",
+                EventEncoding.MAP,
+                EventHashes.ENGINE,
+                true,
+                batches,
+                "default",
+                false));
+    }
+
+    @AfterEach
+    void stop() {
+        context.close();
+        http.close();
+        server.close();
+    }
+
+    private record Told(String topic, long sequence, List<Value> events) {}
+
+    private static ZmqPublisher publisher(TestServer of) {
+        return Objects.requireNonNull(of.server().publisher());
+    }
+
+    private ZMQ.Socket subscriber(TestServer to) {
+        ZMQ.Socket socket = context.createSocket(SocketType.SUB);
+        socket.setReceiveTimeOut(20_000);
+        socket.subscribe("kv@here");
+        socket.connect(publisher(to).publishEndpoint());
+        return socket;
+    }
+
+    private ZMQ.Socket dealer(TestServer to) {
+        ZMQ.Socket socket = context.createSocket(SocketType.DEALER);
+        socket.setReceiveTimeOut(20_000);
+        socket.connect(publisher(to).replayEndpoint());
+        return socket;
+    }
+
+    private static @Nullable Told told(String topic, byte[] number, byte[] payload) throws Exception {
+        long sequence = ByteBuffer.wrap(number).getLong();
+        if (payload.length == 0) {
+            assertThat(sequence).isEqualTo(-1);
+            return null;
+        }
+        try (var unpacker = MessagePack.newDefaultUnpacker(payload)) {
+            Value batch = unpacker.unpackValue();
+            return new Told(
+                    topic, sequence, batch.asArrayValue().get(1).asArrayValue().list());
+        }
+    }
+
+    private static Told live(ZMQ.Socket socket) throws Exception {
+        ZMsg message = Objects.requireNonNull(ZMsg.recvMsg(socket), "nothing was published in time");
+        assertThat(message).hasSize(3);
+        String topic = message.popString();
+        return Objects.requireNonNull(
+                told(topic, message.pop().getData(), message.pop().getData()));
+    }
+
+    private static List<Told> ask(ZMQ.Socket dealer, byte[] question) throws Exception {
+        dealer.sendMore(new byte[0]);
+        dealer.send(question);
+        List<Told> all = new ArrayList<>();
+        while (true) {
+            ZMsg message = Objects.requireNonNull(ZMsg.recvMsg(dealer), "no reply in time");
+            assertThat(message).hasSize(4);
+            assertThat(message.pop().getData()).isEmpty();
+            String topic = message.popString();
+            Told next = told(topic, message.pop().getData(), message.pop().getData());
+            if (next == null) {
+                return all;
+            }
+            all.add(next);
+        }
+    }
+
+    private static List<Told> replay(ZMQ.Socket dealer, long from) throws Exception {
+        return ask(dealer, ByteBuffer.allocate(8).putLong(from).array());
+    }
+
+    /// Applies batches as a router does, by hash, counting media.
+    private static void apply(List<Told> batches, Set<String> stored) {
+        for (Told batch : batches) {
+            for (Value event : batch.events()) {
+                var members = event.asMapValue().map();
+                String type = member(members, "type").toString();
+                if (type.contains("Cleared")) {
+                    stored.clear();
+                    continue;
+                }
+                String medium = member(members, "medium").toString();
+                for (Value hash : member(members, "block_hashes").asArrayValue()) {
+                    boolean changed =
+                            type.contains("Stored") ? stored.add(medium + hash) : stored.remove(medium + hash);
+                    assertThat(changed).as("%s of %s", type, hash).isTrue();
+                }
+            }
+        }
+    }
+
+    private static Value member(java.util.Map<Value, Value> members, String name) {
+        return Objects.requireNonNull(members.get(org.msgpack.value.ValueFactory.newString(name)));
+    }
+
+    private void putOverHttp(String key, String parent) throws Exception {
+        String query = parent.isEmpty() ? "" : "?parent=" + parent;
+        assertThat(http.put("/v1/blocks/m/" + key + query, new byte[BYTES]).statusCode())
+                .isEqualTo(201);
+    }
+
+    private static BlockChain chain(int sequence, int blocks) {
+        return BlockChain.of(
+                MODEL,
+                IntStream.range(0, 4 * blocks).map(i -> sequence * 1000 + i).toArray());
+    }
+
+    private static void put(KvCache cache, BlockChain chain) {
+        cache.register(MODEL);
+        for (int index = 0; index < chain.length(); index++) {
+            try (BlockWriter writer = cache.put(chain, index, 0, KvCache.NO_WAIT)) {
+                writer.seal();
+            }
+        }
+    }
+
+    @Test
+    void givenBlocksWithVllmsHashes_whenStored_thenARouterSeesVllmsEvents() throws Exception {
+        http.put("/v1/namespaces/m", SHAPE);
+        putOverHttp(FIRST, "");
+        putOverHttp(SECOND, FIRST);
+        ZMQ.Socket dealer = dealer(server);
+        List<Told> all = replay(dealer, 0);
+        while (!all.toString().contains(SECOND_EVENT)) {
+            all = replay(dealer, 0); // until both are published
+        }
+        assertThat(all.getFirst().topic()).isEqualTo("kv@here@m");
+        assertThat(all.getFirst().sequence()).isZero();
+        assertThat(all.toString())
+                .contains("\"type\":\"BlockStored\"", FIRST_EVENT, "\"medium\":\"CPU\"", "\"block_size\":4");
+    }
+
+    @Test
+    void givenASubscriberThatMissedSome_whenItAsksForAReplay_thenItKnowsWhatTheStoreHas() throws Exception {
+        KvCache cache = server.server().cache();
+        Set<String> stored = new HashSet<>();
+        ZMQ.Socket subscriber = subscriber(server);
+        put(cache, chain(0, 3)); // before it may have been subscribed
+        int number = 1;
+        subscriber.setReceiveTimeOut(50);
+        ZMsg first = ZMsg.recvMsg(subscriber);
+        while (first == null) {
+            put(cache, chain(number++, 3));
+            first = ZMsg.recvMsg(subscriber);
+        }
+        subscriber.setReceiveTimeOut(20_000);
+        String topic = first.popString();
+        Told told = Objects.requireNonNull(
+                told(topic, first.pop().getData(), first.pop().getData()));
+        List<Told> missed = replay(dealer(server), 0).stream()
+                .filter(each -> each.sequence() < told.sequence())
+                .toList();
+        assertThat(missed).hasSize((int) told.sequence());
+        apply(missed, stored);
+        apply(List.of(told), stored);
+        cache.drop(chain(0, 3), 1);
+        long next = told.sequence() + 1;
+        while (stored.size() != 3 * number - 2) {
+            Told more = live(subscriber);
+            assertThat(more.sequence()).isEqualTo(next++);
+            apply(List.of(more), stored);
+        }
+        Set<String> expected = new HashSet<>();
+        for (int each = 0; each < number; each++) {
+            for (int index = 0; index < (each == 0 ? 1 : 3); index++) {
+                expected.add("CPU" + Long.toUnsignedString(chain(each, 3).keyLo(index)));
+            }
+        }
+        assertThat(stored).isEqualTo(expected);
+    }
+
+    @Test
+    void givenAHistoryThatHasRolled_whenASnapshotIsAskedFor_thenItAndLiveEventsGiveTheWhole() throws Exception {
+        try (TestServer small = start(5)) {
+            KvCache cache = small.server().cache();
+            for (int number = 0; number < 50; number++) {
+                long published = publisher(small).published();
+                put(cache, chain(number, 5));
+                cache.drop(chain(number, 5), number % 5);
+                while (publisher(small).published() == published) {
+                    Thread.onSpinWait(); // so that there are more messages than are kept
+                }
+            }
+            ZMQ.Socket dealer = dealer(small);
+            List<Told> replayed = replay(dealer, 0);
+            assertThat(replayed).hasSize(5);
+            assertThat(replayed.getFirst().sequence()).isGreaterThan(10);
+
+            Set<String> stored = new HashSet<>(Set.of("something old"));
+            List<Told> snapshot = ask(dealer, "snapshot".getBytes(US_ASCII));
+            apply(snapshot, stored);
+            assertThat(snapshot.stream().map(Told::sequence).distinct()).hasSize(1);
+            cache.drop(chain(4, 5), 0); // four blocks are left of it
+            List<Told> since = replay(dealer, snapshot.getFirst().sequence());
+            while (since.isEmpty()) {
+                since = replay(dealer, snapshot.getFirst().sequence());
+            }
+            apply(since, stored);
+            Set<String> expected = new HashSet<>();
+            for (int number = 0; number < 50; number++) {
+                for (int index = 0; index < number % 5 && number != 4; index++) {
+                    expected.add("CPU" + Long.toUnsignedString(chain(number, 5).keyLo(index)));
+                }
+            }
+            assertThat(stored).isEqualTo(expected);
+        }
+    }
+
+    @Test
+    void givenRequestsThatAreNone_whenSent_thenTheNextOneIsAnswered() throws Exception {
+        put(server.server().cache(), chain(0, 1));
+        ZMQ.Socket dealer = dealer(server);
+        dealer.send("x");
+        dealer.send(new byte[0]);
+        dealer.sendMore(new byte[0]);
+        dealer.send(new byte[7]);
+        List<Told> all = replay(dealer, 0);
+        while (all.isEmpty()) {
+            all = replay(dealer, 0);
+        }
+        assertThat(all).hasSize(1);
+        assertThat(replay(dealer, 1)).isEmpty();
+    }
+
+    @Test
+    void givenObjectsAndAnotherTenantsBlocks_whenStored_thenTheyAreNotPublished() throws Exception {
+        KvCache cache = server.server().cache();
+        http.put("/v1/objects/k", "value");
+        Namespace foreign = MODEL.toBuilder().tenant("other").build();
+        cache.register(foreign);
+        try (BlockWriter writer = cache.put(BlockChain.of(foreign, new int[4]), 0, 0, KvCache.NO_WAIT)) {
+            writer.seal();
+        }
+        put(cache, chain(0, 1));
+        ZMQ.Socket dealer = dealer(server);
+        List<Told> all = replay(dealer, 0);
+        while (all.isEmpty()) {
+            all = replay(dealer, 0);
+        }
+        assertThat(all).hasSize(1);
+        assertThat(all.getFirst().events()).hasSize(1);
+        assertThat(all.getFirst().events().toString())
+                .contains(Long.toUnsignedString(chain(0, 1).keyLo(0)));
+    }
+
+    @Test
+    void givenAServerThatCloses_whenSomethingHappenedJustBefore_thenItIsPublished() throws Exception {
+        TestServer other = start(10);
+        ZMQ.Socket subscriber = subscriber(other);
+        subscriber.setReceiveTimeOut(50);
+        for (int number = 0; ZMsg.recvMsg(subscriber) == null; number++) {
+            put(other.server().cache(), chain(number, 1));
+        }
+        subscriber.setReceiveTimeOut(20_000);
+        put(other.server().cache(), chain(999, 1));
+        other.close();
+        String last = Long.toUnsignedString(chain(999, 1).keyLo(0));
+        Told told = live(subscriber);
+        while (!told.toString().contains(last)) {
+            told = live(subscriber);
+        }
+    }
+}

@@ -1,0 +1,154 @@
+package io.kvcache.server.access;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.kvcache.server.config.EntryConfig;
+import io.kvcache.server.config.TenantConfig;
+import io.kvcache.server.keyspace.ManualTime;
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.net.SocketAddress;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.security.SecureRandom;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.RejectedExecutionException;
+import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+final class LoginsTest {
+
+    private static final SocketAddress HERE = new InetSocketAddress(InetAddress.getLoopbackAddress(), 1);
+    private static final SocketAddress THERE = new InetSocketAddress(InetAddress.ofLiteral("10.0.0.1"), 1);
+
+    private final ManualTime time = new ManualTime();
+
+    @TempDir
+    private Path directory = Path.of("");
+
+    private static String hash(String password) {
+        return PasswordHash.of(password, 1000, new SecureRandom()).toString();
+    }
+
+    private static TenantConfig tenant(String name, @Nullable String hash, @Nullable Path file) {
+        return new TenantConfig("tenants.0", name, name, hash, file == null ? null : file.toString(), 0);
+    }
+
+    private Logins logins(TenantConfig... tenants) throws IOException {
+        return Logins.on(Runnable::run, List.of(tenants), time);
+    }
+
+    private static Verdict ask(Logins logins, SocketAddress from, String user, String password) {
+        List<Verdict> verdicts = new ArrayList<>();
+        logins.ask(from, user, password, verdicts::add);
+        assertThat(verdicts).hasSize(1);
+        return verdicts.getFirst();
+    }
+
+    @Test
+    void givenAHash_whenPasswordsAreTried_thenOnlyTheRightOneIsIn() throws IOException {
+        Logins logins = logins(tenant("blue", hash("öffne dich"), null), tenant("green", hash("other"), null));
+
+        assertThat(ask(logins, HERE, "blue", "öffne dich").tenant()).isEqualTo("blue");
+        assertThat(ask(logins, HERE, "blue", "öffne dich").tenant()).isEqualTo("blue");
+        assertThat(ask(logins, HERE, "blue", "other")).isEqualTo(Verdict.WRONG);
+        assertThat(ask(logins, HERE, "green", "öffne dich")).isEqualTo(Verdict.WRONG);
+        assertThat(ask(logins, HERE, "blue\0", "öffne dich")).isEqualTo(Verdict.WRONG);
+        assertThat(ask(logins, HERE, "red", "")).isEqualTo(Verdict.WRONG);
+        assertThat(logins.refusedCount()).isEqualTo(4);
+    }
+
+    @Test
+    void givenAFile_whenItChanges_thenNewPasswordsCountAfterReloadAndOldOnesDoNot() throws IOException {
+        Path file = Files.writeString(directory.resolve("passwords"), "one\n" + hash("two") + "\n");
+        Logins logins = logins(tenant("blue", null, file));
+        assertThat(ask(logins, HERE, "blue", "one").tenant()).isEqualTo("blue");
+        assertThat(ask(logins, HERE, "blue", "two").tenant()).isEqualTo("blue");
+
+        Files.writeString(file, "three\n");
+        assertThat(ask(logins, HERE, "blue", "two").tenant()).isEqualTo("blue");
+        logins.reload();
+
+        assertThat(ask(logins, HERE, "blue", "three").tenant()).isEqualTo("blue");
+        assertThat(ask(logins, HERE, "blue", "one")).isEqualTo(Verdict.WRONG);
+        assertThat(ask(logins, HERE, "blue", "two")).isEqualTo(Verdict.WRONG);
+    }
+
+    @Test
+    void givenAFileThatIsWrong_whenReloaded_thenTheOldPasswordsStayAndNothingSecretIsSaid() throws IOException {
+        Path file = Files.writeString(directory.resolve("passwords"), "one\n");
+        Logins logins = logins(tenant("blue", null, file));
+
+        Files.writeString(file, "pbkdf2-sha256$1$sesame\n");
+        assertThatThrownBy(logins::reload)
+                .isInstanceOf(IOException.class)
+                .hasMessageContaining("tenants.0.password_file " + file)
+                .hasMessageNotContaining("sesame");
+        Files.writeString(file, "\n");
+        assertThatThrownBy(logins::reload).hasMessageContaining("has no password");
+        Files.delete(file);
+        assertThatThrownBy(logins::reload).hasMessageContaining("cannot be read");
+
+        assertThat(ask(logins, HERE, "blue", "one").tenant()).isEqualTo("blue");
+    }
+
+    @Test
+    void givenManyWrongPasswords_whenMoreCome_thenTheyWaitAMinuteAndOnlyFromThere() throws IOException {
+        Logins logins = logins(tenant("blue", hash("right"), null), tenant("green", hash("known"), null));
+        assertThat(ask(logins, HERE, "green", "known").tenant()).isEqualTo("green");
+        for (int i = 0; i < 10; i++) {
+            assertThat(ask(logins, HERE, "blue", "wrong" + i)).isEqualTo(Verdict.WRONG);
+        }
+
+        assertThat(ask(logins, HERE, "blue", "right")).isEqualTo(Verdict.LATER);
+        assertThat(ask(logins, HERE, "green", "known").tenant()).isEqualTo("green");
+        assertThat(ask(logins, THERE, "blue", "wrong")).isEqualTo(Verdict.WRONG);
+        time.pass(Duration.ofSeconds(61));
+        assertThat(ask(logins, HERE, "blue", "right").tenant()).isEqualTo("blue");
+        assertThat(logins.delayedCount()).isEqualTo(1);
+    }
+
+    @Test
+    void givenTooManyWaiting_whenAnotherComes_thenItIsToldToComeLater() throws IOException {
+        Logins logins = Logins.on(
+                task -> {
+                    throw new RejectedExecutionException();
+                },
+                List.of(tenant("blue", hash("right"), null)),
+                time);
+
+        assertThat(ask(logins, HERE, "blue", "right")).isEqualTo(Verdict.LATER);
+    }
+
+    @Test
+    void givenAListenerOfOneTenant_whenAnotherOneComes_thenItIsRefused() throws IOException {
+        List<TenantConfig> tenants = List.of(tenant("blue", hash("b"), null), tenant("green", hash("g"), null));
+        Logins logins = Logins.on(Runnable::run, tenants, time);
+        Door door = new Door(new EntryConfig("blue", true, false, List.of(), List.of()), tenants, logins);
+
+        List<Verdict> verdicts = new ArrayList<>();
+        door.ask(HERE, "green", "g", verdicts::add);
+        door.ask(HERE, door.usualUser(), "b", verdicts::add);
+
+        assertThat(door.everybody()).isNull();
+        assertThat(verdicts).extracting(Verdict::tenant).containsExactly(null, "blue");
+    }
+
+    @Test
+    void givenAHash_whenWrittenAndRead_thenItIsTheSameAndMistakesAreNotRepeated() {
+        String text = hash("secret");
+        assertThat(PasswordHash.parse(text).matches("secret")).isTrue();
+        assertThat(PasswordHash.parse(text).toString()).isEqualTo(text).doesNotContain("secret");
+        assertThat(hash("secret")).isNotEqualTo(text);
+        for (String wrong : List.of("secret", "pbkdf2-sha256$1$AAAA$AAAA", text.replace("$1000$", "$10$"))) {
+            assertThatThrownBy(() -> PasswordHash.parse(wrong))
+                    .isInstanceOf(IllegalArgumentException.class)
+                    .hasMessageNotContaining(wrong);
+        }
+    }
+}

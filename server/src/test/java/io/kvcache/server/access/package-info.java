@@ -1,0 +1,4 @@
+@NullMarked
+package io.kvcache.server.access;
+
+import org.jspecify.annotations.NullMarked;

@@ -1,0 +1,96 @@
+package io.kvcache.server.config;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.catchThrowableOfType;
+
+import java.util.List;
+import java.util.Map;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+final class AccessReaderTest {
+
+    private static final Machine MACHINE = new Machine(16L << 30, 4);
+
+    private static AccessConfig read(String yaml) throws ConfigException {
+        return new ConfigReader(MACHINE, Map.of())
+                .read(new ConfigReader.Source("f", yaml), Map.of())
+                .access();
+    }
+
+    private static List<String> problems(String yaml) {
+        return catchThrowableOfType(ConfigException.class, () -> read(yaml)).problems();
+    }
+
+    @Test
+    void givenSeveralListeners_whenRead_thenEachIsWhatItSays() throws ConfigException {
+        AccessConfig access = read("""
+                tenants:
+                  - { name: blue, password_hash: x, quota: 1GiB }
+                  - { name: green, user: verde, password_file: /secret }
+                allow_unauthenticated: [kv, health]
+                listeners:
+                  - { name: data, address: 0.0.0.0, port: 7000, auth: true }
+                  - name: kv
+                    address: 0.0.0.0
+                    port: 65432
+                    protocols: [lm-v1b]
+                    tenant: green
+                    cidrs: [10.0.0.0/8, 127.0.0.1]
+                  - { name: health, address: 0.0.0.0, port: 9000, protocols: pages, hosts: "a.example, b.example" }
+                """);
+
+        assertThat(access.listeners()).extracting(ListenConfig::name).containsExactly("data", "kv", "health");
+        assertThat(access.listeners().get(0).protocols())
+                .containsExactlyInAnyOrder(ListenProtocol.RESP, ListenProtocol.HTTP);
+        assertThat(access.listeners().get(1).protocols()).containsExactly(ListenProtocol.LM_V1B);
+        assertThat(access.listeners().get(1).entry())
+                .isEqualTo(new EntryConfig("green", false, true, List.of("10.0.0.0/8", "127.0.0.1/32"), List.of()));
+        assertThat(access.listeners().get(2).entry().hosts()).containsExactly("a.example", "b.example");
+        assertThat(access.tenants()).extracting(TenantConfig::name).containsExactly("blue", "green", "default");
+        assertThat(access.tenants()).extracting(TenantConfig::user).containsExactly("blue", "verde", "default");
+        assertThat(access.tenants().getFirst().quotaBytes()).isEqualTo(1L << 30);
+    }
+
+    @ParameterizedTest
+    @CsvSource(delimiter = '|', textBlock = """
+            {name: a, address: 0.0.0.0} | listeners.0.address is 0.0.0.0, which others can reach
+            {name: a, address: 0.0.0.0} | allow_unauthenticated: [a]
+            {name: ok, address: 0.0.0.0} | it takes listeners.0.tenant and listeners.0.cidrs
+            {name: ok, address: 0.0.0.0, protocols: [lm], tenant: blue} | it takes listeners.0.tenant and listeners.0.cidrs
+            {name: ok, address: 0.0.0.0, protocols: [lm], cidrs: ["::/0"]} | it takes listeners.0.tenant and listeners.0.cidrs
+            {auth: true, protocols: [lm, resp]} | lm takes a listener of its own
+            {protocols: [lm-v0, lm-v1a]} | several layouts of lm
+            {protocols: [smtp]} | it takes auto, resp, lm
+            {tenant: red} | listeners.0.tenant is red; there are ok, blue, default
+            {auth: true, tenant: default} | nobody has a password
+            {port: 70000} | f:4: listeners.0.port is 70000; it takes 0 to 65535
+            {cidrs: [10.0.0.0/33]} | it takes networks as 10.0.0.0/8
+            {cidrs: [anywhere]} | it takes networks as 10.0.0.0/8
+            {portt: 1} | there is no setting listeners.0.portt; is it listeners.0.port?
+            {port: [1]} | listeners.0.port takes one value
+            """)
+    void givenAListenerThatIsWrong_whenRead_thenItIsSaidWhy(String listener, String problem) {
+        assertThat(problems(
+                        "tenants: [{name: ok}, {name: blue, password_hash: x}]\nallow_unauthenticated: [ok]\nlisteners:\n - "
+                                + listener + "\n - {name: ok, port: 1}\n"))
+                .anySatisfy(line -> assertThat(line).contains(problem));
+    }
+
+    @ParameterizedTest
+    @CsvSource(delimiter = '|', textBlock = """
+            listen: {port: 1}\\nlisteners: [{port: 2}] | listeners are set, and listen (or --address, --port) beside them
+            listeners: [{name: a}]\\nallow_unauthenticated: [b] | allow_unauthenticated has b; there are a
+            listeners: [{name: a, port: 1}, {name: a, port: 2}] | listeners.1.name is a, as another's is already
+            tenants: [{name: a}, {name: a}] | tenants.1.name is a, as another's is already
+            tenants: [{name: a}, {name: b, user: a}] | tenants.1.user is a, as another's is already
+            tenants: [{name: 'a b'}] | tenants.0.name is 'a b'; it takes
+            tenants: [{name: a, password_hash: x, password_file: y}] | it takes one of them
+            listen: {auth: true} | nobody has a password
+            """)
+    void givenAConfigurationThatIsWrong_whenRead_thenItIsSaidWhy(String yaml, String problem) {
+        assertThat(problems(yaml.replace("\\n", "\n")))
+                .anySatisfy(line -> assertThat(line).contains(problem));
+    }
+}

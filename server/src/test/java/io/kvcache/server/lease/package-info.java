@@ -1,0 +1,4 @@
+@NullMarked
+package io.kvcache.server.lease;
+
+import org.jspecify.annotations.NullMarked;

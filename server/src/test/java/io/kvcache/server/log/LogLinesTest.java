@@ -1,0 +1,44 @@
+package io.kvcache.server.log;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.time.Instant;
+import java.util.logging.Level;
+import java.util.logging.LogRecord;
+import org.junit.jupiter.api.Test;
+import tools.jackson.databind.JsonNode;
+import tools.jackson.databind.json.JsonMapper;
+
+final class LogLinesTest {
+
+    private static LogRecord event(Level level, String message) {
+        LogRecord event = new LogRecord(level, message);
+        event.setInstant(Instant.parse("2026-11-20T20:00:00.123456Z"));
+        event.setLoggerName("io.kvcache.server.X");
+        return event;
+    }
+
+    @Test
+    void givenAnEvent_whenWrittenAsPairs_thenItIsOneLineWithQuotesWhereNeeded() {
+        assertThat(new LogLines(LogFormat.KEY_VALUE).format(event(Level.WARNING, "key \"a\"\nlevel=error")))
+                .isEqualTo("time=2026-11-20T20:00:00.123Z level=warning logger=io.kvcache.server.X"
+                        + " msg=\"key \\\"a\\\"\\nlevel=error\"\n");
+        assertThat(new LogLines(LogFormat.KEY_VALUE).format(event(Level.SEVERE, "started")))
+                .endsWith(" level=error logger=io.kvcache.server.X msg=started\n");
+    }
+
+    @Test
+    void givenAFailure_whenWrittenAsJson_thenTheStackIsOneValueOfOneLine() {
+        LogRecord event = event(Level.SEVERE, "disk {0} is out");
+        event.setParameters(new Object[] {7});
+        event.setThrown(new IllegalStateException("why", new RuntimeException("cause")));
+
+        String line = new LogLines(LogFormat.JSON).format(event);
+
+        assertThat(line.indexOf('\n')).isEqualTo(line.length() - 1);
+        JsonNode fields = JsonMapper.builder().build().readTree(line);
+        assertThat(fields.path("msg").stringValue()).isEqualTo("disk 7 is out");
+        assertThat(fields.path("level").stringValue()).isEqualTo("error");
+        assertThat(fields.path("error").stringValue()).contains("IllegalStateException: why", "\n\tat ", "cause");
+    }
+}

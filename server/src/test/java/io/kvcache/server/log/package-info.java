@@ -1,0 +1,4 @@
+@NullMarked
+package io.kvcache.server.log;
+
+import org.jspecify.annotations.NullMarked;

@@ -1,0 +1,4 @@
+@NullMarked
+package io.kvcache.server.memory;
+
+import org.jspecify.annotations.NullMarked;

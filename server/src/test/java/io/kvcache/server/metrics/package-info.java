@@ -1,0 +1,4 @@
+@NullMarked
+package io.kvcache.server.metrics;
+
+import org.jspecify.annotations.NullMarked;

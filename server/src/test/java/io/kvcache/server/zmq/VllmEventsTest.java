@@ -1,0 +1,177 @@
+package io.kvcache.server.zmq;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.kvcache.core.event.CacheEvent;
+import io.kvcache.core.event.EventKind;
+import io.kvcache.core.event.TierKind;
+import io.kvcache.core.identity.BlockShape;
+import io.kvcache.core.identity.Dtype;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.server.config.EventEncoding;
+import io.kvcache.server.config.EventHashes;
+import java.nio.charset.StandardCharsets;
+import java.util.HexFormat;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+import org.msgpack.core.MessagePack;
+import org.msgpack.core.MessageUnpacker;
+import org.msgpack.value.Value;
+
+/// Bytes that were put together by hand from the schema, with vLLM's own hashes of tokens 1..4 and 5..8.
+final class VllmEventsTest {
+
+    private static final Namespace MODEL = Namespace.of("m", BlockShape.kv(1, 1, 1, 4, Dtype.BF16));
+
+    /// The event of `58d0879d...` is 9561501211280363793.
+    private static final long FIRST = Long.parseUnsignedLong("9561501211280363793");
+
+    private static final long SECOND = 0xd43b57df56b58fb1L;
+
+    private static CacheEvent event(EventKind kind, TierKind tier, int depth, long engineHash, long parent) {
+        return new CacheEvent(depth, kind, tier, 0, depth + 1, -depth - 1, depth, -depth, depth, engineHash, parent);
+    }
+
+    private static String hex(String text) {
+        return HexFormat.of().formatHex(text.getBytes(StandardCharsets.US_ASCII));
+    }
+
+    private static String hex(byte[] bytes) {
+        return HexFormat.of().formatHex(bytes);
+    }
+
+    @Test
+    void givenAFirstBlock_whenWrittenAsAnArray_thenTheBytesAreThoseOfTheSchema() {
+        byte[] batch = new VllmEvents(EventEncoding.ARRAY, EventHashes.ENGINE)
+                .batch(1.5, MODEL, List.of(event(EventKind.STORED, TierKind.HOST, 0, FIRST, 0)));
+        assertThat(hex(batch))
+                .isEqualTo("93" + "cb3ff8000000000000" + "91" + "97" + "ab" + hex("BlockStored") + "91"
+                        + "cf84b146b151d55111" + "c0" + "90" + "04" + "c0" + "a3" + hex("CPU") + "c0");
+    }
+
+    @Test
+    void givenAFirstBlock_whenWrittenAsAMap_thenTheBytesAreThoseOfTheSchema() {
+        byte[] batch = new VllmEvents(EventEncoding.MAP, EventHashes.ENGINE)
+                .batch(1.5, MODEL, List.of(event(EventKind.STORED, TierKind.HOST, 0, FIRST, 0)));
+        assertThat(hex(batch))
+                .isEqualTo("93" + "cb3ff8000000000000" + "91" + "87" + "a4" + hex("type") + "ab" + hex("BlockStored")
+                        + "ac" + hex("block_hashes") + "91" + "cf84b146b151d55111"
+                        + "b1" + hex("parent_block_hash") + "c0"
+                        + "a9" + hex("token_ids") + "90"
+                        + "aa" + hex("block_size") + "04"
+                        + "a7" + hex("lora_id") + "c0"
+                        + "a6" + hex("medium") + "a3" + hex("CPU") + "c0");
+    }
+
+    @Test
+    void givenBlocksOfAChain_whenStoredAndRemoved_thenRunsBecomeOneEventEach() throws Exception {
+        List<CacheEvent> events = List.of(
+                event(EventKind.STORED, TierKind.HOST, 0, FIRST, 0),
+                event(EventKind.STORED, TierKind.HOST, 1, SECOND, FIRST),
+                event(EventKind.STORED, TierKind.DISK, 0, FIRST, 0),
+                event(EventKind.EVICTED, TierKind.HOST, 1, SECOND, FIRST),
+                event(EventKind.DROPPED, TierKind.HOST, 0, FIRST, 0),
+                event(EventKind.STORED, TierKind.HOST, 1, SECOND, FIRST));
+        List<Value> told = unpacked(new VllmEvents(EventEncoding.ARRAY, EventHashes.ENGINE).batch(2, MODEL, events));
+        assertThat(told.toString())
+                .isEqualTo(("[['BlockStored',[9561501211280363793,%1$s],null,[],4,null,'CPU'],"
+                                + " ['BlockStored',[9561501211280363793],null,[],4,null,'STORAGE'],"
+                                + " ['BlockRemoved',[%1$s,9561501211280363793],'CPU'],"
+                                + " ['BlockStored',[%1$s],9561501211280363793,[],4,null,'CPU']]")
+                        .formatted(Long.toUnsignedString(SECOND))
+                        .replace('\'', '"'));
+    }
+
+    @Test
+    void givenBlocksWithoutAnEnginesHash_whenWritten_thenTheirKeysNameThem() throws Exception {
+        CacheEvent event = new CacheEvent(0, EventKind.STORED, TierKind.HOST, 0, 1, 2, 3, 4, 5, 0, 0);
+        assertThat(unpacked(new VllmEvents(EventEncoding.ARRAY, EventHashes.ENGINE).batch(2, MODEL, List.of(event)))
+                        .toString())
+                .isEqualTo("[[\"BlockStored\",[2],4,[],4,null,\"CPU\"]]");
+        Value bytes = unpacked(new VllmEvents(EventEncoding.ARRAY, EventHashes.KEY).batch(2, MODEL, List.of(event)))
+                .getFirst()
+                .asArrayValue()
+                .get(1)
+                .asArrayValue()
+                .get(0);
+        assertThat(hex(bytes.asBinaryValue().asByteArray())).isEqualTo("00000000000000010000000000000002");
+    }
+
+    @Test
+    void givenAnAdapter_whenWritten_thenItIsNamed() throws Exception {
+        Namespace adapted = MODEL.toBuilder().adapter("lora-7").build();
+        List<CacheEvent> events = List.of(event(EventKind.STORED, TierKind.HOST, 0, FIRST, 0));
+        assertThat(unpacked(new VllmEvents(EventEncoding.MAP, EventHashes.ENGINE).batch(2, adapted, events))
+                        .toString())
+                .contains("\"lora_name\":\"lora-7\"");
+        assertThat(unpacked(new VllmEvents(EventEncoding.MAP, EventHashes.ENGINE).cleared(2))
+                        .toString())
+                .isEqualTo("[{\"type\":\"AllBlocksCleared\"}]");
+    }
+
+    private static List<Value> unpacked(byte[] batch) throws Exception {
+        try (MessageUnpacker unpacker = MessagePack.newDefaultUnpacker(batch)) {
+            Value all = unpacker.unpackValue();
+            assertThat(unpacker.hasNext()).isFalse();
+            assertThat(all.asArrayValue().size()).isEqualTo(3);
+            return all.asArrayValue().get(1).asArrayValue().list();
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(
+            longs = {
+                0,
+                1,
+                127,
+                128,
+                255,
+                256,
+                65_535,
+                65_536,
+                0xffff_ffffL,
+                0x1_0000_0000L,
+                Long.MAX_VALUE,
+                -1,
+                -32,
+                -33,
+                -128,
+                -129,
+                -32_768,
+                -32_769,
+                Integer.MIN_VALUE,
+                Integer.MIN_VALUE - 1L,
+                Long.MIN_VALUE
+            })
+    void givenANumber_whenWritten_thenALibraryWritesAndReadsTheSame(long number) throws Exception {
+        byte[] own = new MsgpackWriter().integer(number).toByteArray();
+        try (var packer = MessagePack.newDefaultBufferPacker()) {
+            packer.packLong(number);
+            assertThat(own).isEqualTo(packer.toByteArray());
+        }
+        try (var unpacker = MessagePack.newDefaultUnpacker(own)) {
+            assertThat(unpacker.unpackLong()).isEqualTo(number);
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(ints = {0, 1, 15, 16, 31, 32, 255, 256, 65_535, 65_536, 70_000})
+    void givenASize_whenWritten_thenALibraryWritesTheSame(int size) throws Exception {
+        try (var packer = MessagePack.newDefaultBufferPacker()) {
+            packer.packString("x".repeat(size));
+            packer.packBinaryHeader(size).addPayload(new byte[size]);
+            packer.packArrayHeader(size).packMapHeader(size).packNil().packDouble(0.1);
+            assertThat(new MsgpackWriter()
+                            .text("x".repeat(size))
+                            .binary(new byte[size])
+                            .array(size)
+                            .map(size)
+                            .nil()
+                            .float64(0.1)
+                            .toByteArray())
+                    .isEqualTo(packer.toByteArray());
+        }
+    }
+}

@@ -1,0 +1,4 @@
+@NullMarked
+package io.kvcache.server.zmq;
+
+import org.jspecify.annotations.NullMarked;
