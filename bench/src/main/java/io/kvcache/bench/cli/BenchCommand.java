@@ -30,7 +30,7 @@ import picocli.CommandLine.Spec;
         name = "bench",
         description = "Measure this machine against the budgets: bench list names the suites.",
         mixinStandardHelpOptions = true,
-        subcommands = ServerBenchCommand.class,
+        subcommands = {ServerBenchCommand.class, TransportBenchCommand.class},
         sortOptions = false)
 final class BenchCommand implements Callable<Integer> {
 
@@ -69,6 +69,7 @@ final class BenchCommand implements Callable<Integer> {
         if (suite.equals("list")) {
             SuiteCatalogue.all().forEach(this::list);
             print("server: the cache server beside redis-server; see bench server --help\n");
+            print("transport: the remote cache beside a bare responder; see bench transport --help\n");
             return 0;
         }
         Suite chosen = chosen();
@@ -112,7 +113,7 @@ final class BenchCommand implements Callable<Integer> {
 
     private Suite chosen() {
         Suite named = SuiteCatalogue.named(suite)
-                .orElseThrow(() -> mistake("SUITE", suite, SuiteCatalogue.names() + ", server, list"));
+                .orElseThrow(() -> mistake("SUITE", suite, SuiteCatalogue.names() + ", server, transport, list"));
         Suite chosen = named.filtered(filter);
         if (chosen.questions().isEmpty()) {
             throw mistake(

@@ -25,7 +25,11 @@ final class CommandTable {
                 new Entry(CommandGroup.CHECK, new CrashCommand()),
                 new Entry(CommandGroup.CHECK, new FsckCommand()),
                 new Entry(CommandGroup.CHECK, new InspectCommand()),
+                new Entry(CommandGroup.CHECK, new SimCommand()),
                 new Entry(CommandGroup.CHECK, new ConfigCommand()),
+                new Entry(CommandGroup.USE, new TopCommand()),
+                new Entry(CommandGroup.USE, new EventsCommand()),
+                new Entry(CommandGroup.USE, new DiskCommand()),
                 new Entry(CommandGroup.USE, new CommandLine.HelpCommand()));
     }
 }

@@ -1,8 +1,16 @@
 package io.kvcache.bench.cli;
 
+import io.kvcache.server.CacheServer;
+import io.kvcache.server.access.PasswordHash;
 import io.kvcache.server.config.ConfigException;
 import io.kvcache.server.config.ServerConfig;
+import io.kvcache.server.memory.MemoryBudget;
+import io.kvcache.server.memory.MemoryLimit;
+import java.io.BufferedReader;
 import java.io.IOException;
+import java.io.InputStreamReader;
+import java.nio.charset.StandardCharsets;
+import java.security.SecureRandom;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
@@ -13,9 +21,9 @@ import picocli.CommandLine.Spec;
 /// `kvcache config`: what a server would run with.
 @Command(
         name = "config",
-        description = "Check a server's settings: config check --config kvcache.yaml.",
+        description = "Check a server's settings, or hash a password for them.",
         mixinStandardHelpOptions = true,
-        subcommands = ConfigCommand.Check.class)
+        subcommands = {ConfigCommand.Check.class, ConfigCommand.HashPassword.class})
 final class ConfigCommand implements Runnable {
 
     @Spec
@@ -23,7 +31,7 @@ final class ConfigCommand implements Runnable {
 
     @Override
     public void run() {
-        throw new ParameterException(spec.commandLine(), "kvcache config: what? There is check");
+        throw new ParameterException(spec.commandLine(), "kvcache config: what? There are check and hash-password");
     }
 
     /// `kvcache config check`: says what is wrong, all of it, or that nothing is.
@@ -44,13 +52,15 @@ final class ConfigCommand implements Runnable {
         public Integer call() throws IOException {
             try {
                 ServerConfig config = settings.read();
-                spec.commandLine()
-                        .getOut()
-                        .println("good: listens at " + config.listen().address() + ":"
-                                + config.listen().port() + ", "
-                                + new ByteSize(config.memory().hostBytes()) + " of host memory, "
-                                + config.network().loops() + " loops");
+                MemoryLimit limit = MemoryLimit.here();
+                MemoryBudget budget = CacheServer.budget(config);
+                budget.requireWithin(limit);
+                ConfigText.of(config).forEach(spec.commandLine().getOut()::println);
+                spec.commandLine().getOut().println(budget.line(limit));
                 return 0;
+            } catch (IllegalStateException tooMuch) {
+                spec.commandLine().getErr().println(tooMuch.getMessage());
+                return 1;
             } catch (ConfigException wrong) {
                 wrong.problems().forEach(spec.commandLine().getErr()::println);
                 return 1;
@@ -58,6 +68,33 @@ final class ConfigCommand implements Runnable {
                 spec.commandLine().getOut().flush();
                 spec.commandLine().getErr().flush();
             }
+        }
+    }
+
+    /// `kvcache config hash-password`: what is kept of a password.
+    @Command(
+            name = "hash-password",
+            description =
+                    "Read a password from standard input and print its hash for password_hash or a password_file.",
+            mixinStandardHelpOptions = true)
+    static final class HashPassword implements Callable<Integer> {
+
+        @Spec
+        private CommandSpec spec = CommandSpec.create();
+
+        @Override
+        public Integer call() throws IOException {
+            String password = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8)).readLine();
+            if (password == null || password.isEmpty()) {
+                spec.commandLine().getErr().println("kvcache config hash-password: a password is expected on a line");
+                spec.commandLine().getErr().flush();
+                return 1;
+            }
+            spec.commandLine()
+                    .getOut()
+                    .println(PasswordHash.of(password, PasswordHash.USUAL_ITERATIONS, new SecureRandom()));
+            spec.commandLine().getOut().flush();
+            return 0;
         }
     }
 }

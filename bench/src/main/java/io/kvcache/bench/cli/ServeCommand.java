@@ -3,6 +3,9 @@ package io.kvcache.bench.cli;
 import io.kvcache.server.CacheServer;
 import io.kvcache.server.config.ConfigException;
 import io.kvcache.server.config.ServerConfig;
+import io.kvcache.server.log.LogLines;
+import io.kvcache.server.memory.MemoryBudget;
+import io.kvcache.server.memory.MemoryLimit;
 import io.kvcache.tiers.directory.DiskRefusedException;
 import io.kvcache.tiers.movement.MoverStats;
 import java.io.IOException;
@@ -12,6 +15,7 @@ import java.time.Duration;
 import java.util.Locale;
 import java.util.concurrent.Callable;
 import java.util.concurrent.CountDownLatch;
+import java.util.stream.Collectors;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Model.CommandSpec;
@@ -43,8 +47,12 @@ final class ServeCommand implements Callable<Integer> {
             wrong.problems().forEach(problem -> spec.commandLine().getErr().println("kvcache serve: " + problem));
             return 2;
         }
+        LogLines.install(config.log());
+        MemoryLimit limit = MemoryLimit.here();
+        MemoryBudget budget = CacheServer.budget(config);
         CacheServer server;
         try {
+            budget.requireWithin(limit);
             server = CacheServer.start(config);
         } catch (IllegalStateException | DiskRefusedException refused) {
             throw new IOException(refused.getMessage(), refused);
@@ -52,10 +60,11 @@ final class ServeCommand implements Callable<Integer> {
         stopOnSignal(server, config.drain());
         say(String.format(
                 Locale.ROOT,
-                "KVCache %s serves at %s:%d: %s of host memory, %s, %d loops, ready %.1f s after start",
+                "KVCache %s serves at %s: %s of host memory, %s, %d loops, ready %.1f s after start",
                 Kvcache.Version.text(),
-                server.address().getAddress().getHostAddress(),
-                server.address().getPort(),
+                server.addresses().stream()
+                        .map(each -> each.getAddress().getHostAddress() + ":" + each.getPort())
+                        .collect(Collectors.joining(", ")),
                 new ByteSize(config.memory().hostBytes()),
                 server.transport().name().toLowerCase(Locale.ROOT),
                 config.network().loops(),
@@ -66,6 +75,7 @@ final class ServeCommand implements Callable<Integer> {
             say("  " + disk.name() + ": " + new ByteSize(disk.tier().capacityBytes()) + ", "
                     + disk.tier().path());
         }
+        say("  " + budget.line(limit));
         new CountDownLatch(1).await();
         return 0;
     }

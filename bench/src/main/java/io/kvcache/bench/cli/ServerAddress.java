@@ -1,6 +1,7 @@
 package io.kvcache.bench.cli;
 
 import io.kvcache.bench.client.StoreClient;
+import io.kvcache.bench.client.WebClient;
 import java.io.IOException;
 import picocli.CommandLine.Option;
 
@@ -12,6 +13,10 @@ final class ServerAddress {
 
     @Option(names = "--port", paramLabel = "PORT", description = "Its port. Default: ${DEFAULT-VALUE}.")
     private int port = 7379;
+
+    WebClient web() {
+        return new WebClient(host, port);
+    }
 
     StoreClient connect() throws IOException {
         return new StoreClient(host, port);

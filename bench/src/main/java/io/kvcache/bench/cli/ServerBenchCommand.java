@@ -1,22 +1,30 @@
 package io.kvcache.bench.cli;
 
-import io.kvcache.bench.server.Cell;
-import io.kvcache.bench.server.Contender;
-import io.kvcache.bench.server.LoadResult;
-import io.kvcache.bench.server.ServerComparison;
+import io.kvcache.bench.server.Rounds;
+import io.kvcache.bench.server.ServerPart;
+import io.kvcache.bench.server.ServerParts;
+import io.kvcache.bench.suite.Answer;
+import io.kvcache.bench.suite.Machine;
+import io.kvcache.bench.suite.Suite;
 import java.io.IOException;
 import java.io.PrintWriter;
+import java.nio.file.Path;
 import java.time.Duration;
+import java.time.LocalDate;
+import java.time.ZoneId;
+import java.util.ArrayList;
 import java.util.List;
-import java.util.Locale;
 import java.util.concurrent.Callable;
+import java.util.stream.Collectors;
+import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
+import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Spec;
 
 /// `kvcache bench server`: this server and Debian's redis-server in turn on the same cores, under one client with a
-/// thread a connection.
+/// thread a connection; and what the server takes by itself.
 @Command(
         name = "server",
         description = "Compare the server with redis-server (apt-get install redis-server) on this machine.",
@@ -24,78 +32,87 @@ import picocli.CommandLine.Spec;
         sortOptions = false)
 final class ServerBenchCommand implements Callable<Integer> {
 
-    private static final double LEAST_CELL = 0.9;
-    private static final double LEAST_GET = 1.3;
-    private static final double LEAST_SET = 1.0;
+    private static final Path RECORDS = Path.of("bench", "results");
 
     @Spec
     private CommandSpec spec = CommandSpec.create();
 
+    @Option(
+            names = "--part",
+            paramLabel = "NAME",
+            split = ",",
+            description = "Only these parts: values, responder, pipeline, tool, eviction, allocation, start.")
+    private List<String> names = List.of();
+
+    @Option(
+            names = "--soak",
+            paramLabel = "TIME",
+            converter = TimeSpan.class,
+            description = "Only watch the server's memory for so long, as in 10m, while values come and go.")
+    private @Nullable Duration soak;
+
     @Option(names = "--quick", description = "One short round: shows what is broken, not what is slow.")
     private boolean quick;
+
+    @Option(names = "--json", description = "One JSON object a line instead of a table.")
+    private boolean json;
 
     @Option(names = "--strict", description = "Exit with 1 when a budget is missed.")
     private boolean strict;
 
+    @Option(names = "--record", description = "Also write page and lines to bench/results, with machine and commit.")
+    private boolean recorded;
+
     @Override
     public Integer call() throws IOException, InterruptedException {
-        List<Cell> cells;
-        try (Contender redis = Contender.redis();
-                Contender ours = Contender.ours(Kvcache.class.getName())) {
-            cells = new ServerComparison(
-                            ours,
-                            redis,
-                            quick ? 1 : 3,
-                            Duration.ofMillis(quick ? 200 : 1000),
-                            step -> say(spec.commandLine().getErr(), "kvcache bench: " + step))
-                    .run();
+        String main = Kvcache.class.getName();
+        Rounds rounds = quick ? Rounds.quick(main, this::say) : Rounds.full(main, this::say);
+        List<Answer> answers = new ArrayList<>();
+        for (ServerPart part : chosen()) {
+            say(part.title() + ", load " + Machine.here().load());
+            answers.addAll(part.run(rounds));
         }
-        return print(cells) || !strict ? 0 : 1;
+        say("load " + Machine.here().load() + " at the end");
+        return report(answers);
     }
 
-    private boolean print(List<Cell> cells) {
+    private List<ServerPart> chosen() {
+        if (soak != null) {
+            return List.of(ServerParts.soak(soak));
+        }
+        String known = ServerParts.all().stream().map(ServerPart::name).collect(Collectors.joining(", "));
+        for (String name : names) {
+            if (ServerParts.all().stream().noneMatch(part -> part.name().equals(name))) {
+                throw new ParameterException(
+                        spec.commandLine(), "kvcache bench: --part is '" + name + "', must be one of: " + known);
+            }
+        }
+        return ServerParts.all().stream()
+                .filter(part -> names.isEmpty() || names.contains(part.name()))
+                .toList();
+    }
+
+    private int report(List<Answer> answers) throws IOException {
+        Suite suite = new Suite(
+                "server",
+                "the cache server beside redis-server",
+                answers.stream().map(Answer::question).toList());
         PrintWriter out = spec.commandLine().getOut();
-        say(out, "                     |        KVCache            |        Redis              |");
-        say(out, "          KiB  conns |   GB/s   p50 µs   p99 µs  |   GB/s   p50 µs   p99 µs  |  ratio");
-        for (Cell cell : cells) {
-            say(
-                    out,
-                    String.format(
-                            Locale.ROOT,
-                            "%s  %8d  %5d |%s |%s | %6.2f%s",
-                            cell.load().write() ? "SET" : "GET",
-                            cell.load().bytes() >> 10,
-                            cell.load().connections(),
-                            figures(cell, cell.ours()),
-                            figures(cell, cell.theirs()),
-                            cell.ratio(),
-                            cell.ratio() < LEAST_CELL ? "  below " + LEAST_CELL : ""));
+        out.print((json ? new BenchReport.Lines() : new BenchReport.Table()).of(suite, answers));
+        out.flush();
+        if (recorded) {
+            String typed = "kvcache "
+                    + String.join(
+                            " ", spec.root().commandLine().getParseResult().originalArgs());
+            LocalDate today = LocalDate.now(ZoneId.systemDefault());
+            say("recorded in " + new BenchRecord(RECORDS, typed).write(suite, answers, today));
         }
-        double get = ServerComparison.geometricMean(cells, false);
-        double set = ServerComparison.geometricMean(cells, true);
-        say(
-                out,
-                String.format(
-                        Locale.ROOT,
-                        "geometric mean of GET %.2f (budget %.2f), of SET %.2f (budget %.2f)",
-                        get,
-                        LEAST_GET,
-                        set,
-                        LEAST_SET));
-        return get >= LEAST_GET && set >= LEAST_SET && cells.stream().allMatch(cell -> cell.ratio() >= LEAST_CELL);
+        return strict && !answers.stream().allMatch(Answer::ok) ? 1 : 0;
     }
 
-    private static String figures(Cell cell, LoadResult result) {
-        return String.format(
-                Locale.ROOT,
-                " %6.2f %8.0f %8.0f ",
-                Cell.gigabytes(cell.load(), result),
-                result.p50Micros(),
-                result.p99Micros());
-    }
-
-    private static void say(PrintWriter to, String line) {
-        to.println(line);
-        to.flush();
+    private void say(String step) {
+        PrintWriter errors = spec.commandLine().getErr();
+        errors.println("kvcache bench: " + step);
+        errors.flush();
     }
 }

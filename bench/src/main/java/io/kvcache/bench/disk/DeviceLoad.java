@@ -23,23 +23,23 @@ final class DeviceLoad {
     private IoOutcome outcome = IoOutcome.DONE;
     private long queued;
 
-    /// @param pool a piece for each request in the queue
-    private DeviceLoad(Workload work, BlockDevice device, MemorySegment pool, long nowNanos) {
+    private DeviceLoad(Workload work, BlockDevice device, MemorySegment pool, long slots, long nowNanos) {
         this.work = work;
         this.device = device;
         this.pool = pool;
         this.order = work.pattern().over(work.fileBytes() / work.pieceBytes());
         this.meter = new QueueMeter(nowNanos);
-        LongStream.range(0, work.depth()).forEach(freeSlots::add);
+        LongStream.range(0, slots).forEach(freeSlots::add);
     }
 
     /// Moves it all, in the calling thread, whose name begins with [ThreadCpu#NAME].
     ///
+    /// @param slots pieces of the pool that are used in turns, at least as many as the queue is deep
     /// @throws IOException when the device could not
-    static Traffic run(Workload work, BlockDevice device, MemorySegment pool) throws IOException {
+    static Traffic run(Workload work, BlockDevice device, MemorySegment pool, long slots) throws IOException {
         ThreadCpu before = ThreadCpu.now();
         long start = System.nanoTime();
-        DeviceLoad load = new DeviceLoad(work, device, pool, start);
+        DeviceLoad load = new DeviceLoad(work, device, pool, slots, start);
         double inFlight = load.moveAll();
         double seconds = (System.nanoTime() - start) / 1e9;
         double cpuSeconds = ThreadCpu.now().secondsSince(before);
@@ -60,13 +60,13 @@ final class DeviceLoad {
     }
 
     private void fillQueue() {
-        while (queued < work.pieces() && !freeSlots.isEmpty()) {
+        while (queued < work.pieces() && device.inFlight() < work.depth()) {
             long slot = freeSlots.remove();
             MemorySegment piece = pool.asSlice(slot * work.pieceBytes(), work.pieceBytes());
             long offset = order.next() * work.pieceBytes();
             boolean taken =
                     work.pattern().writes() ? device.write(piece, offset, slot) : device.read(piece, offset, slot);
-            assert taken : "there is a slot for each request";
+            assert taken : "the queue is not deeper than the device's";
             meter.queued(System.nanoTime());
             queued++;
         }

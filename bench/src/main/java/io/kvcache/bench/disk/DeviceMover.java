@@ -13,7 +13,8 @@ import java.util.concurrent.FutureTask;
 /// Runs workloads through our block device, each in a thread of its own, which then owns it.
 ///
 /// @param pool where the bytes come from and go to; large enough for the deepest queue of the largest pieces
-record DeviceMover(MemorySegment pool) {
+/// @param buffers whether each request of the queue has one buffer, else all of the pool is used in turns
+record DeviceMover(MemorySegment pool, boolean buffers) {
 
     /// On the best path there is.
     Traffic move(Workload work) throws IOException {
@@ -31,7 +32,7 @@ record DeviceMover(MemorySegment pool) {
                 .withEngine(engine);
         try (BlockDevice device = FileDevice.open(options)) {
             device.register(pool);
-            return DeviceLoad.run(work, device, pool);
+            return DeviceLoad.run(work, device, pool, buffers ? work.depth() : pool.byteSize() / work.pieceBytes());
         }
     }
 

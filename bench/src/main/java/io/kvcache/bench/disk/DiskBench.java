@@ -32,9 +32,12 @@ public final class DiskBench implements AutoCloseable {
     private final DiskEffort effort;
     private final MappedMemory memory;
     private final DeviceMover mover;
+    private final DeviceMover slotMover;
     private final Map<Place, TestFile> files = new EnumMap<>(Place.class);
 
-    private final Map<Integer, StoreMover> stores = new HashMap<>();
+    private final Map<StoreKey, StoreMover> stores = new HashMap<>();
+
+    private record StoreKey(Place place, int blockBytes) {}
 
     /// The device says what path it takes at every opening, which would be once a trial; the report says it.
     private final Logger deviceLog = Logger.getLogger(FileDevice.class.getPackageName());
@@ -42,9 +45,9 @@ public final class DiskBench implements AutoCloseable {
     private DiskBench(DiskPlaces places, DiskEffort effort) {
         this.places = places;
         this.effort = effort;
-        this.memory =
-                new MappedMemorySource(MemoryOptions.defaults()).reserve("bench-disk", (long) DEPTH * MAX_PIECE_BYTES);
-        this.mover = new DeviceMover(memory.segment());
+        this.memory = new MappedMemorySource(MemoryOptions.defaults()).reserve("bench-disk", StoreMover.HOST_BYTES);
+        this.mover = new DeviceMover(memory.segment().asSlice(0, (long) DEPTH * MAX_PIECE_BYTES), true);
+        this.slotMover = new DeviceMover(memory.segment(), false);
         byte[] page = new byte[PAGE_BYTES];
         new Random(Pattern.SEED).nextBytes(page);
         for (long at = 0; at < memory.segment().byteSize(); at += PAGE_BYTES) {
@@ -81,6 +84,7 @@ public final class DiskBench implements AutoCloseable {
         Workload work = file.workload(effort.bytes(trial.place()), trial.pattern(), trial.pieceBytes());
         return switch (trial.mover()) {
             case DEVICE -> mover.move(work);
+            case DEVICE_INTO_SLOTS -> slotMover.move(work);
             case DEVICE_WITHOUT_URING -> mover.moveWithoutUring(work);
             case STORE -> store(trial).move(effort.bytes(trial.place()));
             case FIO_URING -> Fio.moveByUring(work);
@@ -90,10 +94,11 @@ public final class DiskBench implements AutoCloseable {
 
     /// Filled by the first trial that needs it.
     private StoreMover store(Trial trial) throws IOException {
-        StoreMover store = stores.get(trial.pieceBytes());
+        StoreKey key = new StoreKey(trial.place(), trial.pieceBytes());
+        StoreMover store = stores.get(key);
         if (store == null) {
             store = StoreMover.open(Objects.requireNonNull(places.folders().get(trial.place())), trial.pieceBytes());
-            stores.put(trial.pieceBytes(), store);
+            stores.put(key, store);
         }
         return store;
     }

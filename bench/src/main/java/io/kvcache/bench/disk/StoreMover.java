@@ -29,7 +29,9 @@ final class StoreMover implements AutoCloseable {
     /// Room for all chains, in regions that take blocks of 4 MiB.
     static final long TIER_BYTES = 5L << 28;
 
-    private static final long HOST_BYTES = 128L << 20;
+    /// Memory for blocks.
+    static final long HOST_BYTES = 128L << 20;
+
     private static final int CHAIN_BYTES = 32 << 20;
     private static final int CHAINS = 12;
     private static final long PATIENCE_NANOS = TimeUnit.SECONDS.toNanos(30);

@@ -1,23 +1,26 @@
 package io.kvcache.bench.server;
 
 import java.io.IOException;
+import java.lang.management.ManagementFactory;
 import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 
-/// A server in a process of its own, with two GiB for values, at a port that nobody else uses.
-public final class Contender implements AutoCloseable {
+/// A server in a process of its own, at a port that nobody else uses.
+final class Contender implements AutoCloseable {
 
-    private static final String HOST_BYTES = "2147483648";
     private static final Path REDIS = Path.of("/usr/bin/redis-server");
 
+    private final String name;
     private final Process process;
     private final int port;
 
-    private Contender(Process process, int port) {
+    private Contender(String name, Process process, int port) {
+        this.name = name;
         this.process = process;
         this.port = port;
     }
@@ -25,36 +28,52 @@ public final class Contender implements AutoCloseable {
     /// The server of this checkout, as `./kvcache serve` starts it.
     ///
     /// @param mainClass of the command line
-    public static Contender ours(String mainClass) throws IOException, InterruptedException {
+    /// @param hostBytes for values
+    static Contender ours(String mainClass, long hostBytes) throws IOException, InterruptedException {
         int port = freePort();
-        return start(
-                port,
-                List.of(
-                        Path.of(System.getProperty("java.home"), "bin", "java").toString(),
-                        "--enable-native-access=ALL-UNNAMED",
-                        "--sun-misc-unsafe-memory-access=allow",
-                        "-Xmx2g",
-                        "-XX:MaxDirectMemorySize=2g",
-                        "-XX:+UseCompactObjectHeaders",
-                        "-cp",
-                        System.getProperty("java.class.path"),
-                        mainClass,
-                        "serve",
-                        "--port",
-                        Integer.toString(port),
-                        "--host-bytes",
-                        HOST_BYTES));
+        List<String> command = new ArrayList<>(java());
+        command.addAll(List.of(
+                mainClass, "serve", "--port", Integer.toString(port), "--host-bytes", Long.toString(hostBytes)));
+        Contender started = start("KVCache", port, command);
+        started.awaitPong();
+        return started;
+    }
+
+    /// A [Responder].
+    static Contender responder() throws IOException, InterruptedException {
+        int port = freePort();
+        List<String> command = new ArrayList<>(java());
+        command.addAll(List.of(Responder.class.getName(), Integer.toString(port)));
+        Contender started = start("bare responder", port, command);
+        try {
+            Wire.awaitListening(port).close();
+            return started;
+        } catch (IOException | InterruptedException failed) {
+            started.close();
+            throw failed;
+        }
+    }
+
+    /// The JVM that this runs in, with the flags that the launcher gave it.
+    private static List<String> java() {
+        List<String> command = new ArrayList<>();
+        command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
+        command.addAll(ManagementFactory.getRuntimeMXBean().getInputArguments());
+        command.addAll(List.of("-cp", System.getProperty("java.class.path")));
+        return command;
     }
 
     /// Debian's Redis, without persistence.
     ///
+    /// @param hostBytes for values
     /// @throws IOException when it is not installed
-    public static Contender redis() throws IOException, InterruptedException {
+    static Contender redis(long hostBytes) throws IOException, InterruptedException {
         if (!Files.isExecutable(REDIS)) {
             throw new IOException("there is no " + REDIS + " to compare with; apt-get install redis-server");
         }
         int port = freePort();
-        return start(
+        Contender started = start(
+                "Redis",
                 port,
                 List.of(
                         REDIS.toString(),
@@ -67,22 +86,26 @@ public final class Contender implements AutoCloseable {
                         "--appendonly",
                         "no",
                         "--maxmemory",
-                        HOST_BYTES,
+                        Long.toString(hostBytes),
                         "--maxmemory-policy",
                         "allkeys-lru"));
+        started.awaitPong();
+        return started;
     }
 
-    private static Contender start(int port, List<String> command) throws IOException, InterruptedException {
+    private static Contender start(String name, int port, List<String> command) throws IOException {
         Process process = new ProcessBuilder(command)
                 .redirectOutput(ProcessBuilder.Redirect.DISCARD)
                 .redirectError(ProcessBuilder.Redirect.DISCARD)
                 .start();
-        Contender started = new Contender(process, port);
+        return new Contender(name, process, port);
+    }
+
+    private void awaitPong() throws IOException, InterruptedException {
         try {
-            ValueClient.awaitServer(port);
-            return started;
+            Wire.awaitPong(port);
         } catch (IOException | InterruptedException failed) {
-            started.close();
+            close();
             throw failed;
         }
     }
@@ -93,8 +116,16 @@ public final class Contender implements AutoCloseable {
         }
     }
 
+    String name() {
+        return name;
+    }
+
     int port() {
         return port;
+    }
+
+    long processId() {
+        return process.pid();
     }
 
     @Override

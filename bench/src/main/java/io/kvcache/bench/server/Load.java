@@ -1,5 +1,8 @@
 package io.kvcache.bench.server;
 
+import java.io.IOException;
+import java.util.Locale;
+
 /// What clients do.
 ///
 /// @param write SET, else GET
@@ -14,7 +17,30 @@ public record Load(boolean write, int bytes, int connections) {
         return (int) Math.max(8, WORKING_SET / bytes);
     }
 
-    String operation() {
-        return write ? "SET" : "GET";
+    LoadRun against(int port) {
+        return new LoadRun(to -> new ValueClient(to, bytes, write), keys(), connections, port);
+    }
+
+    /// Stores every key once, and nothing else.
+    void fill(int port) throws IOException {
+        try (ValueClient client = new ValueClient(port, bytes, true)) {
+            client.forgetAll();
+            for (int key = 0; key < keys(); key++) {
+                client.ask(key);
+            }
+        }
+    }
+
+    /// As in `get-64k-2c`.
+    String name() {
+        String size = bytes >= 1 << 20 ? (bytes >> 20) + "m" : (bytes >> 10) + "k";
+        return String.format(Locale.ROOT, "%s-%s-%dc", write ? "set" : "get", size, connections);
+    }
+
+    /// In words.
+    String words() {
+        String size = bytes >= 1 << 20 ? (bytes >> 20) + " MiB" : (bytes >> 10) + " KiB";
+        String clients = connections == 1 ? "one connection" : connections + " connections";
+        return (write ? "SET" : "GET") + " of " + size + " over " + clients;
     }
 }

@@ -1,113 +1,71 @@
 package io.kvcache.bench.server;
 
-import java.io.EOFException;
 import java.io.IOException;
-import java.net.InetAddress;
-import java.net.InetSocketAddress;
-import java.net.StandardSocketOptions;
 import java.nio.ByteBuffer;
-import java.nio.channels.SocketChannel;
-import java.nio.charset.StandardCharsets;
-import java.time.Duration;
 
-/// One connection that sets and gets values of one size, and takes every byte that it asked for.
-final class ValueClient implements AutoCloseable {
-
-    /// Header and line ends of any reply.
-    private static final int FRAMING = 64;
+/// One connection that sets, or gets, values of one size.
+final class ValueClient implements Exchange {
 
     /// Bytes handed to the socket at once: 1 MiB, which stays in the second-level cache.
     private static final int PART = 1 << 20;
 
-    private static final long CONNECT_TRIES = Duration.ofSeconds(30).toMillis() / 50;
+    private static final int KEY_DIGITS = 12;
 
-    private final SocketChannel channel;
+    private final Wire wire;
     private final ByteBuffer value;
-    private final ByteBuffer in;
     private final int bytes;
+    private final boolean write;
 
-    ValueClient(int port, int bytes) throws IOException {
-        channel = SocketChannel.open(new InetSocketAddress(InetAddress.getLoopbackAddress(), port));
-        channel.setOption(StandardSocketOptions.TCP_NODELAY, true);
+    ValueClient(int port, int bytes, boolean write) throws IOException {
+        wire = new Wire(port, Math.min(bytes, PART));
         this.bytes = bytes;
+        this.write = write;
         value = ByteBuffer.allocateDirect(Math.min(bytes, PART));
-        in = ByteBuffer.allocateDirect(Math.min(bytes, PART) + FRAMING);
     }
 
-    /// Waits until a server answers at a port.
-    static void awaitServer(int port) throws IOException, InterruptedException {
-        for (long left = CONNECT_TRIES; ; left--) {
-            try (ValueClient client = new ValueClient(port, 1)) {
-                client.send("PING\r\n");
-                client.expect("+PONG\r\n");
-                return;
-            } catch (IOException notYet) {
-                if (left == 0) {
-                    throw notYet;
-                }
-                Thread.sleep(50);
-            }
+    /// The key with a number, as redis-benchmark names it.
+    static String name(int key) {
+        String number = Integer.toString(key);
+        return "key:" + "0".repeat(KEY_DIGITS - number.length()) + number;
+    }
+
+    @Override
+    public void ask(int key) throws IOException {
+        if (write) {
+            set(key, bytes);
+        } else if (!get(key)) {
+            throw new IOException(name(key) + " is gone");
         }
     }
 
-    void set(int key) throws IOException {
-        String name = "key" + key;
-        send("*3\r\n$3\r\nSET\r\n$%d\r\n%s\r\n$%d\r\n".formatted(name.length(), name, bytes));
-        for (int left = bytes; left > 0; left -= value.limit()) {
-            write(value.clear().limit(Math.min(left, value.capacity())));
-        }
-        send("\r\n");
-        expect("+OK\r\n");
+    /// Has the server forget all keys.
+    void forgetAll() throws IOException {
+        wire.send("FLUSHDB\r\n");
+        wire.expect("+OK\r\n");
     }
 
-    void get(int key) throws IOException {
-        String name = "key" + key;
-        send("*2\r\n$3\r\nGET\r\n$%d\r\n%s\r\n".formatted(name.length(), name));
-        String header = "$" + bytes + "\r\n";
-        expect(header);
-        int left = bytes + 2 - in.remaining();
-        while (left > 0) {
-            in.clear().limit(Math.min(in.capacity(), left));
-            left -= read();
+    /// Sets a value of another size than usual, but no larger.
+    void set(int key, int length) throws IOException {
+        wire.send("*3\r\n$3\r\nSET\r\n$16\r\n" + name(key) + "\r\n$" + length + "\r\n");
+        for (int left = length; left > 0; left -= value.limit()) {
+            wire.send(value.clear().limit(Math.min(left, value.capacity())));
         }
-        in.limit(0);
+        wire.send("\r\n");
+        wire.expect("+OK\r\n");
     }
 
-    private void send(String text) throws IOException {
-        write(ByteBuffer.wrap(text.getBytes(StandardCharsets.US_ASCII)));
-    }
-
-    private void write(ByteBuffer out) throws IOException {
-        while (out.hasRemaining()) {
-            channel.write(out);
+    /// Gets a value of any size; answers whether there is one.
+    boolean get(int key) throws IOException {
+        wire.send("*2\r\n$3\r\nGET\r\n$16\r\n" + name(key) + "\r\n");
+        long length = wire.length();
+        if (length >= 0) {
+            wire.skip(length + 2);
         }
-    }
-
-    /// Reads at least the expected text; what follows stays in the buffer.
-    private void expect(String text) throws IOException {
-        in.clear();
-        while (in.position() < text.length()) {
-            read();
-        }
-        in.flip();
-        byte[] got = new byte[text.length()];
-        in.get(got);
-        String reply = new String(got, StandardCharsets.US_ASCII);
-        if (!reply.equals(text)) {
-            throw new IOException("expected " + text.strip() + ", got " + reply.strip());
-        }
-    }
-
-    private int read() throws IOException {
-        int read = channel.read(in);
-        if (read < 0) {
-            throw new EOFException("the server closed the connection");
-        }
-        return read;
+        return length >= 0;
     }
 
     @Override
     public void close() throws IOException {
-        channel.close();
+        wire.close();
     }
 }

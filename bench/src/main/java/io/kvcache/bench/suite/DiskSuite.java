@@ -1,6 +1,7 @@
 package io.kvcache.bench.suite;
 
 import static io.kvcache.bench.disk.Mover.DEVICE;
+import static io.kvcache.bench.disk.Mover.DEVICE_INTO_SLOTS;
 import static io.kvcache.bench.disk.Mover.DEVICE_WITHOUT_URING;
 import static io.kvcache.bench.disk.Mover.FIO_PSYNC;
 import static io.kvcache.bench.disk.Mover.FIO_URING;
@@ -80,17 +81,32 @@ final class DiskSuite {
                 .toList();
     }
 
+    /// The peer reads into as much memory as the store does. A few buffers that stay in the processor's cache, as fio
+    /// has them too, are faster to read into; the second row says how much.
     private static List<Question> onboarding() {
         return Kind.ALL.stream()
                 .filter(kind -> kind.pattern == RANDOM_READ)
-                .map(kind -> new Question(
-                        "onboard-" + kind.name(),
-                        "And when a request acquires blocks of " + kind.mebibytes + " MiB from there?",
-                        SPEED,
-                        speed("acquire", kind.trial(STORE, MEMORY)),
-                        speed("device", kind.trial(DEVICE, MEMORY)),
-                        RAW))
+                .flatMap(kind -> Stream.of(
+                        onboarding("onboard-" + kind.name(), kind, MEMORY),
+                        onboarding("onboard-disk-" + kind.mebibytes + "m", kind, DISK),
+                        new Question(
+                                "onboard-cache-" + kind.mebibytes + "m",
+                                "And beside reads into " + DiskBench.DEPTH + " buffers that stay in the cache?",
+                                SPEED,
+                                speed("acquire", kind.trial(STORE, MEMORY)),
+                                speed("device", kind.trial(DEVICE, MEMORY)),
+                                new Budget.None())))
                 .toList();
+    }
+
+    private static Question onboarding(String name, Kind kind, Place place) {
+        return new Question(
+                name,
+                "And when a request acquires blocks of " + kind.mebibytes + " MiB from there?",
+                SPEED,
+                speed("acquire", kind.trial(STORE, place)),
+                speed("device to slots", kind.trial(DEVICE_INTO_SLOTS, place)),
+                RAW);
     }
 
     private static List<Question> withoutUring() {

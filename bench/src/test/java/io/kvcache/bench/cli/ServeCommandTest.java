@@ -3,6 +3,7 @@ package io.kvcache.bench.cli;
 import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.server.config.Machine;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.PrintWriter;
@@ -108,6 +109,7 @@ final class ServeCommandTest {
             Matcher serves = SERVES.matcher(String.valueOf(said.readLine()));
             assertThat(serves.matches()).isTrue();
             assertThat(said.readLine()).startsWith("  disk ").contains(": 64 MiB, ");
+            assertThat(said.readLine()).startsWith("  memory: heap ").contains(" + values 0.06 GiB + ");
             use.of(Integer.parseInt(serves.group(1)));
             if (kill) {
                 process.destroyForcibly();
@@ -159,7 +161,21 @@ final class ServeCommandTest {
         assertThat(run(2, "serve", "--config", file.toString())).contains("kvcache serve: ", "listen.prot");
         assertThat(run(2, "serve", "--port", "x")).contains("--port: listen.port is 'x'; it takes a whole number");
         assertThat(run(0, "config", "check", "--set", "listen.port=1", "--host-bytes", "64MiB"))
-                .contains("good: listens at 127.0.0.1:1, 64 MiB of host memory");
+                .contains(
+                        "good: 64 MiB of host memory",
+                        "listener listen: 127.0.0.1:1, http, lm, pages, resp, no TLS, asks nobody who he is",
+                        "tenant default: user default without a password, weight 1",
+                        "memory: heap ");
+    }
+
+    @Test
+    void givenMoreMemoryThanThereMayBe_whenCheckedOrServed_thenItIsRefusedWithWhatWouldFit() {
+        String most = Long.toString(Machine.here().memoryBytes() / 100 * 89);
+
+        assertThat(run(1, "config", "check", "--host-bytes", most)).contains("set memory.host_bytes to ");
+        assertThat(run(1, "serve", "--port", "0", "--host-bytes", most))
+                .startsWith("kvcache: memory: heap ")
+                .contains("It takes up to 90 %");
     }
 
     private static String run(int expected, String... arguments) {

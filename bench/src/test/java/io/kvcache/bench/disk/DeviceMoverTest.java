@@ -21,7 +21,7 @@ final class DeviceMoverTest {
     private static final long FILE_BYTES = 64 << 20;
 
     private final Arena arena = Arena.ofShared();
-    private final DeviceMover mover = new DeviceMover(arena.allocate(DiskBench.DEPTH * (4L << 20), 4096));
+    private final DeviceMover mover = new DeviceMover(arena.allocate(DiskBench.DEPTH * (4L << 20), 4096), true);
 
     @TempDir
     private Path folder;

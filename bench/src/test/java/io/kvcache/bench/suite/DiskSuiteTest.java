@@ -30,8 +30,11 @@ final class DiskSuiteTest {
     void givenOnboarding_whenItsTrialsAreListed_thenTheStoreIsHeldAgainstRawReadsOfTheSameRound() {
         assertThat(suite.filtered("onboard-read-1m").trials())
                 .extracting(Trial::mover)
-                .containsExactly(Mover.DEVICE, Mover.STORE);
-        assertThat(suite.filtered("onboard").trials()).allMatch(trial -> trial.place() == Place.MEMORY);
+                .containsExactly(Mover.DEVICE_INTO_SLOTS, Mover.STORE);
+        assertThat(suite.filtered("onboard-disk-1m").trials())
+                .allMatch(trial -> trial.place() == Place.DISK)
+                .extracting(Trial::mover)
+                .containsExactly(Mover.DEVICE_INTO_SLOTS, Mover.STORE);
     }
 
     @Test

@@ -1,0 +1,49 @@
+package io.kvcache.bench.cli;
+
+import io.kvcache.server.config.DiskConfig;
+import io.kvcache.server.config.EntryConfig;
+import io.kvcache.server.config.ListenConfig;
+import io.kvcache.server.config.ServerConfig;
+import io.kvcache.server.config.TenantConfig;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+import java.util.stream.Collectors;
+
+/// What a server would run with, in lines: every place where it listens and who may come in there, every tenant.
+final class ConfigText {
+
+    private ConfigText() {}
+
+    static List<String> of(ServerConfig config) {
+        List<String> lines = new ArrayList<>();
+        lines.add("good: " + new ByteSize(config.memory().hostBytes()) + " of host memory, "
+                + config.network().loops() + " loops");
+        config.access().listeners().forEach(each -> lines.add(line(each)));
+        config.access().tenants().forEach(each -> lines.add(line(each)));
+        for (DiskConfig disk : config.disks().disks()) {
+            lines.add("disk " + disk.directory() + ": " + new ByteSize(disk.bytes()));
+        }
+        return lines;
+    }
+
+    private static String line(ListenConfig listen) {
+        EntryConfig entry = listen.entry();
+        String protocols = listen.protocols().stream()
+                .map(each -> each.name().toLowerCase(Locale.ROOT).replace('_', '-'))
+                .sorted()
+                .collect(Collectors.joining(", "));
+        return "listener " + listen.name() + ": " + listen.address() + ":" + listen.port() + ", " + protocols
+                + (listen.tls() == null ? ", no TLS" : ", TLS")
+                + (entry.auth() ? ", asks for a password" : ", asks nobody who he is")
+                + (entry.tenant() == null ? "" : ", tenant " + entry.tenant())
+                + (entry.cidrs().isEmpty() ? "" : ", from " + String.join(", ", entry.cidrs()));
+    }
+
+    private static String line(TenantConfig tenant) {
+        return "tenant " + tenant.name() + ": user " + tenant.user()
+                + (tenant.hasPassword() ? "" : " without a password")
+                + ", weight " + tenant.weight()
+                + (tenant.quotaBytes() == 0 ? "" : ", quota " + new ByteSize(tenant.quotaBytes()));
+    }
+}

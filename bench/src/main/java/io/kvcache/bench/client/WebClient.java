@@ -1,0 +1,113 @@
+package io.kvcache.bench.client;
+
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.InputStreamReader;
+import java.net.ConnectException;
+import java.net.URI;
+import java.net.http.HttpClient;
+import java.net.http.HttpRequest;
+import java.net.http.HttpRequest.BodyPublishers;
+import java.net.http.HttpResponse;
+import java.net.http.HttpResponse.BodyHandlers;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import tools.jackson.core.JacksonException;
+import tools.jackson.databind.JsonNode;
+import tools.jackson.databind.json.JsonMapper;
+
+/// A server as HTTP shows it.
+///
+/// **Threads.** Any.
+public final class WebClient implements AutoCloseable {
+
+    private static final Duration CONNECT = Duration.ofSeconds(5);
+    private static final int OK_BELOW = 300;
+
+    private final HttpClient client = HttpClient.newBuilder()
+            .version(HttpClient.Version.HTTP_1_1)
+            .connectTimeout(CONNECT)
+            .build();
+    private final String place;
+
+    public WebClient(String host, int port) {
+        place = (host.indexOf(':') >= 0 ? "[" + host + "]" : host) + ":" + port;
+    }
+
+    /// Host and port.
+    public String place() {
+        return place;
+    }
+
+    /// Reads a page of JSON.
+    ///
+    /// @throws IOException when there is no server, or it refuses, with its reason
+    public JsonNode get(String path) throws IOException {
+        return json(request(path).GET().build());
+    }
+
+    /// Asks for something to be done.
+    ///
+    /// @throws IOException when there is no server, or it refuses, with its reason
+    public JsonNode post(String path) throws IOException {
+        return json(request(path).POST(BodyPublishers.noBody()).build());
+    }
+
+    private JsonNode json(HttpRequest request) throws IOException {
+        try (InputStream body = send(request)) {
+            return JsonMapper.shared().readTree(body);
+        } catch (JacksonException other) {
+            throw new IOException("the server at " + place + " answers by something else than JSON", other);
+        }
+    }
+
+    /// Opens a page that goes on, to be read line by line.
+    ///
+    /// @throws IOException when there is no server, or it refuses, with its reason
+    public BufferedReader lines(String path) throws IOException {
+        return new BufferedReader(new InputStreamReader(send(request(path).GET().build()), StandardCharsets.UTF_8));
+    }
+
+    private HttpRequest.Builder request(String path) {
+        return HttpRequest.newBuilder(URI.create("http://" + place + path));
+    }
+
+    private InputStream send(HttpRequest request) throws IOException {
+        HttpResponse<InputStream> reply;
+        try {
+            reply = client.send(request, BodyHandlers.ofInputStream());
+        } catch (ConnectException none) {
+            throw new IOException("no server at " + place + ": " + reason(none), none);
+        } catch (InterruptedException stopped) {
+            Thread.currentThread().interrupt();
+            throw new IOException("stopped", stopped);
+        }
+        if (reply.statusCode() < OK_BELOW) {
+            return reply.body();
+        }
+        String why;
+        try (InputStream body = reply.body()) {
+            why = detail(new String(body.readAllBytes(), StandardCharsets.UTF_8));
+        }
+        throw new IOException("the server says " + reply.statusCode() + ": " + why);
+    }
+
+    private static String reason(Throwable failure) {
+        return failure.getMessage() == null ? "connection refused" : failure.getMessage();
+    }
+
+    private static String detail(String problem) {
+        try {
+            JsonNode detail = JsonMapper.shared().readTree(problem).get("detail");
+            return detail == null ? problem.strip() : detail.stringValue();
+        } catch (JacksonException other) {
+            return problem.strip();
+        }
+    }
+
+    @Override
+    public void close() {
+        client.shutdownNow();
+    }
+}

@@ -1,0 +1,8 @@
+package io.kvcache.bench.server;
+
+/// What a number answers.
+///
+/// @param name short, for a table and for records
+/// @param text in words
+/// @param unit of the number and of what it is held against
+record Asked(String name, String text, String unit) {}

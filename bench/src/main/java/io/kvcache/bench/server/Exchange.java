@@ -1,0 +1,20 @@
+package io.kvcache.bench.server;
+
+import java.io.IOException;
+
+/// One connection that asks and takes the whole answer before it asks again.
+interface Exchange extends AutoCloseable {
+
+    /// Asks for a key, or sets it, whichever this exchange is for.
+    void ask(int key) throws IOException;
+
+    @Override
+    void close() throws IOException;
+
+    /// Connects to a server.
+    @FunctionalInterface
+    interface Opening {
+
+        Exchange open(int port) throws IOException;
+    }
+}

@@ -1,0 +1,64 @@
+package io.kvcache.bench.server;
+
+import io.kvcache.bench.suite.Answer;
+import io.kvcache.bench.suite.Budget;
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+
+/// Small requests, sixteen at once over each of two connections, beside redis-server.
+final class PipelinePart implements ServerPart {
+
+    private static final int KEYS = 10_000;
+    private static final int CONNECTIONS = 2;
+    private static final int VALUE_BYTES = 64;
+    private static final long HOST_BYTES = 1L << 30;
+    private static final Budget EXISTS = new Budget.RatioAtLeast(0.7);
+
+    @Override
+    public String name() {
+        return "pipeline";
+    }
+
+    @Override
+    public String title() {
+        return "small requests, sixteen at once, beside redis-server";
+    }
+
+    @Override
+    public List<Answer> run(Rounds rounds) throws IOException, InterruptedException {
+        try (Contender redis = Contender.redis(HOST_BYTES);
+                Contender ours = Contender.ours(rounds.mainClass(), HOST_BYTES)) {
+            fill(redis);
+            fill(ours);
+            Duel duel = new Duel(ours, redis, rounds);
+            List<Answer> answers = new ArrayList<>();
+            for (PipelinedClient.Request request : PipelinedClient.Request.values()) {
+                String name = request.name().toLowerCase(Locale.ROOT);
+                Paired rate = duel.compare(
+                        "pipelined " + request,
+                        load(request, ours),
+                        load(request, redis),
+                        result -> result.perSecond() * PipelinedClient.DEPTH / 1e3);
+                answers.add(rate.answer(
+                        new Asked("pipe-" + name, "How many pipelined " + request + " a second?", "thousand"),
+                        redis.name(),
+                        request == PipelinedClient.Request.EXISTS ? EXISTS : new Budget.None()));
+            }
+            return answers;
+        }
+    }
+
+    private static LoadRun load(PipelinedClient.Request request, Contender server) {
+        return new LoadRun(port -> new PipelinedClient(port, request, KEYS), KEYS, CONNECTIONS, server.port());
+    }
+
+    private static void fill(Contender server) throws IOException {
+        try (ValueClient client = new ValueClient(server.port(), VALUE_BYTES, true)) {
+            for (int key = 0; key < KEYS; key++) {
+                client.ask(key);
+            }
+        }
+    }
+}

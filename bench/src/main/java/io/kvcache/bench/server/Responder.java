@@ -1,0 +1,61 @@
+package io.kvcache.bench.server;
+
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.net.StandardSocketOptions;
+import java.nio.ByteBuffer;
+import java.nio.channels.ServerSocketChannel;
+import java.nio.channels.SocketChannel;
+
+/// A server that does nothing but send: what this machine's network allows, without protocol, keys or store.
+///
+/// A request is 64 bytes and says how many it wants and which; the answer comes from half a GiB of memory, as much
+/// as the values that it is compared with take, since what is in a cache is sent faster. A thread a connection, which
+/// waits in the read itself: no server can wait shorter.
+final class Responder {
+
+    static final int REQUEST_BYTES = 64;
+
+    private static final int MEMORY_BYTES = 512 << 20;
+
+    private final ByteBuffer memory = ByteBuffer.allocateDirect(MEMORY_BYTES);
+
+    private Responder() {}
+
+    /// Serves until it is killed.
+    ///
+    /// @param args the port to listen at
+    public static void main(String[] args) throws IOException {
+        Responder responder = new Responder();
+        try (ServerSocketChannel listener = ServerSocketChannel.open()
+                .bind(new InetSocketAddress(InetAddress.getLoopbackAddress(), Integer.parseInt(args[0])))) {
+            while (true) {
+                SocketChannel client = listener.accept();
+                Thread.ofPlatform().daemon().start(() -> responder.serve(client));
+            }
+        }
+    }
+
+    private void serve(SocketChannel client) {
+        ByteBuffer request = ByteBuffer.allocateDirect(REQUEST_BYTES);
+        try (client) {
+            client.setOption(StandardSocketOptions.TCP_NODELAY, true);
+            while (client.read(request) >= 0) {
+                if (!request.hasRemaining()) {
+                    answer(client, request.getInt(0), request.getInt(Integer.BYTES));
+                    request.clear();
+                }
+            }
+        } catch (IOException gone) {
+            // The client has ended its measurement.
+        }
+    }
+
+    private void answer(SocketChannel client, int bytes, int key) throws IOException {
+        ByteBuffer value = memory.slice(Math.floorMod((long) key * bytes, MEMORY_BYTES - bytes + 1), bytes);
+        while (value.hasRemaining()) {
+            client.write(value);
+        }
+    }
+}

@@ -1,0 +1,27 @@
+package io.kvcache.bench.server;
+
+import java.time.Duration;
+import java.util.function.Consumer;
+
+/// How thoroughly to measure, and who is told of it.
+///
+/// @param count times that each load is put on each server, in turn, so that what else the machine does meets all
+/// @param time of a load
+/// @param mainClass of the command line, whose `serve` is measured
+/// @param progress told what is about to run
+public record Rounds(int count, Duration time, String mainClass, Consumer<String> progress) {
+
+    /// Enough to find the middle of, with a second each.
+    public static Rounds full(String mainClass, Consumer<String> progress) {
+        return new Rounds(5, Duration.ofSeconds(1), mainClass, progress);
+    }
+
+    /// Shows what is broken, not what is slow.
+    public static Rounds quick(String mainClass, Consumer<String> progress) {
+        return new Rounds(1, Duration.ofMillis(200), mainClass, progress);
+    }
+
+    void say(String what) {
+        progress.accept(what);
+    }
+}

@@ -1,0 +1,111 @@
+package io.kvcache.bench.server;
+
+import io.kvcache.bench.suite.Answer;
+import io.kvcache.bench.suite.Budget;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+
+/// Resident memory of the server while values of mixed sizes come and go for long, and every SET evicts.
+///
+/// The bound is what values may take, a tenth of it for what is known of them, and 500 MiB for the JVM.
+///
+/// @param time how long
+record SoakPart(Duration time) implements ServerPart {
+
+    private static final long HOST_BYTES = 2L << 30;
+    private static final long BOUND_BYTES = HOST_BYTES + HOST_BYTES / 10 + (500L << 20);
+    private static final int CONNECTIONS = 4;
+    private static final Duration BETWEEN_READINGS = Duration.ofSeconds(1);
+    private static final Duration BETWEEN_REPORTS = Duration.ofSeconds(30);
+
+    @Override
+    public String name() {
+        return "soak";
+    }
+
+    @Override
+    public String title() {
+        return "resident memory while values of mixed sizes come and go";
+    }
+
+    @Override
+    public List<Answer> run(Rounds rounds) throws IOException, InterruptedException {
+        rounds.say("soaking for " + time.toSeconds() + " s");
+        try (Contender ours = Contender.ours(rounds.mainClass(), HOST_BYTES);
+                ExecutorService threads = Executors.newFixedThreadPool(CONNECTIONS)) {
+            long end = System.nanoTime() + time.toNanos();
+            List<Future<MixedTraffic>> running = new ArrayList<>();
+            for (int i = 0; i < CONNECTIONS; i++) {
+                long seed = i;
+                running.add(threads.submit(() -> MixedTraffic.until(end, ours.port(), seed, HOST_BYTES)));
+            }
+            long most = watch(ours, end, rounds);
+            MixedTraffic all = MixedTraffic.NONE;
+            for (Future<MixedTraffic> each : running) {
+                all = all.plus(each.get());
+            }
+            return answers(most, all);
+        } catch (ExecutionException failed) {
+            throw new IOException("a client failed: " + failed.getCause(), failed.getCause());
+        }
+    }
+
+    private static long watch(Contender server, long end, Rounds rounds) throws IOException, InterruptedException {
+        long most = 0;
+        long reportAt = System.nanoTime() + BETWEEN_REPORTS.toNanos();
+        while (System.nanoTime() < end) {
+            long resident = resident(server.processId());
+            most = Math.max(most, resident);
+            if (System.nanoTime() >= reportAt) {
+                rounds.say(mebibytes(resident) + " MiB resident, at most " + mebibytes(most) + " so far, of "
+                        + mebibytes(BOUND_BYTES));
+                reportAt += BETWEEN_REPORTS.toNanos();
+            }
+            Thread.sleep(BETWEEN_READINGS);
+        }
+        return most;
+    }
+
+    private static long resident(long processId) throws IOException {
+        for (String line : Files.readAllLines(Path.of("/proc/" + processId + "/status"))) {
+            if (line.startsWith("VmRSS:")) {
+                return Long.parseLong(line.replaceAll("[^0-9]", "")) << 10;
+            }
+        }
+        throw new IOException("/proc/" + processId + "/status has no VmRSS: the server has ended");
+    }
+
+    private static List<Answer> answers(long most, MixedTraffic traffic) {
+        Paired resident = new Paired();
+        resident.add((double) mebibytes(most), (double) mebibytes(BOUND_BYTES));
+        Paired turned = new Paired();
+        turned.add((double) traffic.setBytes() / HOST_BYTES, 0);
+        Paired found = new Paired();
+        found.add((double) traffic.found() / Math.max(1, traffic.gets()), 0);
+        return List.of(
+                resident.answer(
+                        new Asked("soak-resident", "How much memory was resident at most?", "MiB"),
+                        "bound",
+                        new Budget.RatioAtMost(1)),
+                turned.answer(
+                        new Asked("soak-turned", "How many times over was the memory filled?", "times"),
+                        "-",
+                        new Budget.None()),
+                found.answer(
+                        new Asked("soak-found", "Which part of the GETs found their value?", "of all"),
+                        "-",
+                        new Budget.None()));
+    }
+
+    private static long mebibytes(long bytes) {
+        return bytes >> 20;
+    }
+}

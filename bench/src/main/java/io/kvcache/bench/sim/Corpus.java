@@ -1,0 +1,121 @@
+package io.kvcache.bench.sim;
+
+import io.kvcache.core.contract.BlockContent;
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.BlockKey;
+import io.kvcache.core.identity.BlockShape;
+import io.kvcache.core.identity.Dtype;
+import io.kvcache.core.identity.Namespace;
+import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.SplittableRandom;
+import java.util.function.Predicate;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
+
+/// The sequences of a run: in each namespace a few trunks with a few branches, of which prompts have a
+/// prefix. The bytes of a block follow from its key.
+final class Corpus {
+
+    static final Namespace THINGS = Namespace.objects("things", "sim");
+
+    private static final int BLOCK_TOKENS = 16;
+    private static final int TRUNKS = 6;
+    private static final int BRANCHES = 4;
+    private static final int LONGEST = 16;
+
+    /// Blocks of 8 KiB for each, mostly small ones for speed; those of 130 layers do not fit a region of
+    /// 1 MiB.
+    private static final int[] LAYERS = {1, 1, 2, 2, 3, 3, 5, 8, 12, 24, 60, 130};
+
+    private final List<Namespace> spaces = new ArrayList<>();
+    private final Map<BlockKey, BlockKey> parents = new HashMap<>();
+    private final Map<BlockKey, Namespace> homes = new HashMap<>();
+    private final SplittableRandom random;
+
+    Corpus(SplittableRandom random) {
+        this.random = random;
+        for (int i = 0; i < 2 + random.nextInt(2); i++) {
+            int layers = LAYERS[random.nextInt(LAYERS.length)];
+            spaces.add(Namespace.of("model-" + i, BlockShape.kv(layers, 2, 64, BLOCK_TOKENS, Dtype.BF16)));
+        }
+    }
+
+    List<Namespace> spaces() {
+        return spaces;
+    }
+
+    Namespace space() {
+        return spaces.get(random.nextInt(spaces.size()));
+    }
+
+    /// Some prompt. Those of the last namespace are named by an engine.
+    BlockChain chain() {
+        int space = random.nextInt(spaces.size());
+        int trunk = random.nextInt(TRUNKS);
+        int branch = random.nextInt(BRANCHES);
+        int fork = 1 + trunk % 5;
+        int blocks = 1 + random.nextInt(LONGEST);
+        BlockChain chain = space == 2
+                ? BlockChain.ofEngineKeys(
+                        spaces.get(space),
+                        IntStream.range(0, blocks)
+                                .mapToObj(i -> ByteBuffer.allocate(12)
+                                        .putInt(trunk)
+                                        .putInt(i < fork ? -1 : branch)
+                                        .putInt(i)
+                                        .array())
+                                .toList())
+                : BlockChain.of(
+                        spaces.get(space),
+                        IntStream.range(0, blocks * BLOCK_TOKENS)
+                                .map(i -> i / BLOCK_TOKENS < fork ? trunk : trunk << 8 | branch + 1)
+                                .toArray());
+        remember(chain);
+        return chain;
+    }
+
+    private void remember(BlockChain chain) {
+        for (int i = chain.length() - 1; i >= 0 && homes.putIfAbsent(chain.key(i), chain.namespace()) == null; i--) {
+            if (i > 0) {
+                parents.put(chain.key(i), chain.key(i - 1));
+            }
+        }
+    }
+
+    /// Whether a block, or one above it, is such.
+    boolean above(BlockKey block, Predicate<BlockKey> such) {
+        for (@Nullable BlockKey at = block; at != null; at = parents.get(at)) {
+            if (such.test(at)) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    boolean isOf(BlockKey block, Namespace space) {
+        Namespace home = homes.get(block);
+        return home != null && home.equals(space);
+    }
+
+    /// The blocks of a namespace that were ever named.
+    Set<BlockKey> of(Namespace space) {
+        return homes.entrySet().stream()
+                .filter(home -> home.getValue().equals(space))
+                .map(Map.Entry::getKey)
+                .collect(Collectors.toSet());
+    }
+
+    static BlockContent content(BlockKey key) {
+        return BlockContent.of(key);
+    }
+
+    static int bytes(Namespace space) {
+        return Math.toIntExact(space.parts().getFirst().bytes());
+    }
+}

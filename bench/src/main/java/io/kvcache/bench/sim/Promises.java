@@ -1,0 +1,241 @@
+package io.kvcache.bench.sim;
+
+import static io.kvcache.bench.sim.Checks.require;
+
+import io.kvcache.core.event.CacheEvent;
+import io.kvcache.core.event.EventBatch;
+import io.kvcache.core.event.EventKind;
+import io.kvcache.core.event.TierKind;
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.BlockKey;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.store.HostStore;
+import io.kvcache.core.tree.Control;
+import io.kvcache.core.tree.RecordPool;
+import io.kvcache.tiers.TickedCache;
+import io.kvcache.tiers.movement.Flush;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.function.Predicate;
+import java.util.stream.IntStream;
+
+/// What has to be there after a crash, by what was flushed and by the store's own events.
+///
+/// A flush that ends with true promises each key that was known when it began, unless the store said
+/// meanwhile that it left the disks or left host memory unwritten; all of these have to lie on disk at
+/// that moment. A promise ends when the store says that the key has left the disks: evicted, reclaimed,
+/// dropped, replaced, or lost with its disk. After a crash every key that is promised has to be found,
+/// unless it or a block above it was dropped or evicted from disk while the disks were still telling what
+/// they have, a region was reclaimed meanwhile, or there were more keys than records.
+///
+/// What was dropped is [Gone].
+final class Promises {
+
+    private static final int EVENTS = 1 << 16;
+
+    private final Corpus corpus;
+    private final RareCounts rare;
+    private final Set<BlockKey> promised = new HashSet<>();
+    private final Set<BlockKey> owed = new HashSet<>();
+    private final Set<BlockKey> leftWhileTold = new HashSet<>();
+    private final List<Pending> pending = new ArrayList<>();
+    private final Predicate<BlockKey> unwritable;
+    private final Gone gone;
+    private boolean told;
+    private long nextEvent;
+
+    /// A flush under way.
+    private static final class Pending {
+        final Flush flush;
+        final Set<BlockKey> keys;
+        final Set<BlockKey> left = new HashSet<>();
+        final Set<BlockKey> gone;
+        final long[] floors;
+        final long sinceNanos;
+
+        Pending(Flush flush, Set<BlockKey> keys, Set<BlockKey> gone, long[] floors, long sinceNanos) {
+            this.flush = flush;
+            this.keys = keys;
+            this.gone = gone;
+            this.floors = floors;
+            this.sinceNanos = sinceNanos;
+        }
+    }
+
+    /// @param unwritable keys of blocks that are too large for a disk
+    /// @param kept whether the disks keep what they say they have
+    Promises(Corpus corpus, Predicate<BlockKey> unwritable, boolean kept, RareCounts rare) {
+        gone = new Gone(kept);
+        this.corpus = corpus;
+        this.unwritable = unwritable;
+        this.rare = rare;
+    }
+
+    /// Begins a flush; [#follow] ends it.
+    void flush(TickedCache store, long[] floors, long nowNanos) {
+        Set<BlockKey> keys = sealed(store.store());
+        pending.add(new Pending(store.movement().flush(), keys, gone.now(), floors, nowNanos));
+    }
+
+    /// Reads the events, and looks whether flushes have ended.
+    void follow(TickedCache store, ObjectModel objects) {
+        readEvents(store).forEach(objects::happened);
+        pending.removeIf(each -> each.flush.ended() && end(each, store, objects));
+    }
+
+    /// Reads the events, also of a store that was closed.
+    List<CacheEvent> readEvents(TickedCache store) {
+        EventBatch batch = store.store().inspection().since(nextEvent, EVENTS);
+        require(!batch.lost(), () -> "more events than are kept");
+        nextEvent = batch.nextSequence();
+        batch.events().forEach(this::happened);
+        return batch.events();
+    }
+
+    private void happened(CacheEvent event) {
+        BlockKey key = new BlockKey(event.keyHi(), event.keyLo());
+        if (event.kind().enters()) {
+            gone.entered(key, event.tier());
+            return;
+        }
+        rare.count(event.tier() + " " + event.kind());
+        if (event.kind() == EventKind.DROPPED) {
+            gone.dropped(key);
+        }
+        pending.forEach(each -> each.left.add(key));
+        if (!told && (event.tier() == TierKind.DISK || event.kind() != EventKind.EVICTED)) {
+            leftWhileTold.add(key);
+        }
+        if (event.tier() == TierKind.DISK) {
+            promised.remove(key);
+            pending.forEach(each -> each.keys.remove(key));
+        }
+    }
+
+    private boolean end(Pending each, TickedCache store, ObjectModel objects) {
+        rare.count(each.flush.durable() ? "flush durable" : "flush not durable");
+        if (each.flush.durable()) {
+            Map<BlockKey, Boolean> known = known(store.store());
+            for (BlockKey key : each.keys) {
+                boolean onDisk = known.getOrDefault(key, false);
+                require(
+                        onDisk || each.left.contains(key) || !known.containsKey(key) || unwritable.test(key),
+                        () -> key + " was there when a flush began that ended with true, and is not on disk: "
+                                + store.cache().offloadStats() + " " + describe(store.store(), key));
+                if (onDisk) {
+                    promised.add(key);
+                }
+            }
+            gone.flushed(each.gone);
+            objects.flushed(each.floors);
+        }
+        return true;
+    }
+
+    /// When the oldest flush under way began; far in the future when there is none.
+    long oldestNanos() {
+        return pending.stream().mapToLong(each -> each.sinceNanos).min().orElse(Long.MAX_VALUE);
+    }
+
+    /// Blocks of a chain from one on and all below that are dropped, also those that no disk has told of
+    /// yet. All events before were read.
+    void dropped(BlockChain chain, int from) {
+        overtaken(chain.key(from));
+        IntStream.range(from, chain.length()).mapToObj(chain::key).forEach(gone::dropped);
+    }
+
+    /// All blocks of a namespace are dropped. All events before were read.
+    void dropped(Namespace space) {
+        owed.removeIf(key -> corpus.isOf(key, space));
+        corpus.of(space).forEach(gone::dropped);
+    }
+
+    /// What no disk has told of yet, of a key and below it, counts no longer.
+    void overtaken(BlockKey block) {
+        owed.removeIf(key -> corpus.above(key, block::equals));
+    }
+
+    /// What was found may have been given up before all was told, and nobody has heard of it.
+    void release() {
+        owed.clear();
+    }
+
+    /// The store is no more, and opened anew.
+    void restart() {
+        gone.restart();
+        owed.removeIf(this::leftWhileTold);
+        owed.addAll(promised);
+        promised.clear();
+        leftWhileTold.clear();
+        told = false;
+        pending.clear();
+        nextEvent = 0;
+    }
+
+    private boolean leftWhileTold(BlockKey key) {
+        return corpus.above(key, leftWhileTold::contains);
+    }
+
+    /// The disks have told what they have.
+    ///
+    /// @param binding whether all of it must be there
+    void recovered(HostStore store, boolean binding) {
+        Map<BlockKey, Boolean> known = known(store);
+        for (BlockKey key : owed) {
+            boolean there = known.containsKey(key);
+            require(
+                    there || !binding || leftWhileTold(key),
+                    () -> key + " was flushed, has not left the disk, and is not found after the crash: "
+                            + store.disks().stats());
+            if (known.getOrDefault(key, false)) {
+                promised.add(key);
+            }
+            rare.countIf("promise kept", there && binding);
+        }
+        owed.clear();
+        told = true;
+    }
+
+    /// Keys whose bytes are in host memory or on disk.
+    private static Set<BlockKey> sealed(HostStore store) {
+        RecordPool records = store.records();
+        Set<BlockKey> sealed = new HashSet<>();
+        for (int record = 0; record < records.highWater(); record++) {
+            int state = Control.state(records.control(record));
+            if (state == Control.SEALED || (Control.known(state) && records.diskPlace(record) != -1)) {
+                sealed.add(new BlockKey(records.keyHi(record), records.keyLo(record)));
+            }
+        }
+        return sealed;
+    }
+
+    private static String describe(HostStore store, BlockKey key) {
+        RecordPool records = store.records();
+        for (int record = 0; record < records.highWater(); record++) {
+            if (records.keyHi(record) == key.hi() && records.keyLo(record) == key.lo()) {
+                long control = records.control(record);
+                return "record " + record + " of " + records.bytes(record) + " bytes, depth " + records.depth(record)
+                        + ", state " + Control.state(control) + ", " + Control.pins(control) + " pins, identity "
+                        + Integer.toHexString(records.identity(record)) + ", parent " + records.parent(record);
+            }
+        }
+        return "no record";
+    }
+
+    /// Known keys, and whether they lie on disk.
+    static Map<BlockKey, Boolean> known(HostStore store) {
+        RecordPool records = store.records();
+        Map<BlockKey, Boolean> known = new HashMap<>();
+        for (int record = 0; record < records.highWater(); record++) {
+            if (Control.known(Control.state(records.control(record)))) {
+                BlockKey key = new BlockKey(records.keyHi(record), records.keyLo(record));
+                known.put(key, records.diskPlace(record) != -1);
+            }
+        }
+        return known;
+    }
+}

@@ -1,0 +1,70 @@
+package io.kvcache.bench.sim;
+
+import io.kvcache.core.memory.SlabPool;
+import io.kvcache.core.policy.PolicyKind;
+import io.kvcache.core.store.HostStoreConfig;
+import io.kvcache.core.tier.AdmissionKind;
+import io.kvcache.tiers.disk.Geometry;
+import io.kvcache.tiers.disk.LogLimits;
+import io.kvcache.tiers.disk.ReclaimRules;
+import io.kvcache.tiers.movement.MoverLimits;
+import io.kvcache.tiers.movement.WriteBudget;
+import java.util.List;
+import java.util.SplittableRandom;
+
+/// What a seed decides of a run once and for all: a store of a few slabs and records, and small disks, so
+/// that everything that can run out does.
+///
+/// @param disks one or two
+/// @param bytesPerSecond that each disk may be written
+record SimChoices(
+        Weather weather,
+        HostStoreConfig host,
+        AdmissionKind admission,
+        MoverLimits limits,
+        long waitingBytes,
+        int disks,
+        Geometry geometry,
+        LogLimits log,
+        ReclaimRules reclaim,
+        long bytesPerSecond) {
+
+    private static final List<Weather> WEATHERS = List.of(Weather.values());
+    private static final List<PolicyKind> POLICIES = List.of(PolicyKind.values());
+    private static final int EVENTS = 1 << 16;
+    private static final long MIB = 1L << 20;
+    private static final long HANG_NANOS = 50 * SimClock.MILLI;
+
+    static SimChoices of(SplittableRandom random) {
+        long slabs = 2L + random.nextInt(2);
+        HostStoreConfig host = new HostStoreConfig(
+                slabs * SlabPool.SLAB_BYTES,
+                40 + random.nextInt(random.nextBoolean() ? 80 : 500),
+                POLICIES.get(random.nextInt(POLICIES.size())),
+                EVENTS);
+        long region = (1L + random.nextInt(2)) * MIB;
+        Geometry geometry = new Geometry(2 * MIB + (6L + random.nextInt(10)) * region, region);
+        return new SimChoices(
+                WEATHERS.get(random.nextInt(WEATHERS.size())),
+                host,
+                random.nextInt(3) > 0 ? AdmissionKind.ALWAYS : AdmissionKind.SECOND_HIT,
+                new MoverLimits(
+                        (1L + random.nextInt(8)) * MIB,
+                        (1L + random.nextInt(8)) * MIB,
+                        1 + random.nextInt(16),
+                        1 + random.nextInt(8)),
+                (1L + random.nextInt(16)) * MIB,
+                1 + random.nextInt(2),
+                geometry,
+                new LogLimits(
+                        1 + random.nextInt(64),
+                        1 + random.nextInt(32),
+                        1 << (14 + random.nextInt(6)),
+                        1 + random.nextInt(50),
+                        8,
+                        HANG_NANOS),
+                new ReclaimRules(
+                        2 + random.nextInt(2), random.nextInt(51), 1 << (18 + random.nextInt(3)), random.nextBoolean()),
+                random.nextInt(4) == 0 ? 20 * MIB : WriteBudget.UNLIMITED);
+    }
+}

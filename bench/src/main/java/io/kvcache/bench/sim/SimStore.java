@@ -1,0 +1,185 @@
+package io.kvcache.bench.sim;
+
+import static io.kvcache.bench.sim.Checks.require;
+
+import io.kvcache.core.tier.AdmissionKind;
+import io.kvcache.core.tier.TierState;
+import io.kvcache.core.tree.Control;
+import io.kvcache.core.tree.RecordPool;
+import io.kvcache.tiers.TickedCache;
+import io.kvcache.tiers.device.FaultRates;
+import io.kvcache.tiers.disk.Capacity;
+import io.kvcache.tiers.movement.Movement;
+import io.kvcache.tiers.movement.MoverStats;
+import io.kvcache.tiers.movement.WriteBudget;
+import java.lang.foreign.MemorySegment;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Objects;
+import java.util.SplittableRandom;
+import org.jspecify.annotations.Nullable;
+
+/// The store of a run through all its lives, with its disks and its clock.
+final class SimStore {
+
+    private static final int RESERVE_PERCENT = 12;
+    private static final Duration PATIENCE = Duration.ofSeconds(5);
+
+    /// Openings that faults may spoil; the next one is without.
+    private static final int SPOILED_OPENINGS = 10;
+
+    private final SimClock clock = new SimClock(this::tick);
+    private final SimMemory memory;
+    private final SimChoices choices;
+    private final RareCounts rare;
+    private final List<SimDisk> disks = new ArrayList<>();
+    private final long diskBytes;
+    private @Nullable TickedCache life;
+
+    SimStore(SimChoices choices, SimMemory memory, SplittableRandom random, RareCounts rare) {
+        this.choices = choices;
+        this.memory = memory;
+        this.rare = rare;
+        for (int disk = 0; disk < choices.disks(); disk++) {
+            MemorySegment storage = memory.reserve(
+                            SimMemory.DISK, choices.geometry().deviceBytes())
+                    .segment();
+            SimDisk.World world = new SimDisk.World(clock, memory, random.split(), rare);
+            disks.add(new SimDisk("disk-" + disk, storage, world, choices));
+        }
+        diskBytes = memory.outBytes();
+    }
+
+    SimClock clock() {
+        return clock;
+    }
+
+    List<SimDisk> disks() {
+        return disks;
+    }
+
+    TickedCache now() {
+        return Objects.requireNonNull(life, "not open");
+    }
+
+    private void tick() {
+        TickedCache present = life;
+        if (present != null) {
+            for (int disk = 0; disk < present.movement().tiers(); disk++) {
+                present.movement().tick(disk, 0);
+            }
+        }
+    }
+
+    /// Opens the store, again and again while faults prevent it.
+    void open() {
+        for (int attempt = 0; life == null; attempt++) {
+            if (attempt == SPOILED_OPENINGS) {
+                heal();
+            }
+            try {
+                life = TickedCache.open(setup());
+            } catch (IllegalStateException refused) {
+                powerFails();
+            }
+        }
+    }
+
+    private TickedCache.Setup setup() {
+        long alive = Capacity.aliveBytes(choices.geometry(), choices.reclaim(), RESERVE_PERCENT);
+        List<Movement.Target> targets = disks.stream()
+                .map(disk -> new Movement.Target(
+                        disk, alive, new WriteBudget(choices.bytesPerSecond(), WriteBudget.UNLIMITED)))
+                .toList();
+        Movement.Admitting admitting = new Movement.Admitting(
+                choices.admission(), choices.waitingBytes(), maxBlockBytes(), AdmissionKind.USUAL_GAIN);
+        return new TickedCache.Setup(choices.host(), memory, clock, targets, admitting, choices.limits(), PATIENCE);
+    }
+
+    long maxBlockBytes() {
+        return choices.geometry().maxEntryBytes();
+    }
+
+    /// The process and the power go at once.
+    void crash() {
+        rare.count("crash");
+        rare.countIf("crash while recovering", now().cache().recovering());
+        for (MoverStats disk : now().cache().diskStats()) {
+            rare.count("crash when " + disk.state());
+        }
+        life = null;
+        powerFails();
+    }
+
+    private void powerFails() {
+        disks.forEach(SimDisk::crash);
+        memory.takeBackButDisks();
+    }
+
+    /// Closes the store, when nobody holds anything.
+    void close() {
+        disks.forEach(disk -> disk.heal(disk.rates()));
+        clock.pause(Traffic.LONGEST_PIN_NANOS);
+        requireUnpinned();
+        List<FaultRates> rates = disks.stream().map(SimDisk::rates).toList();
+        heal(); // a disk that hangs now could not be let go of
+        now().cache().close();
+        life = null;
+        for (int disk = 0; disk < rates.size(); disk++) {
+            disks.get(disk).heal(rates.get(disk));
+        }
+        require(memory.outBytes() == diskBytes, () -> memory.outBytes() - diskBytes + " bytes were not given back");
+        rare.count("close");
+    }
+
+    private void requireUnpinned() {
+        now().cache().stats(); // lets go of pins whose time is over
+        RecordPool records = now().store().records();
+        long writing = now().cache().offloadStats().writing();
+        for (int i = 0; i < records.highWater() && writing == 0; i++) {
+            int record = i;
+            long control = records.control(record);
+            require(
+                    Control.state(control) != Control.SEALED || Control.pins(control) == 0,
+                    () -> "record " + record + " has " + Control.pins(control) + " pins that nobody holds");
+        }
+    }
+
+    /// Ends all faults, for good.
+    void heal() {
+        disks.forEach(disk -> disk.heal(FaultRates.none()));
+    }
+
+    boolean allServe() {
+        return now().cache().diskStats().stream().allMatch(disk -> disk.state() == TierState.SERVING);
+    }
+
+    /// Whether every disk has told what it had without having been out.
+    boolean toldAll() {
+        return !now().cache().recovering()
+                && now().cache().diskStats().stream()
+                        .allMatch(disk -> disk.opened() == 1 && disk.state().reads());
+    }
+
+    /// Whether a life, which may be over, has given up nothing for want of room since its opening: no region
+    /// reclaimed, no record too few.
+    boolean keptAll(TickedCache of) {
+        return of.store().disks().stats().withoutRecord() == 0
+                && of.movement().stats().stream().allMatch(disk -> disk.opened() == 1)
+                && disks.stream().allMatch(disk -> disk.offers() == 0);
+    }
+
+    boolean idle() {
+        for (int disk = 0; disk < now().movement().tiers(); disk++) {
+            if (!now().movement().idle(disk)) {
+                return false;
+            }
+        }
+        return true;
+    }
+
+    long outBytes() {
+        return memory.outBytes();
+    }
+}

@@ -1,0 +1,51 @@
+package io.kvcache.bench.sim;
+
+import io.kvcache.tiers.device.Fault;
+import io.kvcache.tiers.device.FaultRates;
+import java.util.SplittableRandom;
+
+/// What the disks of a run do wrong.
+enum Weather {
+    /// Nothing; they lose what was not synced at a crash.
+    CALM,
+    /// They fail, and say so: writes, syncs, no space, operations that hang.
+    HONEST,
+    /// Reads fail or come with wrong bits too.
+    UNREADABLE,
+    /// They say that they wrote what they did not write, or not there.
+    LYING;
+
+    private static final double MOST_OFTEN = 0.02;
+    private static final int MOST_LATENCY_MILLIS = 6;
+
+    /// Of what ends the writing or all of a disk; it should live for a while.
+    private static final int RARER = 20;
+
+    /// Whether what was promised is there after a crash.
+    boolean keepsPromises() {
+        return this == CALM || this == HONEST;
+    }
+
+    FaultRates rates(SplittableRandom random) {
+        FaultRates quiet = FaultRates.none().withMaxLatencyTicks(random.nextInt(MOST_LATENCY_MILLIS));
+        double often = random.nextDouble() * MOST_OFTEN;
+        return switch (this) {
+            case CALM -> quiet;
+            case HONEST -> honest(quiet, often);
+            case UNREADABLE ->
+                honest(quiet, often).with(Fault.READ_ERROR, often).with(Fault.BIT_FLIP, often);
+            case LYING ->
+                quiet.with(Fault.LOST_WRITE, often)
+                        .with(Fault.TORN_WRITE, often)
+                        .with(Fault.MISDIRECTED_WRITE, often)
+                        .with(Fault.BIT_FLIP, often);
+        };
+    }
+
+    private static FaultRates honest(FaultRates rates, double often) {
+        return rates.with(Fault.WRITE_ERROR, often)
+                .with(Fault.SYNC_ERROR, often / RARER)
+                .with(Fault.NO_SPACE, often / RARER)
+                .with(Fault.HANG, often / RARER);
+    }
+}

@@ -1,0 +1,82 @@
+package io.kvcache.bench.transport;
+
+import io.kvcache.core.BlockTable;
+import io.kvcache.core.BlockWriter;
+import io.kvcache.core.KvCache;
+import io.kvcache.core.PutOutcome;
+import io.kvcache.core.SealOutcome;
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.BlockShape;
+import io.kvcache.core.identity.Dtype;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.transport.remote.RemoteKvCache;
+import java.util.concurrent.atomic.AtomicInteger;
+
+/// Uses the remote cache: chains of one block, as many as take half a GiB together.
+final class RemoteClient implements Contestant {
+
+    private static final long WORKING_SET = 512L << 20;
+    private static final int BLOCK_TOKENS = 16;
+
+    private final RemoteKvCache cache;
+    private final AtomicInteger puts = new AtomicInteger();
+
+    RemoteClient(String address, int connections) {
+        cache = RemoteKvCache.builder(address).connections(connections).connect();
+    }
+
+    private static Namespace space(int bytes) {
+        int layers = bytes / (64 << 10);
+        return Namespace.of("bench-" + layers, BlockShape.kv(layers, 1, 1024, BLOCK_TOKENS, Dtype.BF16));
+    }
+
+    private static BlockChain chain(int bytes, int seed) {
+        int[] tokens = new int[BLOCK_TOKENS];
+        tokens[0] = seed;
+        return BlockChain.of(space(bytes), tokens);
+    }
+
+    private static int blocks(int bytes) {
+        return (int) (WORKING_SET / bytes);
+    }
+
+    /// Puts what is to be got.
+    void fill(int bytes) {
+        cache.register(space(bytes));
+        for (int seed = 0; seed < blocks(bytes); seed++) {
+            if (!put(chain(bytes, seed))) {
+                throw new IllegalStateException("block " + seed + " was not taken: " + cache.remoteStats());
+            }
+        }
+    }
+
+    /// Forgets all blocks of this size, so that the next one has the store to itself.
+    void empty(int bytes) {
+        cache.drop(space(bytes));
+    }
+
+    @Override
+    public boolean move(Cargo cargo, long number) {
+        int bytes = cargo.bytes();
+        if (cargo.put()) {
+            return put(chain(bytes, blocks(bytes) + puts.incrementAndGet()));
+        }
+        // An odd step visits all of them, as their number is a power of two.
+        int seed = (int) (number * 7919 & (blocks(bytes) - 1));
+        try (BlockTable table = cache.acquire(chain(bytes, seed))) {
+            return table.readyBlocks() == 1;
+        }
+    }
+
+    private boolean put(BlockChain chain) {
+        try (BlockWriter writer = cache.put(chain, 0, 0, KvCache.NO_WAIT)) {
+            return writer.outcome() == PutOutcome.PRESENT
+                    || (writer.outcome() == PutOutcome.RESERVED && writer.seal() == SealOutcome.SEALED);
+        }
+    }
+
+    @Override
+    public void close() {
+        cache.close();
+    }
+}

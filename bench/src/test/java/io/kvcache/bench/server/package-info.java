@@ -1,0 +1,4 @@
+@NullMarked
+package io.kvcache.bench.server;
+
+import org.jspecify.annotations.NullMarked;

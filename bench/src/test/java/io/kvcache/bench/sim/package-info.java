@@ -1,0 +1,4 @@
+@NullMarked
+package io.kvcache.bench.sim;
+
+import org.jspecify.annotations.NullMarked;
