@@ -1,0 +1,29 @@
+# shellcheck shell=bash
+# Sourced by kvcache and deploy/entry: java_flags COMMAND sets the array `flags` to what the JVM is started with.
+
+# The machine's memory, or the container's when that is less.
+memory_kib() {
+    local file kib limit
+    kib=$(awk '/MemTotal/ { print $2 }' /proc/meminfo 2>/dev/null || true)
+    kib=${kib:-8388608}
+    for file in /sys/fs/cgroup/memory.max /sys/fs/cgroup/memory/memory.limit_in_bytes; do
+        limit=$(cat "$file" 2>/dev/null || true)
+        if [[ $limit =~ ^[0-9]{1,18}$ ]] && ((limit / 1024 < kib)); then
+            kib=$((limit / 1024))
+        fi
+    done
+    echo "$kib"
+}
+
+# Host memory is mapped, not heap: 2 GiB are for metadata, as much again for the buffers of the network; on a machine (or in
+# a container) of less than 8 GiB, a quarter of it each. A server whose heap is full ends, to be started again.
+java_flags() {
+    local -a own
+    local mebibytes=2048 fourth=$(($(memory_kib) / 4096))
+    ((fourth >= mebibytes)) || mebibytes=$((fourth > 128 ? fourth : 128))
+    flags=(--enable-native-access=ALL-UNNAMED --sun-misc-unsafe-memory-access=allow
+        "-Xmx${mebibytes}m" "-XX:MaxDirectMemorySize=${mebibytes}m" -XX:+UseCompactObjectHeaders)
+    [ "$1" != serve ] || flags+=(-XX:+ExitOnOutOfMemoryError)
+    read -ra own <<<"${KVCACHE_JAVA_OPTS:-}"
+    flags+=("${own[@]}")
+}
