@@ -30,7 +30,7 @@ public interface ObjectWriter extends AutoCloseable {
     /// @throws IndexOutOfBoundsException when the object has no so many bytes left
     void arrived(long bytes);
 
-    /// Completes the checksum and makes the object findable in place of an older one.
+    /// Completes the checksum, if one is kept, and makes the object findable in place of an older one.
     ///
     /// @throws IllegalStateException when nothing is reserved, or after seal or close
     SealOutcome seal();

@@ -39,7 +39,7 @@ final class HostObjectView implements ObjectView {
     @Override
     public int checksum() {
         requireOpen();
-        return source.store().records().checksum(stored.record());
+        return stored.checksum();
     }
 
     @Override

@@ -8,17 +8,23 @@ import java.util.List;
 import java.util.Objects;
 
 /// Writes one object into its slots, and its key behind it.
+///
+/// The checksum protects what leaves memory. A store with a disk has it taken as the bytes arrive; one without
+/// leaves it until somebody asks for it ([StoredObject#checksum()]), as a client that writes over a fast link
+/// would wait for it.
 final class HostObjectWriter implements ObjectWriter {
 
     private final Filling filling;
     private final long valueBytes;
     private final StoredObject stored;
+    private final boolean later;
     private long summed;
 
     HostObjectWriter(Filling filling, byte[] key, long valueBytes) {
         this.filling = filling;
         this.valueBytes = valueBytes;
         stored = new StoredObject(filling.store(), filling.record(), valueBytes);
+        later = !filling.store().disks().any();
         if (filling.outcome() == PutOutcome.RESERVED) {
             stored.writeKey(key);
         }
@@ -42,7 +48,11 @@ final class HostObjectWriter implements ObjectWriter {
             throw new IllegalArgumentException(
                     "the source has " + source.byteSize() + " bytes; the room is for " + valueBytes);
         }
-        filling.copy(source, stored.value());
+        if (later) {
+            stored.copyFrom(source);
+        } else {
+            filling.copy(source, stored.value());
+        }
         summed = valueBytes;
     }
 
@@ -56,12 +66,17 @@ final class HostObjectWriter implements ObjectWriter {
     @Override
     public SealOutcome seal() {
         filling.requireOpen();
+        if (later) {
+            return filling.seal(StoredObject.UNSUMMED);
+        }
         sum(stored.bytes() - summed);
         return filling.seal();
     }
 
     private void sum(long bytes) {
-        stored.visit(summed, bytes, (memory, from, length) -> filling.sum(memory.asSlice(from, length)));
+        if (!later) {
+            stored.visit(summed, bytes, (memory, from, length) -> filling.sum(memory.asSlice(from, length)));
+        }
         summed += bytes;
     }
 

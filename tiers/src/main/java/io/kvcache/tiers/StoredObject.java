@@ -1,6 +1,7 @@
 package io.kvcache.tiers;
 
 import io.kvcache.core.PieceVisitor;
+import io.kvcache.core.store.ChunkedCrc;
 import io.kvcache.core.store.HostStore;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
@@ -13,6 +14,9 @@ import java.util.List;
 /// @param record pinned or reserved by whoever has this
 /// @param valueBytes size of the value
 record StoredObject(HostStore store, int record, long valueBytes) {
+
+    /// Stands for a checksum that nobody has taken. Some bytes do have this sum: they are summed whenever asked.
+    static final int UNSUMMED = 0;
 
     /// Shows where a range of value and key lies.
     void visit(long offset, long bytes, PieceVisitor each) {
@@ -29,6 +33,19 @@ record StoredObject(HostStore store, int record, long valueBytes) {
     /// Size of value and key together.
     long bytes() {
         return store.records().bytes(record);
+    }
+
+    /// The checksum over value and key, taken now if nobody has before. Several may do so at once; all find the same.
+    int checksum() {
+        int known = store.records().checksum(record);
+        if (known != UNSUMMED) {
+            return known;
+        }
+        ChunkedCrc crc = new ChunkedCrc();
+        visit(0, bytes(), (memory, from, length) -> crc.update(memory.asSlice(from, length)));
+        int sum = crc.value();
+        store.records().checksum(record, sum);
+        return sum;
     }
 
     void writeKey(byte[] key) {
@@ -67,6 +84,19 @@ record StoredObject(HostStore store, int record, long valueBytes) {
             equal &= MemorySegment.mismatch(memory, from, from + bytes, wanted, at, at + bytes) < 0;
             at += bytes;
         }
+    }
+
+    /// Fills the value from `source`, which has its size.
+    void copyFrom(MemorySegment source) {
+        store.visit(record, 0, valueBytes, new PieceVisitor() {
+            private long at;
+
+            @Override
+            public void piece(MemorySegment memory, long to, long length) {
+                MemorySegment.copy(source, at, memory, to, length);
+                at += length;
+            }
+        });
     }
 
     /// Copies a range of the value to the start of `target`.

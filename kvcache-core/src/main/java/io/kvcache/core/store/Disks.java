@@ -54,6 +54,11 @@ public final class Disks {
         this.lock = lock;
     }
 
+    /// Whether there is a disk to write to. Disks are opened before anything is put.
+    public boolean any() {
+        return parts.disks().disks() > 0;
+    }
+
     /// Adds a disk, before any is used.
     ///
     /// @param limitBytes alive on it at most, each block in whole pages
