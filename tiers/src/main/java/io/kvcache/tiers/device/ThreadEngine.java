@@ -20,10 +20,15 @@ final class ThreadEngine implements Engine {
     // The workers and the owner meet in two queues and in `waiting`. The owner announces itself in `waiting`
     // before it looks into `ended` for the last time; a worker adds to `ended` before it looks at `waiting`.
     // Both are volatile, so one of the two sees the other. So it is with who wakes the owner, and `woken`; one
-    // that comes too late for its wait ends the next, which is what `gather` may do.
+    // that comes too late for its wait ends the next, which is what `gather` may do. A worker that leaves the
+    // owner asleep has seen work that nobody had taken; whoever ends the last of it wakes the owner.
 
     /// As many as keep a disk busy with large reads; more only wait for the same disk.
     static final int MAX_THREADS = 8;
+
+    /// The owner is woken for so many at once while there is more to do: each time takes a processor from a
+    /// worker twice.
+    private static final int WORTH_WAKING = 4;
 
     /// What ends a worker that takes it.
     private static final Request STOP = new Request(-1);
@@ -143,7 +148,9 @@ final class ThreadEngine implements Engine {
             while (request != STOP) {
                 carryOut(request, calls);
                 ended.add(request);
-                LockSupport.unpark(waiting);
+                if (work.isEmpty() || ended.size() >= WORTH_WAKING) {
+                    LockSupport.unpark(waiting);
+                }
                 request = take();
             }
         } catch (InterruptedException impossible) {
