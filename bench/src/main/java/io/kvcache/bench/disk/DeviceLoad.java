@@ -37,12 +37,12 @@ final class DeviceLoad {
     /// @param slots pieces of the pool that are used in turns, at least as many as the queue is deep
     /// @throws IOException when the device could not
     static Traffic run(Workload work, BlockDevice device, MemorySegment pool, long slots) throws IOException {
-        ThreadCpu before = ThreadCpu.now();
+        ThreadCpu before = ThreadCpu.starting();
         long start = System.nanoTime();
         DeviceLoad load = new DeviceLoad(work, device, pool, slots, start);
         double inFlight = load.moveAll();
         double seconds = (System.nanoTime() - start) / 1e9;
-        double cpuSeconds = ThreadCpu.now().secondsSince(before);
+        double cpuSeconds = ThreadCpu.ending().secondsSince(before);
         return new Traffic(work.totalBytes(), seconds, cpuSeconds, inFlight, device.describe());
     }
 

@@ -22,15 +22,32 @@ record ThreadCpu(Map<String, Long> nanos) {
 
     private static final String KERNEL_WORKER = "iou-wrk";
     private static final Path TASKS = Path.of("/proc/self/task");
+    private static final Path SELF = Path.of("/proc/thread-self");
 
-    static ThreadCpu now() throws IOException {
+    /// At the start of what is measured: the calling thread is read last, as reading costs it something.
+    static ThreadCpu starting() throws IOException {
         Map<String, Long> nanos = new HashMap<>();
+        addAll(nanos);
+        add(SELF.toRealPath(), nanos);
+        return new ThreadCpu(nanos);
+    }
+
+    /// At the end of it: the calling thread is read first.
+    static ThreadCpu ending() throws IOException {
+        Map<String, Long> own = new HashMap<>();
+        add(SELF.toRealPath(), own);
+        Map<String, Long> nanos = new HashMap<>();
+        addAll(nanos);
+        nanos.putAll(own);
+        return new ThreadCpu(nanos);
+    }
+
+    private static void addAll(Map<String, Long> nanos) throws IOException {
         try (DirectoryStream<Path> tasks = Files.newDirectoryStream(TASKS)) {
             for (Path task : tasks) {
                 add(task, nanos);
             }
         }
-        return new ThreadCpu(nanos);
     }
 
     private static void add(Path task, Map<String, Long> nanos) throws IOException {
