@@ -51,6 +51,26 @@ public interface BlockTable extends AutoCloseable {
     /// @throws IllegalStateException when the table is closed
     int checksum(int index);
 
+    /// Where block `index` of the chain lies, for those who map the store's memory.
+    ///
+    /// @return a [io.kvcache.core.tree.Handle]; [io.kvcache.core.tree.Handle#MISS] of a table that has no
+    ///     records
+    /// @throws IndexOutOfBoundsException when the block is not ready
+    /// @throws IllegalStateException when the table is closed
+    default long handle(int index) {
+        return -1;
+    }
+
+    /// Whether all that the table's segments have shown until now are its blocks: to be asked **after**
+    /// they were used, and before the table is closed.
+    ///
+    /// Always true, but for a table whose segments lie in another process's memory: that keeps the blocks
+    /// where they are for as long as it hears of this process, so who was stopped for longer than that may
+    /// have read something else, and gets false.
+    default boolean valid() {
+        return true;
+    }
+
     /// Copies block `index` of the chain.
     ///
     /// @param target native or heap memory, at least as large as the block

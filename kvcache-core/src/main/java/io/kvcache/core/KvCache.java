@@ -78,6 +78,23 @@ public interface KvCache extends AutoCloseable {
     /// @param blocks each of exactly the block's size, native or heap memory
     PutSummary putAll(BlockChain chain, int from, List<MemorySegment> blocks, long timeoutNanos);
 
+    /// Copies a run of blocks that are resident, and stops at the first that is not. Pins nothing
+    /// afterwards.
+    ///
+    /// @param from block of the chain that goes to `into.get(0)`
+    /// @param into native or heap memory, each at least of the block's size; what is beyond the blocks that
+    ///     were copied is undefined
+    /// @return blocks copied
+    default int getAll(BlockChain chain, int from, List<MemorySegment> into) {
+        try (BlockTable table = acquire(chain.prefix(Math.min(chain.length(), from + into.size())), from, NO_WAIT)) {
+            int blocks = table.readyBlocks();
+            for (int i = 0; i < blocks; i++) {
+                table.copyTo(from + i, into.get(i));
+            }
+            return table.valid() ? blocks : 0;
+        }
+    }
+
     /// Forgets block `from` of the chain and everything below it, in every tier. Pinned blocks are no longer
     /// found
     /// at once, and freed when their last pin goes.
@@ -146,6 +163,12 @@ public interface KvCache extends AutoCloseable {
     /// @return whether all of it is durable; false of a store that keeps nothing on disk
     default boolean flush(long timeoutNanos) {
         return false;
+    }
+
+    /// The memory of this store that other processes on the host may map; null of one that keeps it to
+    /// itself.
+    default @Nullable SharedMemory sharedMemory() {
+        return null;
     }
 
     /// What the store holds and has done, at one moment.

@@ -84,6 +84,11 @@ public final class RecordLayout {
         return coldBase(records) + (long) records * COLD_BYTES;
     }
 
+    /// Bytes of the part that processes on the same host read: heads and hot lines.
+    public static long readerBytes(int records) {
+        return coldBase(records);
+    }
+
     /// Buckets for so many records. A look-up that finds something reads 1 + 1 / (2 · buckets / records)
     /// records on average, one cache miss each: 1.29 here, 1.5 with a bucket a record, 1.25 with two, for
     /// which the budget of bytes has no room.

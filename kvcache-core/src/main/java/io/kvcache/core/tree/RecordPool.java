@@ -33,6 +33,13 @@ public final class RecordPool implements RecordView {
 
     /// @param memory zeroed, at least [RecordLayout#spanBytes] of `capacity`
     public RecordPool(MemorySegment memory, int capacity) {
+        this(capacity, checked(memory, capacity));
+        for (int bucket = 0; bucket < buckets; bucket++) {
+            memory.set(INT32, (long) bucket * RecordLayout.BUCKET_BYTES, NONE);
+        }
+    }
+
+    private static MemorySegment checked(MemorySegment memory, int capacity) {
         if (capacity < 1 || capacity > MAX_RECORDS) {
             throw new IllegalArgumentException("records is " + capacity + "; a store takes 1 to " + MAX_RECORDS);
         }
@@ -41,14 +48,21 @@ public final class RecordPool implements RecordView {
             throw new IllegalArgumentException(
                     "memory for " + capacity + " records is " + memory.byteSize() + " bytes; needs " + needed);
         }
+        return memory;
+    }
+
+    private RecordPool(int capacity, MemorySegment memory) {
         this.memory = memory;
         this.capacity = capacity;
         buckets = RecordLayout.buckets(capacity);
         hotBase = RecordLayout.hotBase(capacity);
         coldBase = RecordLayout.coldBase(capacity);
-        for (int bucket = 0; bucket < buckets; bucket++) {
-            memory.set(INT32, (long) bucket * RecordLayout.BUCKET_BYTES, NONE);
-        }
+    }
+
+    /// The records of a store of another process, whose bucket heads and hot lines are mapped here: nothing
+    /// else of them may be asked for, and nothing be written.
+    static RecordPool reading(MemorySegment memory, int capacity) {
+        return new RecordPool(capacity, memory.asSlice(0, RecordLayout.readerBytes(capacity)));
     }
 
     /// Takes a record, state still FREE, or answers [#NONE] when all are taken.
@@ -89,6 +103,13 @@ public final class RecordPool implements RecordView {
     /// Records that were ever taken: all live ones have a lower number.
     public int highWater() {
         return fresh;
+    }
+
+    /// The record as it is now.
+    ///
+    /// @return a [Handle]
+    public long handle(int record) {
+        return Handle.of(Control.generation(control(record)), record);
     }
 
     public long control(int record) {

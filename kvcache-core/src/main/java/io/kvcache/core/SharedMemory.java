@@ -1,0 +1,28 @@
+package io.kvcache.core;
+
+import java.lang.foreign.MemorySegment;
+
+/// The memory of a store whose slots and index other processes may map.
+///
+/// A mapping gives away all that is in it, so there is one for a trust domain: tenants that may read each
+/// other.
+///
+/// **Threads.** Any.
+public interface SharedMemory {
+
+    /// What to map.
+    SharedFiles files();
+
+    /// Whether this tenant belongs to the domain. Who may speak for all tenants need not be asked about.
+    boolean mayBeMappedBy(String tenant);
+
+    /// Somebody has read a block without asking. One that is gone meanwhile, or never was, is passed over.
+    ///
+    /// @param handle of its record, see [io.kvcache.core.tree.Handle]
+    void touched(long handle);
+
+    /// Where memory that a table or view shows lies, in bytes from the start of the slots.
+    ///
+    /// @throws IllegalArgumentException when it is none of the store's
+    long place(MemorySegment shown);
+}

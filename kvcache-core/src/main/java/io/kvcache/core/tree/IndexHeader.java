@@ -1,0 +1,114 @@
+package io.kvcache.core.tree;
+
+import static io.kvcache.core.tree.RecordLayout.INT;
+import static io.kvcache.core.tree.RecordLayout.INT32;
+import static io.kvcache.core.tree.RecordLayout.INT64;
+
+import io.kvcache.core.memory.Pages;
+import java.lang.foreign.MemorySegment;
+
+/// The first page of a file that holds the records of a store, so that another process knows what it maps.
+///
+/// ```
+///  0  8 bytes  "KVCINDEX"
+///  8  uint32   version of this layout and of [RecordLayout]: 1
+/// 12  uint32   0 not ready, 1 serving, 2 closed
+/// 16  uint64   epoch: a random number, another one whenever a store is opened
+/// 24  uint32   records
+/// 28  uint32   buckets
+/// 32  uint64   where the bucket heads begin, in bytes from the start of the file
+/// 40  uint64   where the hot lines begin
+/// 48  uint64   bytes of the file that the slots lie in
+/// 56  uint32   bytes of a page: a slot begins at its record's page times this
+/// 60  uint32   0
+/// ```
+///
+/// Little-endian. The state is written last when the store opens, and first when it closes; a store that
+/// was killed goes on saying that it serves.
+///
+/// @param epoch of the store
+/// @param records that it takes
+/// @param slotBytes of the other file
+public record IndexHeader(long epoch, int records, long slotBytes) {
+
+    /// Bytes of the header; the bucket heads begin behind it.
+    public static final int BYTES = Pages.BYTES;
+
+    private static final long MAGIC = 0x5845444E4943564BL; // "KVCINDEX" in the order of bytes
+    private static final int VERSION = 1;
+
+    private static final long MAGIC_AT = 0;
+    private static final long VERSION_AT = 8;
+    private static final long STATE_AT = 12;
+    private static final long EPOCH_AT = 16;
+    private static final long RECORDS_AT = 24;
+    private static final long BUCKETS_AT = 28;
+    private static final long HEADS_AT = 32;
+    private static final long LINES_AT = 40;
+    private static final long SLOT_BYTES_AT = 48;
+    private static final long PAGE_BYTES_AT = 56;
+
+    private static final int SERVING = 1;
+    private static final int CLOSED = 2;
+
+    /// Bytes of the file that a reader maps: header, bucket heads and hot lines.
+    public long readerBytes() {
+        return BYTES + RecordLayout.readerBytes(records);
+    }
+
+    /// Writes the header, and says that the store serves.
+    ///
+    /// @param page zeroed
+    public void publish(MemorySegment page) {
+        page.set(INT64, MAGIC_AT, MAGIC);
+        page.set(INT32, VERSION_AT, VERSION);
+        page.set(INT64, EPOCH_AT, epoch);
+        page.set(INT32, RECORDS_AT, records);
+        page.set(INT32, BUCKETS_AT, RecordLayout.buckets(records));
+        page.set(INT64, HEADS_AT, BYTES);
+        page.set(INT64, LINES_AT, BYTES + RecordLayout.hotBase(records));
+        page.set(INT64, SLOT_BYTES_AT, slotBytes);
+        page.set(INT32, PAGE_BYTES_AT, Pages.BYTES);
+        INT.setRelease(page, STATE_AT, SERVING);
+    }
+
+    /// Says that the store serves no more.
+    public static void close(MemorySegment page) {
+        INT.setRelease(page, STATE_AT, CLOSED);
+    }
+
+    /// Whether the store serves, as far as it has said.
+    static boolean serving(MemorySegment page) {
+        return (int) INT.getAcquire(page, STATE_AT) == SERVING;
+    }
+
+    /// Reads a header that another process has written.
+    ///
+    /// @throws IllegalArgumentException when it is none, or of a layout that is not known here
+    public static IndexHeader read(MemorySegment page) {
+        require("state", serving(page) ? SERVING : 0, SERVING);
+        require("magic", page.get(INT64, MAGIC_AT), MAGIC);
+        require("version", page.get(INT32, VERSION_AT), VERSION);
+        int records = page.get(INT32, RECORDS_AT);
+        if (records < 1 || records > RecordPool.MAX_RECORDS) {
+            throw new IllegalArgumentException(
+                    "records of a shared index is " + records + "; allowed: 1 to " + RecordPool.MAX_RECORDS);
+        }
+        require("buckets", page.get(INT32, BUCKETS_AT), RecordLayout.buckets(records));
+        require("heads", page.get(INT64, HEADS_AT), BYTES);
+        require("lines", page.get(INT64, LINES_AT), BYTES + RecordLayout.hotBase(records));
+        require("page bytes", page.get(INT32, PAGE_BYTES_AT), Pages.BYTES);
+        long slotBytes = page.get(INT64, SLOT_BYTES_AT);
+        if (slotBytes < 1 || slotBytes > Pages.MAX_BYTES) {
+            throw new IllegalArgumentException(
+                    "slot bytes of a shared index is " + slotBytes + "; allowed: 1 to " + Pages.MAX_BYTES);
+        }
+        return new IndexHeader(page.get(INT64, EPOCH_AT), records, slotBytes);
+    }
+
+    private static void require(String field, long found, long allowed) {
+        if (found != allowed) {
+            throw new IllegalArgumentException(field + " of a shared index is " + found + "; allowed: " + allowed);
+        }
+    }
+}

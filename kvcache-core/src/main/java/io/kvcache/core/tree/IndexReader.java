@@ -1,0 +1,104 @@
+package io.kvcache.core.tree;
+
+import static io.kvcache.core.tree.RecordLayout.INT32;
+import static io.kvcache.core.tree.RecordLayout.LONG;
+
+import io.kvcache.core.policy.RecordView;
+import java.lang.foreign.MemorySegment;
+import java.lang.invoke.VarHandle;
+
+/// Looks blocks up in the index of a store of another process, whose records are mapped here read-only.
+///
+/// It is the store's own index, so there is nothing to keep in step, and look-ups do here what they do
+/// there: [BlockTree] says why they need no lock, and [Control] why bytes that were copied without a pin
+/// count if [#holds] says so afterwards. Both arguments are about memory and processors, not about whose
+/// thread it is.
+///
+/// **How to read.** [#find] a block, ask for its [#page] and whatever else is needed, copy or compute, and
+/// ask whether the record still [holds][#holds] it. If not, what was read is nobody's: a miss.
+///
+/// **Ownership.** The memory is its caller's, and stays mapped for as long as this is used.
+///
+/// **Threads.** Any.
+public final class IndexReader {
+
+    private final IndexHeader header;
+    private final MemorySegment page;
+    private final RecordPool pool;
+    private final BlockTree tree;
+
+    /// @param mapped the file of the records from its start, at least [IndexHeader#readerBytes]
+    public IndexReader(IndexHeader header, MemorySegment mapped) {
+        this.header = header;
+        page = mapped.asSlice(0, IndexHeader.BYTES);
+        pool = RecordPool.reading(mapped.asSlice(IndexHeader.BYTES), header.records());
+        tree = new BlockTree(pool);
+    }
+
+    /// Whether the store still serves, as far as it has said: one that was killed has not.
+    public boolean serving() {
+        return IndexHeader.serving(page);
+    }
+
+    /// What the header says.
+    public IndexHeader header() {
+        return header;
+    }
+
+    /// Finds the record of a key that is in host memory.
+    ///
+    /// @return a [Handle], [Handle#MISS] or [Handle#UNSURE]
+    public long find(long hi, long lo) {
+        return tree.find(hi, lo);
+    }
+
+    /// Finds the record of a key that is in host memory, on disk, or on its way from there.
+    ///
+    /// @return a [Handle], [Handle#MISS] or [Handle#UNSURE]
+    public long findKnown(long hi, long lo) {
+        return tree.findKnown(hi, lo);
+    }
+
+    /// Where the slot of a record begins that was found in host memory, or that the store keeps for us.
+    ///
+    /// @param bytes that the block must have
+    /// @return its first page, or -1 when the record holds it no more, or holds another size
+    public int page(long handle, long bytes) {
+        MemorySegment line = line(handle);
+        boolean same = generation(line) == Handle.generation(handle);
+        int hostPage = line.get(INT32, RecordLayout.HOST_PAGE);
+        boolean fits = line.get(INT32, RecordLayout.BYTES) == bytes;
+        return same && fits && holds(handle) ? hostPage : RecordView.NONE;
+    }
+
+    private static int generation(MemorySegment line) {
+        return Control.generation((long) LONG.getAcquire(line, RecordLayout.CONTROL));
+    }
+
+    /// Blocks before this one in its chain; means something if the record [holds][#holds] it afterwards.
+    public int depth(long handle) {
+        return line(handle).get(INT32, RecordLayout.DEPTH);
+    }
+
+    /// The checksum that the block was sealed with; means something if the record [holds][#holds] it
+    /// afterwards.
+    public int checksum(long handle) {
+        return line(handle).get(INT32, RecordLayout.CHECKSUM);
+    }
+
+    /// Whether the record holds the same block as when it was found, so that all that was read of it until
+    /// now, and of its slot, is right.
+    public boolean holds(long handle) {
+        VarHandle.loadLoadFence();
+        long control = (long) LONG.getOpaque(line(handle), RecordLayout.CONTROL);
+        return Control.generation(control) == Handle.generation(handle);
+    }
+
+    private MemorySegment line(long handle) {
+        int record = Handle.record(handle);
+        if (record < 0 || record >= header.records()) {
+            throw new IndexOutOfBoundsException("record " + record + " of a store of " + header.records());
+        }
+        return pool.line(record);
+    }
+}

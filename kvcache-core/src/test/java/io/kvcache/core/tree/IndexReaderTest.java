@@ -1,0 +1,134 @@
+package io.kvcache.core.tree;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.kvcache.core.policy.RecordView;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.nio.charset.StandardCharsets;
+import org.junit.jupiter.api.Test;
+
+/// What a process sees of the index of another one: here both see the same memory, the reader read-only.
+final class IndexReaderTest {
+
+    private static final int RECORDS = 16;
+    private static final int BYTES = 4096;
+    private static final int PAGE = 5;
+
+    private final IndexHeader header = new IndexHeader(42, RECORDS, 1 << 20);
+    private final MemorySegment file = Arena.ofAuto().allocate(IndexHeader.BYTES + RecordLayout.spanBytes(RECORDS), 64);
+    private final RecordPool pool = new RecordPool(file.asSlice(IndexHeader.BYTES), RECORDS);
+    private final BlockTree tree = new BlockTree(pool);
+    private final IndexReader reader;
+
+    IndexReaderTest() {
+        header.publish(file);
+        reader = new IndexReader(
+                IndexHeader.read(file), file.asSlice(0, header.readerBytes()).asReadOnly());
+    }
+
+    private int sealed(long lo) {
+        int record = tree.insert(new NewRecord(1, lo, RecordView.NONE, 3, 0, BYTES, 0, PAGE));
+        pool.checksum(record, 77);
+        pool.state(record, Control.SEALED, 0);
+        return record;
+    }
+
+    private void free(int record) {
+        tree.unindex(record);
+        tree.depart(record);
+        tree.remove(record);
+    }
+
+    @Test
+    void givenASealedBlock_whenItIsLookedUp_thenItsPageDepthAndChecksumAreTold() {
+        sealed(9);
+        long handle = reader.find(1, 9);
+        assertThat(Handle.found(handle)).isTrue();
+        assertThat(reader.page(handle, BYTES)).isEqualTo(PAGE);
+        assertThat(reader.depth(handle)).isEqualTo(3);
+        assertThat(reader.checksum(handle)).isEqualTo(77);
+        assertThat(reader.holds(handle)).isTrue();
+        assertThat(reader.find(1, 10)).isEqualTo(Handle.MISS);
+    }
+
+    @Test
+    void givenABlockThatIsBeingWritten_whenItIsLookedUp_thenItIsAMiss() {
+        tree.insert(new NewRecord(1, 9, RecordView.NONE, 0, 0, BYTES, 0, PAGE));
+        assertThat(reader.find(1, 9)).isEqualTo(Handle.MISS);
+    }
+
+    @Test
+    void givenABlockThatWasFound_whenItIsFreed_thenTheRecordHoldsItNoMore() {
+        int record = sealed(9);
+        long handle = reader.find(1, 9);
+        free(record);
+        assertThat(reader.holds(handle)).isFalse();
+        assertThat(reader.page(handle, BYTES)).isEqualTo(RecordView.NONE);
+    }
+
+    @Test
+    void givenAnotherBlockInTheRecord_whenTheOldHandleIsAsked_thenTheRecordHoldsItNoMore() {
+        int record = sealed(9);
+        long handle = reader.find(1, 9);
+        free(record);
+        assertThat(sealed(11)).as("the same record").isEqualTo(record);
+        assertThat(reader.holds(handle)).isFalse();
+        assertThat(reader.page(handle, BYTES)).isEqualTo(RecordView.NONE);
+        assertThat(reader.page(reader.find(1, 11), BYTES)).isEqualTo(PAGE);
+    }
+
+    @Test
+    void givenABlockOfAnotherSize_whenItsPageIsAsked_thenThereIsNone() {
+        sealed(9);
+        assertThat(reader.page(reader.find(1, 9), BYTES + 1)).isEqualTo(RecordView.NONE);
+    }
+
+    @Test
+    void givenAHandleOfNoRecord_whenItIsAsked_thenItIsRefused() {
+        assertThatThrownBy(() -> reader.holds(RECORDS)).isInstanceOf(IndexOutOfBoundsException.class);
+        assertThatThrownBy(() -> reader.page(Handle.MISS, BYTES)).isInstanceOf(IndexOutOfBoundsException.class);
+    }
+
+    @Test
+    void givenAStoreThatCloses_whenAsked_thenItServesNoMore() {
+        assertThat(reader.serving()).isTrue();
+        IndexHeader.close(file);
+        assertThat(reader.serving()).isFalse();
+    }
+
+    @Test
+    void givenBytesThatAreNoHeader_whenRead_thenTheyAreRefusedByName() {
+        long[] offsets = {0, 8, 12, 24, 28, 32, 40, 52, 56};
+        for (long offset : offsets) {
+            byte kept = file.get(ValueLayout.JAVA_BYTE, offset);
+            file.set(ValueLayout.JAVA_INT, offset, file.get(ValueLayout.JAVA_INT, offset) ^ 0x8000_0001);
+            assertThatIllegalArgumentException()
+                    .as("offset %d", offset)
+                    .isThrownBy(() -> IndexHeader.read(file))
+                    .withMessageContaining("of a shared index is")
+                    .withMessageContaining("allowed: ");
+            file.set(ValueLayout.JAVA_INT, offset, file.get(ValueLayout.JAVA_INT, offset) ^ 0x8000_0001);
+            assertThat(file.get(ValueLayout.JAVA_BYTE, offset)).isEqualTo(kept);
+        }
+        assertThat(IndexHeader.read(file)).isEqualTo(header);
+    }
+
+    @Test
+    void givenAHeader_whenPublished_thenTheseBytes() {
+        byte[] magic = file.asSlice(0, 8).toArray(ValueLayout.JAVA_BYTE);
+        assertThat(magic).asString(StandardCharsets.US_ASCII).isEqualTo("KVCINDEX");
+        assertThat(file.get(RecordLayout.INT32, 8)).isEqualTo(1);
+        assertThat(file.get(RecordLayout.INT32, 12)).isEqualTo(1);
+        assertThat(file.get(RecordLayout.INT64, 16)).isEqualTo(42);
+        assertThat(file.get(RecordLayout.INT32, 24)).isEqualTo(RECORDS);
+        assertThat(file.get(RecordLayout.INT32, 28)).isEqualTo(28);
+        assertThat(file.get(RecordLayout.INT64, 32)).isEqualTo(4096);
+        assertThat(file.get(RecordLayout.INT64, 40)).isEqualTo(4096 + 128);
+        assertThat(file.get(RecordLayout.INT64, 48)).isEqualTo(1 << 20);
+        assertThat(file.get(RecordLayout.INT32, 56)).isEqualTo(4096);
+    }
+}
