@@ -95,6 +95,11 @@ final class HostTable implements BlockTable {
         return source.store.records().checksum(record(index));
     }
 
+    @Override
+    public long handle(int index) {
+        return source.store.records().handle(record(index));
+    }
+
     private int record(int index) {
         if (index < firstBlock || index >= endBlock) {
             throw new IndexOutOfBoundsException(

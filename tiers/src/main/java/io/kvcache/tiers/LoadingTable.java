@@ -173,6 +173,11 @@ final class LoadingTable implements BlockTable {
         return records.checksum(record(index));
     }
 
+    @Override
+    public synchronized long handle(int index) {
+        return records.handle(record(index));
+    }
+
     private int record(int index) {
         if (closed) {
             throw new IllegalStateException("the table is closed");

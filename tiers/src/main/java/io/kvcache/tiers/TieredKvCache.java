@@ -12,6 +12,7 @@ import io.kvcache.core.ObjectWriter;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.PutSummary;
 import io.kvcache.core.SealOutcome;
+import io.kvcache.core.SharedMemory;
 import io.kvcache.core.event.EventStream;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.EngineKey;
@@ -59,8 +60,14 @@ public final class TieredKvCache implements KvCache {
     private final ObjectVerbs objects;
     private final EngineVerbs engine;
     private final Closing closing;
+    private final @Nullable HostShare share;
 
     TieredKvCache(HostTable.Source source, Closing closing) {
+        this(source, closing, null);
+    }
+
+    /// @param share null when nobody else may map the memory
+    TieredKvCache(HostTable.Source source, Closing closing, @Nullable HostShare share) {
         this.source = source;
         store = source.store();
         holders = source.holders();
@@ -70,6 +77,7 @@ public final class TieredKvCache implements KvCache {
         objects = new ObjectVerbs(source, waiting, onboarding);
         engine = new EngineVerbs(source, waiting, onboarding, hints);
         this.closing = closing;
+        this.share = share;
     }
 
     /// How a store is set up; see [TieredKvCacheBuilder].
@@ -344,12 +352,12 @@ public final class TieredKvCache implements KvCache {
     ///
     /// @param shown of a table or view that is open
     public long place(MemorySegment shown) {
-        MemorySegment all = store.memory();
-        long offset = shown.address() - all.address();
-        if (offset < 0 || offset + shown.byteSize() > all.byteSize()) {
-            throw new IllegalArgumentException("this memory is none of the store's");
-        }
-        return offset;
+        return HostShare.place(store, shown);
+    }
+
+    @Override
+    public @Nullable SharedMemory sharedMemory() {
+        return share;
     }
 
     @Override

@@ -11,10 +11,13 @@ import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.core.tree.RecordLayout;
 import io.kvcache.tiers.memory.MappedMemorySource;
 import io.kvcache.tiers.memory.MemoryOptions;
+import io.kvcache.tiers.memory.SharedMemorySource;
 import java.nio.file.Path;
+import java.security.SecureRandom;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
 /// How an embedded store is set up. Every setting has a default that works on any machine.
@@ -30,6 +33,8 @@ public final class TieredKvCacheBuilder {
     private int eventCapacity = EventLog.DEFAULT_CAPACITY;
     private MemoryOptions memoryOptions = MemoryOptions.defaults();
     private @Nullable HostMemorySource memory;
+    private @Nullable Path shared;
+    private Set<String> sharedBy = Set.of();
     private boolean touched = true;
     private boolean touchedFirst;
     private boolean checked = assertionsOn();
@@ -86,6 +91,28 @@ public final class TieredKvCacheBuilder {
     public TieredKvCacheBuilder memory(HostMemorySource source) {
         memory = source;
         return this;
+    }
+
+    /// Has blocks, objects and the index lie in files that processes of this user on this host may map
+    /// read-only; so a remote cache on the same host reads without asking, and without a copy. Takes the
+    /// place of [#memory].
+    ///
+    /// A mapping gives away all that is in it: whoever is allowed one can read everything in this store.
+    ///
+    /// @param folder of a file system in memory, such as one under `/dev/shm`; made, with mode 0700, when
+    ///     it is missing, and used by one store at a time. What a store leaves there that was killed, the
+    ///     next one removes
+    /// @param tenants that may read each other, and so may map it; who may speak for all tenants may in any
+    ///     case
+    public TieredKvCacheBuilder shared(Path folder, Set<String> tenants) {
+        shared = folder;
+        sharedBy = Set.copyOf(tenants);
+        return this;
+    }
+
+    /// The same, for those alone who may speak for all tenants.
+    public TieredKvCacheBuilder shared(Path folder) {
+        return shared(folder, Set.of());
     }
 
     /// Whether a background thread touches the memory at once, so that first requests need not; true when not
@@ -180,12 +207,21 @@ public final class TieredKvCacheBuilder {
     ///     what to do
     /// @throws io.kvcache.tiers.directory.DiskRefusedException when a directory cannot be used for a disk
     public TieredKvCache build() {
-        HostMemorySource source = memory == null ? new MappedMemorySource(memoryOptions) : memory;
+        if (shared == null) {
+            return build(memory == null ? new MappedMemorySource(memoryOptions) : memory, null);
+        }
+        SharedMemorySource source = new SharedMemorySource(shared, new SecureRandom().nextLong());
+        return build(source, source);
+    }
+
+    private TieredKvCache build(HostMemorySource source, @Nullable SharedMemorySource toPublish) {
         HostStore store = new HostStore(
                 new HostStoreConfig(hostBytes, known(), policy, eventCapacity),
                 touchedFirst ? TouchedMemory.before(source) : touched ? TouchedMemory.over(source) : source);
         Below below;
+        HostShare share;
         try {
+            share = toPublish == null ? null : new HostShare(store, toPublish.publish(known()), sharedBy);
             below = disks.isEmpty()
                     ? Below.NOTHING
                     : Below.open(store, disks, new Below.Admission(admission, gain), clock);
@@ -196,7 +232,8 @@ public final class TieredKvCacheBuilder {
         Holders holders = new Holders(trackHolders);
         return new TieredKvCache(
                 new HostTable.Source(store, holders, checked, clock, below.movement()),
-                new Closing(store, holders, clock, closeWait, strict, () -> below.end(closeWait)));
+                new Closing(store, holders, clock, closeWait, strict, () -> below.end(closeWait)),
+                share);
     }
 
     private static boolean assertionsOn() {

@@ -50,7 +50,7 @@ record ShmFile(Libc libc, Path directory) {
         }
     }
 
-    private void makePrivateDirectory(Reservation wanted) throws IOException {
+    void makePrivateDirectory(Reservation wanted) throws IOException {
         if (!Files.exists(directory, LinkOption.NOFOLLOW_LINKS)) {
             Files.createDirectories(directory, PosixFilePermissions.asFileAttribute(PRIVATE));
         }

@@ -1,0 +1,160 @@
+package io.kvcache.tiers.memory;
+
+import io.kvcache.core.SharedFiles;
+import io.kvcache.core.memory.HostMemory;
+import io.kvcache.core.memory.HostMemorySource;
+import io.kvcache.core.tree.IndexHeader;
+import io.kvcache.tiers.os.Libc;
+import java.io.IOException;
+import java.lang.foreign.MemorySegment;
+import java.nio.file.Path;
+import org.jspecify.annotations.Nullable;
+
+/// Host memory of one store whose slots and records lie in files that other processes map read-only.
+///
+/// The store's own records are shared, not a mirror of them: look-ups take no lock and re-check what they
+/// read, so whoever can read the memory can look up, and there is nothing to keep in step, nothing to write
+/// twice, and no moment at which the two differ.
+///
+/// **Files**: 0600, in a folder of mode 0700 that one store has at a time, by a lock. Their space is
+/// reserved at once: too little is refused with both sizes. A store that is killed leaves them behind; the
+/// next one in the folder removes them. They are never shortened, so a mapping of them can be read for as
+/// long as it is there.
+///
+/// **Ownership.** The folder is claimed by the first reservation, and given up when the last one is closed.
+///
+/// **Threads.** Any, but for [#publish].
+public final class SharedMemorySource implements HostMemorySource {
+
+    /// What a store calls the memory that values lie in.
+    private static final String SLOTS = "slots";
+
+    /// What a store calls the memory of its index and its records.
+    private static final String RECORDS = "records";
+
+    private final Path folder;
+    private final long epoch;
+    private final ShmFile files;
+    private final MappedMemorySource plain;
+    private @Nullable FolderClaim claim;
+    private @Nullable Part slots;
+    private @Nullable Part records;
+    private boolean published;
+    private int open;
+
+    /// @param folder of a file system in memory; made when it is missing
+    /// @param epoch a random number, another one for every store
+    public SharedMemorySource(Path folder, long epoch) {
+        this.folder = folder.toAbsolutePath();
+        this.epoch = epoch;
+        files = new ShmFile(Libc.ofThisMachine(), this.folder);
+        plain = new MappedMemorySource(MemoryOptions.defaults());
+    }
+
+    @Override
+    public synchronized HostMemory reserve(String purpose, long bytes) {
+        if (purpose.equals(SLOTS)) {
+            slots = part(new Reservation(purpose, bytes), 0);
+            return slots;
+        }
+        if (purpose.equals(RECORDS)) {
+            records = part(new Reservation(purpose, bytes + IndexHeader.BYTES), IndexHeader.BYTES);
+            return records;
+        }
+        return plain.reserve(purpose, bytes);
+    }
+
+    private Part part(Reservation wanted, long head) {
+        claim(wanted);
+        open++;
+        try {
+            return new Part(plain.mapFile(wanted, files.create(wanted)), head);
+        } catch (RuntimeException refused) {
+            left();
+            throw refused;
+        }
+    }
+
+    private void claim(Reservation wanted) {
+        if (claim != null) {
+            return;
+        }
+        try {
+            files.makePrivateDirectory(wanted);
+            claim = FolderClaim.take(wanted, folder);
+        } catch (IOException failure) {
+            throw wanted.failed(failure.toString());
+        }
+    }
+
+    private synchronized void left() {
+        open--;
+        if (open == 0 && claim != null) {
+            claim.close();
+            claim = null;
+        }
+    }
+
+    /// Writes the header of the index: from now on others may read. To be called when the store is built,
+    /// by one thread.
+    ///
+    /// @param count records that the store takes
+    public synchronized SharedFiles publish(int count) {
+        Part index = records;
+        Part values = slots;
+        if (index == null || values == null) {
+            throw new IllegalStateException("nothing is reserved that could be published");
+        }
+        new IndexHeader(epoch, count, values.segment().byteSize()).publish(index.head());
+        published = true;
+        return new SharedFiles(folder.toString(), values.name(), index.name(), epoch);
+    }
+
+    /// Says that the store serves no more, while the header is there.
+    private synchronized void closing() {
+        if (published && records != null) {
+            published = false;
+            IndexHeader.close(records.head());
+        }
+    }
+
+    /// One file, perhaps with a head before what the store gets.
+    private final class Part implements HostMemory {
+
+        private final MappedMemory whole;
+        private final long headBytes;
+
+        Part(MappedMemory whole, long headBytes) {
+            this.whole = whole;
+            this.headBytes = headBytes;
+        }
+
+        MemorySegment head() {
+            return whole.segment().asSlice(0, headBytes);
+        }
+
+        String name() {
+            return whole.sharedPath().orElseThrow().getFileName().toString();
+        }
+
+        @Override
+        public MemorySegment segment() {
+            return whole.segment().asSlice(headBytes);
+        }
+
+        @Override
+        public String describe() {
+            return whole.describe();
+        }
+
+        @Override
+        public void close() {
+            closing();
+            try {
+                whole.close();
+            } finally {
+                left();
+            }
+        }
+    }
+}

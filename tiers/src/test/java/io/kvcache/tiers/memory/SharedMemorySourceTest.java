@@ -1,0 +1,138 @@
+package io.kvcache.tiers.memory;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
+import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
+
+import io.kvcache.core.SharedFiles;
+import io.kvcache.core.memory.HostMemory;
+import io.kvcache.core.tree.IndexHeader;
+import io.kvcache.core.tree.RecordLayout;
+import java.io.IOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.nio.channels.FileChannel;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.util.List;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.condition.EnabledOnOs;
+import org.junit.jupiter.api.condition.OS;
+import org.junit.jupiter.api.io.TempDir;
+
+@EnabledOnOs(OS.LINUX)
+final class SharedMemorySourceTest {
+
+    private static final int RECORDS = 100;
+    private static final long SLOTS = 1 << 20;
+
+    @TempDir
+    private Path parent = Path.of("");
+
+    private SharedMemorySource source() {
+        return new SharedMemorySource(parent.resolve("store"), 7);
+    }
+
+    private static HostMemory records(SharedMemorySource source) {
+        return source.reserve("records", RecordLayout.spanBytes(RECORDS));
+    }
+
+    private List<String> left() throws IOException {
+        try (Stream<Path> all = Files.list(parent.resolve("store"))) {
+            return all.map(each -> each.getFileName().toString()).sorted().toList();
+        }
+    }
+
+    private static MemorySegment mapped(SharedFiles files, Arena arena) throws IOException {
+        Path path = Path.of(files.directory(), files.records());
+        try (FileChannel channel = FileChannel.open(path, StandardOpenOption.READ)) {
+            return channel.map(FileChannel.MapMode.READ_ONLY, 0, channel.size(), arena);
+        }
+    }
+
+    @Test
+    void givenAPublishedStore_whenItsHeaderIsRead_thenItSaysWhatThereIs() throws IOException {
+        SharedMemorySource source = source();
+        try (Arena arena = Arena.ofConfined();
+                HostMemory slots = source.reserve("slots", SLOTS);
+                HostMemory records = records(source)) {
+            assertThat(slots.segment().byteSize()).isEqualTo(SLOTS);
+            assertThat(records.segment().address() % 4096).isZero();
+            IndexHeader header = IndexHeader.read(mapped(source.publish(RECORDS), arena));
+            assertThat(header).isEqualTo(new IndexHeader(7, RECORDS, SLOTS));
+        }
+    }
+
+    @Test
+    void givenAStoreThatIsClosed_whenItsHeaderIsRead_thenItIsRefused() throws IOException {
+        SharedMemorySource source = source();
+        try (Arena arena = Arena.ofConfined()) {
+            HostMemory slots = source.reserve("slots", SLOTS);
+            HostMemory records = records(source);
+            MemorySegment seen = mapped(source.publish(RECORDS), arena);
+            slots.close();
+            records.close();
+            assertThatIllegalArgumentException()
+                    .isThrownBy(() -> IndexHeader.read(seen))
+                    .withMessageContaining("state of a shared index is 0; allowed: 1");
+        }
+        assertThat(left()).containsExactly("lock");
+    }
+
+    @Test
+    void givenFiles_whenOpen_thenOnlyTheirOwnerCanReachThem() throws IOException {
+        SharedMemorySource source = source();
+        try (HostMemory slots = source.reserve("slots", SLOTS);
+                HostMemory records = records(source)) {
+            assertThat(slots.describe()).contains("slots-");
+            assertThat(records.describe()).contains("records-");
+            for (String name : left()) {
+                assertThat(permissions(parent.resolve("store").resolve(name))).isEqualTo("rw-------");
+            }
+            assertThat(permissions(parent.resolve("store"))).isEqualTo("rwx------");
+        }
+    }
+
+    private static String permissions(Path path) throws IOException {
+        return PosixFilePermissions.toString(Files.getPosixFilePermissions(path));
+    }
+
+    @Test
+    void givenAFolderThatAnotherStoreHas_whenReserved_thenItIsRefused() {
+        SharedMemorySource first = source();
+        HostMemory slots = first.reserve("slots", SLOTS);
+        assertThatIllegalStateException()
+                .isThrownBy(() -> source().reserve("slots", SLOTS))
+                .withMessageContaining("belongs to another store that runs");
+        slots.close();
+        source().reserve("slots", SLOTS).close();
+    }
+
+    @Test
+    void givenFilesOfAKilledStore_whenAnotherOpens_thenTheyAreGone() throws IOException {
+        source().reserve("slots", SLOTS).close();
+        Path folder = parent.resolve("store");
+        Files.writeString(folder.resolve("slots-1-0"), "left");
+        Files.writeString(folder.resolve("records-99999-3"), "left");
+        Files.writeString(folder.resolve("mine"), "not a store's");
+        try (HostMemory slots = source().reserve("slots", SLOTS)) {
+            String own = "slots-" + ProcessHandle.current().pid() + "-0";
+            assertThat(slots.describe()).contains(own);
+            assertThat(left()).containsExactly("lock", "mine", own);
+        }
+    }
+
+    @Test
+    void givenTooLittleSpace_whenReserved_thenTheErrorNamesBothSizesAndNothingStays() throws IOException {
+        SharedMemorySource source = source();
+        assertThatIllegalStateException()
+                .isThrownBy(() -> source.reserve("slots", 1L << 50))
+                .withMessageContaining("Cannot reserve 1.0 PiB (1125899906842624 bytes)")
+                .withMessageMatching("(?s).* has only [0-9.]+ .iB \\([0-9]+ bytes\\) left.*ENOSPC.*");
+        assertThat(left()).containsExactly("lock");
+        source().reserve("slots", SLOTS).close();
+    }
+}
