@@ -1,0 +1,40 @@
+package io.kvcache.transport.shm;
+
+import io.kvcache.core.tree.Handle;
+import java.util.function.IntToLongFunction;
+
+/// How far a chain is known. What is known of one is a prefix of it, so this is a binary search; first and
+/// last block are asked before anything else, as most prompts are either new or here as a whole.
+final class Prefix {
+
+    private static final int UNSURE = -1;
+
+    private Prefix() {}
+
+    /// Searches.
+    ///
+    /// @param known blocks that are known to be there
+    /// @param limit blocks looked at
+    /// @param find answers a [Handle] of a block
+    /// @return blocks that are there, or -1 when a look-up could not tell
+    static int length(int known, int limit, IntToLongFunction find) {
+        int there = known;
+        int unknown = limit;
+        int next = there;
+        while (there < unknown) {
+            long handle = find.applyAsLong(next);
+            if (handle == Handle.UNSURE) {
+                return UNSURE;
+            }
+            boolean first = there == known && unknown == limit;
+            if (Handle.found(handle)) {
+                there = next + 1;
+                next = first ? unknown - 1 : (there + unknown) >>> 1;
+            } else {
+                unknown = next;
+                next = (there + unknown) >>> 1;
+            }
+        }
+        return there;
+    }
+}

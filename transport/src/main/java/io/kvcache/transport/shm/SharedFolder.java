@@ -1,0 +1,70 @@
+package io.kvcache.transport.shm;
+
+import io.kvcache.core.SharedFiles;
+import java.io.IOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.nio.channels.FileChannel;
+import java.nio.file.Files;
+import java.nio.file.InvalidPathException;
+import java.nio.file.LinkOption;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.nio.file.attribute.PosixFilePermission;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.util.Set;
+
+/// The folder that a server says its files lie in. What it says is not trusted: only regular files in a
+/// folder that nobody but this user can enter are mapped, so that nobody else can have put them there or
+/// cut them short.
+final class SharedFolder {
+
+    private static final Set<PosixFilePermission> PRIVATE = PosixFilePermissions.fromString("rwx------");
+
+    /// Belongs to whoever asks.
+    private static final Path SELF =
+            Path.of("/proc", Long.toString(ProcessHandle.current().pid()));
+
+    private final Path folder;
+
+    /// @throws IOException when there is no such folder here
+    SharedFolder(SharedFiles files) throws IOException {
+        folder = path(files.directory());
+        boolean isPrivate = Files.isDirectory(folder, LinkOption.NOFOLLOW_LINKS)
+                && owner(folder).equals(owner(SELF))
+                && Files.getPosixFilePermissions(folder, LinkOption.NOFOLLOW_LINKS)
+                        .equals(PRIVATE);
+        if (!folder.isAbsolute() || !isPrivate) {
+            throw new IOException(folder + " is no folder of mode 0700 of this user here");
+        }
+    }
+
+    private static Object owner(Path of) throws IOException {
+        return Files.getAttribute(of, "unix:uid", LinkOption.NOFOLLOW_LINKS);
+    }
+
+    private static Path path(String name) throws IOException {
+        try {
+            return Path.of(name);
+        } catch (InvalidPathException invalid) {
+            throw new IOException("a folder or file is no path here", invalid);
+        }
+    }
+
+    /// Maps the beginning of a file, read-only.
+    ///
+    /// @throws IOException when it is no regular file of this folder, or too short
+    MemorySegment map(String name, long bytes, Arena arena) throws IOException {
+        Path file = folder.resolve(path(name));
+        boolean plain = folder.equals(file.getParent()) && Files.isRegularFile(file, LinkOption.NOFOLLOW_LINKS);
+        if (!plain || !owner(file).equals(owner(folder))) {
+            throw new IOException(file + " is no file of " + folder + " here");
+        }
+        try (FileChannel channel = FileChannel.open(file, StandardOpenOption.READ, LinkOption.NOFOLLOW_LINKS)) {
+            if (channel.size() < bytes) {
+                throw new IOException(file + " has " + channel.size() + " bytes; allowed: " + bytes + " and up");
+            }
+            return channel.map(FileChannel.MapMode.READ_ONLY, 0, bytes, arena);
+        }
+    }
+}

@@ -1,0 +1,205 @@
+package io.kvcache.transport.shm;
+
+import io.kvcache.core.SharedFiles;
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.memory.Pages;
+import io.kvcache.core.tree.Handle;
+import io.kvcache.core.tree.IndexHeader;
+import io.kvcache.core.tree.IndexReader;
+import java.io.IOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.util.List;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.locks.LockSupport;
+import org.jspecify.annotations.Nullable;
+
+/// A store of another process, seen through its memory: blocks are looked up and copied without a message
+/// to it.
+///
+/// **What is copied without a lease** may be evicted meanwhile. So the generation of its record is read
+/// again after the copy, with a load-load fence between; if it has moved on, the copy is thrown away and
+/// the block is a miss. Memory that is mapped cannot be taken away: a server that dies leaves it as it was
+/// at that moment.
+///
+/// **Ownership.** Whoever opens it releases it. Each use, all methods but [#retain] and [#release], is
+/// between these two; the last release unmaps. So nobody can meet memory that is not mapped any more.
+///
+/// **Threads.** Any.
+public final class SharedStore {
+
+    private static final System.Logger LOG = System.getLogger(SharedStore.class.getName());
+
+    /// Attempts to unmap, a millisecond apart, while a native call of somebody still uses the memory.
+    private static final int UNMAP_ATTEMPTS = 1000;
+
+    private static final long UNMAP_PAUSE_NANOS = 1_000_000;
+
+    private final Arena arena;
+    private final IndexReader index;
+    private final MemorySegment slots;
+    private final AtomicInteger users = new AtomicInteger(1);
+    private final OneSidedCounters counters;
+
+    private SharedStore(Arena arena, IndexReader index, MemorySegment slots, OneSidedCounters counters) {
+        this.arena = arena;
+        this.index = index;
+        this.slots = slots;
+        this.counters = counters;
+    }
+
+    /// Maps the files of a store.
+    ///
+    /// @param counters of what will be copied
+    /// @throws IOException when they are not there, not this user's, or not what they are said to be: on
+    ///     another host, for one
+    public static SharedStore open(SharedFiles files, OneSidedCounters counters) throws IOException {
+        SharedFolder folder = new SharedFolder(files);
+        Arena arena = Arena.ofShared();
+        try {
+            IndexHeader header = IndexHeader.read(folder.map(files.records(), IndexHeader.BYTES, arena));
+            if (header.epoch() != files.epoch()) {
+                throw new IOException("%s has epoch %016x; allowed: %016x, as the server says"
+                        .formatted(files, header.epoch(), files.epoch()));
+            }
+            MemorySegment records = folder.map(files.records(), header.readerBytes(), arena);
+            MemorySegment slots = folder.map(files.slots(), header.slotBytes(), arena);
+            return new SharedStore(arena, new IndexReader(header, records), slots, counters);
+        } catch (IllegalArgumentException unknown) {
+            arena.close();
+            throw new IOException(files + ": " + unknown.getMessage(), unknown);
+        } catch (IOException | RuntimeException failed) {
+            arena.close();
+            throw failed;
+        }
+    }
+
+    /// Keeps it mapped until [#release].
+    ///
+    /// @return false when it is not mapped any more, or the store has said that it serves no more
+    public boolean retain() {
+        int now = users.get();
+        while (now > 0 && !users.compareAndSet(now, now + 1)) {
+            now = users.get();
+        }
+        if (now > 0 && !index.serving()) {
+            release();
+            return false;
+        }
+        return now > 0;
+    }
+
+    /// Lets it go; the last one unmaps it.
+    public void release() {
+        int left = users.decrementAndGet();
+        assert left >= 0 : "released more often than retained";
+        if (left == 0) {
+            unmap();
+        }
+    }
+
+    private void unmap() {
+        for (int attempt = 0; attempt < UNMAP_ATTEMPTS; attempt++) {
+            try {
+                arena.close();
+                return;
+            } catch (IllegalStateException heldByNativeCall) {
+                LockSupport.parkNanos(UNMAP_PAUSE_NANOS);
+            }
+        }
+        LOG.log(System.Logger.Level.WARNING, "shared memory stays mapped: a native call still uses it");
+    }
+
+    /// How many leading blocks of a chain are in host memory, looking at `limit` at most.
+    ///
+    /// @return -1 when records moved under the look-up too often to tell
+    public int resident(BlockChain chain, int limit) {
+        return Prefix.length(0, limit, block -> index.find(chain.keyHi(block), chain.keyLo(block)));
+    }
+
+    /// How many leading blocks of a chain are in host memory or on disk.
+    ///
+    /// @param resident blocks of which that is known
+    /// @return -1 when records moved under the look-up too often to tell
+    public int known(BlockChain chain, int resident) {
+        return Prefix.length(
+                resident, chain.length(), block -> index.findKnown(chain.keyHi(block), chain.keyLo(block)));
+    }
+
+    /// Copies leading blocks that are in host memory, from block `from` on, and stops at the first that is
+    /// not, or that went while it was copied.
+    ///
+    /// @param blockBytes of each
+    /// @param into each at least that large
+    /// @return blocks copied, and the handle of the last; -1 blocks when records moved under the look-up
+    ///     too often to tell
+    public Copied copy(BlockChain chain, int from, long blockBytes, List<MemorySegment> into) {
+        int limit = (int) Math.min(chain.length(), (long) from + into.size());
+        int here = resident(chain, limit);
+        if (here < 0 || !inPlace(chain, here)) {
+            counters.missed.add(limit - from);
+            return here < 0 ? Copied.UNSURE : Copied.NOTHING;
+        }
+        int copied = 0;
+        long last = Handle.MISS;
+        for (boolean whole = true; whole && from + copied < here; ) {
+            long handle = index.find(chain.keyHi(from + copied), chain.keyLo(from + copied));
+            whole = Handle.found(handle) && copy(handle, blockBytes, into.get(copied));
+            if (whole) {
+                last = handle;
+                copied++;
+            }
+        }
+        counters.copied.add(copied);
+        counters.missed.add(limit - from - copied);
+        return copied == 0 ? Copied.NOTHING : new Copied(copied, last);
+    }
+
+    /// Whether the last of so many blocks lies as deep in the store as in the caller's chain. A chain of
+    /// engine keys may begin in the middle of another: its keys are here, but the blocks above them are not
+    /// its own.
+    private boolean inPlace(BlockChain chain, int blocks) {
+        if (blocks == 0) {
+            return true;
+        }
+        long handle = index.find(chain.keyHi(blocks - 1), chain.keyLo(blocks - 1));
+        return Handle.found(handle) && index.depth(handle) == blocks - 1 && index.holds(handle);
+    }
+
+    private boolean copy(long handle, long bytes, MemorySegment target) {
+        int page = index.page(handle, bytes);
+        if (page < 0) {
+            return false;
+        }
+        MemorySegment.copy(slots, Pages.offset(page), target, 0, bytes);
+        boolean whole = index.holds(handle);
+        if (!whole) {
+            counters.torn.increment();
+        }
+        return whole;
+    }
+
+    /// A block that the server keeps where it is for us.
+    ///
+    /// @param handle that the server has told
+    /// @return its slot, read-only, or null when the record does not hold it, or holds another size
+    public @Nullable MemorySegment view(long handle, long bytes) {
+        int page = index.page(handle, bytes);
+        return page < 0 ? null : slots.asSlice(Pages.offset(page), bytes);
+    }
+
+    /// A span of the slots that the server keeps where it is for us.
+    public MemorySegment span(long offset, long bytes) {
+        return slots.asSlice(offset, bytes);
+    }
+
+    /// The checksum of a block that the server keeps for us.
+    public int checksum(long handle) {
+        return index.checksum(handle);
+    }
+
+    /// Whether a record still holds the block that it held: what was read of its slot until now is right.
+    public boolean holds(long handle) {
+        return index.holds(handle);
+    }
+}

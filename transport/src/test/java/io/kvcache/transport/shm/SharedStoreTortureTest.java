@@ -1,0 +1,75 @@
+package io.kvcache.transport.shm;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.kvcache.core.SharedFiles;
+import io.kvcache.core.contract.BlockContent;
+import java.lang.foreign.MemorySegment;
+import java.nio.file.Files;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.condition.EnabledOnOs;
+import org.junit.jupiter.api.condition.OS;
+
+/// One process puts and evicts without a pause, two others read its memory without asking: a block that
+/// went while it was read is a miss, never a wrong byte.
+@EnabledOnOs(OS.LINUX)
+final class SharedStoreTortureTest {
+
+    @Test
+    void givenAStoreThatEvictsWithoutAPause_whenReadFromTwoProcesses_thenNoWrongByteIsBelieved() throws Exception {
+        try (ShmFolder folder = ShmFolder.make();
+                Torture writer = Torture.start(List.of("write", folder.path().toString()))) {
+            SharedFiles files = writer.files();
+            OneSidedCounters counters = new OneSidedCounters();
+            SharedStore store = SharedStore.open(files, counters);
+            try (Torture other = Torture.reader(2, files)) {
+                Torture.Seen here = Torture.read(store, counters, 1);
+                Torture.Seen there = Torture.Seen.parse(other.line());
+                assertThat(here.all())
+                        .as("hits, misses and torn reads: %s", here)
+                        .isTrue();
+                assertThat(there.all())
+                        .as("hits, misses and torn reads: %s", there)
+                        .isTrue();
+            } finally {
+                store.release();
+                writer.kill();
+            }
+        }
+    }
+
+    @Test
+    void givenAStoreThatIsKilled_whenReadAfterwards_thenWhatWasMappedStays() throws Exception {
+        try (ShmFolder folder = ShmFolder.make();
+                Torture writer = Torture.start(List.of("write", folder.path().toString()))) {
+            OneSidedCounters counters = new OneSidedCounters();
+            SharedStore store = SharedStore.open(writer.files(), counters);
+            MemorySegment into = MemorySegment.ofArray(new byte[1 << 20]);
+            long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(60);
+            while (readAll(store, into) < 10 && System.nanoTime() < end) {
+                Thread.onSpinWait();
+            }
+            writer.kill();
+            for (String name : folder.files()) {
+                Files.delete(folder.path().resolve(name));
+            }
+            assertThat(readAll(store, into)).as("blocks").isPositive();
+            store.release();
+            assertThat(store.retain()).as("unmapped").isFalse();
+        }
+    }
+
+    /// Reads every block that is here; answers how many.
+    private static int readAll(SharedStore store, MemorySegment into) {
+        int read = 0;
+        for (int seed = 0; seed < Torture.BLOCKS; seed++) {
+            if (store.copy(Torture.chain(seed), 0, 1 << 20, List.of(into)).blocks() > 0) {
+                BlockContent.of(Torture.chain(seed).key(0)).require(into);
+                read++;
+            }
+        }
+        return read;
+    }
+}
