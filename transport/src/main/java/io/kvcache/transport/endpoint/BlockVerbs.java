@@ -44,25 +44,27 @@ final class BlockVerbs {
         };
     }
 
-    /// `chain, u32 from, u32 most to send, u64 timeout` → `u64 lease, u32 ready, u32 end, u32 sent` and
-    /// as many DATA; then PROGRESS until all has arrived that will.
+    /// `chain, u32 from, u32 most to send, u64 timeout[, u8 places]` → `u64 lease, u32 ready, u32 end, u32
+    /// sent[, u32 places, u32 0, as many u64 handle]` and as many DATA as sent; then PROGRESS until all has
+    /// arrived that will.
     Requests.Parsed acquire(Request request, BodyReader body) throws Violation {
         BlockChain chain = chains.read(body);
         int from = body.count("from");
         int most = body.count("most");
         long timeout = body.amount("timeout");
+        boolean places = body.more() && body.u8("places") != 0;
         return () -> {
             BlockTable table = service.cache().acquire(chain, from, timeout);
             if (table.blocks() == 0) {
                 table.close();
                 request.reply(new BodyWriter().i64(Claims.NONE).i32(0).i32(from).i32(0));
             } else {
-                acquired(request, table, most);
+                acquired(request, table, most, places);
             }
         };
     }
 
-    private void acquired(Request request, BlockTable table, int most) throws Refused {
+    private void acquired(Request request, BlockTable table, int most, boolean places) throws Refused {
         Lease lease = Lease.of(table);
         long number = bytes.grantAndEnter(lease);
         try {
@@ -70,6 +72,9 @@ final class BlockVerbs {
             int ready = table.readyBlocks();
             int sent = Math.min(ready, most);
             BodyWriter reply = new BodyWriter().i64(number).i32(ready).i32(end).i32(sent);
+            if (places) {
+                ShareVerbs.write(table, table.firstBlock(), ready, reply);
+            }
             if (request.reply(reply)) {
                 bytes.send(request, table, table.firstBlock(), sent);
                 if (ready < end - table.firstBlock()) {

@@ -55,7 +55,8 @@ final class Greeting {
             throw new Violation("version = %d; allowed: %d and up".formatted(said.version(), Hello.VERSION));
         }
         Access access = endpoint.service().options().access();
-        Challenge asked = new Challenge(Hello.VERSION, access.guarded(), 0, Secret.random(Hello.NONCE_BYTES));
+        long can = endpoint.service().cache().sharedMemory() == null ? 0 : Hello.SHARED_MEMORY;
+        Challenge asked = new Challenge(Hello.VERSION, access.guarded(), can, Secret.random(Hello.NONCE_BYTES));
         hello = said;
         challenge = asked;
         outlet.send(asked.frame(request.number()));

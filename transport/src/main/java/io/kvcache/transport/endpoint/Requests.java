@@ -18,6 +18,7 @@ final class Requests {
     private final PutVerbs puts;
     private final ObjectVerbs objects;
     private final StoreVerbs store;
+    private final ShareVerbs share;
 
     Requests(Service service, Session session) {
         this.service = service;
@@ -28,6 +29,7 @@ final class Requests {
         puts = new PutVerbs(service, session, chains);
         objects = new ObjectVerbs(service, session, bytes);
         store = new StoreVerbs(service, session);
+        share = new ShareVerbs(service, session, bytes);
     }
 
     Session session() {
@@ -49,6 +51,9 @@ final class Requests {
     private Parsed parse(MessageType type, Request request, BodyReader body) throws Violation {
         return switch (type) {
             case PING, RENEW -> () -> request.reply(new BodyWriter());
+            case SHARE -> share.share(request);
+            case PLACES -> share.places(request, body);
+            case TOUCH -> share.touch(body);
             case REGISTER -> store.register(request, body);
             case DROP_NAMESPACE -> store.drop(request, body);
             case STATS -> store.stats(request);

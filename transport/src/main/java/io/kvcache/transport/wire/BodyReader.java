@@ -83,6 +83,11 @@ public final class BodyReader {
         }
     }
 
+    /// Whether fields follow that an earlier version did not have.
+    public boolean more() {
+        return body.hasRemaining();
+    }
+
     /// Passes over bytes that mean nothing yet.
     public BodyReader skip(int count) throws Violation {
         span("reserved", count);

@@ -4,9 +4,14 @@ package io.kvcache.transport.wire;
 ///
 /// @param version that will be spoken
 /// @param secret whether a proof is asked for
-/// @param capabilities bits of what the server can do; none so far
+/// @param capabilities bits of what the server can do: [Hello#SHARED_MEMORY]
 /// @param nonce 32 random bytes
 public record Challenge(int version, boolean secret, long capabilities, Secret nonce) {
+
+    /// Whether the server has a capability.
+    public boolean can(long capability) {
+        return (capabilities & capability) != 0;
+    }
 
     public Frame frame(long request) {
         BodyWriter to = new BodyWriter();

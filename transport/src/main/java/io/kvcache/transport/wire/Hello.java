@@ -4,7 +4,7 @@ package io.kvcache.transport.wire;
 ///
 /// @param version of the protocol that the client speaks at most
 /// @param session 0 to begin one, else the one to join
-/// @param capabilities bits of what the client can do; none so far
+/// @param capabilities bits of what the client can do: [#SHARED_MEMORY]
 /// @param nonce 32 random bytes
 /// @param ticket 16 bytes that the session was given; zeros to begin one
 /// @param leaseMillis how long leases last without being renewed, as far as the server allows; 0 leaves
@@ -15,6 +15,9 @@ public record Hello(
 
     /// The only version so far.
     public static final int VERSION = 1;
+
+    /// Capability: maps memory that processes on its host share, or has such memory.
+    public static final long SHARED_MEMORY = 1;
 
     public static final int NONCE_BYTES = 32;
     public static final int TICKET_BYTES = 16;

@@ -14,6 +14,7 @@ public enum MessageType {
     AUTH(2),
     PING(3),
     RENEW(4),
+    SHARE(5),
 
     REGISTER(8),
     DROP_NAMESPACE(9),
@@ -27,6 +28,8 @@ public enum MessageType {
     RELEASE(22),
     DROP_CHAIN(23),
     HINT(24),
+    PLACES(25),
+    TOUCH(26),
 
     RESERVE(32),
     FILL(33),

@@ -13,6 +13,7 @@ import io.kvcache.core.store.ChunkedCrc;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.transport.link.CloseReason;
 import io.kvcache.transport.link.Loopback;
+import io.kvcache.transport.shm.ShmFolder;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.MessageType;
 import io.kvcache.transport.wire.Payload;
@@ -59,7 +60,9 @@ final class EndpointFuzzTest {
 
     @Test
     void givenFramesThatAreAlmostRight_whenSent_thenNothingIsLeft() throws Violation {
-        try (TieredKvCache store = TieredKvCache.builder()
+        try (ShmFolder folder = ShmFolder.make();
+                TieredKvCache store = TieredKvCache.builder()
+                        .shared(folder.path())
                         .hostBytes(64 << 20)
                         .checked(true)
                         .strict(true)
@@ -146,8 +149,9 @@ final class EndpointFuzzTest {
         BodyWriter body = new BodyWriter();
         switch (type) {
             case MATCH -> about(body);
-            case ACQUIRE -> about(body).i32(small()).i32(small()).i64(timeout());
-            case READ -> body.i64(small()).i32(small()).i32(small());
+            case ACQUIRE -> about(body).i32(small()).i32(small()).i64(timeout()).u8(random.nextInt(2));
+            case TOUCH -> body.i32(2).i32(0).i64(small()).i64(random.nextLong());
+            case READ, PLACES -> body.i64(small()).i32(small()).i32(small());
             case RELEASE -> body.i32(2).i32(0).i64(small()).i64(small());
             case ABANDON -> body.i64(small());
             case DROP_CHAIN -> about(body).i32(small());
@@ -164,7 +168,7 @@ final class EndpointFuzzTest {
             case SNAPSHOT -> body.i64(0).i32(small()).i32(0);
             case FLUSH -> body.i64(timeout());
             case DROP_NAMESPACE -> body.i32(random.nextInt(20) == 0 ? small() : 2);
-            case ERROR, HELLO, AUTH, PING, RENEW, REGISTER, PROGRESS, DATA, STATS -> body.bytes(key());
+            case ERROR, HELLO, AUTH, PING, RENEW, SHARE, REGISTER, PROGRESS, DATA, STATS -> body.bytes(key());
         }
         int number = random.nextInt(10);
         if (type != MessageType.FILL) {

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.kvcache.core.CacheStats;
 import io.kvcache.core.NamespaceStats;
+import io.kvcache.core.SharedFiles;
 import io.kvcache.core.event.CacheEvent;
 import io.kvcache.core.event.EventKind;
 import io.kvcache.core.event.TierKind;
@@ -192,6 +193,31 @@ final class GoldenFramesTest {
             0400 6e6f7065
             """;
 
+    private static final String SHARED = """
+            4b564331 0500 0100 0900000000000000 2c000000 00000000 0000000000000000
+            efcdab8967452301
+            0e00 2f6465762f73686d2f73746f7265
+            0700 736c6f74732d31
+            0900 7265636f7264732d31
+            """;
+
+    @Test
+    void givenSharedFiles_whenWrittenAndRead_thenTheseBytes() throws Violation {
+        SharedFiles files = new SharedFiles("/dev/shm/store", "slots-1", "records-1", 0x0123_4567_89AB_CDEFL);
+        BodyWriter reply = new BodyWriter();
+        ShareCodec.write(files, reply);
+        assertThat(hex(reply.reply(MessageType.SHARE, 9))).isEqualTo(spaceless(SHARED));
+        assertThat(ShareCodec.read(body(SHARED))).isEqualTo(files);
+    }
+
+    @Test
+    void givenAServerThatSharesMemory_whenItAnswersHello_thenItsCapabilityIsBitZero() throws Violation {
+        Challenge challenge = new Challenge(1, true, Hello.SHARED_MEMORY, counting(32));
+        assertThat(hex(challenge.frame(1)).substring(80, 96)).isEqualTo("0100000000000000");
+        assertThat(challenge.can(Hello.SHARED_MEMORY)).isTrue();
+        assertThat(Challenge.read(body(CHALLENGE)).can(Hello.SHARED_MEMORY)).isFalse();
+    }
+
     @Test
     void givenARefusal_whenWritten_thenTheseBytes() {
         assertThat(hex(BodyWriter.refusal(99, 5, Status.UNSUPPORTED, "nope"))).isEqualTo(spaceless(REFUSAL));
@@ -224,6 +250,7 @@ final class GoldenFramesTest {
                         "AUTH=2",
                         "PING=3",
                         "RENEW=4",
+                        "SHARE=5",
                         "REGISTER=8",
                         "DROP_NAMESPACE=9",
                         "CHAIN=16",
@@ -235,6 +262,8 @@ final class GoldenFramesTest {
                         "RELEASE=22",
                         "DROP_CHAIN=23",
                         "HINT=24",
+                        "PLACES=25",
+                        "TOUCH=26",
                         "RESERVE=32",
                         "FILL=33",
                         "ABANDON=34",
