@@ -284,4 +284,20 @@ public abstract class BlockContract extends KvCacheContract {
             content(chain, 0).require(target.asSlice(0, blockBytes(MIB)));
         }
     }
+
+    @Test
+    void givenBlocksThatAreHere_whenAllAreAskedFor_thenTheyAreCopiedUpToTheFirstThatIsNot() {
+        BlockChain chain =
+                stored(chain(1, 3)).extend(IntStream.range(0, BLOCK_TOKENS).toArray());
+        List<MemorySegment> into = Stream.generate(() -> MemorySegment.ofArray(new byte[(int) blockBytes(MIB)]))
+                .limit(4)
+                .toList();
+        assertThat(cache().getAll(chain, 1, into)).isEqualTo(2);
+        content(chain, 1).require(into.get(0));
+        content(chain, 2).require(into.get(1));
+        assertThat(cache().getAll(chain, 0, into.subList(0, 1))).isEqualTo(1);
+        content(chain, 0).require(into.get(0));
+        assertThat(cache().getAll(chain, chain.length(), into)).isZero();
+        assertThat(cache().getAll(chain(2, 3), 0, into)).isZero();
+    }
 }

@@ -1,23 +1,33 @@
 package io.kvcache.transport.remote;
 
+import io.kvcache.core.SharedFiles;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.transport.link.CloseReason;
 import io.kvcache.transport.link.Connector;
+import io.kvcache.transport.shm.OneSidedCounters;
+import io.kvcache.transport.shm.SharedStore;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
+import io.kvcache.transport.wire.Hello;
 import io.kvcache.transport.wire.MessageType;
 import io.kvcache.transport.wire.NamespaceCodec;
+import io.kvcache.transport.wire.ShareCodec;
+import io.kvcache.transport.wire.Status;
 import io.kvcache.transport.wire.Violation;
 import java.io.IOException;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.stream.Collectors;
+import org.jspecify.annotations.Nullable;
 
 /// One session with the server, until it breaks: its connections, the numbers of its namespaces, the
 /// tables that more blocks are expected for.
 final class Attachment {
+
+    private static final System.Logger LOG = System.getLogger(Attachment.class.getName());
 
     private final RemoteOptions options;
     private final ControlLine control;
@@ -25,7 +35,10 @@ final class Attachment {
     private final Releases releases = new Releases();
     private final Map<Namespace, Integer> numbers = new ConcurrentHashMap<>();
     private final Map<Long, RemoteTable> expecting = new ConcurrentHashMap<>();
+    private final Touched touched = new Touched();
+    private final boolean sharing;
     private final long renewNanos;
+    private final AtomicReference<@Nullable SharedStore> shared = new AtomicReference<>();
     private volatile boolean over;
     private volatile long renewedAt = System.nanoTime();
     private volatile CompletableFuture<Boolean> renewal = CompletableFuture.completedFuture(true);
@@ -35,9 +48,11 @@ final class Attachment {
             Connector connector, RemoteOptions options, Deadlines deadlines, Handshake.Opened opened, Runnable ended) {
         this.options = options;
         data = new DataLines(connector, options, deadlines, releases, opened.welcome());
+        sharing = opened.challenge().can(Hello.SHARED_MEMORY);
         renewNanos = TimeUnit.MILLISECONDS.toNanos(opened.welcome().leaseMillis()) / 3;
         control = new ControlLine(opened, releases, this::progress, () -> {
             over = true;
+            unshare();
             data.close();
             expecting.values().forEach(RemoteTable::end);
             ended.run();
@@ -51,6 +66,52 @@ final class Attachment {
             throws IOException, CallFailed {
         return new Attachment(
                 connector, options, deadlines, Handshake.open(connector, options, deadlines, null), ended);
+    }
+
+    /// Maps the server's memory, where that is wanted and possible.
+    ///
+    /// @throws CallFailed when it must be and cannot
+    void share(OneSidedCounters counters) throws CallFailed {
+        SharedMemoryUse use = options.sharedMemory();
+        if (use == SharedMemoryUse.OFF || (use == SharedMemoryUse.AUTO && !sharing)) {
+            return;
+        }
+        try {
+            SharedFiles files = ask(MessageType.SHARE, new BodyWriter(), ShareCodec::read, 0);
+            shared.set(SharedStore.open(files, counters));
+            if (over) {
+                unshare();
+            }
+        } catch (IOException notHere) {
+            refused(use, CallFailed.refused(Status.FAILED, String.valueOf(notHere.getMessage())));
+        } catch (CallFailed failed) {
+            refused(use, failed);
+        }
+    }
+
+    private static void refused(SharedMemoryUse use, CallFailed why) throws CallFailed {
+        if (use == SharedMemoryUse.REQUIRED || !why.answered()) {
+            throw why;
+        }
+        LOG.log(System.Logger.Level.INFO, "the server's memory is not read in place: " + why.getMessage());
+    }
+
+    private void unshare() {
+        SharedStore store = shared.getAndSet(null);
+        if (store != null) {
+            store.release();
+        }
+    }
+
+    /// The server's memory, if it is mapped. Whoever uses it retains it first.
+    @Nullable
+    SharedStore shared() {
+        return shared.get();
+    }
+
+    /// Tells the server, some time soon, that a block was read without asking.
+    void touch(long handle) {
+        touched.note(handle);
     }
 
     boolean over() {
@@ -128,6 +189,10 @@ final class Attachment {
     void beat(long nowNanos) {
         expecting.values().forEach(table -> table.tick(nowNanos));
         control.flush();
+        BodyWriter uses = touched.take();
+        if (uses != null) {
+            control.tell(MessageType.TOUCH, uses);
+        }
         if (nowNanos - renewedAt >= renewNanos && renewal.isDone()) {
             renewedAt = nowNanos;
             renewal = control.ask(new ControlLine.Question<>(
@@ -149,6 +214,7 @@ final class Attachment {
     }
 
     void close(CloseReason reason) {
+        unshare();
         control.line().close(reason);
         data.close();
     }

@@ -157,7 +157,7 @@ final class BlockArrivals implements DataLine.Exchange {
         expected--;
         wiring.counters().bytesIn.add(into.blockBytes());
         if (landed.found == landed.checksum && !broken) {
-            into.arrive(landed.index, slot, landed.checksum);
+            into.arrive(landed.index, new ArrivedBlock(slot, into.blockBytes(), landed.checksum));
         } else {
             wiring.counters().corrupt.increment();
             broken = true;

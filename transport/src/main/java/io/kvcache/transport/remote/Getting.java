@@ -4,6 +4,7 @@ import io.kvcache.core.BlockTable;
 import io.kvcache.core.ObjectView;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.transport.shm.SharedStore;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.MessageType;
@@ -28,9 +29,16 @@ final class Getting {
     /// What is resident, all of it here.
     BlockTable resident(BlockChain chain, int from) {
         BlockArrivals.Wanted wanted = new BlockArrivals.Wanted(chain, from);
-        Optional<BlockTable> table = asking.or(
-                Optional.empty(), attachment -> Optional.ofNullable(BlockArrivals.acquire(wiring, attachment, wanted)));
+        Optional<BlockTable> table =
+                asking.or(Optional.empty(), attachment -> Optional.ofNullable(resident(attachment, wanted)));
         return table.orElseGet(() -> new MissTable(wiring, from));
+    }
+
+    private @Nullable BlockTable resident(Attachment attachment, BlockArrivals.Wanted wanted) throws CallFailed {
+        SharedStore store = attachment.shared();
+        return store == null
+                ? BlockArrivals.acquire(wiring, attachment, wanted)
+                : PlacedBlocks.acquire(wiring, attachment, store, wanted);
     }
 
     /// What is resident and what arrives in time; on its way here.

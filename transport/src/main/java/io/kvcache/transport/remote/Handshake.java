@@ -17,6 +17,7 @@ import io.kvcache.transport.wire.Status;
 import io.kvcache.transport.wire.Violation;
 import io.kvcache.transport.wire.Welcome;
 import java.io.IOException;
+import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
 /// Opens a connection and says who is there; then passes its frames on to whoever it is for.
@@ -35,7 +36,7 @@ final class Handshake implements FrameHandler {
     }
 
     /// A connection that may be used, and how to hear it.
-    record Opened(Line line, Welcome welcome, Handshake handshake) {
+    record Opened(Line line, Challenge challenge, Welcome welcome, Handshake handshake) {
 
         /// From now on, frames go there.
         void to(FrameHandler handler) {
@@ -51,7 +52,7 @@ final class Handshake implements FrameHandler {
         Hello hello = new Hello(
                 Hello.VERSION,
                 joined == null ? 0 : joined.session(),
-                0,
+                options.sharedMemory() == SharedMemoryUse.OFF ? 0 : Hello.SHARED_MEMORY,
                 Secret.random(Hello.NONCE_BYTES),
                 joined == null ? Secret.none(Hello.TICKET_BYTES) : joined.ticket(),
                 (int) options.lease().toMillis(),
@@ -60,7 +61,8 @@ final class Handshake implements FrameHandler {
         Line line = connector.connect(handshake, options.requestNanos());
         deadlines.begin(line, options.requestNanos());
         try {
-            return new Opened(line, handshake.run(line), handshake);
+            Welcome welcome = handshake.run(line);
+            return new Opened(line, Objects.requireNonNull(handshake.challenge), welcome, handshake);
         } catch (CallFailed failed) {
             line.close(CloseReason.UNAUTHORIZED);
             throw failed;

@@ -1,5 +1,6 @@
 package io.kvcache.transport.remote;
 
+import io.kvcache.transport.shm.OneSidedCounters;
 import java.util.concurrent.atomic.LongAdder;
 
 /// Counts what [RemoteStats] tells. Any thread.
@@ -10,4 +11,6 @@ final class RemoteCounters {
     final LongAdder noMemory = new LongAdder();
     final LongAdder bytesIn = new LongAdder();
     final LongAdder bytesOut = new LongAdder();
+    final LongAdder placed = new LongAdder();
+    final OneSidedCounters oneSided = new OneSidedCounters();
 }

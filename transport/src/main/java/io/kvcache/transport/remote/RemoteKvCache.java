@@ -38,15 +38,21 @@ import org.jspecify.annotations.Nullable;
 /// }
 /// ```
 ///
-/// **Failures.** A server that is dead, slow or wrong is a miss: gets and matches answer less, puts
-/// answer [PutOutcome#NO_ROOM] or [SealOutcome#DROPPED], and nothing that is handed out has not passed
-/// its checksum. What cannot be answered without the server, drops, statistics and events, throws
+/// **Failures.** A server that is dead, slow or wrong is a miss: gets and matches answer less, puts answer
+/// [PutOutcome#NO_ROOM] or [SealOutcome#DROPPED], and nothing that is handed out has not passed its
+/// checksum. What cannot be answered without the server, drops, statistics and events, throws
 /// `UncheckedIOException`. The session is opened again by itself, and namespaces are registered there
 /// again. Tables that are open keep what has arrived, and end there.
 ///
-/// **Waiting.** `acquire` without a time-out waits until what is resident has arrived here, no longer
-/// than the request time-out, as its blocks must be readable at once. With a time-out it returns before,
-/// and blocks arrive in order. All other calls wait for one answer of the server.
+/// **On the server's own host**, where the server shares its memory ([KvCache#sharedMemory]) and allows it,
+/// that is mapped read-only: [#match] and [#getAll] ask nobody, and segments of blocks are the server's
+/// slots themselves. The server keeps those where they are for as long as it hears of this process;
+/// **whoever was stopped for longer than the lease may have read something else**, and learns it from
+/// [BlockTable#valid], asked after the use.
+///
+/// **Waiting.** `acquire` without a time-out waits until what is resident has arrived here, no longer than
+/// the request time-out, as its blocks must be readable at once. With a time-out it returns before, and
+/// blocks arrive in order. All other calls wait for one answer of the server.
 ///
 /// **Ownership.** Bytes arrive in memory of this process, bounded by [RemoteKvCacheBuilder#memoryBytes];
 /// what does not fit shortens the prefix. Closing leaves the memory of open tables alone until they are
@@ -58,6 +64,7 @@ public final class RemoteKvCache implements KvCache {
     private final Wiring wiring;
     private final Asking asking;
     private final Getting getting;
+    private final InPlace inPlace;
     private final Putting putting;
     private final RemoteEvents events;
     private final AtomicBoolean closed = new AtomicBoolean();
@@ -66,13 +73,14 @@ public final class RemoteKvCache implements KvCache {
         this.wiring = wiring;
         asking = new Asking(wiring);
         getting = new Getting(wiring, asking);
+        inPlace = new InPlace(wiring);
         putting = new Putting(wiring, asking);
         events = new RemoteEvents(asking);
     }
 
     /// Connects to a server.
     ///
-    /// @param address `host:port`
+    /// @param address `host:port`, or `shm:host:port` to be refused where memory cannot be shared
     /// @throws UncheckedIOException when it cannot be reached
     public static RemoteKvCache connect(String address) {
         return builder(address).connect();
@@ -80,7 +88,7 @@ public final class RemoteKvCache implements KvCache {
 
     /// How to connect; see [RemoteKvCacheBuilder].
     ///
-    /// @param address `host:port`
+    /// @param address as above
     public static RemoteKvCacheBuilder builder(String address) {
         return new RemoteKvCacheBuilder(address);
     }
@@ -108,6 +116,10 @@ public final class RemoteKvCache implements KvCache {
         if (chain.length() == 0) {
             return Match.NOTHING;
         }
+        Match found = inPlace.match(chain);
+        if (found != null) {
+            return found;
+        }
         return asking.or(
                 Match.NOTHING,
                 asking.about(
@@ -130,6 +142,16 @@ public final class RemoteKvCache implements KvCache {
             return new MissTable(wiring, from);
         }
         return timeoutNanos == 0 ? getting.resident(chain, from) : getting.arriving(chain, from, timeoutNanos);
+    }
+
+    /// Over shared memory this asks nobody: the blocks are looked up and copied here, and one that was
+    /// evicted meanwhile is a miss.
+    @Override
+    public int getAll(BlockChain chain, int from, List<MemorySegment> into) {
+        Arguments.from(chain, from);
+        require(chain.namespace());
+        int copied = inPlace.copy(chain, from, into);
+        return copied < 0 ? KvCache.super.getAll(chain, from, into) : copied;
     }
 
     @Override
@@ -317,7 +339,12 @@ public final class RemoteKvCache implements KvCache {
                 counters.bytesIn.sum(),
                 counters.bytesOut.sum(),
                 wiring.memory().usedBytes(),
-                wiring.open().get());
+                wiring.open().get(),
+                wiring.uplink().shares(),
+                counters.placed.sum(),
+                counters.oneSided.copied(),
+                counters.oneSided.missed(),
+                counters.oneSided.torn());
     }
 
     /// The server's events. Its methods throw `UncheckedIOException` when the server does not answer.

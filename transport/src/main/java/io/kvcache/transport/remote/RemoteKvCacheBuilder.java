@@ -14,6 +14,7 @@ import org.jspecify.annotations.Nullable;
 /// How a [RemoteKvCache] connects. Not for use by several threads.
 public final class RemoteKvCacheBuilder {
 
+    private static final String SHM = "shm:";
     private static final int MAX_CONNECTIONS = 64;
     private static final Duration SHORTEST = Duration.ofMillis(10);
     private static final Duration LONGEST = Duration.ofMinutes(10);
@@ -27,9 +28,13 @@ public final class RemoteKvCacheBuilder {
     private long memoryBytes = 512L << 20;
     private boolean checked;
     private boolean strict;
+    private SharedMemoryUse sharedMemory = SharedMemoryUse.AUTO;
 
     RemoteKvCacheBuilder(String address) {
-        this(tcp(address));
+        this(tcp(address.startsWith(SHM) ? address.substring(SHM.length()) : address));
+        if (address.startsWith(SHM)) {
+            sharedMemory = SharedMemoryUse.REQUIRED;
+        }
     }
 
     /// Over anything that opens connections.
@@ -42,7 +47,7 @@ public final class RemoteKvCacheBuilder {
         int port = colon < 1 ? -1 : port(address.substring(colon + 1));
         if (port < 1 || port > 65_535) {
             throw new IllegalArgumentException(
-                    "address = \"" + address + "\"; allowed: host:port, the port from 1 to 65535");
+                    "address = \"" + address + "\"; allowed: host:port or shm:host:port, the port from 1 to 65535");
         }
         String host = address.substring(0, colon);
         boolean bracketed = host.startsWith("[") && host.endsWith("]");
@@ -122,6 +127,13 @@ public final class RemoteKvCacheBuilder {
         return this;
     }
 
+    /// Whether the memory of a server on this host is read in place; [SharedMemoryUse#AUTO] unless set, and
+    /// [SharedMemoryUse#REQUIRED] for addresses `shm:host:port`.
+    public RemoteKvCacheBuilder sharedMemory(SharedMemoryUse value) {
+        sharedMemory = value;
+        return this;
+    }
+
     /// Whether closing throws while tables, views or writers are open.
     public RemoteKvCacheBuilder strict(boolean value) {
         strict = value;
@@ -132,13 +144,14 @@ public final class RemoteKvCacheBuilder {
     ///
     /// @throws UncheckedIOException when the server cannot be reached, or refuses this client
     public RemoteKvCache connect() {
-        RemoteOptions options =
-                new RemoteOptions(secret, tenant, connections, requestTimeout, lease, memoryBytes, checked, strict);
-        Uplink uplink = Uplink.open(connector, options);
+        RemoteOptions options = new RemoteOptions(
+                secret, tenant, connections, requestTimeout, lease, memoryBytes, checked, strict, sharedMemory);
+        RemoteCounters counters = new RemoteCounters();
+        Uplink uplink = Uplink.open(connector, options, counters.oneSided);
         ExecutorService fetching = Executors.newFixedThreadPool(
                 connections,
                 Thread.ofPlatform().daemon().name("kvcache-remote-fetch-", 0).factory());
-        return new RemoteKvCache(new Wiring(
-                uplink, options, new ArrivalMemory(memoryBytes), new RemoteCounters(), new AtomicInteger(), fetching));
+        return new RemoteKvCache(
+                new Wiring(uplink, options, new ArrivalMemory(memoryBytes), counters, new AtomicInteger(), fetching));
     }
 }

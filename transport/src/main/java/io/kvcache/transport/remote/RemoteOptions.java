@@ -13,7 +13,8 @@ record RemoteOptions(
         Duration lease,
         long memoryBytes,
         boolean checked,
-        boolean strict) {
+        boolean strict,
+        SharedMemoryUse sharedMemory) {
 
     long requestNanos() {
         return requestTimeout.toNanos();

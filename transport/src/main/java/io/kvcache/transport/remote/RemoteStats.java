@@ -11,6 +11,11 @@ package io.kvcache.transport.remote;
 /// @param bytesOut of blocks and objects
 /// @param memoryUsed bytes of this side's memory that tables, views and writers hold
 /// @param open tables, views and writers
+/// @param sharedMemory whether the server's memory is read in place now
+/// @param placed blocks that were leased where they lie
+/// @param copied blocks that were copied without a message
+/// @param missed blocks that were wanted so and not copied
+/// @param torn copies that were thrown away, as their block went meanwhile; each is among the missed
 public record RemoteStats(
         boolean connected,
         long sessions,
@@ -20,4 +25,9 @@ public record RemoteStats(
         long bytesIn,
         long bytesOut,
         long memoryUsed,
-        int open) {}
+        int open,
+        boolean sharedMemory,
+        long placed,
+        long copied,
+        long missed,
+        long torn) {}

@@ -1,6 +1,7 @@
 package io.kvcache.transport.remote;
 
 import io.kvcache.core.BlockTable;
+import io.kvcache.transport.shm.SharedStore;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
@@ -11,17 +12,18 @@ import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
-/// Blocks that have arrived in this process's memory, in chain order, and perhaps more that will.
+/// Blocks that are here, in chain order, and perhaps more that will be: in this process's memory, or in
+/// the server's where that is mapped.
 ///
-/// The server keeps them pinned under a lease for as long as the table is open; if the lease is lost,
-/// what has arrived stays readable.
+/// The server keeps them pinned under a lease for as long as the table is open. If the lease is lost, what
+/// lies in this process's memory stays as it is; of the rest [#valid] tells.
 final class RemoteTable implements BlockTable {
 
     private final Wiring wiring;
     private final Attachment attachment;
     private final Span span;
     private final ViewScope scope;
-    private final List<Arrived> arrived = new ArrayList<>();
+    private final List<Block> arrived = new ArrayList<>();
     private final List<Waiter> waiters = new ArrayList<>();
     private int serverReady;
     private int end;
@@ -38,7 +40,21 @@ final class RemoteTable implements BlockTable {
     /// @param untilNanos when no more will come, by this machine's clock
     record Span(long lease, int first, int end, long blockBytes, long untilNanos) {}
 
-    private record Arrived(ArrivalMemory.Slot slot, int checksum) {}
+    /// A block that can be read here. Whoever has it frees it.
+    interface Block {
+
+        /// All of it, read-only or not.
+        MemorySegment segment();
+
+        /// The checksum that it was sealed with.
+        int checksum();
+
+        /// Whether the segment has shown this block until now, and not another one.
+        boolean valid();
+
+        /// Nobody here reads it any more.
+        void free();
+    }
 
     private record Waiter(int blocks, CompletableFuture<Integer> ready, Executor executor) {}
 
@@ -59,16 +75,16 @@ final class RemoteTable implements BlockTable {
         return span.lease;
     }
 
-    /// A block is here and has its checksum; the slot is the table's from now on.
+    /// A block is here, and is the table's from now on.
     ///
     /// @param index block of the chain; any but the next is not wanted
-    void arrive(int index, ArrivalMemory.Slot slot, int checksum) {
+    void arrive(int index, Block block) {
         synchronized (this) {
             if (closed || index != span.first + arrived.size()) {
-                slot.free();
+                block.free();
                 return;
             }
-            arrived.add(new Arrived(slot, checksum));
+            arrived.add(block);
         }
         wake();
     }
@@ -115,7 +131,7 @@ final class RemoteTable implements BlockTable {
             from = span.first + arrived.size();
             count = serverReady - arrived.size();
         }
-        boolean all = closed() || BlockArrivals.read(wiring, attachment, this, from, count);
+        boolean all = closed() || fetch(from, count);
         synchronized (this) {
             fetching = false;
         }
@@ -124,6 +140,13 @@ final class RemoteTable implements BlockTable {
         } else {
             end();
         }
+    }
+
+    private boolean fetch(int from, int count) {
+        SharedStore store = attachment.shared();
+        return store == null
+                ? BlockArrivals.read(wiring, attachment, this, from, count)
+                : PlacedBlocks.read(wiring, attachment, store, this, new PlacedBlocks.Run(from, count));
     }
 
     private synchronized boolean closed() {
@@ -202,15 +225,20 @@ final class RemoteTable implements BlockTable {
 
     @Override
     public synchronized MemorySegment segment(int index) {
-        return scope.limit(at(index).slot.segment(span.blockBytes)).asReadOnly();
+        return scope.limit(at(index).segment()).asReadOnly();
     }
 
     @Override
     public synchronized int checksum(int index) {
-        return at(index).checksum;
+        return at(index).checksum();
     }
 
-    private Arrived at(int index) {
+    @Override
+    public synchronized boolean valid() {
+        return !closed && arrived.stream().allMatch(Block::valid);
+    }
+
+    private Block at(int index) {
         if (closed) {
             throw new IllegalStateException("the table is closed");
         }
@@ -231,7 +259,7 @@ final class RemoteTable implements BlockTable {
             closed = true;
             try {
                 scope.close();
-                arrived.forEach(each -> each.slot.free());
+                arrived.forEach(Block::free);
             } catch (IllegalStateException busy) {
                 inUse = busy;
             }

@@ -3,6 +3,7 @@ package io.kvcache.transport.remote;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.transport.link.CloseReason;
 import io.kvcache.transport.link.Connector;
+import io.kvcache.transport.shm.OneSidedCounters;
 import io.kvcache.transport.wire.Status;
 import java.io.IOException;
 import java.io.UncheckedIOException;
@@ -27,6 +28,7 @@ final class Uplink implements AutoCloseable {
 
     private final Connector connector;
     private final RemoteOptions options;
+    private final OneSidedCounters counters;
     private final Deadlines deadlines = new Deadlines();
     private final List<Namespace> registered = new CopyOnWriteArrayList<>();
     private final LongAdder attachments = new LongAdder();
@@ -35,9 +37,10 @@ final class Uplink implements AutoCloseable {
     private volatile @Nullable Attachment current;
     private volatile boolean closed;
 
-    private Uplink(Connector connector, RemoteOptions options) {
+    private Uplink(Connector connector, RemoteOptions options, OneSidedCounters counters) {
         this.connector = connector;
         this.options = options;
+        this.counters = counters;
         watch = thread("watch", this::watch);
         keeper = thread("keep", this::keep);
     }
@@ -47,8 +50,8 @@ final class Uplink implements AutoCloseable {
     }
 
     /// @throws UncheckedIOException when the server cannot be reached or does not want this client
-    static Uplink open(Connector connector, RemoteOptions options) {
-        Uplink uplink = new Uplink(connector, options);
+    static Uplink open(Connector connector, RemoteOptions options, OneSidedCounters counters) {
+        Uplink uplink = new Uplink(connector, options, counters);
         uplink.watch.start();
         try {
             uplink.attach();
@@ -67,8 +70,17 @@ final class Uplink implements AutoCloseable {
     private void attach() throws IOException, CallFailed {
         Attachment attachment =
                 Attachment.open(connector, options, deadlines, () -> LockSupport.unpark(keeperThread()));
-        for (Namespace namespace : registered) {
-            again(attachment, namespace);
+        boolean good = false;
+        try {
+            attachment.share(counters);
+            for (Namespace namespace : registered) {
+                again(attachment, namespace);
+            }
+            good = true;
+        } finally {
+            if (!good) {
+                attachment.close(CloseReason.SHUTDOWN);
+            }
         }
         attachments.increment();
         current = attachment;
@@ -128,6 +140,12 @@ final class Uplink implements AutoCloseable {
         if (!registered.contains(namespace)) {
             throw new IllegalArgumentException(namespace + " is not registered with this cache");
         }
+    }
+
+    /// Whether the server's memory is read in place now.
+    boolean shares() {
+        Attachment attachment = current;
+        return attachment != null && attachment.shared() != null;
     }
 
     boolean connected() {

@@ -23,12 +23,20 @@ import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.time.Duration;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.UnaryOperator;
 import org.junit.jupiter.api.Nested;
 
 /// A cache over TCP keeps the contract of every `KvCache`.
 final class RemoteKvCacheContractTest {
 
     private static CacheUnderTest open(CacheSetup setup) {
+        return open(setup, UnaryOperator.identity(), "");
+    }
+
+    /// Opens a cache of a store with something beside what the contract asks for.
+    ///
+    /// @param scheme what the address begins with
+    static CacheUnderTest open(CacheSetup setup, UnaryOperator<TieredKvCacheBuilder> more, String scheme) {
         ManualClock time = new ManualClock();
         TieredKvCacheBuilder builder = TieredKvCache.builder()
                 .hostBytes(setup.hostBytes())
@@ -38,12 +46,13 @@ final class RemoteKvCacheContractTest {
                 .trackHolders(true)
                 .touched(false)
                 .closeWait(Duration.ofSeconds(10));
-        TieredKvCache store = (setup.manualTime() ? builder.clock(time) : builder).build();
+        TieredKvCache store =
+                more.apply(setup.manualTime() ? builder.clock(time) : builder).build();
         try {
             TcpEndpoint endpoint = TcpEndpoint.open(
                     store, new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), EndpointOptions.DEFAULTS);
             RemoteKvCache cache = RemoteKvCache.builder(
-                            "127.0.0.1:" + endpoint.address().getPort())
+                            scheme + "127.0.0.1:" + endpoint.address().getPort())
                     .memoryBytes(Math.max(256L << 20, 3 * setup.hostBytes()))
                     .checked(true)
                     .strict(setup.strict())

@@ -1,0 +1,67 @@
+package io.kvcache.transport.remote;
+
+import io.kvcache.core.Match;
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.tree.Handle;
+import io.kvcache.transport.shm.Copied;
+import io.kvcache.transport.shm.SharedStore;
+import java.lang.foreign.MemorySegment;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+
+/// Answers from the server's memory, without a message. What cannot be answered so is for the caller to
+/// ask.
+final class InPlace {
+
+    private static final int UNSURE = -1;
+
+    private final Wiring wiring;
+
+    InPlace(Wiring wiring) {
+        this.wiring = wiring;
+    }
+
+    /// What of a chain is there, or null when that has to be asked.
+    @Nullable
+    Match match(BlockChain chain) {
+        Attachment attachment = attachment();
+        SharedStore store = attachment == null ? null : attachment.shared();
+        if (store == null || !store.retain()) {
+            return null;
+        }
+        try {
+            int host = store.resident(chain, chain.length());
+            int known = host < 0 ? UNSURE : store.known(chain, host);
+            return known < 0 ? null : known == 0 ? Match.NOTHING : new Match(0, host, known - host);
+        } finally {
+            store.release();
+        }
+    }
+
+    /// Copies leading blocks from block `from` on; -1 when that has to be asked for.
+    int copy(BlockChain chain, int from, List<MemorySegment> into) {
+        Attachment attachment = attachment();
+        SharedStore store = attachment == null ? null : attachment.shared();
+        if (attachment == null || store == null || chain.namespace().parts().isEmpty() || !store.retain()) {
+            return UNSURE;
+        }
+        try {
+            long blockBytes = chain.namespace().parts().getFirst().bytes();
+            Copied copied = store.copy(chain, from, blockBytes, into);
+            if (Handle.found(copied.last())) {
+                attachment.touch(copied.last());
+            }
+            return copied.blocks();
+        } finally {
+            store.release();
+        }
+    }
+
+    private @Nullable Attachment attachment() {
+        try {
+            return wiring.uplink().attached();
+        } catch (CallFailed away) {
+            return null;
+        }
+    }
+}
