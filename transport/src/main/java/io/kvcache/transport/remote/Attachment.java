@@ -30,6 +30,7 @@ final class Attachment {
     private static final System.Logger LOG = System.getLogger(Attachment.class.getName());
 
     private final RemoteOptions options;
+    private final OneSidedCounters counters;
     private final ControlLine control;
     private final DataLines data;
     private final Releases releases = new Releases();
@@ -44,9 +45,10 @@ final class Attachment {
     private volatile CompletableFuture<Boolean> renewal = CompletableFuture.completedFuture(true);
 
     /// @param ended hears that it is over, once or more
-    private Attachment(
-            Connector connector, RemoteOptions options, Deadlines deadlines, Handshake.Opened opened, Runnable ended) {
+    private Attachment(Connector connector, Means means, Deadlines deadlines, Handshake.Opened opened, Runnable ended) {
+        RemoteOptions options = means.options;
         this.options = options;
+        counters = means.counters;
         data = new DataLines(connector, options, deadlines, releases, opened.welcome());
         sharing = opened.challenge().can(Hello.SHARED_MEMORY);
         renewNanos = TimeUnit.MILLISECONDS.toNanos(opened.welcome().leaseMillis()) / 3;
@@ -62,16 +64,19 @@ final class Attachment {
 
     /// @throws IOException when the server cannot be reached
     /// @throws CallFailed when it does not want this client
-    static Attachment open(Connector connector, RemoteOptions options, Deadlines deadlines, Runnable ended)
+    static Attachment open(Connector connector, Means means, Deadlines deadlines, Runnable ended)
             throws IOException, CallFailed {
         return new Attachment(
-                connector, options, deadlines, Handshake.open(connector, options, deadlines, null), ended);
+                connector, means, deadlines, Handshake.open(connector, means.options, deadlines, null), ended);
     }
+
+    /// How it behaves, and where it counts what is read without a message.
+    record Means(RemoteOptions options, OneSidedCounters counters) {}
 
     /// Maps the server's memory, where that is wanted and possible.
     ///
     /// @throws CallFailed when it must be and cannot
-    void share(OneSidedCounters counters) throws CallFailed {
+    void share() throws CallFailed {
         SharedMemoryUse use = options.sharedMemory();
         if (use == SharedMemoryUse.OFF || (use == SharedMemoryUse.AUTO && !sharing)) {
             return;
@@ -189,14 +194,19 @@ final class Attachment {
     void beat(long nowNanos) {
         expecting.values().forEach(table -> table.tick(nowNanos));
         control.flush();
-        BodyWriter uses = touched.take();
-        if (uses != null) {
-            control.tell(MessageType.TOUCH, uses);
-        }
+        tellUses();
         if (nowNanos - renewedAt >= renewNanos && renewal.isDone()) {
             renewedAt = nowNanos;
             renewal = control.ask(new ControlLine.Question<>(
                     MessageType.RENEW, new BodyWriter(), Attachment::nothing, options.requestNanos()));
+        }
+    }
+
+    private void tellUses() {
+        BodyWriter uses = touched.take();
+        if (uses != null) {
+            control.tell(MessageType.TOUCH, uses);
+            counters.tell(uses.size() / Long.BYTES - 1);
         }
     }
 

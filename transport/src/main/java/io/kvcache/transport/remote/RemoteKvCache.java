@@ -344,7 +344,8 @@ public final class RemoteKvCache implements KvCache {
                 counters.placed.sum(),
                 counters.oneSided.copied(),
                 counters.oneSided.missed(),
-                counters.oneSided.torn());
+                counters.oneSided.torn(),
+                counters.oneSided.told());
     }
 
     /// The server's events. Its methods throw `UncheckedIOException` when the server does not answer.

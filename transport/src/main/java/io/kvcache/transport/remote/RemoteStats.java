@@ -16,6 +16,7 @@ package io.kvcache.transport.remote;
 /// @param copied blocks that were copied without a message
 /// @param missed blocks that were wanted so and not copied
 /// @param torn copies that were thrown away, as their block went meanwhile; each is among the missed
+/// @param told reads without a message that the server was told of afterwards
 public record RemoteStats(
         boolean connected,
         long sessions,
@@ -30,4 +31,5 @@ public record RemoteStats(
         long placed,
         long copied,
         long missed,
-        long torn) {}
+        long torn,
+        long told) {}

@@ -68,11 +68,14 @@ final class Uplink implements AutoCloseable {
     }
 
     private void attach() throws IOException, CallFailed {
-        Attachment attachment =
-                Attachment.open(connector, options, deadlines, () -> LockSupport.unpark(keeperThread()));
+        Attachment attachment = Attachment.open(
+                connector,
+                new Attachment.Means(options, counters),
+                deadlines,
+                () -> LockSupport.unpark(keeperThread()));
         boolean good = false;
         try {
-            attachment.share(counters);
+            attachment.share();
             for (Namespace namespace : registered) {
                 again(attachment, namespace);
             }

@@ -8,6 +8,7 @@ public final class OneSidedCounters {
     final LongAdder copied = new LongAdder();
     final LongAdder missed = new LongAdder();
     final LongAdder torn = new LongAdder();
+    private final LongAdder told = new LongAdder();
 
     /// Blocks copied whole.
     public long copied() {
@@ -22,5 +23,15 @@ public final class OneSidedCounters {
     /// Copies thrown away, as their block went while it was copied; each is a miss too.
     public long torn() {
         return torn.sum();
+    }
+
+    /// Reads that the server was told of, for its policy.
+    public long told() {
+        return told.sum();
+    }
+
+    /// The server was told of so many reads.
+    public void tell(long reads) {
+        told.add(reads);
     }
 }

@@ -3,7 +3,10 @@ package io.kvcache.transport.remote;
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.BlockWriter;
 import io.kvcache.core.KvCache;
+import io.kvcache.core.contract.BlockContent;
+import io.kvcache.core.identity.BlockChain;
 import io.kvcache.tiers.TieredKvCache;
+import io.kvcache.tiers.TieredKvCacheBuilder;
 import io.kvcache.transport.endpoint.EndpointOptions;
 import io.kvcache.transport.tcp.TcpEndpoint;
 import java.io.BufferedReader;
@@ -12,9 +15,11 @@ import java.io.InputStreamReader;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /// Another JVM of a test: a server, or a client that holds a table and a writer. It says on its output
 /// how far it is, and goes on when it is told to.
@@ -77,23 +82,24 @@ final class Child implements AutoCloseable {
         process.destroyForcibly();
     }
 
-    /// `serve PORT` or `hold ADDRESS`
+    /// `serve PORT`, perhaps with a folder for shared memory, `hold ADDRESS` or `view ADDRESS`
     @SuppressWarnings("SystemOut") // that is how a child speaks
     public static void main(String[] arguments) throws IOException {
         BufferedReader told = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         switch (arguments[0]) {
-            case "serve" -> serve(Integer.parseInt(arguments[1]), told);
+            case "serve" ->
+                serve(Integer.parseInt(arguments[1]), arguments.length > 2 ? Path.of(arguments[2]) : null, told);
+            case "view" -> view(arguments[1], told);
             case "hold" -> hold(arguments[1], told);
             default -> throw new IllegalArgumentException(arguments[0]);
         }
     }
 
     @SuppressWarnings("SystemOut")
-    private static void serve(int port, BufferedReader told) throws IOException {
-        try (KvCache store = TieredKvCache.builder()
-                        .hostBytes(128 << 20)
-                        .touched(false)
-                        .build();
+    private static void serve(int port, @Nullable Path folder, BufferedReader told) throws IOException {
+        TieredKvCacheBuilder builder =
+                TieredKvCache.builder().hostBytes(128 << 20).touched(false);
+        try (KvCache store = (folder == null ? builder : builder.shared(folder)).build();
                 TcpEndpoint endpoint = TcpEndpoint.open(
                         store,
                         new InetSocketAddress(InetAddress.getLoopbackAddress(), port),
@@ -122,6 +128,27 @@ final class Child implements AutoCloseable {
                 Thread.onSpinWait();
             }
             System.out.println("again " + Sample.verified(cache, Sample.chain(1, 10)));
+        }
+    }
+
+    /// Looks at blocks in place; says afterwards whether they were right, and whether the table says so.
+    @SuppressWarnings("SystemOut")
+    private static void view(String address, BufferedReader told) throws IOException {
+        BlockChain chain = Sample.chain(1, 10);
+        try (RemoteKvCache cache = RemoteKvCache.builder(address)
+                .requestTimeout(Duration.ofSeconds(5))
+                .connect()) {
+            cache.register(Sample.SPACE);
+            try (BlockTable table = cache.acquire(chain)) {
+                System.out.println(table.readyBlocks() + " " + (Sample.verify(table, chain) == 10 && table.valid()));
+                told.readLine();
+                boolean right = true;
+                for (int index = 0; index < 10; index++) {
+                    right &= BlockContent.of(chain.key(index)).mismatch(table.segment(index)) < 0;
+                }
+                System.out.println("right " + right + " valid " + table.valid());
+            }
+            told.readLine();
         }
     }
 }

@@ -33,9 +33,9 @@ public record ShmFolder(Path path) implements AutoCloseable {
     public void close() {
         try (Stream<Path> all = Files.list(path)) {
             for (Path each : all.toList()) {
-                Files.delete(each);
+                Files.deleteIfExists(each);
             }
-            Files.delete(path);
+            Files.deleteIfExists(path);
         } catch (IOException e) {
             throw new UncheckedIOException(e);
         }

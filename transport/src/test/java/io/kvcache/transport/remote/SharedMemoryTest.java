@@ -1,0 +1,262 @@
+package io.kvcache.transport.remote;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.kvcache.core.BlockTable;
+import io.kvcache.core.KvCache;
+import io.kvcache.core.Match;
+import io.kvcache.core.contract.BlockContent;
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.tiers.TieredKvCache;
+import io.kvcache.tiers.TieredKvCacheBuilder;
+import io.kvcache.transport.endpoint.Access;
+import io.kvcache.transport.endpoint.EndpointOptions;
+import io.kvcache.transport.shm.ShmFolder;
+import io.kvcache.transport.tcp.TcpEndpoint;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.lang.foreign.MemorySegment;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.nio.file.Files;
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.condition.EnabledOnOs;
+import org.junit.jupiter.api.condition.OS;
+
+/// When memory is shared and when not, what is read from it without asking, and what becomes of that when
+/// one side dies or stops.
+@EnabledOnOs(OS.LINUX)
+final class SharedMemoryTest {
+
+    private final ShmFolder folder = ShmFolder.make();
+
+    @AfterEach
+    void removeFolder() {
+        folder.close();
+    }
+
+    private static TieredKvCacheBuilder store() {
+        return TieredKvCache.builder()
+                .hostBytes(64 << 20)
+                .touched(false)
+                .strict(true)
+                .closeWait(Duration.ofSeconds(10));
+    }
+
+    private static TcpEndpoint serve(KvCache store, EndpointOptions options) throws IOException {
+        return TcpEndpoint.open(store, new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), options);
+    }
+
+    private static String address(TcpEndpoint endpoint) {
+        return "127.0.0.1:" + endpoint.address().getPort();
+    }
+
+    private static RemoteKvCacheBuilder client(String address) {
+        return RemoteKvCache.builder(address).requestTimeout(Duration.ofSeconds(5));
+    }
+
+    private static List<MemorySegment> room(int blocks) {
+        return Stream.generate(() -> MemorySegment.ofArray(new byte[Sample.BLOCK_BYTES]))
+                .limit(blocks)
+                .toList();
+    }
+
+    @Test
+    void givenAServerThatSharesItsMemory_whenReadFrom_thenNoByteOfABlockIsSent() throws IOException {
+        try (TieredKvCache store = store().shared(folder.path()).build();
+                TcpEndpoint endpoint = serve(store, EndpointOptions.DEFAULTS);
+                RemoteKvCache cache = client(address(endpoint)).connect()) {
+            cache.register(Sample.SPACE);
+            BlockChain chain = Sample.stored(cache, 1, 10);
+            long asked = endpoint.stats().requests();
+            assertThat(cache.match(chain)).isEqualTo(new Match(0, 10, 0));
+            List<MemorySegment> into = room(10);
+            assertThat(cache.getAll(chain, 0, into)).isEqualTo(10);
+            for (int index = 0; index < 10; index++) {
+                BlockContent.of(chain.key(index)).require(into.get(index));
+            }
+            assertThat(cache.remoteStats().copied()).isEqualTo(10);
+            assertThat(cache.remoteStats().told() + endpoint.stats().requests() - asked)
+                    .as("nothing is asked, but a use may have been told of")
+                    .isLessThanOrEqualTo(2);
+            try (BlockTable table = cache.acquire(chain)) {
+                assertThat(store.stats().openTables()).as("held there").isEqualTo(1);
+                assertThat(Sample.verify(table, chain)).isEqualTo(10);
+                assertThat(table.valid()).isTrue();
+                assertThat(table.segment(3).isReadOnly()).isTrue();
+            }
+            assertThat(cache.remoteStats().placed()).isEqualTo(10);
+            assertThat(cache.remoteStats().memoryUsed()).isZero();
+            assertThat(endpoint.stats().bytesOut()).isZero();
+        }
+        assertThat(folder.files()).as("what the store leaves").containsExactly("lock");
+    }
+
+    @Test
+    void givenBlocksReadWithoutAsking_whenRoomIsNeeded_thenThePolicyKnowsOfIt() throws IOException {
+        try (TieredKvCache store = store().shared(folder.path()).build();
+                TcpEndpoint endpoint = serve(store, EndpointOptions.DEFAULTS);
+                RemoteKvCache cache = client(address(endpoint)).connect()) {
+            cache.register(Sample.SPACE);
+            for (int seed = 0; seed < 64; seed++) {
+                Sample.stored(cache, seed, 1);
+            }
+            assertThat(cache.getAll(Sample.chain(0, 1), 0, room(1))).isEqualTo(1);
+            Sample.await("the server is told", () -> cache.remoteStats().told() > 0);
+            cache.stats(); // comes after it on the same connection
+            for (int seed = 64; seed < 64 + 32; seed++) {
+                Sample.stored(cache, seed, 1);
+            }
+            assertThat(cache.match(Sample.chain(0, 1)).blocks()).as("used").isEqualTo(1);
+            assertThat(cache.match(Sample.chain(1, 1)).blocks()).as("not used").isZero();
+        }
+    }
+
+    @Test
+    void givenAStoreThatKeepsItsMemory_whenSharingIsRequired_thenRefusedAndOtherwiseNot() throws IOException {
+        try (TieredKvCache store = store().build();
+                TcpEndpoint endpoint = serve(store, EndpointOptions.DEFAULTS)) {
+            assertThatThrownBy(() -> client("shm:" + address(endpoint)).connect())
+                    .isInstanceOf(UncheckedIOException.class)
+                    .hasMessageContaining("keeps its memory to itself");
+            works(client(address(endpoint)), Sample.SPACE, false);
+        }
+    }
+
+    @Test
+    void givenAClientThatWantsNone_whenConnected_thenBytesAreSent() throws IOException {
+        try (TieredKvCache store = store().shared(folder.path()).build();
+                TcpEndpoint endpoint = serve(store, EndpointOptions.DEFAULTS)) {
+            works(client(address(endpoint)).sharedMemory(SharedMemoryUse.OFF), Sample.SPACE, false);
+        }
+    }
+
+    @Test
+    void givenFilesThatAreNotHere_whenConnected_thenBytesAreSent() throws IOException {
+        try (TieredKvCache store = store().shared(folder.path()).build();
+                TcpEndpoint endpoint = serve(store, EndpointOptions.DEFAULTS)) {
+            for (String name : folder.files()) {
+                Files.move(folder.path().resolve(name), folder.path().resolve(name + ".elsewhere"));
+            }
+            works(client(address(endpoint)), Sample.SPACE, false);
+            assertThatThrownBy(() -> client("shm:" + address(endpoint)).connect())
+                    .isInstanceOf(UncheckedIOException.class)
+                    .hasMessageContaining("is no file of");
+        }
+    }
+
+    @Test
+    void givenTwoTrustDomains_whenTheirTenantsConnect_thenOnlyItsOwnGetsTheFiles() throws IOException {
+        Map<String, String> secrets = Map.of("a", "secret of tenant a", "b", "secret of tenant b");
+        EndpointOptions options = EndpointOptions.DEFAULTS.withAccess(Access.tenants(secrets));
+        try (TieredKvCache store = store().shared(folder.path(), Set.of("a")).build();
+                TcpEndpoint endpoint = serve(store, options)) {
+            Namespace ofA = Sample.SPACE.toBuilder().tenant("a").build();
+            Namespace ofB = Sample.SPACE.toBuilder().tenant("b").build();
+            works(client(address(endpoint)).tenant("a").secret("secret of tenant a"), ofA, true);
+            works(client(address(endpoint)).tenant("b").secret("secret of tenant b"), ofB, false);
+            assertThatThrownBy(() -> client("shm:" + address(endpoint))
+                            .tenant("b")
+                            .secret("secret of tenant b")
+                            .connect())
+                    .isInstanceOf(UncheckedIOException.class)
+                    .hasMessageContaining("another trust domain than \"b\"");
+        }
+    }
+
+    private static void works(RemoteKvCacheBuilder builder, Namespace space, boolean shared) {
+        try (RemoteKvCache cache = builder.connect()) {
+            cache.register(space);
+            BlockChain chain = BlockChain.of(space, new int[32]);
+            assertThat(Sample.put(cache, chain, 0) && Sample.put(cache, chain, 1))
+                    .isTrue();
+            assertThat(Sample.verified(cache, chain)).isEqualTo(2);
+            assertThat(cache.getAll(chain, 0, room(2))).isEqualTo(2);
+            assertThat(cache.match(chain).hostBlocks()).isEqualTo(2);
+            assertThat(cache.remoteStats().sharedMemory()).isEqualTo(shared);
+            assertThat(cache.remoteStats().placed()).isEqualTo(shared ? 2 : 0);
+        }
+    }
+
+    @Test
+    void givenAClientThatIsKilledWithViews_whenItIsGone_thenNothingIsHeld() throws Exception {
+        try (TieredKvCache store = store().shared(folder.path()).build();
+                TcpEndpoint endpoint = serve(store, EndpointOptions.DEFAULTS)) {
+            store.register(Sample.SPACE);
+            Sample.stored(store, 1, 10);
+            try (Child client = Child.start("view", "shm:" + address(endpoint))) {
+                assertThat(client.line()).isEqualTo("10 true");
+                assertThat(store.stats().openTables()).isEqualTo(1);
+                client.kill();
+                Sample.await("all is back", () -> store.stats().openTables() == 0);
+            }
+            assertThat(endpoint.stats().leases().expired()).isEqualTo(1);
+            store.validate();
+        }
+    }
+
+    @Test
+    void givenAClientThatIsStoppedWithViews_whenItsBlocksHaveGone_thenItLearnsThatTheyAreNotValid() throws Exception {
+        EndpointOptions options = EndpointOptions.DEFAULTS.withLongestLease(Duration.ofMillis(1500));
+        try (TieredKvCache store = store().shared(folder.path()).build();
+                TcpEndpoint endpoint = serve(store, options)) {
+            store.register(Sample.SPACE);
+            Sample.stored(store, 1, 10);
+            try (Child client = Child.start("view", "shm:" + address(endpoint))) {
+                assertThat(client.line()).isEqualTo("10 true");
+                client.signal("STOP");
+                Sample.await("its lease ends", () -> store.stats().openTables() == 0);
+                for (int seed = 2; seed < 2 + 64; seed++) {
+                    Sample.stored(store, seed, 1);
+                }
+                client.signal("CONT");
+                client.goOn();
+                assertThat(client.line()).isEqualTo("right false valid false");
+                client.goOn();
+            }
+            store.validate();
+        }
+    }
+
+    @Test
+    void givenAServerThatIsKilled_whenViewsAreHeld_thenTheyStayRightAndTheNextServerIsFound() throws Exception {
+        int port;
+        try (Child first = Child.start("serve", "0", folder.path().toString())) {
+            port = Integer.parseInt(first.line());
+            try (RemoteKvCache cache = client("shm:127.0.0.1:" + port).connect()) {
+                cache.register(Sample.SPACE);
+                BlockChain chain = Sample.stored(cache, 1, 20);
+                BlockTable held = cache.acquire(chain);
+                first.kill();
+                assertThat(Sample.verify(held, chain))
+                        .as("no signal, no other byte")
+                        .isEqualTo(20);
+                assertThat(held.valid()).isTrue();
+                Sample.await("it is noticed", () -> !cache.remoteStats().connected());
+                assertThat(cache.match(chain)).isEqualTo(Match.NOTHING);
+                assertThat(cache.getAll(chain, 0, room(20))).isZero();
+                assertThat(Sample.verified(cache, chain)).isZero();
+                try (Child second = Child.start(
+                        "serve", Integer.toString(port), folder.path().toString())) {
+                    assertThat(second.line()).isEqualTo(Integer.toString(port));
+                    assertThat(folder.files()).as("those of the first are gone").hasSize(3);
+                    Sample.await("it is found", () -> cache.remoteStats().sharedMemory());
+                    assertThat(cache.match(chain)).isEqualTo(Match.NOTHING);
+                    BlockChain other = Sample.stored(cache, 2, 20);
+                    assertThat(Sample.verified(cache, other)).isEqualTo(20);
+                    assertThat(Sample.verify(held, chain)).isEqualTo(20);
+                    held.close();
+                    second.kill();
+                }
+            }
+        }
+    }
+}
