@@ -6,6 +6,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.LongAdder;
 import java.util.function.Consumer;
+import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 
 /// What one session holds of one kind, by number. Once it is barred nothing new gets in: a claim that
@@ -62,6 +63,10 @@ final class Claims<T> {
             counter.increment();
         }
         return taken;
+    }
+
+    boolean any(Predicate<T> condition) {
+        return held.values().stream().anyMatch(condition);
     }
 
     int size() {

@@ -41,7 +41,7 @@ public final class Endpoint implements AutoCloseable {
         // Virtual threads wait for room and for disks here; bytes of blocks never go through them.
         later = Executors.newThreadPerTaskExecutor(
                 Thread.ofVirtual().name("kvcache-endpoint-", 0).factory());
-        service = new Service(cache, options, new Counters(), later);
+        service = new Service(cache, options, new Counters(), later, new Draining());
         this.nanoClock = nanoClock;
     }
 
@@ -84,6 +84,26 @@ public final class Endpoint implements AutoCloseable {
         return service.counters().stats(conversations.size(), sessions.size());
     }
 
+    /// Begins nothing new any more: sessions, leases and reservations are refused. What has begun goes on,
+    /// over connections that there are or that join.
+    public void drain() {
+        service.draining().begin(nowNanos());
+    }
+
+    /// Whether all that had begun has ended, since [#drain]: no put that has its room, no table that blocks
+    /// are still coming for, no request that waits. It is to be asked again and again.
+    ///
+    /// @param moving whether bytes of a frame are on their way
+    public boolean drained(boolean moving) {
+        long now = nowNanos();
+        if (moving
+                || service.counters().waiting.sum() > 0
+                || sessions.values().stream().anyMatch(Session::underWay)) {
+            service.draining().busy(now);
+        }
+        return service.draining().quiet(now);
+    }
+
     /// Ends all sessions and connections.
     @Override
     public void close() {
@@ -102,11 +122,11 @@ public final class Endpoint implements AutoCloseable {
     }
 
     /// A session for a client that has shown who it is.
-    Session begin(Hello hello) {
+    Session begin(Hello hello, Access access) {
         long longest = service.options().longestLease().toMillis();
         long asked =
                 hello.leaseMillis() == 0 ? longest : Math.clamp(hello.leaseMillis(), SHORTEST_LEASE_MILLIS, longest);
-        String only = service.options().access().limit(hello.tenant());
+        String only = access.limit(hello.tenant());
         long number = lastSession.incrementAndGet();
         Session session =
                 new Session(number, only, TimeUnit.MILLISECONDS.toNanos(Math.min(asked, longest)), service.counters());

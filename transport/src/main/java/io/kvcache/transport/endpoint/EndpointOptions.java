@@ -13,6 +13,7 @@ import java.time.Duration;
 /// @param stall how long a client may take no bytes that it has asked for, or send none that it has
 ///     begun, 10 ms to 10 minutes
 /// @param handshake how long a client may take to say who it is, 10 ms to 10 minutes
+/// @param namespaces which of them clients may use
 public record EndpointOptions(
         Access access,
         int maxConnections,
@@ -20,14 +21,22 @@ public record EndpointOptions(
         int maxWaiting,
         Duration longestLease,
         Duration stall,
-        Duration handshake) {
+        Duration handshake,
+        NamespaceRule namespaces) {
 
     // First, because the defaults are checked against them.
     private static final Duration SHORTEST = Duration.ofMillis(10);
     private static final Duration LONGEST = Duration.ofMinutes(10);
 
     public static final EndpointOptions DEFAULTS = new EndpointOptions(
-            Access.open(), 256, 1 << 16, 1024, Duration.ofSeconds(30), Duration.ofSeconds(10), Duration.ofSeconds(5));
+            Access.open(),
+            256,
+            1 << 16,
+            1024,
+            Duration.ofSeconds(30),
+            Duration.ofSeconds(10),
+            Duration.ofSeconds(5),
+            NamespaceRule.ANY);
 
     public EndpointOptions {
         check("maxConnections", maxConnections, 1 << 16);
@@ -53,26 +62,35 @@ public record EndpointOptions(
     }
 
     public EndpointOptions withAccess(Access other) {
-        return new EndpointOptions(other, maxConnections, maxClaims, maxWaiting, longestLease, stall, handshake);
+        return new EndpointOptions(
+                other, maxConnections, maxClaims, maxWaiting, longestLease, stall, handshake, namespaces);
     }
 
     public EndpointOptions withLongestLease(Duration other) {
-        return new EndpointOptions(access, maxConnections, maxClaims, maxWaiting, other, stall, handshake);
+        return new EndpointOptions(access, maxConnections, maxClaims, maxWaiting, other, stall, handshake, namespaces);
     }
 
     public EndpointOptions withStall(Duration other) {
-        return new EndpointOptions(access, maxConnections, maxClaims, maxWaiting, longestLease, other, handshake);
+        return new EndpointOptions(
+                access, maxConnections, maxClaims, maxWaiting, longestLease, other, handshake, namespaces);
     }
 
     public EndpointOptions withHandshake(Duration other) {
-        return new EndpointOptions(access, maxConnections, maxClaims, maxWaiting, longestLease, stall, other);
+        return new EndpointOptions(
+                access, maxConnections, maxClaims, maxWaiting, longestLease, stall, other, namespaces);
     }
 
     public EndpointOptions withMaxConnections(int other) {
-        return new EndpointOptions(access, other, maxClaims, maxWaiting, longestLease, stall, handshake);
+        return new EndpointOptions(access, other, maxClaims, maxWaiting, longestLease, stall, handshake, namespaces);
     }
 
     public EndpointOptions withMaxClaims(int other) {
-        return new EndpointOptions(access, maxConnections, other, maxWaiting, longestLease, stall, handshake);
+        return new EndpointOptions(
+                access, maxConnections, other, maxWaiting, longestLease, stall, handshake, namespaces);
+    }
+
+    public EndpointOptions withNamespaces(NamespaceRule other) {
+        return new EndpointOptions(
+                access, maxConnections, maxClaims, maxWaiting, longestLease, stall, handshake, other);
     }
 }

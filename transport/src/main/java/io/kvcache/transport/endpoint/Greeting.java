@@ -22,6 +22,7 @@ final class Greeting {
     private final Outlet outlet;
     private @Nullable Hello hello;
     private @Nullable Challenge challenge;
+    private Access access = Access.open();
     private boolean began;
 
     Greeting(Endpoint endpoint, Outlet outlet) {
@@ -54,7 +55,7 @@ final class Greeting {
         if (said.version() < Hello.VERSION) {
             throw new Violation("version = %d; allowed: %d and up".formatted(said.version(), Hello.VERSION));
         }
-        Access access = endpoint.service().options().access();
+        access = endpoint.service().options().access().now();
         long can = endpoint.service().cache().sharedMemory() == null ? 0 : Hello.SHARED_MEMORY;
         Challenge asked = new Challenge(Hello.VERSION, access.guarded(), can, Secret.random(Hello.NONCE_BYTES));
         hello = said;
@@ -63,12 +64,16 @@ final class Greeting {
     }
 
     private @Nullable Session admit(Hello said, Challenge asked, Secret shown, Request request) {
-        Access access = endpoint.service().options().access();
-        Proof proof = new Proof(access.secretOf(said.tenant()), said, asked);
-        if (access.guarded() && !shown.equals(proof.ofClient())) {
+        Proof proof = proof(said, asked, shown);
+        if (proof == null) {
             return refused(request, "the proof is wrong: another secret, or an unknown tenant");
         }
-        Session session = said.begins() ? endpoint.begin(said) : endpoint.find(said.session(), said.ticket());
+        if (said.begins() && endpoint.service().draining().begun()) {
+            request.refuse(Status.BUSY, Draining.TEXT);
+            outlet.close(CloseReason.SHUTDOWN);
+            return null;
+        }
+        Session session = said.begins() ? endpoint.begin(said, access) : endpoint.find(said.session(), said.ticket());
         if (session == null || !session.join(outlet)) {
             return refused(request, "there is no such session");
         }
@@ -77,6 +82,18 @@ final class Greeting {
         int leaseMillis = (int) TimeUnit.NANOSECONDS.toMillis(session.leaseNanos());
         outlet.send(new Welcome(session.number(), session.ticket(), leaseMillis, mine).frame(request.number()));
         return session;
+    }
+
+    /// The proof that is right, of one of the secrets; null when none is.
+    private @Nullable Proof proof(Hello said, Challenge asked, Secret shown) {
+        Proof right = null;
+        for (Secret secret : access.secretsOf(said.tenant())) {
+            Proof proof = new Proof(secret, said, asked);
+            if (!access.guarded() || shown.equals(proof.ofClient())) {
+                right = proof;
+            }
+        }
+        return right;
     }
 
     private @Nullable Session refused(Request request, String why) {

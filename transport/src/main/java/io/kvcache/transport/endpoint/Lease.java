@@ -40,6 +40,18 @@ final class Lease {
         return view;
     }
 
+    /// Whether blocks are still expected.
+    boolean arriving() {
+        if (table == null || !enter()) {
+            return false;
+        }
+        try {
+            return table.readyBlocks() < table.blocks();
+        } finally {
+            leave();
+        }
+    }
+
     /// Keeps it open until [#leave]; answers false when it has ended.
     synchronized boolean enter() {
         if (over) {

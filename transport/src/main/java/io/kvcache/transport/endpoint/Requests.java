@@ -39,6 +39,10 @@ final class Requests {
     void message(MessageType type, Request request, BodyReader body) throws Violation {
         bytes.confirm();
         Parsed parsed = parse(type, request, body);
+        if (service.draining().refuses(type)) {
+            request.refuse(Status.BUSY, Draining.TEXT);
+            return;
+        }
         service.attempt(request, parsed::run);
     }
 

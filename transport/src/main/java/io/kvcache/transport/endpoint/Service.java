@@ -7,7 +7,7 @@ import java.util.concurrent.Executor;
 /// What all conversations of an endpoint share.
 ///
 /// @param later runs what may wait; it must not be bounded, as requests are bounded a session
-record Service(KvCache cache, EndpointOptions options, Counters counters, Executor later) {
+record Service(KvCache cache, EndpointOptions options, Counters counters, Executor later, Draining draining) {
 
     /// Does something that may wait, without holding up the connection.
     void later(Session session, Request request, Step step) throws Refused {

@@ -145,6 +145,12 @@ final class Session {
         return over.get();
     }
 
+    /// Whether the client has begun what it will end by itself: a put, or a get whose blocks are not all
+    /// there.
+    boolean underWay() {
+        return reservations.size() > 0 || leases.any(Lease::arriving);
+    }
+
     /// Ends it with its connections, and gives back what it held; answers false when that was done
     /// before.
     boolean end(CloseReason reason) {

@@ -37,6 +37,10 @@ final class StoreVerbs {
                         Status.FORBIDDEN,
                         "tenant = \"%s\" of %s; allowed: \"%s\"".formatted(namespace.tenant(), namespace, only));
             }
+            String refusal = service.options().namespaces().refusal(namespace);
+            if (refusal != null) {
+                throw new Refused(Status.FORBIDDEN, refusal);
+            }
             service.cache().register(namespace);
             int number = session.name(namespace);
             if (number == 0) {

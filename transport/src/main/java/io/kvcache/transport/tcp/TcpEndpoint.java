@@ -135,6 +135,17 @@ public final class TcpEndpoint implements AutoCloseable {
         }
     }
 
+    /// Begins nothing new any more; see [Endpoint#drain]. It listens on, as what has begun may need another
+    /// connection.
+    public void drain() {
+        endpoint.drain();
+    }
+
+    /// Whether all that had begun has ended; to be asked again and again after [#drain].
+    public boolean drained() {
+        return endpoint.drained(lines.stream().anyMatch(line -> line.stalledNanos() > 0));
+    }
+
     /// Ends all connections; what their clients held goes back to the cache.
     @Override
     public void close() throws IOException {

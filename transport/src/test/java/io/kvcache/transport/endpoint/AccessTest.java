@@ -1,0 +1,129 @@
+package io.kvcache.transport.endpoint;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
+
+import io.kvcache.core.identity.BlockShape;
+import io.kvcache.core.identity.Dtype;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.tiers.TieredKvCache;
+import io.kvcache.transport.link.CloseReason;
+import io.kvcache.transport.link.Loopback;
+import io.kvcache.transport.wire.BodyWriter;
+import io.kvcache.transport.wire.MessageType;
+import io.kvcache.transport.wire.NamespaceCodec;
+import io.kvcache.transport.wire.Status;
+import io.kvcache.transport.wire.Violation;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.atomic.AtomicReference;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+
+/// Who comes in where secrets change, and which namespaces are kept from clients.
+final class AccessTest {
+
+    private static final String OLD = "the old secret of 24 bytes";
+    private static final String NEW = "the new secret of 24 bytes";
+    private static final Namespace SPACE = Namespace.of("m", BlockShape.kv(1, 1, 1024, 16, Dtype.BF16));
+
+    private final TieredKvCache store =
+            TieredKvCache.builder().hostBytes(64 << 20).touched(false).build();
+
+    @AfterEach
+    void close() {
+        store.close();
+    }
+
+    private Endpoint open(Access access) {
+        return new Endpoint(store, EndpointOptions.DEFAULTS.withAccess(access), System::nanoTime);
+    }
+
+    private static Status greeted(Endpoint endpoint, String tenant, String secret) throws Violation {
+        Peer peer = new Peer(endpoint);
+        Status status = peer.greet(tenant, secret, null).header().status();
+        peer.end(CloseReason.PEER_CLOSED);
+        return status;
+    }
+
+    private static Loopback.Whole registered(Peer peer, Namespace namespace) throws Violation {
+        BodyWriter body = new BodyWriter();
+        NamespaceCodec.write(namespace, body);
+        return peer.ask(MessageType.REGISTER, body);
+    }
+
+    @Test
+    void givenTwoSecrets_whenShown_thenEachIsGoodAndNoOther() throws Violation {
+        try (Endpoint endpoint = open(Access.secrets(List.of(OLD, NEW)))) {
+            assertThat(greeted(endpoint, "", OLD)).isEqualTo(Status.OK);
+            assertThat(greeted(endpoint, "", NEW)).isEqualTo(Status.OK);
+            assertThat(greeted(endpoint, "", OLD + NEW)).isEqualTo(Status.UNAUTHORIZED);
+        }
+    }
+
+    @Test
+    void givenTenantsWithSecrets_whenShown_thenEachIsGoodForItsTenantOnly() throws Violation {
+        try (Endpoint endpoint =
+                open(Access.tenantSecrets(Map.of("a", List.of(OLD, NEW), "b", List.of("secret of tenant b"))))) {
+            assertThat(greeted(endpoint, "a", OLD)).isEqualTo(Status.OK);
+            assertThat(greeted(endpoint, "a", NEW)).isEqualTo(Status.OK);
+            assertThat(greeted(endpoint, "b", NEW)).isEqualTo(Status.UNAUTHORIZED);
+            assertThat(greeted(endpoint, "", NEW)).isEqualTo(Status.UNAUTHORIZED);
+        }
+    }
+
+    @Test
+    void givenSecretsThatChange_whenShown_thenThoseOfTheMomentCountAndSessionsGoOn() throws Violation {
+        AtomicReference<Access> said = new AtomicReference<>(Access.secret(OLD));
+        try (Endpoint endpoint = open(new Access.Current(said::get))) {
+            Peer before = new Peer(endpoint);
+            assertThat(before.greet("", OLD, null).header().status()).isEqualTo(Status.OK);
+
+            said.set(Access.secret(NEW));
+
+            assertThat(greeted(endpoint, "", OLD)).isEqualTo(Status.UNAUTHORIZED);
+            assertThat(greeted(endpoint, "", NEW)).isEqualTo(Status.OK);
+            assertThat(registered(before, SPACE).header().status()).isEqualTo(Status.OK);
+            before.end(CloseReason.PEER_CLOSED);
+        }
+    }
+
+    @Test
+    void givenTheNameOfOneTenant_whenAnothersNamespaceIsAskedFor_thenForbidden() throws Violation {
+        try (Endpoint endpoint = open(new Access.InName("default", Access.secret(OLD)))) {
+            Peer peer = new Peer(endpoint);
+            assertThat(peer.greet("a", OLD, null).header().status()).isEqualTo(Status.OK);
+            assertThat(registered(peer, SPACE.toBuilder().tenant("a").build())
+                            .header()
+                            .status())
+                    .isEqualTo(Status.FORBIDDEN);
+            assertThat(registered(peer, SPACE.toBuilder().tenant("default").build())
+                            .header()
+                            .status())
+                    .isEqualTo(Status.OK);
+            peer.end(CloseReason.PEER_CLOSED);
+        }
+    }
+
+    @Test
+    void givenANamespaceThatIsKeptBack_whenRegistered_thenItIsSaidWhyAndTheStoreNeverHearsOfIt() throws Violation {
+        NamespaceRule rule = namespace -> namespace.model().equals("kept") ? "kept is not for clients" : null;
+        EndpointOptions options = EndpointOptions.DEFAULTS.withNamespaces(rule);
+        try (Endpoint endpoint = new Endpoint(store, options, System::nanoTime)) {
+            Peer peer = Peer.welcomed(endpoint);
+            Loopback.Whole reply = registered(peer, Namespace.objects("kept", "x"));
+            assertThat(reply.header().status()).isEqualTo(Status.FORBIDDEN);
+            assertThat(reply.reader().text("text")).isEqualTo("kept is not for clients");
+            assertThat(store.stats().namespaces()).isEmpty();
+            assertThat(registered(peer, SPACE).header().status()).isEqualTo(Status.OK);
+            peer.end(CloseReason.PEER_CLOSED);
+        }
+    }
+
+    @Test
+    void givenASecretThatIsTooShort_whenMade_thenRefusedWithoutShowingIt() {
+        assertThatIllegalArgumentException()
+                .isThrownBy(() -> Access.tenantSecrets(Map.of("a", List.of(OLD, "short"))))
+                .withMessage("the secret of a has 5 bytes; allowed: 16 and up");
+    }
+}
