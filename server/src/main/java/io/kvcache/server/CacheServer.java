@@ -27,6 +27,7 @@ import io.kvcache.server.net.Listener;
 import io.kvcache.server.net.Networks;
 import io.kvcache.server.net.Transport;
 import io.kvcache.server.net.TransportKind;
+import io.kvcache.server.remote.RemoteFront;
 import io.kvcache.server.tls.Certificate;
 import io.kvcache.server.zmq.ZmqPublisher;
 import io.kvcache.tiers.TieredKvCache;
@@ -74,6 +75,7 @@ public final class CacheServer implements AutoCloseable {
     private final Connections connections;
     private final Leases leases;
     private final Transport transport;
+    private final @Nullable RemoteFront remote;
     private final List<Listener> listeners = new ArrayList<>();
     private final @Nullable ZmqPublisher publisher;
     private final Housekeeping housekeeping = new Housekeeping();
@@ -81,10 +83,35 @@ public final class CacheServer implements AutoCloseable {
     /// Read and written by the housekeeping's thread.
     private boolean recovering = true;
 
-    private CacheServer(ServerConfig config, Clock clock, TieredKvCache cache, Transport transport) throws IOException {
+    /// @param remote for other JVMs, or null
+    private record Sockets(Transport transport, @Nullable RemoteFront remote) {
+
+        static Sockets open(ServerConfig config, TieredKvCache cache) throws IOException {
+            Transport transport = Transport.open(
+                    config.network().transport(), config.network().loops());
+            try {
+                return new Sockets(
+                        transport,
+                        RemoteFront.open(config.transport(), config.access().tenants(), Tenants::namespace, cache));
+            } catch (IOException | RuntimeException failed) {
+                new Sockets(transport, null).close();
+                throw failed;
+            }
+        }
+
+        void close() {
+            if (remote != null) {
+                remote.close();
+            }
+            transport.loops().shutdownGracefully(0, 0, TimeUnit.SECONDS);
+        }
+    }
+
+    private CacheServer(ServerConfig config, Clock clock, TieredKvCache cache, Sockets sockets) throws IOException {
         this.clock = clock;
         this.cache = cache;
-        this.transport = transport;
+        transport = sockets.transport;
+        remote = sockets.remote;
         tenants = Tenants.open(cache, clock, config);
         LeaseConfig lease = config.lease();
         leases = new Leases(clock, config.memory().hostBytes() / 100 * lease.percent());
@@ -97,8 +124,13 @@ public final class CacheServer implements AutoCloseable {
                 names,
                 connections::draining,
                 Long.toString(InstantSource.system().millis(), Character.MAX_RADIX));
+        RemoteFront front = remote;
         FrontEnds frontEnds = new FrontEnds(
-                cache, tenants, new FrontEnds.Counted(connections, latencies, logins), clock, areas(config, events));
+                cache,
+                tenants,
+                new FrontEnds.Counted(connections, latencies, logins, () -> front == null ? null : front.stats()),
+                clock,
+                areas(config, events));
         for (ListenConfig listen : config.access().listeners()) {
             Door door = new Door(listen.entry(), config.access().tenants(), logins);
             listeners.add(Listener.open(
@@ -111,6 +143,9 @@ public final class CacheServer implements AutoCloseable {
                     connections));
         }
         watchPasswords(config.access().tenants());
+        if (remote != null) {
+            housekeeping.every(WATCH_MILLIS, new WatchedFiles("secret files", remote.files(), remote::reload));
+        }
         publisher = config.events().on()
                 ? ZmqPublisher.open(config.events(), cache.events(), names, InstantSource.system())
                 : null;
@@ -129,14 +164,13 @@ public final class CacheServer implements AutoCloseable {
         InternalLoggerFactory.setDefaultFactory(JdkLoggerFactory.INSTANCE); // where System.Logger goes too
         Clock clock = new SystemTime();
         TieredKvCache cache = builder(config).clock(clock).build();
-        Transport transport = null;
+        Sockets sockets = null;
         try {
-            transport = Transport.open(
-                    config.network().transport(), config.network().loops());
-            return new CacheServer(config, clock, cache, transport);
+            sockets = Sockets.open(config, cache);
+            return new CacheServer(config, clock, cache, sockets);
         } catch (IOException | RuntimeException failed) {
-            if (transport != null) {
-                transport.loops().shutdownGracefully(0, 0, TimeUnit.SECONDS);
+            if (sockets != null) {
+                sockets.close();
             }
             cache.close();
             throw failed;
@@ -223,6 +257,11 @@ public final class CacheServer implements AutoCloseable {
         return listeners.stream().map(Listener::address).toList();
     }
 
+    /// Where other JVMs use the store, or null when they cannot.
+    public @Nullable InetSocketAddress remoteAddress() {
+        return remote == null ? null : remote.address();
+    }
+
     /// Connections that ended for a reason.
     public long closedCount(CloseReason reason) {
         return connections.closedCount(reason);
@@ -250,13 +289,25 @@ public final class CacheServer implements AutoCloseable {
     public boolean drain(Duration longest) {
         listeners.forEach(Listener::close);
         connections.drain();
-        long start = clock.nanos();
-        while (connections.openCount() > 0 && clock.nanos() - start < longest.toNanos()) {
-            clock.pause(DRAIN_STEP_NANOS);
+        if (remote != null) {
+            remote.drain();
         }
-        boolean answered = connections.openCount() == 0;
+        long start = clock.nanos();
+        boolean answered = answered();
+        while (!answered && clock.nanos() - start < longest.toNanos()) {
+            clock.pause(DRAIN_STEP_NANOS);
+            answered = answered();
+        }
         connections.closeAll(CloseReason.DRAIN);
+        if (remote != null) {
+            remote.close();
+        }
         return answered;
+    }
+
+    private boolean answered() {
+        boolean remotes = remote == null || remote.drained(); // asked each time, as it tells by what it saw before
+        return remotes && connections.openCount() == 0;
     }
 
     /// Brings to disk what is in memory alone, so that a restart finds it.
@@ -271,6 +322,9 @@ public final class CacheServer implements AutoCloseable {
     public void close() {
         listeners.forEach(Listener::close);
         connections.closeAll(CloseReason.DRAIN);
+        if (remote != null) {
+            remote.close();
+        }
         transport.loops().shutdownGracefully(0, 5, TimeUnit.SECONDS).awaitUninterruptibly();
         housekeeping.close();
         logins.close();

@@ -13,6 +13,7 @@ import io.kvcache.server.http.Page;
 import io.kvcache.server.keyspace.Keyspace;
 import io.kvcache.server.lm.LmLayout;
 import io.kvcache.server.lm.LmProtocol;
+import io.kvcache.server.metrics.EndpointMetrics;
 import io.kvcache.server.metrics.Latencies;
 import io.kvcache.server.metrics.PrometheusText;
 import io.kvcache.server.metrics.ServerMetrics;
@@ -23,14 +24,19 @@ import io.kvcache.server.resp.RespProtocol;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.metrics.DiskMetrics;
 import io.kvcache.tiers.metrics.KvCacheMetrics;
+import io.kvcache.transport.endpoint.EndpointStats;
+import io.micrometer.core.instrument.binder.MeterBinder;
 import io.micrometer.core.instrument.binder.jvm.JvmMemoryMetrics;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.function.Supplier;
 import java.util.function.ToLongFunction;
+import org.jspecify.annotations.Nullable;
 
 /// The protocols over the tenants' values, and the pages that tell of all of it.
 final class FrontEnds {
@@ -41,8 +47,7 @@ final class FrontEnds {
     private final Tenants tenants;
     private final Connections connections;
     private final Clock clock;
-    private final Latencies latencies;
-    private final Logins logins;
+    private final Counted counted;
     private final Areas areas;
     private final long startedNanos;
     private final List<RespProtocol> resps = new CopyOnWriteArrayList<>();
@@ -50,11 +55,13 @@ final class FrontEnds {
     private final List<HttpProtocol> https = new CopyOnWriteArrayList<>();
 
     /// What tells how it goes.
-    record Counted(Connections connections, Latencies latencies, Logins logins) {}
+    ///
+    /// @param transport of the endpoint for other JVMs; null in it where there is none
+    record Counted(
+            Connections connections, Latencies latencies, Logins logins, Supplier<@Nullable EndpointStats> transport) {}
 
     FrontEnds(TieredKvCache cache, Tenants tenants, Counted counted, Clock clock, Areas areas) {
-        latencies = counted.latencies;
-        logins = counted.logins;
+        this.counted = counted;
         connections = counted.connections;
         this.areas = areas;
         this.cache = cache;
@@ -129,7 +136,7 @@ final class FrontEnds {
         Health health = new Health(cache, connections);
         pages.put("/health/ready", new Page(TEXT, true, health::ready, health));
         if (all) {
-            PrometheusText metrics = new PrometheusText(List.of(
+            List<MeterBinder> binders = new ArrayList<>(List.of(
                     new KvCacheMetrics(cache, "server"),
                     new DiskMetrics(cache, "server"),
                     new JvmMemoryMetrics(),
@@ -140,12 +147,14 @@ final class FrontEnds {
                                     "resp", counts(resps, RespProtocol::commandCount, RespProtocol::errorCount),
                                     "lm", counts(lms, LmProtocol::requestCount, LmProtocol::protocolErrorCount),
                                     "http", counts(https, HttpProtocol::requestCount, HttpProtocol::problemCount)),
-                            logins),
-                    latencies));
+                            counted.logins),
+                    counted.latencies));
+            if (counted.transport.get() != null) {
+                binders.add(new EndpointMetrics(() -> Objects.requireNonNull(counted.transport.get())));
+            }
+            PrometheusText metrics = new PrometheusText(binders);
             pages.put("/metrics", Page.of(PrometheusText.CONTENT_TYPE, metrics));
-            pages.put(
-                    "/v1/stats",
-                    Page.of("application/json", new StatsPage(cache, tenants, connections, latencies, version())));
+            pages.put("/v1/stats", Page.of("application/json", new StatsPage(cache, tenants, counted, version())));
         }
         return pages;
     }

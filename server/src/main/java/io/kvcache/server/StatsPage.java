@@ -9,11 +9,13 @@ import io.kvcache.server.net.CloseReason;
 import io.kvcache.server.net.Connections;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.movement.MoverStats;
+import io.kvcache.transport.endpoint.EndpointStats;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
 import tools.jackson.databind.json.JsonMapper;
 
 /// The page `/v1/stats`: one JSON object.
@@ -23,13 +25,15 @@ final class StatsPage implements Supplier<String> {
     private final Tenants tenants;
     private final Connections connections;
     private final Latencies latencies;
+    private final Supplier<@Nullable EndpointStats> transport;
     private final String version;
 
-    StatsPage(TieredKvCache cache, Tenants tenants, Connections connections, Latencies latencies, String version) {
-        this.latencies = latencies;
+    StatsPage(TieredKvCache cache, Tenants tenants, FrontEnds.Counted counted, String version) {
         this.cache = cache;
         this.tenants = tenants;
-        this.connections = connections;
+        connections = counted.connections();
+        latencies = counted.latencies();
+        transport = counted.transport();
         this.version = version;
     }
 
@@ -47,6 +51,7 @@ final class StatsPage implements Supplier<String> {
             boolean recovering,
             Map<String, KeyspaceStats> tenants,
             Clients connections,
+            @Nullable EndpointStats transport,
             Map<String, Latencies.Summary> latency,
             List<NamespaceLine> namespaces) {}
 
@@ -93,6 +98,7 @@ final class StatsPage implements Supplier<String> {
                                 cache.recovering(),
                                 keyspaces(),
                                 clients(),
+                                transport.get(),
                                 latencies.summaries(),
                                 stats.namespaces().stream()
                                         .map(NamespaceLine::of)

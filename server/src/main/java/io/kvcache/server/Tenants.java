@@ -32,7 +32,7 @@ final class Tenants {
         int count = config.access().tenants().size();
         Map<String, Keyspace> keyspaces = new LinkedHashMap<>();
         for (TenantConfig tenant : config.access().tenants()) {
-            Namespace namespace = Namespace.objects("objects", tenant.name());
+            Namespace namespace = namespace(tenant.name());
             keyspaces.put(
                     tenant.name(),
                     new Keyspace(
@@ -51,6 +51,11 @@ final class Tenants {
             }
         }
         return new Tenants(keyspaces);
+    }
+
+    /// Where a tenant's values are kept.
+    static Namespace namespace(String tenant) {
+        return Namespace.objects("objects", tenant);
     }
 
     /// By tenant, the configured ones first.

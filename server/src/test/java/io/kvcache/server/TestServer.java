@@ -11,6 +11,7 @@ import io.kvcache.server.config.NetworkConfig;
 import io.kvcache.server.config.Prefault;
 import io.kvcache.server.config.PromiseConfig;
 import io.kvcache.server.config.ServerConfig;
+import io.kvcache.server.config.TransportConfig;
 import io.kvcache.server.config.ValueConfig;
 import io.kvcache.server.log.LogFormat;
 import io.kvcache.server.net.NetLimits;
@@ -59,18 +60,40 @@ final class TestServer implements AutoCloseable {
         return start(transport, limits, disks, access, EventsConfig.defaults());
     }
 
+    /// With an endpoint for other JVMs.
+    static TestServer start(AccessConfig access, TransportConfig transport) {
+        return start(
+                new NetworkConfig(TransportKind.AUTO, 2),
+                NetLimits.defaults(),
+                DisksConfig.defaults(),
+                access,
+                EventsConfig.defaults(),
+                transport);
+    }
+
     private static TestServer start(
             TransportKind transport, NetLimits limits, DisksConfig disks, AccessConfig access, EventsConfig events) {
+        return start(new NetworkConfig(transport, 2), limits, disks, access, events, TransportConfig.defaults());
+    }
+
+    private static TestServer start(
+            NetworkConfig network,
+            NetLimits limits,
+            DisksConfig disks,
+            AccessConfig access,
+            EventsConfig events,
+            TransportConfig transport) {
         try {
             return new TestServer(CacheServer.start(new ServerConfig(
                     access,
                     new MemoryConfig(HOST_BYTES, PolicyKind.LRU, Prefault.OFF),
-                    new NetworkConfig(transport, 2),
+                    network,
                     limits,
                     PromiseConfig.defaults(),
                     disks,
                     events,
                     LeaseConfig.defaults(),
+                    transport,
                     ValueConfig.defaults(HOST_BYTES),
                     LogFormat.KEY_VALUE,
                     Duration.ofSeconds(5))));

@@ -5,6 +5,7 @@ import io.kvcache.server.config.EntryConfig;
 import io.kvcache.server.config.ListenConfig;
 import io.kvcache.server.config.ServerConfig;
 import io.kvcache.server.config.TenantConfig;
+import io.kvcache.server.config.TransportConfig;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
@@ -20,6 +21,13 @@ final class ConfigText {
         lines.add("good: " + new ByteSize(config.memory().hostBytes()) + " of host memory, "
                 + config.network().loops() + " loops");
         config.access().listeners().forEach(each -> lines.add(line(each)));
+        TransportConfig transport = config.transport();
+        if (transport.on()) {
+            lines.add("transport: " + transport.listen()
+                    + (transport.guarded(config.access().tenants())
+                            ? ", asks for a secret"
+                            : ", asks nobody who he is"));
+        }
         config.access().tenants().forEach(each -> lines.add(line(each)));
         for (DiskConfig disk : config.disks().disks()) {
             lines.add("disk " + disk.directory() + ": " + new ByteSize(disk.bytes()));

@@ -11,6 +11,7 @@ import io.kvcache.tiers.movement.MoverStats;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.lang.management.ManagementFactory;
+import java.net.InetSocketAddress;
 import java.time.Duration;
 import java.util.Locale;
 import java.util.concurrent.Callable;
@@ -71,6 +72,13 @@ final class ServeCommand implements Callable<Integer> {
                 (System.currentTimeMillis()
                                 - ManagementFactory.getRuntimeMXBean().getStartTime())
                         / 1000.0));
+        InetSocketAddress remote = server.remoteAddress();
+        if (remote != null) {
+            say("  other JVMs at " + remote.getAddress().getHostAddress() + ":" + remote.getPort() + ", "
+                    + (config.transport().guarded(config.access().tenants())
+                            ? "asks for a secret"
+                            : "asks nobody who he is"));
+        }
         for (MoverStats disk : server.cache().diskStats()) {
             say("  " + disk.name() + ": " + new ByteSize(disk.tier().capacityBytes()) + ", "
                     + disk.tier().path());

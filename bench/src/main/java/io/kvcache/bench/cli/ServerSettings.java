@@ -27,6 +27,13 @@ final class ServerSettings {
     private @Nullable String port;
 
     @Option(
+            names = "--transport",
+            paramLabel = "HOST:PORT",
+            description = "transport.listen: where RemoteKvCache of other JVMs connects, for example 127.0.0.1:7420."
+                    + " Default: nowhere.")
+    private @Nullable String transport;
+
+    @Option(
             names = "--host-bytes",
             paramLabel = "SIZE",
             description = "memory.host_bytes, for example 8GiB. Default: an eighth of the machine's memory.")
@@ -51,6 +58,7 @@ final class ServerSettings {
         more.forEach((path, text) -> options.put(path, new ConfigReader.Option("--set " + path, text)));
         put(options, "listen.address", "--address", address);
         put(options, "listen.port", "--port", port);
+        put(options, "transport.listen", "--transport", transport);
         put(options, "memory.host_bytes", "--host-bytes", hostBytes);
         for (int number = 0; number < disks.size(); number++) {
             put(options, "disks." + number, "--disk", disks.get(number));

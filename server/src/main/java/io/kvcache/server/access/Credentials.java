@@ -3,9 +3,6 @@ package io.kvcache.server.access;
 import io.kvcache.server.config.TenantConfig;
 import java.io.IOException;
 import java.nio.ByteBuffer;
-import java.nio.charset.StandardCharsets;
-import java.nio.file.Files;
-import java.nio.file.Path;
 import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;
 import java.security.SecureRandom;
@@ -25,9 +22,6 @@ import org.jspecify.annotations.Nullable;
 ///
 /// **Threads.** Any.
 final class Credentials {
-
-    /// Longest file of passwords.
-    private static final int MOST_FILE_BYTES = 64 << 10;
 
     private record User(String tenant, List<PasswordHash> hashes) {}
 
@@ -63,22 +57,7 @@ final class Credentials {
 
     private void readFile(TenantConfig tenant, String file, List<PasswordHash> hashes) throws IOException {
         String setting = tenant.path() + ".password_file " + file;
-        Path path = Path.of(file);
-        List<String> lines;
-        try {
-            if (Files.size(path) > MOST_FILE_BYTES) {
-                throw new IOException("it takes up to " + MOST_FILE_BYTES + " bytes");
-            }
-            lines = Files.readAllLines(path, StandardCharsets.UTF_8).stream()
-                    .filter(line -> !line.isBlank())
-                    .toList();
-        } catch (IOException unreadable) {
-            throw new IOException(setting + " cannot be read: " + unreadable, unreadable);
-        }
-        if (lines.isEmpty()) {
-            throw new IOException(setting + " has no password");
-        }
-        for (String line : lines) {
+        for (String line : SecretFile.lines(tenant.path() + ".password_file", file, "password")) {
             if (PasswordHash.isOne(line)) {
                 hashes.add(hash(setting, line.strip()));
             } else {

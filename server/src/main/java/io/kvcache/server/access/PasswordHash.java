@@ -52,7 +52,7 @@ public final class PasswordHash {
     }
 
     /// Whether a text is meant as a hash and not as a password.
-    static boolean isOne(String text) {
+    public static boolean isOne(String text) {
         return text.startsWith(KIND + "$");
     }
 

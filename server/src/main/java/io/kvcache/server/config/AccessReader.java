@@ -137,9 +137,9 @@ final class AccessReader {
         String file = from.get(path + ".password_file", "", String::strip);
         long quota = from.get(path + ".quota", 0L, Values::bytes);
         int weight = from.get(path + ".weight", 1, Values::integer);
+        String secrets = from.get(path + ".secret_file", "", String::strip);
         return from.checked(
                 new TenantConfig(path, path, path, null, null, 0),
-                () -> new TenantConfig(
-                        path, name, user, hash.isEmpty() ? null : hash, file.isEmpty() ? null : file, quota, weight));
+                () -> new TenantConfig(path, name, user, given(hash), given(file), quota, weight, given(secrets)));
     }
 }

@@ -70,13 +70,14 @@ public final class ConfigReader {
         DisksConfig disks = DiskSettings.read(from, otherwise.disks());
         EventsConfig events = EventSettings.read(from, otherwise.events());
         LeaseConfig lease = LeaseConfig.read(from, otherwise.lease());
+        TransportConfig transport = TransportConfig.read(from, otherwise.transport());
         ValueConfig values = values(from, ValueConfig.defaults(memory.hostBytes()));
         LogFormat log = from.get("log.format", otherwise.log(), text -> Values.choice(LogFormat.class, text));
         Duration drain = from.get("shutdown.drain", otherwise.drain(), Values::duration);
         return from.checked(
                 otherwise,
                 () -> new ServerConfig(
-                        access, memory, network, limits, promise, disks, events, lease, values, log, drain));
+                        access, memory, network, limits, promise, disks, events, lease, transport, values, log, drain));
     }
 
     private MemoryConfig memory(Settings from, MemoryConfig otherwise) {

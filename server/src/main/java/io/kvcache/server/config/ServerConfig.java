@@ -17,6 +17,7 @@ public record ServerConfig(
         DisksConfig disks,
         EventsConfig events,
         LeaseConfig lease,
+        TransportConfig transport,
         ValueConfig values,
         LogFormat log,
         Duration drain) {
@@ -32,6 +33,7 @@ public record ServerConfig(
                     + access.tenants().size()
                     + " tenants; who maps it sees the values of all, so it takes a server without tenants");
         }
+        transport.check(access.tenants());
         List<String> tenants = access.tenants().stream().map(TenantConfig::name).toList();
         if (!tenants.contains(events.tenant())) {
             throw new IllegalArgumentException(
@@ -55,6 +57,7 @@ public record ServerConfig(
                 DisksConfig.defaults(),
                 EventsConfig.defaults(),
                 LeaseConfig.defaults(),
+                TransportConfig.defaults(),
                 ValueConfig.defaults(
                         MemoryConfig.defaults(machine.memoryBytes()).hostBytes()),
                 LogFormat.KEY_VALUE,

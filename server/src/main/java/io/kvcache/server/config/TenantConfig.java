@@ -12,6 +12,7 @@ import org.jspecify.annotations.Nullable;
 /// @param passwordFile a file with passwords or their hashes, one a line, each of which is good; or null
 /// @param quotaBytes room that its values may take, each counted once, in memory or on disk; 0 for as much as there is
 /// @param weight its share of host memory against those of others, while they want it too
+/// @param secretFile a file with secrets for the endpoint of other JVMs, one a line, each of which is good; or null
 public record TenantConfig(
         String path,
         String name,
@@ -19,7 +20,8 @@ public record TenantConfig(
         @Nullable String passwordHash,
         @Nullable String passwordFile,
         long quotaBytes,
-        int weight) {
+        int weight,
+        @Nullable String secretFile) {
 
     /// Whose values those are that nobody in particular stored.
     public static final String DEFAULT = "default";
@@ -46,7 +48,7 @@ public record TenantConfig(
         }
     }
 
-    /// One with a weight of 1.
+    /// One with a weight of 1 and no secrets.
     public TenantConfig(
             String path,
             String name,
@@ -54,7 +56,7 @@ public record TenantConfig(
             @Nullable String passwordHash,
             @Nullable String passwordFile,
             long quotaBytes) {
-        this(path, name, user, passwordHash, passwordFile, quotaBytes, 1);
+        this(path, name, user, passwordHash, passwordFile, quotaBytes, 1, null);
     }
 
     /// The one that there always is, without a password.

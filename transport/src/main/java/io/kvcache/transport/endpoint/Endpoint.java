@@ -122,14 +122,15 @@ public final class Endpoint implements AutoCloseable {
     }
 
     /// A session for a client that has shown who it is.
-    Session begin(Hello hello, Access access) {
+    Session begin(Hello hello, Access access, Secret secret) {
         long longest = service.options().longestLease().toMillis();
         long asked =
                 hello.leaseMillis() == 0 ? longest : Math.clamp(hello.leaseMillis(), SHORTEST_LEASE_MILLIS, longest);
         String only = access.limit(hello.tenant());
         long number = lastSession.incrementAndGet();
-        Session session =
-                new Session(number, only, TimeUnit.MILLISECONDS.toNanos(Math.min(asked, longest)), service.counters());
+        Session.Client client = new Session.Client(hello.tenant(), secret, only);
+        Session session = new Session(
+                number, client, TimeUnit.MILLISECONDS.toNanos(Math.min(asked, longest)), service.counters());
         session.heard(nowNanos());
         sessions.put(number, session);
         service.counters().sessionsBegun.increment();

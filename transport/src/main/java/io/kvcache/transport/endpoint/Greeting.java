@@ -11,6 +11,8 @@ import io.kvcache.transport.wire.Secret;
 import io.kvcache.transport.wire.Status;
 import io.kvcache.transport.wire.Violation;
 import io.kvcache.transport.wire.Welcome;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
@@ -64,8 +66,9 @@ final class Greeting {
     }
 
     private @Nullable Session admit(Hello said, Challenge asked, Secret shown, Request request) {
-        Proof proof = proof(said, asked, shown);
-        if (proof == null) {
+        Session joined = said.begins() ? null : endpoint.find(said.session(), said.ticket());
+        Secret right = right(said, asked, shown, joined);
+        if (right == null) {
             return refused(request, "the proof is wrong: another secret, or an unknown tenant");
         }
         if (said.begins() && endpoint.service().draining().begun()) {
@@ -73,24 +76,28 @@ final class Greeting {
             outlet.close(CloseReason.SHUTDOWN);
             return null;
         }
-        Session session = said.begins() ? endpoint.begin(said, access) : endpoint.find(said.session(), said.ticket());
+        Session session = said.begins() ? endpoint.begin(said, access, right) : joined;
         if (session == null || !session.join(outlet)) {
             return refused(request, "there is no such session");
         }
         began = said.begins();
-        Secret mine = access.guarded() ? proof.ofServer() : Secret.none(Proof.BYTES);
+        Secret mine = access.guarded() ? new Proof(right, said, asked).ofServer() : Secret.none(Proof.BYTES);
         int leaseMillis = (int) TimeUnit.NANOSECONDS.toMillis(session.leaseNanos());
         outlet.send(new Welcome(session.number(), session.ticket(), leaseMillis, mine).frame(request.number()));
         return session;
     }
 
-    /// The proof that is right, of one of the secrets; null when none is.
-    private @Nullable Proof proof(Hello said, Challenge asked, Secret shown) {
-        Proof right = null;
-        for (Secret secret : access.secretsOf(said.tenant())) {
-            Proof proof = new Proof(secret, said, asked);
-            if (!access.guarded() || shown.equals(proof.ofClient())) {
-                right = proof;
+    /// The secret that the client has shown to know, or null. Those of the moment are good, and for a
+    /// session the one that it began with: whoever is in may open more connections.
+    private @Nullable Secret right(Hello said, Challenge asked, Secret shown, @Nullable Session joined) {
+        List<Secret> good = new ArrayList<>(access.secretsOf(said.tenant()));
+        if (joined != null && joined.tenant().equals(said.tenant())) {
+            good.add(joined.secret());
+        }
+        Secret right = null;
+        for (Secret each : good) {
+            if (!access.guarded() || shown.equals(new Proof(each, said, asked).ofClient())) {
+                right = each;
             }
         }
         return right;

@@ -28,7 +28,7 @@ final class Session {
 
     private final long number;
     private final Secret ticket;
-    private final @Nullable String onlyTenant;
+    private final Client client;
     private final long leaseNanos;
     private final Claims<Lease> leases;
     private final Claims<Reservation> reservations;
@@ -43,10 +43,16 @@ final class Session {
     /// The namespaces by number, from 1 on, and back.
     record Names(List<Namespace> byNumber, Map<Namespace, Integer> numbers) {}
 
+    /// Who began it.
+    ///
+    /// @param tenant that it said to be
+    /// @param secret that it showed to know
     /// @param onlyTenant whose namespaces alone may be used, or null for any
-    Session(long number, @Nullable String onlyTenant, long leaseNanos, Counters counters) {
+    record Client(String tenant, Secret secret, @Nullable String onlyTenant) {}
+
+    Session(long number, Client client, long leaseNanos, Counters counters) {
         this.number = number;
-        this.onlyTenant = onlyTenant;
+        this.client = client;
         this.leaseNanos = leaseNanos;
         ticket = Secret.random(Hello.TICKET_BYTES);
         leases = new Claims<>(counters.leases);
@@ -67,7 +73,15 @@ final class Session {
 
     @Nullable
     String onlyTenant() {
-        return onlyTenant;
+        return client.onlyTenant;
+    }
+
+    String tenant() {
+        return client.tenant;
+    }
+
+    Secret secret() {
+        return client.secret;
     }
 
     Claims<Lease> leases() {

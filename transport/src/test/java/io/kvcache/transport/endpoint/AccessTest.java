@@ -14,6 +14,7 @@ import io.kvcache.transport.wire.MessageType;
 import io.kvcache.transport.wire.NamespaceCodec;
 import io.kvcache.transport.wire.Status;
 import io.kvcache.transport.wire.Violation;
+import io.kvcache.transport.wire.Welcome;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.atomic.AtomicReference;
@@ -77,13 +78,24 @@ final class AccessTest {
         AtomicReference<Access> said = new AtomicReference<>(Access.secret(OLD));
         try (Endpoint endpoint = open(new Access.Current(said::get))) {
             Peer before = new Peer(endpoint);
-            assertThat(before.greet("", OLD, null).header().status()).isEqualTo(Status.OK);
+            Welcome welcome = Welcome.read(before.greet("", OLD, null).reader());
 
             said.set(Access.secret(NEW));
 
             assertThat(greeted(endpoint, "", OLD)).isEqualTo(Status.UNAUTHORIZED);
             assertThat(greeted(endpoint, "", NEW)).isEqualTo(Status.OK);
             assertThat(registered(before, SPACE).header().status()).isEqualTo(Status.OK);
+            Peer more = new Peer(endpoint);
+            assertThat(more.greet("", OLD, welcome).header().status())
+                    .as("another connection of who is in")
+                    .isEqualTo(Status.OK);
+            more.end(CloseReason.PEER_CLOSED);
+            Peer thief = new Peer(endpoint);
+            assertThat(thief.greet("", OLD + "s", welcome).header().status()).isEqualTo(Status.UNAUTHORIZED);
+            thief.end(CloseReason.PEER_CLOSED);
+            Peer other = new Peer(endpoint);
+            assertThat(other.greet("a", OLD, welcome).header().status()).isEqualTo(Status.UNAUTHORIZED);
+            other.end(CloseReason.PEER_CLOSED);
             before.end(CloseReason.PEER_CLOSED);
         }
     }

@@ -1,0 +1,122 @@
+package io.kvcache.server.config;
+
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.net.UnknownHostException;
+import java.time.Duration;
+import java.util.List;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import org.jspecify.annotations.Nullable;
+
+/// Where other JVMs use the store itself, by the protocol of PROTOCOL.md.
+///
+/// Clients prove that they know a secret without saying it, for which the server has to know it too: so secrets are
+/// kept in files, and hashes of them do not do.
+///
+/// @param listen `HOST:PORT`, port 0 for any; empty for nowhere
+/// @param secretFile a file with secrets, one a line, each of which is good for everybody; null for none
+/// @param withoutAuth whether others than this machine may connect although they do not have to show a secret
+/// @param connections at a time
+/// @param lease how long a client that is not heard of keeps what it holds, at most
+public record TransportConfig(
+        String listen, @Nullable String secretFile, boolean withoutAuth, int connections, Duration lease) {
+
+    private static final Pattern PLACE = Pattern.compile("(\\[[^\\[\\]]+]|[^:\\[\\]]+):(\\d{1,5})");
+    private static final int MOST_PORT = 65_535;
+    private static final int MOST_CONNECTIONS = 1 << 16;
+    private static final Duration SHORTEST_LEASE = Duration.ofMillis(100);
+    private static final Duration LONGEST_LEASE = Duration.ofMinutes(10);
+
+    public TransportConfig {
+        if (!listen.isEmpty()) {
+            place(listen);
+        } else if (secretFile != null) {
+            throw new IllegalArgumentException(
+                    "transport.secret_file is " + secretFile + "; it takes transport.listen beside it");
+        }
+        if (connections < 1 || connections > MOST_CONNECTIONS) {
+            throw new IllegalArgumentException(
+                    "transport.connections is " + connections + "; it takes 1 to " + MOST_CONNECTIONS);
+        }
+        if (lease.compareTo(SHORTEST_LEASE) < 0 || lease.compareTo(LONGEST_LEASE) > 0) {
+            throw new IllegalArgumentException("transport.lease is " + lease.toMillis() + "ms; it takes "
+                    + SHORTEST_LEASE.toMillis() + "ms to " + LONGEST_LEASE.toSeconds() + "s");
+        }
+    }
+
+    /// Nowhere; where it is on, what an endpoint does by itself.
+    public static TransportConfig defaults() {
+        return new TransportConfig("", null, false, 256, Duration.ofSeconds(30));
+    }
+
+    /// At a place, with nothing else set.
+    public static TransportConfig at(String listen) {
+        TransportConfig usual = defaults();
+        return new TransportConfig(listen, null, false, usual.connections, usual.lease);
+    }
+
+    static TransportConfig read(Settings from, TransportConfig otherwise) {
+        String listen = from.get("transport.listen", otherwise.listen, String::strip);
+        String secretFile = from.get("transport.secret_file", "", String::strip);
+        boolean withoutAuth = from.get("transport.without_auth", otherwise.withoutAuth, Values::truth);
+        int connections = from.get("transport.connections", otherwise.connections, Values::integer);
+        Duration lease = from.get("transport.lease", otherwise.lease, Values::duration);
+        return from.checked(
+                otherwise,
+                () -> new TransportConfig(
+                        listen, secretFile.isEmpty() ? null : secretFile, withoutAuth, connections, lease));
+    }
+
+    /// Whether there is an endpoint.
+    public boolean on() {
+        return !listen.isEmpty();
+    }
+
+    /// Whether clients have to show a secret.
+    public boolean guarded(List<TenantConfig> tenants) {
+        return secretFile != null || tenants.stream().anyMatch(each -> each.secretFile() != null);
+    }
+
+    /// Where it listens, looked up.
+    public InetSocketAddress socketAddress() {
+        return place(listen);
+    }
+
+    /// Looks at it together with the tenants.
+    ///
+    /// @throws IllegalArgumentException when they do not go together
+    void check(List<TenantConfig> tenants) {
+        for (TenantConfig tenant : tenants) {
+            if (tenant.secretFile() != null && (!on() || secretFile != null)) {
+                throw new IllegalArgumentException(tenant.path() + ".secret_file is " + tenant.secretFile()
+                        + (on()
+                                ? ", and transport.secret_file is " + secretFile + "; it takes one of them"
+                                : "; it takes transport.listen beside it"));
+            }
+        }
+        if (on()
+                && !withoutAuth
+                && !guarded(tenants)
+                && !socketAddress().getAddress().isLoopbackAddress()) {
+            throw new IllegalArgumentException("transport.listen is " + listen + ", which others can reach, and nobody"
+                    + " has to show a secret; it takes a loopback address, transport.secret_file, a secret_file at"
+                    + " each tenant, or transport.without_auth: true");
+        }
+    }
+
+    private static InetSocketAddress place(String listen) {
+        Matcher form = PLACE.matcher(listen);
+        if (!form.matches() || Integer.parseInt(form.group(2)) > MOST_PORT) {
+            throw new IllegalArgumentException("transport.listen is " + listen
+                    + "; it takes HOST:PORT, the port from 0 to 65535, as in 127.0.0.1:7420");
+        }
+        try {
+            return new InetSocketAddress(InetAddress.getByName(form.group(1)), Integer.parseInt(form.group(2)));
+        } catch (UnknownHostException unknown) {
+            throw new IllegalArgumentException(
+                    "transport.listen is " + listen + ", whose host is not known; it takes an address of this machine",
+                    unknown);
+        }
+    }
+}

@@ -1,0 +1,90 @@
+package io.kvcache.server.remote;
+
+import io.kvcache.server.access.PasswordHash;
+import io.kvcache.server.access.SecretFile;
+import io.kvcache.server.config.TenantConfig;
+import io.kvcache.server.config.TransportConfig;
+import io.kvcache.transport.endpoint.Access;
+import java.io.IOException;
+import java.nio.file.Path;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.stream.Stream;
+
+/// The secrets of clients, as of the moment when their files were read last.
+///
+/// **Threads.** Any; one at a time reads the files.
+final class Secrets {
+
+    private final TransportConfig config;
+    private final List<TenantConfig> tenants;
+    private volatile Access now;
+
+    private Secrets(TransportConfig config, List<TenantConfig> tenants) throws IOException {
+        this.config = config;
+        this.tenants = List.copyOf(tenants);
+        now = load(config, tenants);
+    }
+
+    /// @throws IOException when a file cannot be used; the message names the setting and the file, never what is in it
+    static Secrets open(TransportConfig config, List<TenantConfig> tenants) throws IOException {
+        return new Secrets(config, tenants);
+    }
+
+    /// Who may come in, now and later.
+    Access access() {
+        return new Access.Current(() -> now);
+    }
+
+    /// Reads all files again.
+    ///
+    /// @throws IOException when one cannot be used; the secrets from before stay
+    void reload() throws IOException {
+        now = load(config, tenants);
+    }
+
+    List<Path> files() {
+        return Stream.concat(
+                        Stream.ofNullable(config.secretFile()),
+                        tenants.stream().map(TenantConfig::secretFile).filter(Objects::nonNull))
+                .map(Path::of)
+                .toList();
+    }
+
+    /// Where there are tenants a client is one of them, by its secret; who does not have to show one of his own is the
+    /// default one.
+    private static Access load(TransportConfig config, List<TenantConfig> tenants) throws IOException {
+        Map<String, List<String>> each = new HashMap<>();
+        for (TenantConfig tenant : tenants) {
+            if (tenant.secretFile() != null) {
+                each.put(tenant.name(), lines(tenant.path() + ".secret_file", tenant.secretFile()));
+            }
+        }
+        if (!each.isEmpty()) {
+            return Access.tenantSecrets(each);
+        }
+        Access all = config.secretFile() == null
+                ? Access.open()
+                : Access.secrets(lines("transport.secret_file", config.secretFile()));
+        return tenants.equals(List.of(TenantConfig.anybody())) ? all : new Access.InName(TenantConfig.DEFAULT, all);
+    }
+
+    private static List<String> lines(String setting, String file) throws IOException {
+        List<String> lines = SecretFile.lines(setting, file, "secret").stream()
+                .map(String::strip)
+                .toList();
+        for (String line : lines) {
+            if (PasswordHash.isOne(line)) {
+                throw new IOException(setting + " " + file + " has a hash; a proof takes the secret itself");
+            }
+        }
+        try {
+            Access.secrets(lines);
+        } catch (IllegalArgumentException shorter) {
+            throw new IOException(setting + " " + file + ": " + shorter.getMessage(), shorter);
+        }
+        return lines;
+    }
+}

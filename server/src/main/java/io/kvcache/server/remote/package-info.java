@@ -1,0 +1,10 @@
+/// The store itself for other JVMs, by the protocol of PROTOCOL.md.
+///
+/// [io.kvcache.server.remote.RemoteFront] opens the endpoint of `io.kvcache.transport` for a server: who may come in,
+/// what is kept from clients, and how it ends.
+///
+/// May not import another protocol.
+@NullMarked
+package io.kvcache.server.remote;
+
+import org.jspecify.annotations.NullMarked;

@@ -1,0 +1,330 @@
+package io.kvcache.server;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.kvcache.core.BlockTable;
+import io.kvcache.core.BlockWriter;
+import io.kvcache.core.KvCache;
+import io.kvcache.core.PutOutcome;
+import io.kvcache.core.SealOutcome;
+import io.kvcache.core.contract.BlockContent;
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.BlockShape;
+import io.kvcache.core.identity.Dtype;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.server.config.AccessConfig;
+import io.kvcache.server.config.EntryConfig;
+import io.kvcache.server.config.ListenConfig;
+import io.kvcache.server.config.TenantConfig;
+import io.kvcache.server.config.TransportConfig;
+import io.kvcache.transport.remote.RemoteKvCache;
+import io.kvcache.transport.remote.RemoteKvCacheBuilder;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.List;
+import java.util.Objects;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+import tools.jackson.databind.JsonNode;
+
+/// A real client of the endpoint of a real server, and some that try to break in.
+@Timeout(120)
+final class RemoteFrontTest {
+
+    private static final String BLUE = "the secret of tenant blue";
+    private static final String GREEN = "the secret of tenant green";
+    private static final Namespace SPACE = Namespace.of("m", BlockShape.kv(4, 1, 1024, 16, Dtype.BF16));
+
+    @TempDir
+    private Path folder;
+
+    private static AccessConfig nobodyInParticular() {
+        return AccessConfig.of(ListenConfig.local(0));
+    }
+
+    private Path file(String name, String... lines) throws IOException {
+        return Files.write(folder.resolve(name), List.of(lines));
+    }
+
+    private static TenantConfig tenant(String name, long quotaBytes, @Nullable Path secrets) {
+        return new TenantConfig(
+                name, name, name, null, null, quotaBytes, 1, secrets == null ? null : secrets.toString());
+    }
+
+    private static AccessConfig tenants(TenantConfig... tenants) {
+        return new AccessConfig(List.of(ListenConfig.local(0)), List.of(tenants));
+    }
+
+    private static TransportConfig guarded(Path secrets) {
+        return new TransportConfig("127.0.0.1:0", secrets.toString(), false, 8, Duration.ofSeconds(10));
+    }
+
+    private static RemoteKvCacheBuilder client(TestServer server) {
+        int port = Objects.requireNonNull(server.server().remoteAddress()).getPort();
+        return RemoteKvCache.builder("127.0.0.1:" + port);
+    }
+
+    private static BlockChain chain(Namespace namespace, int blocks) {
+        return BlockChain.of(namespace, IntStream.range(0, 16 * blocks).toArray());
+    }
+
+    private static void put(KvCache cache, BlockChain chain) {
+        for (int index = 0; index < chain.length(); index++) {
+            try (BlockWriter writer = cache.put(chain, index, 0, KvCache.NO_WAIT)) {
+                assertThat(writer.outcome()).isEqualTo(PutOutcome.RESERVED);
+                BlockContent.of(chain.key(index)).fill(writer.segment());
+                assertThat(writer.seal()).isEqualTo(SealOutcome.SEALED);
+            }
+        }
+    }
+
+    private static int verified(KvCache cache, BlockChain chain) {
+        try (BlockTable table = cache.acquire(chain)) {
+            for (int index = 0; index < table.readyBlocks(); index++) {
+                BlockContent.of(chain.key(index)).require(table.segment(index));
+            }
+            return table.readyBlocks();
+        }
+    }
+
+    private static void assertRefused(RemoteKvCacheBuilder client) {
+        assertThatThrownBy(() -> client.connect().close())
+                .isInstanceOf(UncheckedIOException.class)
+                .hasMessageContaining("the proof is wrong");
+    }
+
+    @Test
+    void givenAServer_whenAnotherJvmsClientStoresBlocks_thenItFindsThemAndThePagesTellOfIt() throws Exception {
+        try (TestServer server = TestServer.start(nobodyInParticular(), TransportConfig.at("127.0.0.1:0"));
+                RemoteKvCache cache = client(server).connect();
+                Http http = new Http(server.port())) {
+            cache.register(SPACE);
+            BlockChain chain = chain(SPACE, 3);
+            put(cache, chain);
+            assertThat(verified(cache, chain)).isEqualTo(3);
+            assertThat(verified(server.server().cache(), chain)).isEqualTo(3);
+
+            JsonNode transport = Http.json(http.get("/v1/stats")).get("transport");
+            long bytes = 3 * SPACE.parts().getFirst().bytes();
+            assertThat(transport.get("bytesIn").longValue()).isEqualTo(bytes);
+            assertThat(transport.get("bytesOut").longValue()).isEqualTo(bytes);
+            assertThat(transport.get("sessions").intValue()).isEqualTo(1);
+            assertThat(new String(http.get("/metrics").body(), java.nio.charset.StandardCharsets.UTF_8))
+                    .contains("kv_endpoint_received_bytes_total " + (double) bytes)
+                    .contains("kv_endpoint_begun_total{kind=\"reservation\"} 3.0")
+                    .contains("kv_endpoint_sessions 1.0")
+                    .contains("kv_endpoint_closed_total{reason=\"unauthorized\"} 0.0");
+        }
+    }
+
+    @Test
+    void givenNoEndpoint_whenAskedForThePages_thenThereIsNoneAndNothingIsToldOfIt() throws Exception {
+        try (TestServer server = TestServer.start(nobodyInParticular());
+                Http http = new Http(server.port())) {
+            assertThat(server.server().remoteAddress()).isNull();
+            assertThat(Http.json(http.get("/v1/stats")).get("transport").isNull())
+                    .isTrue();
+            assertThat(new String(http.get("/metrics").body(), java.nio.charset.StandardCharsets.UTF_8))
+                    .doesNotContain("kv_endpoint");
+        }
+    }
+
+    @Test
+    void givenASecret_whenAStrangerConnects_thenHeIsRefused() throws Exception {
+        try (TestServer server = TestServer.start(nobodyInParticular(), guarded(file("secrets", BLUE, "", GREEN)))) {
+            assertRefused(client(server));
+            assertRefused(client(server).secret("another secret of some length"));
+            assertRefused(client(server).secret(BLUE + "\n"));
+            for (String secret : List.of(BLUE, GREEN)) {
+                try (RemoteKvCache cache = client(server).secret(secret).connect()) {
+                    cache.register(SPACE);
+                    assertThat(cache.match(chain(SPACE, 1)).blocks()).isZero();
+                }
+            }
+        }
+    }
+
+    @Test
+    void givenTenants_whenOneTriesToBeAnother_thenHeIsRefusedAndSeesNothing() throws Exception {
+        try (TestServer server = TestServer.start(
+                        tenants(
+                                tenant("blue", 0, file("blue", BLUE)),
+                                tenant("green", 0, file("green", GREEN)),
+                                TenantConfig.anybody()),
+                        TransportConfig.at("127.0.0.1:0"));
+                RemoteKvCache blue = client(server).tenant("blue").secret(BLUE).connect();
+                RemoteKvCache green =
+                        client(server).tenant("green").secret(GREEN).connect()) {
+            assertRefused(client(server).tenant("green").secret(BLUE));
+            assertRefused(client(server).tenant("default").secret(BLUE));
+            assertRefused(client(server).tenant("").secret(BLUE));
+            assertRefused(client(server).tenant("blue"));
+
+            Namespace ofBlue = SPACE.toBuilder().tenant("blue").build();
+            blue.register(ofBlue);
+            put(blue, chain(ofBlue, 2));
+            assertThatIllegalArgumentException()
+                    .isThrownBy(() -> green.register(ofBlue))
+                    .withMessageContaining("allowed: \"green\"");
+            assertThatIllegalArgumentException().isThrownBy(() -> green.register(SPACE));
+            Namespace ofGreen = SPACE.toBuilder().tenant("green").build();
+            green.register(ofGreen);
+            assertThat(verified(green, chain(ofGreen, 2))).isZero();
+            assertThat(verified(blue, chain(ofBlue, 2))).isEqualTo(2);
+            assertThatThrownBy(() -> green.events().since(0, 10)).isInstanceOf(UncheckedIOException.class);
+        }
+    }
+
+    @Test
+    void givenTheServersOwnValues_whenAClientAsksForThem_thenForbidden() throws Exception {
+        try (TestServer server = TestServer.start(nobodyInParticular(), TransportConfig.at("127.0.0.1:0"));
+                RemoteKvCache cache = client(server).connect()) {
+            assertThatIllegalArgumentException()
+                    .isThrownBy(() -> cache.register(Namespace.objects("objects", "default")))
+                    .withMessageContaining("where the server keeps its own values");
+            cache.register(Namespace.objects("mine", "default"));
+        }
+    }
+
+    @Test
+    void givenTenantsAndNoSecretOfTheirs_whenAClientNamesOne_thenItIsTheDefaultOneOnly() throws Exception {
+        try (TestServer server = TestServer.start(
+                        tenants(tenant("blue", 0, null), tenant("small", 32 << 20, null), TenantConfig.anybody()),
+                        TransportConfig.at("127.0.0.1:0"));
+                RemoteKvCache cache = client(server).tenant("blue").connect()) {
+            for (String other : List.of("blue", "small", "")) {
+                assertThatIllegalArgumentException()
+                        .isThrownBy(() ->
+                                cache.register(SPACE.toBuilder().tenant(other).build()))
+                        .withMessageContaining("allowed: \"default\"");
+            }
+            cache.register(SPACE.toBuilder().tenant("default").build());
+        }
+    }
+
+    @Test
+    void givenATenantWithAQuota_whenItRegisters_thenItIsSaidWhyNot() throws Exception {
+        try (TestServer server = TestServer.start(
+                        tenants(tenant("small", 32 << 20, file("small", BLUE)), TenantConfig.anybody()),
+                        TransportConfig.at("127.0.0.1:0"));
+                RemoteKvCache cache =
+                        client(server).tenant("small").secret(BLUE).connect()) {
+            assertThatIllegalArgumentException()
+                    .isThrownBy(() ->
+                            cache.register(SPACE.toBuilder().tenant("small").build()))
+                    .withMessageContaining("tenant small has a quota");
+        }
+    }
+
+    @Test
+    void givenAFileOfSecretsThatChanges_whenConnected_thenTheNewOneIsGoodAndWhoIsInStaysIn() throws Exception {
+        Path secrets = file("secrets", BLUE);
+        try (TestServer server = TestServer.start(nobodyInParticular(), guarded(secrets));
+                RemoteKvCache before = client(server).secret(BLUE).connect()) {
+            before.register(SPACE);
+            Files.writeString(secrets, "short");
+            TimeUnit.MILLISECONDS.sleep(1500); // nothing tells when an unusable file was looked at
+            client(server).secret(BLUE).connect().close();
+
+            Files.writeString(secrets, GREEN);
+
+            long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(30);
+            boolean in = false;
+            while (!in && System.nanoTime() < end) {
+                try {
+                    client(server).secret(GREEN).connect().close();
+                    in = true;
+                } catch (UncheckedIOException notYet) {
+                    TimeUnit.MILLISECONDS.sleep(50);
+                }
+            }
+            assertThat(in).isTrue();
+            assertRefused(client(server).secret(BLUE));
+            put(before, chain(SPACE, 1));
+        }
+    }
+
+    @Test
+    void givenSecretsThatCannotBeUsed_whenStarted_thenItIsSaidWhichAndNeverWhat() throws Exception {
+        Path missing = folder.resolve("missing");
+        assertThatThrownBy(() -> TestServer.start(nobodyInParticular(), guarded(missing)))
+                .isInstanceOf(UncheckedIOException.class)
+                .hasMessageContaining("transport.secret_file " + missing + " cannot be read");
+        Path shorter = file("short", "hunter2");
+        assertThatThrownBy(() -> TestServer.start(nobodyInParticular(), guarded(shorter)))
+                .hasMessageContaining("the secret has 7 bytes; allowed: 16 and up")
+                .hasMessageNotContaining("hunter2");
+        Path hash = file("hash", "pbkdf2-sha256$600000$AAAA$BBBB");
+        assertThatThrownBy(() -> TestServer.start(nobodyInParticular(), guarded(hash)))
+                .hasMessageContaining("a proof takes the secret itself");
+    }
+
+    @Test
+    void givenAnAddressThatIsTaken_whenStarted_thenItIsSaidAndNothingIsLeft() throws Exception {
+        try (TestServer first = TestServer.start(nobodyInParticular(), TransportConfig.at("127.0.0.1:0"))) {
+            int port = Objects.requireNonNull(first.server().remoteAddress()).getPort();
+            assertThatThrownBy(() -> TestServer.start(nobodyInParticular(), TransportConfig.at("127.0.0.1:" + port)))
+                    .isInstanceOf(UncheckedIOException.class)
+                    .hasMessageContaining("transport.listen is 127.0.0.1:" + port);
+        }
+    }
+
+    @Test
+    void givenAPutThatHasBegun_whenDrained_thenItIsStoredBeforeTheServerGoes() throws Exception {
+        try (TestServer server = TestServer.start(nobodyInParticular(), TransportConfig.at("127.0.0.1:0"));
+                RemoteKvCache cache = client(server).connect()) {
+            cache.register(SPACE);
+            BlockChain chain = chain(SPACE, 1);
+            CompletableFuture<Boolean> drained;
+            try (BlockWriter writer = cache.put(chain, 0, 0, KvCache.NO_WAIT)) {
+                assertThat(writer.outcome()).isEqualTo(PutOutcome.RESERVED);
+                drained = CompletableFuture.supplyAsync(() -> server.server().drain(Duration.ofSeconds(30)));
+                BlockContent.of(chain.key(0)).fill(writer.segment());
+                TimeUnit.MILLISECONDS.sleep(300); // longer than it waits once nothing is under way
+                assertThat(drained).isNotDone();
+                assertThat(writer.seal()).isEqualTo(SealOutcome.SEALED);
+            }
+            assertThat(drained.get()).isTrue();
+            assertThat(verified(server.server().cache(), chain)).isEqualTo(1);
+            assertThat(cache.match(chain).blocks()).isZero();
+        }
+    }
+
+    @Test
+    void givenAPutThatNeverEnds_whenDrained_thenItIsCutOffInTimeAndItsRoomGivenBack() throws Exception {
+        try (TestServer server = TestServer.start(nobodyInParticular(), TransportConfig.at("127.0.0.1:0"));
+                RemoteKvCache cache = client(server).connect()) {
+            cache.register(SPACE);
+            try (BlockWriter writer = cache.put(chain(SPACE, 1), 0, 0, KvCache.NO_WAIT)) {
+                assertThat(writer.outcome()).isEqualTo(PutOutcome.RESERVED);
+                assertThat(server.server().drain(Duration.ofMillis(50))).isFalse();
+                assertThat(server.server().cache().stats().puts().abandoned()).isEqualTo(1);
+            }
+        }
+    }
+
+    @Test
+    void givenAListenerForOthers_whenThereIsNoSecret_thenTheConfigurationIsRefused() {
+        assertThatIllegalArgumentException()
+                .isThrownBy(() -> TestServer.start(
+                        AccessConfig.of(new ListenConfig(
+                                "listen",
+                                "listen",
+                                "127.0.0.1",
+                                0,
+                                ListenConfig.local(0).protocols(),
+                                EntryConfig.OPEN)),
+                        TransportConfig.at("0.0.0.0:0")))
+                .withMessageContaining("transport.listen is 0.0.0.0:0, which others can reach");
+    }
+}

@@ -1,0 +1,69 @@
+package io.kvcache.server.config;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.catchThrowableOfType;
+
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+final class TransportConfigTest {
+
+    private static final Machine MACHINE = new Machine(16L << 30, 4);
+
+    private static ServerConfig read(String yaml, Map<String, String> environment) throws ConfigException {
+        return new ConfigReader(MACHINE, environment).read(new ConfigReader.Source("f", yaml), Map.of());
+    }
+
+    @Test
+    void givenNothing_whenRead_thenThereIsNoEndpoint() throws ConfigException {
+        assertThat(read("", Map.of()).transport().on()).isFalse();
+    }
+
+    @Test
+    void givenASection_whenRead_thenItIsWhatItSaysAndTheEnvironmentGoesBefore() throws ConfigException {
+        String yaml = "transport: { listen: '[::1]:7420', secret_file: /s, connections: 3, lease: 2s }";
+
+        TransportConfig read =
+                read(yaml, Map.of("KVCACHE__TRANSPORT__CONNECTIONS", "4")).transport();
+
+        assertThat(read).isEqualTo(new TransportConfig("[::1]:7420", "/s", false, 4, Duration.ofSeconds(2)));
+        assertThat(read.socketAddress().getPort()).isEqualTo(7420);
+        assertThat(read.socketAddress().getAddress().isLoopbackAddress()).isTrue();
+    }
+
+    @Test
+    void givenOtherAddressesThanLoopback_whenThereAreSecretsOrConsent_thenGood() throws ConfigException {
+        assertThat(read("transport: {listen: '0.0.0.0:1', secret_file: /s}", Map.of())
+                        .transport()
+                        .guarded(List.of()))
+                .isTrue();
+        read("transport: {listen: '0.0.0.0:1', without_auth: true}", Map.of());
+        ServerConfig tenants =
+                read("transport: {listen: '0.0.0.0:1'}\ntenants: [{name: a, secret_file: /s}]", Map.of());
+        assertThat(tenants.transport().guarded(tenants.access().tenants())).isTrue();
+    }
+
+    @ParameterizedTest
+    @CsvSource(delimiter = '|', textBlock = """
+            transport: {listen: '0.0.0.0:7420'} | f:1: transport.listen is 0.0.0.0:7420, which others can reach
+            transport: {listen: '7420'} | transport.listen is 7420; it takes HOST:PORT
+            transport: {listen: 'localhost:70000'} | it takes HOST:PORT, the port from 0 to 65535
+            transport: {listen: '::1:7420'} | it takes HOST:PORT
+            transport: {listen: 'no.such.host.invalid:1'} | whose host is not known
+            transport: {secret_file: /s} | f:1: transport.secret_file is /s; it takes transport.listen beside it
+            transport: {listen: 'localhost:1', connections: 0} | transport.connections is 0; it takes 1 to 65536
+            transport: {listen: 'localhost:1', lease: 1h} | transport.lease is 3600000ms; it takes 100ms to 600s
+            transport: {listen: 'localhost:1', secret: x} | there is no setting transport.secret; is it transport.
+            tenants: [{name: a, secret_file: /s}] | tenants.0.secret_file is /s; it takes transport.listen beside it
+            transport: {listen: 'localhost:1', secret_file: /t}\\ntenants: [{name: a, secret_file: /s}] | transport.secret_file is /t; it takes one of them
+            """)
+    void givenAnEndpointThatIsWrong_whenRead_thenItIsSaidWhy(String yaml, String problem) {
+        ConfigException wrong =
+                catchThrowableOfType(ConfigException.class, () -> read(yaml.replace("\\n", "\n"), Map.of()));
+        assertThat(wrong.problems()).anySatisfy(line -> assertThat(line).contains(problem));
+    }
+}
