@@ -120,6 +120,21 @@ public interface KvCache extends AutoCloseable {
     ///     case
     ObjectWriter putObject(Namespace namespace, byte[] key, long bytes, long timeoutNanos);
 
+    /// Stores an object by copying it.
+    ///
+    /// @param value 1 byte to 256 MiB, native or heap memory
+    /// @param timeoutNanos how long to wait for room
+    /// @return whether it is stored
+    default boolean storeObject(Namespace namespace, byte[] key, MemorySegment value, long timeoutNanos) {
+        try (ObjectWriter writer = putObject(namespace, key, value.byteSize(), timeoutNanos)) {
+            if (writer.outcome() != PutOutcome.RESERVED) {
+                return false;
+            }
+            writer.copyFrom(value);
+            return writer.seal() != SealOutcome.DROPPED;
+        }
+    }
+
     /// Pins an object, or answers null when it is not resident. Close the view to give it free.
     @Nullable
     ObjectView getObject(Namespace namespace, byte[] key);

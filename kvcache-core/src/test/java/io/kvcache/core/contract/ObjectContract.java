@@ -74,6 +74,24 @@ public abstract class ObjectContract extends KvCacheContract {
         assertThat(cache().stats().records().live()).isEqualTo(1);
     }
 
+    @ParameterizedTest
+    @ValueSource(ints = {1, 100_000, 3 << 20})
+    void givenBytesAtHand_whenStored_thenTheyAreReadAndWrittenOver(int bytes) {
+        assertThat(cache().storeObject(OBJECTS, KEY, version(1).heap(bytes), KvCache.NO_WAIT))
+                .isTrue();
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment value = arena.allocate(bytes);
+            version(2).fill(value);
+            assertThat(cache().storeObject(OBJECTS, KEY, value, KvCache.NO_WAIT))
+                    .isTrue();
+        }
+        try (ObjectView view = view(KEY)) {
+            requireContent(view, version(2), bytes);
+        }
+        assertThatIllegalArgumentException()
+                .isThrownBy(() -> cache().storeObject(OBJECTS, KEY, MemorySegment.ofArray(new byte[0]), 0));
+    }
+
     @Test
     @Tag("slow")
     void givenTheLargestObject_whenRead_thenExactlyWhatWasPut() {
