@@ -58,8 +58,9 @@ final class Greeting {
             throw new Violation("version = %d; allowed: %d and up".formatted(said.version(), Hello.VERSION));
         }
         access = endpoint.service().options().access().now();
-        long can = endpoint.service().cache().sharedMemory() == null ? 0 : Hello.SHARED_MEMORY;
-        Challenge asked = new Challenge(Hello.VERSION, access.guarded(), can, Secret.random(Hello.NONCE_BYTES));
+        long memory = endpoint.service().cache().sharedMemory() == null ? 0 : Hello.SHARED_MEMORY;
+        Challenge asked = new Challenge(
+                Hello.VERSION, access.guarded(), memory | Challenge.PUTS, Secret.random(Hello.NONCE_BYTES));
         hello = said;
         challenge = asked;
         outlet.send(asked.frame(request.number()));

@@ -16,9 +16,11 @@ import io.kvcache.transport.wire.Status;
 import io.kvcache.transport.wire.Violation;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
+import java.util.function.Function;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
-/// Requests that bring blocks and objects in: reserve, fill, abandon.
+/// Requests that bring blocks and objects in: reserve, fill, abandon, or all in one.
 final class PutVerbs {
 
     private final Service service;
@@ -113,6 +115,17 @@ final class PutVerbs {
             String text = "reservation " + number + " is over";
             return Landing.discard(header.payloadBytes(), sum -> request.refuse(Status.GONE, text));
         }
+        return land(header, request, reservation, new Told(checksum, PutVerbs::sealed));
+    }
+
+    private static BodyWriter sealed(SealOutcome outcome) {
+        return new BodyWriter().u8(Outcomes.code(outcome));
+    }
+
+    /// What the client says of a payload, and how it is answered.
+    private record Told(int checksum, Function<SealOutcome, BodyWriter> answer) {}
+
+    private Landing land(FrameHeader header, Request request, Reservation reservation, Told told) {
         List<MemorySegment> room = reservation.pieces();
         long bytes = room.stream().mapToLong(MemorySegment::byteSize).sum();
         if (bytes != header.payloadBytes()) {
@@ -121,10 +134,10 @@ final class PutVerbs {
             return Landing.discard(header.payloadBytes(), sum -> request.refuse(Status.INVALID, text));
         }
         filling = reservation;
-        return Landing.into(room, sum -> filled(request, reservation, sum, checksum));
+        return Landing.into(room, sum -> filled(request, reservation, sum, told));
     }
 
-    private void filled(Request request, Reservation reservation, ChunkedCrc sum, int checksum) {
+    private void filled(Request request, Reservation reservation, ChunkedCrc sum, Told told) {
         filling = null;
         byte[] trailer = reservation.trailer();
         if (trailer.length > 0) {
@@ -136,16 +149,73 @@ final class PutVerbs {
                         .mapToLong(MemorySegment::byteSize)
                         .sum());
         int found = sum.value();
-        if (found != checksum) {
+        if (found != told.checksum) {
             service.counters().corrupt.increment();
             reservation.close();
-            request.refuse(Status.CORRUPT, "checksum 0x%08x; told was 0x%08x".formatted(found, checksum));
+            request.refuse(Status.CORRUPT, "checksum 0x%08x; told was 0x%08x".formatted(found, told.checksum));
             return;
         }
         service.attempt(request, () -> {
             SealOutcome outcome = reservation.seal(found);
-            request.reply(new BodyWriter().u8(Outcomes.code(outcome)));
+            request.reply(told.answer.apply(outcome));
         });
+    }
+
+    /// `chain, u32 index, u32 part, u32 checksum, u32 0`, payload → `u8 outcome, u8 sealed, 6 × 0`
+    Landing put(FrameHeader header, Request request, BodyReader body) throws Violation {
+        BlockChain chain = chains.read(body);
+        int index = body.count("index");
+        int part = body.count("part");
+        int checksum = body.i32("checksum");
+        return straight(header, request, checksum, () -> {
+            BlockWriter writer = service.cache().put(chain, index, part, 0);
+            return new Direct(writer.outcome(), new Reservation.Block(writer));
+        });
+    }
+
+    /// `u32 namespace, u32 key bytes, u32 checksum, u32 0, key`, payload → as [#put]
+    Landing putObject(FrameHeader header, Request request, BodyReader body) throws Violation {
+        Namespace namespace = ObjectVerbs.namespace(session, body);
+        int keyBytes = body.count("key bytes");
+        int checksum = body.i32("checksum");
+        byte[] key = body.skip(Integer.BYTES).bytes("key", keyBytes);
+        return straight(header, request, checksum, () -> {
+            ObjectWriter writer = service.cache().putObject(namespace, key, header.payloadBytes(), 0);
+            return new Direct(writer.outcome(), new Reservation.Opaque(writer, key));
+        });
+    }
+
+    private record Direct(PutOutcome outcome, Reservation reservation) {}
+
+    /// Reserves while the payload is on its way, which has to come off the connection whatever there is to
+    /// say.
+    private Landing straight(FrameHeader header, Request request, int checksum, Supplier<Direct> reserve) {
+        if (service.draining().begun()) {
+            return Landing.discard(header.payloadBytes(), sum -> request.refuse(Status.BUSY, Draining.TEXT));
+        }
+        Direct direct;
+        try {
+            direct = reserve.get();
+        } catch (RuntimeException failed) {
+            return Landing.discard(
+                    header.payloadBytes(),
+                    sum -> service.attempt(request, () -> {
+                        throw failed;
+                    }));
+        }
+        if (direct.outcome != PutOutcome.RESERVED) {
+            direct.reservation.close();
+            return Landing.discard(header.payloadBytes(), sum -> request.reply(put(direct.outcome, 0)));
+        }
+        return land(
+                header,
+                request,
+                direct.reservation,
+                new Told(checksum, outcome -> put(PutOutcome.RESERVED, Outcomes.code(outcome))));
+    }
+
+    private static BodyWriter put(PutOutcome outcome, int sealed) {
+        return new BodyWriter().u8(Outcomes.code(outcome)).u8(sealed).u16(0).i32(0);
     }
 
     /// The connection is over, perhaps in the middle of a payload.

@@ -77,7 +77,7 @@ final class Requests {
             case GET_OBJECT -> objects.get(request, body);
             case CONTAINS_OBJECT -> objects.contains(request, body);
             case DROP_OBJECT -> objects.drop(request, body);
-            case FILL -> throw new Violation("FILL without a payload; allowed: 1 byte and up");
+            case FILL, PUT, PUT_OBJECT -> throw new Violation(type + " without a payload; allowed: 1 byte and up");
             case ERROR, HELLO, AUTH, PROGRESS, DATA ->
                 throw new Violation("message " + type + " from a client that is in; allowed: requests");
         };
@@ -85,11 +85,15 @@ final class Requests {
 
     Landing payload(FrameHeader header, Request request, BodyReader body) throws Violation {
         bytes.confirm();
-        if (request.type() == MessageType.FILL) {
-            return puts.fill(header, request, body);
-        }
-        String text = request.type() + " takes no payload";
-        return Landing.discard(header.payloadBytes(), sum -> request.refuse(Status.INVALID, text));
+        return switch (request.type()) {
+            case FILL -> puts.fill(header, request, body);
+            case PUT -> puts.put(header, request, body);
+            case PUT_OBJECT -> puts.putObject(header, request, body);
+            default -> {
+                String text = request.type() + " takes no payload";
+                yield Landing.discard(header.payloadBytes(), sum -> request.refuse(Status.INVALID, text));
+            }
+        };
     }
 
     /// The connection is over.

@@ -8,6 +8,7 @@ import io.kvcache.transport.shm.OneSidedCounters;
 import io.kvcache.transport.shm.SharedStore;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
+import io.kvcache.transport.wire.Challenge;
 import io.kvcache.transport.wire.Hello;
 import io.kvcache.transport.wire.MessageType;
 import io.kvcache.transport.wire.NamespaceCodec;
@@ -40,6 +41,7 @@ final class Attachment {
     private final boolean sharing;
     private final long renewNanos;
     private final AtomicReference<@Nullable SharedStore> shared = new AtomicReference<>();
+    private final boolean putting;
     private volatile boolean over;
     private volatile long renewedAt = System.nanoTime();
     private volatile CompletableFuture<Boolean> renewal = CompletableFuture.completedFuture(true);
@@ -49,6 +51,7 @@ final class Attachment {
         RemoteOptions options = means.options;
         this.options = options;
         counters = means.counters;
+        putting = opened.challenge().can(Challenge.PUTS);
         data = new DataLines(connector, options, deadlines, releases, opened.welcome());
         sharing = opened.challenge().can(Hello.SHARED_MEMORY);
         renewNanos = TimeUnit.MILLISECONDS.toNanos(opened.welcome().leaseMillis()) / 3;
@@ -121,6 +124,11 @@ final class Attachment {
 
     boolean over() {
         return over;
+    }
+
+    /// Whether the server takes room and bytes in one request.
+    boolean puts() {
+        return putting;
     }
 
     ControlLine control() {

@@ -25,7 +25,9 @@ final class DataLine implements FrameHandler {
     private final Releases releases;
     private final ToldChains chains = new ToldChains();
     private long number;
+    private long answered;
     private @Nullable Exchange exchange;
+    private @Nullable Series series;
     private @Nullable CallFailed refusal;
 
     /// One request and all that belongs to its answer.
@@ -35,10 +37,26 @@ final class DataLine implements FrameHandler {
         void reply(BodyReader body) throws Violation;
 
         /// Bytes are coming: says where they go.
-        Landing data(FrameHeader header, BodyReader body) throws Violation;
+        default Landing data(FrameHeader header, BodyReader body) throws Violation {
+            throw new Violation("a payload of type " + header.type() + "; allowed: none");
+        }
 
         /// Whether all has come.
         boolean done();
+    }
+
+    /// Requests of which several are on their way at a time. Their answers come in order.
+    interface Series {
+
+        /// The next request, or null when no more is asked.
+        @Nullable
+        Frame next(long number);
+
+        /// The next answer is there.
+        void reply(BodyReader body) throws Violation;
+
+        /// It is a refusal.
+        void refused(CallFailed refusal);
     }
 
     DataLine(Handshake.Opened opened, Deadlines deadlines, Releases releases) {
@@ -60,8 +78,13 @@ final class DataLine implements FrameHandler {
     record About(BodyWriter body, ToldChains.Telling telling) {}
 
     About about(BlockChain chain, int namespace) {
-        ToldChains.Telling telling = chains.tell(chain, namespace);
+        ToldChains.Telling telling = tell(chain, namespace);
         return new About(new BodyWriter().u8(telling.slot()).u8(0).u16(0).i32(chain.length()), telling);
+    }
+
+    /// Makes a chain known, with what has to be sent before it is spoken of.
+    ToldChains.Telling tell(BlockChain chain, int namespace) {
+        return chains.tell(chain, namespace);
     }
 
     /// Asks about a chain, and waits for all of the answer.
@@ -105,9 +128,53 @@ final class DataLine implements FrameHandler {
         }
     }
 
+    /// Asks one after the other, and waits for all answers.
+    ///
+    /// @param ahead requests without an answer at a time; so few that their answers fit the connection
+    ///     while nobody reads
+    /// @param patienceNanos for each
+    void run(Series asking, int ahead, long patienceNanos) throws CallFailed {
+        series = asking;
+        answered = number;
+        List<Long> back = releases.take();
+        List<Long> told = back;
+        boolean open = true;
+        boolean more = true;
+        try {
+            while (open && (more || answered < number)) {
+                deadlines.begin(line, patienceNanos);
+                if (!more || number - answered == ahead) {
+                    open = line.pump();
+                    continue;
+                }
+                Frame next = asking.next(number + 1);
+                more = next != null;
+                if (next != null) {
+                    number++;
+                    open = line.send(Releases.before(next, told));
+                    told = List.of();
+                }
+            }
+        } finally {
+            deadlines.end(line);
+            series = null;
+        }
+        if (!told.isEmpty() || answered < number) {
+            releases.again(back);
+        }
+        if (answered < number) {
+            throw CallFailed.unanswered("the connection broke");
+        }
+    }
+
     @Override
     public void message(FrameHeader header, BodyReader body) throws Violation {
         if (header.type() == MessageType.ERROR.code()) {
+            return;
+        }
+        Series asking = series;
+        if (asking != null) {
+            message(header, body, asking);
             return;
         }
         Exchange with = expected(header);
@@ -115,6 +182,18 @@ final class DataLine implements FrameHandler {
             with.reply(body);
         } else {
             refusal = CallFailed.refused(header.status(), body.text("text"));
+        }
+    }
+
+    private void message(FrameHeader header, BodyReader body, Series asking) throws Violation {
+        if (header.request() != answered + 1 || !header.reply()) {
+            throw new Violation("an answer to request %d; allowed: to %d".formatted(header.request(), answered + 1));
+        }
+        answered++;
+        if (header.status() == Status.OK) {
+            asking.reply(body);
+        } else {
+            asking.refused(CallFailed.refused(header.status(), body.text("text")));
         }
     }
 

@@ -3,10 +3,8 @@ package io.kvcache.transport.remote;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.SealOutcome;
 import io.kvcache.core.store.ChunkedCrc;
-import io.kvcache.transport.link.Landing;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
-import io.kvcache.transport.wire.FrameHeader;
 import io.kvcache.transport.wire.MessageType;
 import io.kvcache.transport.wire.Outcomes;
 import io.kvcache.transport.wire.Payload;
@@ -146,11 +144,6 @@ final class Outgoing {
         public void reply(BodyReader body) throws Violation {
             outcome = Outcomes.seal(body.u8("outcome"));
             done = true;
-        }
-
-        @Override
-        public Landing data(FrameHeader header, BodyReader body) throws Violation {
-            throw new Violation("a payload for FILL; allowed: none");
         }
 
         @Override

@@ -8,9 +8,7 @@ import io.kvcache.core.KvCache;
 import io.kvcache.core.Match;
 import io.kvcache.core.ObjectView;
 import io.kvcache.core.ObjectWriter;
-import io.kvcache.core.PutOutcome;
 import io.kvcache.core.PutSummary;
-import io.kvcache.core.SealOutcome;
 import io.kvcache.core.event.EventStream;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.Namespace;
@@ -66,6 +64,7 @@ public final class RemoteKvCache implements KvCache {
     private final Getting getting;
     private final InPlace inPlace;
     private final Putting putting;
+    private final Storing storing;
     private final RemoteEvents events;
     private final AtomicBoolean closed = new AtomicBoolean();
 
@@ -75,6 +74,7 @@ public final class RemoteKvCache implements KvCache {
         getting = new Getting(wiring, asking);
         inPlace = new InPlace(wiring);
         putting = new Putting(wiring, asking);
+        storing = new Storing(wiring, asking, putting);
         events = new RemoteEvents(asking);
     }
 
@@ -129,7 +129,7 @@ public final class RemoteKvCache implements KvCache {
                         late -> {}));
     }
 
-    private static Match matched(BodyReader reply) throws Violation {
+    static Match matched(BodyReader reply) throws Violation {
         return new Match(reply.count("device"), reply.count("host"), reply.count("disk"));
     }
 
@@ -168,28 +168,7 @@ public final class RemoteKvCache implements KvCache {
         Arguments.run(chain, from, blocks.size());
         Arguments.timeout(timeoutNanos);
         require(chain.namespace());
-        long start = System.nanoTime();
-        int stored = 0;
-        int present = 0;
-        PutOutcome last = PutOutcome.PRESENT;
-        for (int i = 0; i < blocks.size(); i++) {
-            long left = Math.max(0, timeoutNanos - (System.nanoTime() - start));
-            try (BlockWriter writer = put(chain, from + i, 0, left)) {
-                last = writer.outcome();
-                if (last == PutOutcome.RESERVED) {
-                    writer.copyFrom(blocks.get(i));
-                    if (writer.seal() == SealOutcome.DROPPED) {
-                        return new PutSummary(stored, present, PutOutcome.NO_PARENT);
-                    }
-                    stored++;
-                } else if (last.continues()) {
-                    present++;
-                } else {
-                    return new PutSummary(stored, present, last);
-                }
-            }
-        }
-        return new PutSummary(stored, present, last);
+        return storing.blocks(chain, from, blocks, timeoutNanos);
     }
 
     /// @throws UncheckedIOException when the server did not answer; it may have forgotten the blocks all
@@ -260,6 +239,15 @@ public final class RemoteKvCache implements KvCache {
         Arguments.key(key);
         Arguments.size(bytes);
         return new RemoteObjectWriter(putting.object(namespace, key, bytes, timeoutNanos));
+    }
+
+    @Override
+    public boolean storeObject(Namespace namespace, byte[] key, MemorySegment value, long timeoutNanos) {
+        Arguments.timeout(timeoutNanos);
+        require(namespace);
+        Arguments.key(key);
+        Arguments.size(value.byteSize());
+        return storing.object(namespace, key, value, timeoutNanos);
     }
 
     @Override

@@ -34,11 +34,13 @@ public enum MessageType {
     RESERVE(32),
     FILL(33),
     ABANDON(34),
+    PUT(35),
 
     RESERVE_OBJECT(40),
     GET_OBJECT(41),
     CONTAINS_OBJECT(42),
     DROP_OBJECT(43),
+    PUT_OBJECT(44),
 
     STATS(48),
     EVENTS(49),

@@ -158,6 +158,8 @@ final class EndpointFuzzTest {
             case HINT -> about(body).i32(random.nextInt(3)).i32(small()).i64(timeout());
             case RESERVE -> about(body).i32(small()).i32(0).i64(timeout());
             case FILL -> body.i64(1 + small());
+            case PUT -> about(body).i32(small()).i32(0);
+            case PUT_OBJECT -> body.i32(2).i32(3);
             case CHAIN -> body.bytes(chainBody());
             case RESERVE_OBJECT ->
                 body.i32(2).i32(3).i64(1 + random.nextInt(5000)).i64(timeout()).bytes(key());
@@ -171,14 +173,21 @@ final class EndpointFuzzTest {
             case ERROR, HELLO, AUTH, PING, RENEW, SHARE, REGISTER, PROGRESS, DATA, STATS -> body.bytes(key());
         }
         int number = random.nextInt(10);
-        if (type != MessageType.FILL) {
-            return Loopback.bytes(body.request(type, number, 0));
-        }
+        return switch (type) {
+            case FILL, PUT, PUT_OBJECT -> withPayload(type, body, number);
+            default -> Loopback.bytes(body.request(type, number, 0));
+        };
+    }
+
+    private byte[] withPayload(MessageType type, BodyWriter body, int number) {
         BlockContent.of(random.nextInt(), 0).fill(bytes);
         long size = random.nextInt(4) == 0 ? 1 + random.nextInt(BLOCK_BYTES) : BLOCK_BYTES;
         MemorySegment payload = bytes.asSlice(0, size);
-        body.i32(random.nextInt(4) == 0 ? random.nextInt() : ChunkedCrc.of(payload))
-                .i32(0);
+        byte[] key = type == MessageType.PUT_OBJECT ? key() : new byte[0];
+        ChunkedCrc sum = new ChunkedCrc();
+        sum.update(payload);
+        sum.update(MemorySegment.ofArray(key));
+        body.i32(random.nextInt(4) == 0 ? random.nextInt() : sum.value()).i32(0).bytes(key);
         return Loopback.bytes(body.request(type, number, 0, Payload.of(List.of(payload))));
     }
 

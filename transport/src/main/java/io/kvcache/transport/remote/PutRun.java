@@ -1,0 +1,183 @@
+package io.kvcache.transport.remote;
+
+import io.kvcache.core.PutOutcome;
+import io.kvcache.core.SealOutcome;
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.transport.wire.BodyReader;
+import io.kvcache.transport.wire.BodyWriter;
+import io.kvcache.transport.wire.Frame;
+import io.kvcache.transport.wire.MessageType;
+import io.kvcache.transport.wire.Outcomes;
+import io.kvcache.transport.wire.Payload;
+import io.kvcache.transport.wire.Violation;
+import java.lang.foreign.MemorySegment;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+
+/// A run of blocks on its way over one connection, by a PUT each. It ends before its end at a block that
+/// is refused, that is there already, as then the next ones may be too, or that is of another size.
+///
+/// Not safe for several threads.
+final class PutRun implements DataLine.Series {
+
+    /// So much is on its way at a time that the server never waits for the next block, and its answers fit
+    /// the connection's buffers.
+    private static final long BYTES_AHEAD = 4 << 20;
+
+    private static final int MOST_AHEAD = 16;
+
+    private final Wiring wiring;
+    private final BlockChain chain;
+    private final int from;
+    private final List<MemorySegment> blocks;
+    private final long blockBytes;
+    private ToldChains.@Nullable Telling telling;
+    private @Nullable Bytes sending;
+    private int sent;
+    private int stored;
+    private int present;
+    private PutOutcome last = PutOutcome.PRESENT;
+    private @Nullable PutOutcome refusal;
+    private boolean paused;
+    private boolean misfit;
+    private @Nullable CallFailed wrong;
+
+    /// @param from block of the chain that the first one is
+    PutRun(Wiring wiring, BlockChain chain, int from, List<MemorySegment> blocks) {
+        this.wiring = wiring;
+        this.chain = chain;
+        this.from = from;
+        this.blocks = blocks;
+        blockBytes = chain.namespace().parts().getFirst().bytes();
+    }
+
+    /// What the server says of one PUT.
+    ///
+    /// @param sealed null when there was no room to fill
+    record Answer(PutOutcome outcome, @Nullable SealOutcome sealed) {
+
+        static Answer read(BodyReader reply) throws Violation {
+            PutOutcome outcome = Outcomes.put(reply.u8("outcome"));
+            int sealed = reply.u8("sealed");
+            return new Answer(outcome, outcome == PutOutcome.RESERVED ? Outcomes.seal(sealed) : null);
+        }
+
+        boolean stored() {
+            return sealed != null && sealed != SealOutcome.DROPPED;
+        }
+    }
+
+    /// The first so many are there.
+    void skip(int blocksThere) {
+        present = Math.clamp(blocksThere, 0, blocks.size());
+        sent = present;
+    }
+
+    /// Puts what is left.
+    void over(DataLine line, int namespace) throws CallFailed {
+        telling = line.tell(chain, namespace);
+        int ahead = Math.clamp(BYTES_AHEAD / blockBytes, 2, MOST_AHEAD);
+        try {
+            line.run(this, ahead, wiring.options().requestNanos());
+        } finally {
+            done();
+        }
+        if (wrong != null) {
+            throw wrong;
+        }
+    }
+
+    @Override
+    public @Nullable Frame next(long number) {
+        if (sent == blocks.size() || paused || refusal != null) {
+            return null;
+        }
+        MemorySegment block = blocks.get(sent);
+        misfit = block.byteSize() != blockBytes;
+        if (misfit) {
+            return null;
+        }
+        return frame(block, number);
+    }
+
+    private @Nullable Frame frame(MemorySegment block, long number) {
+        done();
+        sending = Bytes.of(block, wiring);
+        ToldChains.Telling told = telling;
+        if (sending == null || told == null) {
+            return null;
+        }
+        BodyWriter body = new BodyWriter().u8(told.slot()).u8(0).u16(0).i32(chain.length());
+        body.i32(from + sent).i32(0).i32(sending.summed(block).value()).i32(0);
+        Payload payload = Payload.of(List.of(sending.segment()));
+        Frame frame = body.request(MessageType.PUT, number, wiring.options().requestNanos(), payload);
+        telling = new ToldChains.Telling(told.slot(), List.of());
+        sent++;
+        return told.then(frame);
+    }
+
+    /// What was sent last is not needed any more.
+    private void done() {
+        if (sending != null) {
+            sending.close();
+            sending = null;
+        }
+    }
+
+    @Override
+    public void reply(BodyReader body) throws Violation {
+        Answer answer = Answer.read(body);
+        if (refusal != null) {
+            return;
+        }
+        if (answer.stored()) {
+            stored++;
+            last = PutOutcome.RESERVED;
+            wiring.counters().bytesOut.add(blockBytes);
+        } else if (answer.outcome == PutOutcome.RESERVED) {
+            refusal = PutOutcome.NO_PARENT;
+        } else if (answer.outcome.continues()) {
+            present++;
+            last = answer.outcome;
+            paused |= answer.outcome == PutOutcome.PRESENT;
+        } else {
+            refusal = answer.outcome;
+        }
+    }
+
+    @Override
+    public void refused(CallFailed failed) {
+        refusal = PutOutcome.NO_ROOM;
+        wrong = wrong == null ? failed : wrong;
+    }
+
+    /// Throws when the next block has not the size of a block.
+    void requireSizes() {
+        if (misfit) {
+            Arguments.source(blocks.get(sent).byteSize(), blockBytes, "a block of this namespace");
+        }
+    }
+
+    int stored() {
+        return stored;
+    }
+
+    int present() {
+        return present;
+    }
+
+    int accepted() {
+        return stored + present;
+    }
+
+    /// Of the last block that was accepted.
+    PutOutcome last() {
+        return last;
+    }
+
+    /// Why the block after those was not, or null when nothing is said of it.
+    @Nullable
+    PutOutcome refusal() {
+        return refusal;
+    }
+}

@@ -1,0 +1,177 @@
+package io.kvcache.transport.remote;
+
+import io.kvcache.core.Match;
+import io.kvcache.core.PutOutcome;
+import io.kvcache.core.PutSummary;
+import io.kvcache.core.SealOutcome;
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.store.ChunkedCrc;
+import io.kvcache.transport.wire.BodyReader;
+import io.kvcache.transport.wire.BodyWriter;
+import io.kvcache.transport.wire.MessageType;
+import io.kvcache.transport.wire.Payload;
+import io.kvcache.transport.wire.Status;
+import io.kvcache.transport.wire.Violation;
+import java.lang.foreign.MemorySegment;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+
+/// Stores bytes that are at hand. Where the server can, room, bytes and answer take one round trip, and
+/// those of a run overlap; what has to wait for room, or meets a server that cannot, goes by the writers,
+/// which reserve first.
+final class Storing {
+
+    private final Wiring wiring;
+    private final Asking asking;
+    private final Putting putting;
+
+    Storing(Wiring wiring, Asking asking, Putting putting) {
+        this.wiring = wiring;
+        this.asking = asking;
+        this.putting = putting;
+    }
+
+    PutSummary blocks(BlockChain chain, int from, List<MemorySegment> blocks, long timeoutNanos) {
+        long start = System.nanoTime();
+        int stored = 0;
+        int present = 0;
+        PutOutcome last = PutOutcome.PRESENT;
+        while (stored + present < blocks.size()) {
+            int at = stored + present;
+            PutRun run = straight(chain, from + at, blocks.subList(at, blocks.size()));
+            stored += run.stored();
+            present += run.present();
+            last = run.accepted() > 0 ? run.last() : last;
+            PutOutcome refusal = run.refusal();
+            long left = Math.max(0, timeoutNanos - (System.nanoTime() - start));
+            if (refusal != null && (refusal != PutOutcome.NO_ROOM || left == 0)) {
+                return new PutSummary(stored, present, refusal);
+            }
+            if (run.accepted() == 0) {
+                last = reserved(chain, from + at, blocks.get(at), left);
+                stored += last == PutOutcome.RESERVED ? 1 : 0;
+                present += last == PutOutcome.PRESENT || last == PutOutcome.BUSY ? 1 : 0;
+                if (!last.continues()) {
+                    return new PutSummary(stored, present, last);
+                }
+            }
+        }
+        return new PutSummary(stored, present, last);
+    }
+
+    /// As many as can be put without waiting for room; none when the server takes them one by one only.
+    private PutRun straight(BlockChain chain, int from, List<MemorySegment> blocks) {
+        PutRun run = new PutRun(wiring, chain, from, blocks);
+        attempt(attachment -> {
+            int number = attachment.number(chain.namespace());
+            if (blocks.size() > 1) {
+                run.skip(resident(chain) - from);
+            }
+            attachment.data().use(line -> run.over(line, number));
+        });
+        run.requireSizes();
+        return run;
+    }
+
+    /// Leading blocks whose bytes need not go there.
+    private int resident(BlockChain chain) {
+        Match match = asking.or(
+                Match.NOTHING,
+                asking.about(
+                        chain, 0, body -> new Asking.Asked<>(MessageType.MATCH, RemoteKvCache::matched), late -> {}));
+        return match.deviceBlocks() + match.hostBlocks();
+    }
+
+    /// Something that only some servers can.
+    @FunctionalInterface
+    private interface Attempt {
+        void with(Attachment attachment) throws CallFailed;
+    }
+
+    private void attempt(Attempt attempt) {
+        try {
+            Attachment attachment = wiring.uplink().attached();
+            if (attachment.puts()) {
+                attempt.with(attachment);
+            }
+        } catch (CallFailed failed) {
+            wiring.counters().failed.increment();
+            if (failed.answered() && failed.status() == Status.INVALID) {
+                throw new IllegalArgumentException(failed.getMessage());
+            }
+        }
+    }
+
+    /// Puts one block as a writer does; RESERVED when it is stored.
+    private PutOutcome reserved(BlockChain chain, int index, MemorySegment block, long timeoutNanos) {
+        Outgoing outgoing = putting.block(chain, index, 0, timeoutNanos);
+        try {
+            if (outgoing.outcome() != PutOutcome.RESERVED) {
+                return outgoing.outcome();
+            }
+            outgoing.copyFrom(block, "a block of this namespace");
+            return outgoing.seal() == SealOutcome.DROPPED ? PutOutcome.NO_PARENT : PutOutcome.RESERVED;
+        } finally {
+            outgoing.close();
+        }
+    }
+
+    boolean object(Namespace namespace, byte[] key, MemorySegment value, long timeoutNanos) {
+        ObjectPut put = new ObjectPut();
+        attempt(attachment -> send(attachment, namespace, key, value, put));
+        PutRun.Answer answer = put.answer;
+        if (answer != null && (answer.outcome() == PutOutcome.RESERVED || timeoutNanos == 0)) {
+            return answer.stored();
+        }
+        Outgoing outgoing = putting.object(namespace, key, value.byteSize(), timeoutNanos);
+        try {
+            if (outgoing.outcome() != PutOutcome.RESERVED) {
+                return false;
+            }
+            outgoing.copyFrom(value, "the room");
+            return outgoing.seal() != SealOutcome.DROPPED;
+        } finally {
+            outgoing.close();
+        }
+    }
+
+    private void send(Attachment attachment, Namespace namespace, byte[] key, MemorySegment value, ObjectPut put)
+            throws CallFailed {
+        try (Bytes bytes = Bytes.of(value, wiring)) {
+            if (bytes == null) {
+                return;
+            }
+            ChunkedCrc crc = bytes.summed(value);
+            crc.update(MemorySegment.ofArray(key));
+            BodyWriter body = new BodyWriter(32 + key.length);
+            body.i32(attachment.number(namespace))
+                    .i32(key.length)
+                    .i32(crc.value())
+                    .i32(0)
+                    .bytes(key);
+            Payload payload = Payload.of(List.of(bytes.segment()));
+            long patience = wiring.options().requestNanos();
+            attachment.data().use(line -> line.run(MessageType.PUT_OBJECT, body, payload, patience, put));
+            if (put.answer != null && put.answer.stored()) {
+                wiring.counters().bytesOut.add(value.byteSize());
+            }
+        }
+    }
+
+    /// The answer to PUT_OBJECT.
+    private static final class ObjectPut implements DataLine.Exchange {
+
+        private PutRun.@Nullable Answer answer;
+
+        @Override
+        public void reply(BodyReader body) throws Violation {
+            answer = PutRun.Answer.read(body);
+        }
+
+        @Override
+        public boolean done() {
+            return answer != null;
+        }
+    }
+}

@@ -1,0 +1,185 @@
+package io.kvcache.transport.endpoint;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.kvcache.core.BlockTable;
+import io.kvcache.core.ObjectView;
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.BlockShape;
+import io.kvcache.core.identity.Dtype;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.tiers.TieredKvCache;
+import io.kvcache.transport.link.CloseReason;
+import io.kvcache.transport.link.Loopback;
+import io.kvcache.transport.wire.BodyWriter;
+import io.kvcache.transport.wire.MessageType;
+import io.kvcache.transport.wire.Status;
+import io.kvcache.transport.wire.Violation;
+import java.lang.foreign.ValueLayout;
+import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
+import java.util.HexFormat;
+import java.util.List;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+
+/// PUT and PUT_OBJECT, byte by byte. The checksums were computed outside Java.
+final class PutFramesTest {
+
+    private static final HexFormat HEX = HexFormat.of();
+
+    /// Blocks of 32 bytes.
+    private static final Namespace SPACE = Namespace.of("m", BlockShape.kv(1, 1, 8, 1, Dtype.BF16));
+
+    private static final String BYTES = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
+
+    private static final String PUT = """
+            4b564331 2300 0000 0700000000000000 18000000 20000000 0000000000000000
+            05 000000 02000000  INDEX 00000000  73c2a486 00000000
+            """;
+
+    private static final String PUT_OBJECT = """
+            4b564331 2c00 0000 0800000000000000 13000000 20000000 0000000000000000
+            01000000 03000000 b18cd5a3 00000000 6b6579
+            """;
+
+    private static final String ANSWER = """
+            4b564331 TYPE 0100 REQUEST 08000000 00000000 0000000000000000
+            OUTCOME SEALED 0000 00000000
+            """;
+
+    private final TieredKvCache store = TieredKvCache.builder()
+            .hostBytes(64 << 20)
+            .strict(true)
+            .touched(false)
+            .build();
+    private final Endpoint endpoint = new Endpoint(store, EndpointOptions.DEFAULTS, System::nanoTime);
+    private final BlockChain chain = BlockChain.of(SPACE, new int[] {1, 2});
+
+    @AfterEach
+    void nothingIsLeft() {
+        endpoint.close();
+        assertThat(store.stats().openTables()).isZero();
+        store.validate();
+        store.close();
+    }
+
+    private Peer peer() throws Violation {
+        Peer peer = Peer.welcomed(endpoint);
+        peer.tell(MessageType.CHAIN, Peer.chain(5, peer.register(SPACE), chain));
+        return peer;
+    }
+
+    private static byte[] bytes(String hex) {
+        return HEX.parseHex(hex.replaceAll("\\s", ""));
+    }
+
+    private static byte[] put(int index) {
+        return bytes(PUT.replace("INDEX", "0%d000000".formatted(index)) + BYTES);
+    }
+
+    private static byte[] all(Loopback.Whole reply) {
+        BodyWriter body = new BodyWriter().bytes(reply.body());
+        MessageType type = MessageType.of(reply.header().type());
+        assertThat(type).isNotNull();
+        return Loopback.bytes(body.reply(type, reply.header().request()));
+    }
+
+    private static void assertAnswer(Loopback.Whole reply, String type, String request, String outcome, String sealed) {
+        assertThat(reply.header().status()).isEqualTo(Status.OK);
+        String expected = ANSWER.replace("TYPE", type)
+                .replace("REQUEST", request)
+                .replace("OUTCOME", outcome)
+                .replace("SEALED", sealed);
+        assertThat(HEX.formatHex(all(reply))).isEqualTo(HEX.formatHex(bytes(expected)));
+    }
+
+    @Test
+    void givenABlock_whenPut_thenTheseBytesBothWays() throws Violation {
+        Peer peer = peer();
+        assertAnswer(peer.ask(put(0)).getFirst(), "2300", "0700000000000000", "00", "00");
+        assertAnswer(peer.ask(put(0)).getFirst(), "2300", "0700000000000000", "01", "00");
+        try (BlockTable table = store.acquire(chain)) {
+            assertThat(table.readyBlocks()).isEqualTo(1);
+            assertThat(table.segment(0).toArray(ValueLayout.JAVA_BYTE)).isEqualTo(bytes(BYTES));
+        }
+        assertThat(endpoint.stats().reservations().granted()).isZero();
+        peer.end(CloseReason.PEER_CLOSED);
+    }
+
+    @Test
+    void givenAnObject_whenPut_thenTheseBytesBothWays() throws Violation {
+        Peer peer = peer();
+        assertAnswer(peer.ask(bytes(PUT_OBJECT + BYTES)).getFirst(), "2c00", "0800000000000000", "00", "00");
+        try (ObjectView view = store.getObject(SPACE, "key".getBytes(StandardCharsets.UTF_8))) {
+            assertThat(view).isNotNull();
+            assertThat(view.bytes()).isEqualTo(32);
+        }
+        peer.end(CloseReason.PEER_CLOSED);
+    }
+
+    @Test
+    void givenTheBlockBeforeIsMissing_whenPut_thenNoParentAndTheConnectionGoesOn() throws Violation {
+        Peer peer = peer();
+        assertAnswer(peer.ask(put(1)).getFirst(), "2300", "0700000000000000", "03", "00");
+        assertAnswer(peer.ask(put(0)).getFirst(), "2300", "0700000000000000", "00", "00");
+        assertAnswer(peer.ask(put(1)).getFirst(), "2300", "0700000000000000", "00", "00");
+        peer.end(CloseReason.PEER_CLOSED);
+    }
+
+    @Test
+    void givenAChangedByte_whenPut_thenCorruptAndTheRoomIsGivenBack() throws Violation {
+        Peer peer = peer();
+        for (byte[] frame : List.of(put(0), bytes(PUT_OBJECT + BYTES))) {
+            frame[frame.length - 1] ^= 1;
+            assertThat(peer.ask(frame).getFirst().header().status()).isEqualTo(Status.CORRUPT);
+        }
+        assertThat(store.stats().records().live()).isZero();
+        assertThat(endpoint.stats().corrupt()).isEqualTo(2);
+        assertThat(peer.ask(put(0)).getFirst().header().status()).isEqualTo(Status.OK);
+        peer.end(CloseReason.PEER_CLOSED);
+    }
+
+    @Test
+    void givenAnotherSizeOrPlace_whenPut_thenInvalidAndTheConnectionGoesOn() throws Violation {
+        Peer peer = peer();
+        byte[] shorter = Arrays.copyOf(put(0), put(0).length - 1);
+        shorter[20] = 31;
+        assertThat(peer.ask(shorter).getFirst().header().status()).isEqualTo(Status.INVALID);
+        assertThat(peer.ask(put(7)).getFirst().header().status()).isEqualTo(Status.INVALID);
+        assertThat(store.stats().records().live()).isZero();
+        assertThat(peer.ask(put(0)).getFirst().header().status()).isEqualTo(Status.OK);
+        peer.end(CloseReason.PEER_CLOSED);
+    }
+
+    @Test
+    void givenAConnectionThatBreaksWithinTheBytes_whenPut_thenTheRoomIsGivenBack() throws Violation {
+        Peer peer = peer();
+        byte[] whole = put(0);
+        assertThat(peer.ask(Arrays.copyOf(whole, whole.length - 5))).isEmpty();
+        peer.end(CloseReason.BROKEN);
+        assertThat(store.stats().records().live()).isZero();
+        assertThat(store.stats().puts().abandoned()).isEqualTo(1);
+    }
+
+    @Test
+    void givenAServerThatGoesDown_whenPut_thenBusyAndNothingIsStored() throws Violation {
+        Peer peer = peer();
+        endpoint.drain();
+        assertThat(peer.ask(put(0)).getFirst().header().status()).isEqualTo(Status.BUSY);
+        assertThat(peer.ask(bytes(PUT_OBJECT + BYTES)).getFirst().header().status())
+                .isEqualTo(Status.BUSY);
+        assertThat(store.stats().records().live()).isZero();
+        peer.end(CloseReason.PEER_CLOSED);
+    }
+
+    @Test
+    void givenNoBytes_whenPut_thenTheConnectionIsOver() throws Violation {
+        Peer peer = peer();
+        assertThatThrownBy(() -> peer.ask(MessageType.PUT, Peer.about(5, 1)))
+                .isInstanceOf(Violation.class)
+                .hasMessageContaining("PUT without a payload");
+        peer.end(CloseReason.MALFORMED);
+    }
+}

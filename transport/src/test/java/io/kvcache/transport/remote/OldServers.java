@@ -1,0 +1,46 @@
+package io.kvcache.transport.remote;
+
+import io.kvcache.transport.link.CloseReason;
+import io.kvcache.transport.link.Connector;
+import io.kvcache.transport.link.FrameHandler;
+import io.kvcache.transport.link.Landing;
+import io.kvcache.transport.link.Line;
+import io.kvcache.transport.link.Loopback;
+import io.kvcache.transport.wire.BodyReader;
+import io.kvcache.transport.wire.Challenge;
+import io.kvcache.transport.wire.FrameHeader;
+import io.kvcache.transport.wire.MessageType;
+import io.kvcache.transport.wire.Violation;
+import java.io.IOException;
+
+/// Connects to servers as if they had no capabilities.
+record OldServers(Connector connector) implements Connector {
+
+    @Override
+    public Line connect(FrameHandler handler, long timeoutNanos) throws IOException {
+        return connector.connect(new Without(handler), timeoutNanos);
+    }
+
+    private record Without(FrameHandler handler) implements FrameHandler {
+
+        @Override
+        public void message(FrameHeader header, BodyReader body) throws Violation {
+            handler.message(header, header.type() == MessageType.HELLO.code() ? without(Challenge.read(body)) : body);
+        }
+
+        private static BodyReader without(Challenge challenge) throws Violation {
+            Challenge less = new Challenge(challenge.version(), challenge.secret(), 0, challenge.nonce());
+            return Loopback.frames(Loopback.bytes(less.frame(1))).getFirst().reader();
+        }
+
+        @Override
+        public Landing payload(FrameHeader header, BodyReader body) throws Violation {
+            return handler.payload(header, body);
+        }
+
+        @Override
+        public void closed(CloseReason reason) {
+            handler.closed(reason);
+        }
+    }
+}
