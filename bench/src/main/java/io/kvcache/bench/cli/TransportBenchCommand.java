@@ -1,6 +1,7 @@
 package io.kvcache.bench.cli;
 
 import io.kvcache.bench.transport.Moves;
+import io.kvcache.bench.transport.Operation;
 import io.kvcache.bench.transport.TransportCell;
 import io.kvcache.bench.transport.TransportComparison;
 import java.io.IOException;
@@ -59,7 +60,7 @@ final class TransportBenchCommand implements Callable<Integer> {
                     String.format(
                             Locale.ROOT,
                             "%-7s  %6d %6d |%s |%s | %6.2f%s",
-                            cell.cargo().operation(),
+                            cell.cargo().operation().text(),
                             cell.cargo().bytes() >> 10,
                             cell.cargo().inFlight(),
                             figures(cell.ours()),
@@ -73,7 +74,7 @@ final class TransportBenchCommand implements Callable<Integer> {
     private static boolean judged(TransportCell cell) {
         return cell.cargo().inFlight() > 1
                 && cell.cargo().bytes() >= 1 << 20
-                && !cell.cargo().put();
+                && cell.cargo().operation() == Operation.ACQUIRE;
     }
 
     private static String figures(Moves moves) {

@@ -34,7 +34,11 @@ final class BareClient implements Contestant {
     public boolean move(Cargo cargo, long number) throws IOException, InterruptedException {
         Connection connection = idle.take();
         try {
-            return cargo.put() ? put(connection, cargo.bytes()) : get(connection, cargo.bytes());
+            boolean good = true;
+            for (int block = 0; block < cargo.operation().blocks(); block++) {
+                good &= cargo.operation().puts() ? put(connection, cargo.bytes()) : get(connection, cargo.bytes());
+            }
+            return good;
         } finally {
             idle.add(connection);
         }

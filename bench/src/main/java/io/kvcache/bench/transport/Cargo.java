@@ -2,13 +2,13 @@ package io.kvcache.bench.transport;
 
 /// What is moved.
 ///
-/// @param put there, else got from there
+/// @param operation there or here, and how
 /// @param bytes of a block
-/// @param inFlight threads that move one block at a time
-public record Cargo(boolean put, int bytes, int inFlight) {
+/// @param inFlight threads that each do one operation at a time
+public record Cargo(Operation operation, int bytes, int inFlight) {
 
-    /// The operation in one word.
-    public String operation() {
-        return put ? "put" : "acquire";
+    /// Bytes of one move.
+    long moveBytes() {
+        return (long) operation.blocks() * bytes;
     }
 }

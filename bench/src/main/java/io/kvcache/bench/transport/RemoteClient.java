@@ -10,6 +10,9 @@ import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.transport.remote.RemoteKvCache;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.util.Collections;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /// Uses the remote cache: chains of one block, as many as take half a GiB together.
@@ -17,9 +20,12 @@ final class RemoteClient implements Contestant {
 
     private static final long WORKING_SET = 512L << 20;
     private static final int BLOCK_TOKENS = 16;
+    private static final int MOST_BYTES = 4 << 20;
 
     private final RemoteKvCache cache;
     private final AtomicInteger puts = new AtomicInteger();
+    private final ThreadLocal<MemorySegment> source =
+            ThreadLocal.withInitial(() -> Arena.ofAuto().allocate(MOST_BYTES, 4096));
 
     RemoteClient(String address, int connections) {
         cache = RemoteKvCache.builder(address).connections(connections).connect();
@@ -31,7 +37,11 @@ final class RemoteClient implements Contestant {
     }
 
     private static BlockChain chain(int bytes, int seed) {
-        int[] tokens = new int[BLOCK_TOKENS];
+        return chain(bytes, seed, 1);
+    }
+
+    private static BlockChain chain(int bytes, int seed, int blocks) {
+        int[] tokens = new int[blocks * BLOCK_TOKENS];
         tokens[0] = seed;
         return BlockChain.of(space(bytes), tokens);
     }
@@ -58,14 +68,34 @@ final class RemoteClient implements Contestant {
     @Override
     public boolean move(Cargo cargo, long number) {
         int bytes = cargo.bytes();
-        if (cargo.put()) {
-            return put(chain(bytes, blocks(bytes) + puts.incrementAndGet()));
+        switch (cargo.operation()) {
+            case PUT -> {
+                return put(chain(bytes, fresh(bytes)));
+            }
+            case STORE, STORE_RUN -> {
+                int blocks = cargo.operation().blocks();
+                MemorySegment block = source.get().asSlice(0, bytes);
+                return cache.putAll(
+                                        chain(bytes, fresh(bytes), blocks),
+                                        0,
+                                        Collections.nCopies(blocks, block),
+                                        KvCache.NO_WAIT)
+                                .stored()
+                        == blocks;
+            }
+            case ACQUIRE -> {
+                // Below.
+            }
         }
         // An odd step visits all of them, as their number is a power of two.
         int seed = (int) (number * 7919 & (blocks(bytes) - 1));
         try (BlockTable table = cache.acquire(chain(bytes, seed))) {
             return table.readyBlocks() == 1;
         }
+    }
+
+    private int fresh(int bytes) {
+        return blocks(bytes) + puts.incrementAndGet();
     }
 
     private boolean put(BlockChain chain) {

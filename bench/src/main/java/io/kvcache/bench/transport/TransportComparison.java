@@ -37,7 +37,7 @@ public final class TransportComparison {
         this.progress = progress;
     }
 
-    /// All cells: acquire and put, three sizes, two numbers in flight.
+    /// All cells: four operations, three sizes, two numbers in flight.
     public List<TransportCell> run() throws IOException, InterruptedException {
         try (TransportServer server = TransportServer.start();
                 RemoteClient ours = new RemoteClient("127.0.0.1:" + server.port(), CONNECTIONS);
@@ -45,10 +45,10 @@ public final class TransportComparison {
             List<TransportCell> cells = new ArrayList<>();
             for (int bytes : SIZES) {
                 ours.fill(bytes);
-                for (boolean put : List.of(false, true)) {
-                    warm(ours, bare, new Cargo(put, bytes, 2));
+                for (Operation operation : Operation.values()) {
+                    warm(ours, bare, new Cargo(operation, bytes, 2));
                     for (int inFlight : IN_FLIGHT) {
-                        cells.add(cell(ours, bare, new Cargo(put, bytes, inFlight)));
+                        cells.add(cell(ours, bare, new Cargo(operation, bytes, inFlight)));
                     }
                 }
                 ours.empty(bytes);
@@ -58,13 +58,14 @@ public final class TransportComparison {
     }
 
     private void warm(Contestant ours, Contestant bare, Cargo cargo) throws InterruptedException {
-        progress.accept("warming " + cargo.operation() + " of " + (cargo.bytes() >> 10) + " KiB");
+        progress.accept("warming " + cargo.operation().text() + " of " + (cargo.bytes() >> 10) + " KiB");
         move(ours, cargo, time.multipliedBy(2));
         move(bare, cargo, time.multipliedBy(2));
     }
 
     private TransportCell cell(Contestant ours, Contestant bare, Cargo cargo) throws InterruptedException {
-        progress.accept(cargo.operation() + " " + (cargo.bytes() >> 10) + " KiB, " + cargo.inFlight() + " in flight");
+        progress.accept(
+                cargo.operation().text() + " " + (cargo.bytes() >> 10) + " KiB, " + cargo.inFlight() + " in flight");
         List<Moves> own = new ArrayList<>();
         List<Moves> other = new ArrayList<>();
         List<Double> ratios = new ArrayList<>();
@@ -103,7 +104,7 @@ public final class TransportComparison {
         }
         double seconds = (System.nanoTime() - start) / 1e9;
         long[] all = latencies.stream().flatMapToLong(Arrays::stream).sorted().toArray();
-        double bytes = (double) all.length * cargo.bytes();
+        double bytes = (double) all.length * cargo.moveBytes();
         return new Moves(bytes / seconds / 1e9, all[all.length / 2] / 1e3, all[all.length * 99 / 100] / 1e3);
     }
 
@@ -114,7 +115,7 @@ public final class TransportComparison {
         long now = System.nanoTime();
         do {
             if (!by.move(cargo, number.incrementAndGet())) {
-                throw new IllegalStateException(cargo.operation() + " of a block failed");
+                throw new IllegalStateException(cargo.operation().text() + " of a block failed");
             }
             long after = System.nanoTime();
             if (count == nanos.length) {

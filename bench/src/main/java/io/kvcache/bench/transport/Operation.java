@@ -1,0 +1,36 @@
+package io.kvcache.bench.transport;
+
+/// What is done with a block, or with several.
+public enum Operation {
+    /// Get it here.
+    ACQUIRE("acquire", 1),
+    /// Reserve room, then fill it: two round trips.
+    PUT("put", 1),
+    /// Reserve and fill in one round trip.
+    STORE("store", 1),
+    /// Store a run of blocks, several on their way at a time. The bare responder gets one after the other.
+    STORE_RUN("store 8", 8);
+
+    private final String text;
+    private final int blocks;
+
+    Operation(String text, int blocks) {
+        this.text = text;
+        this.blocks = blocks;
+    }
+
+    /// As it is shown.
+    public String text() {
+        return text;
+    }
+
+    /// Blocks of one move.
+    int blocks() {
+        return blocks;
+    }
+
+    /// Whether bytes go to the server.
+    boolean puts() {
+        return this != ACQUIRE;
+    }
+}
