@@ -1,0 +1,3 @@
+/// What README.md shows, tried as written.
+@org.jspecify.annotations.NullMarked
+package io.kvcache.bench.readme;
