@@ -1,7 +1,9 @@
-/// Hot blocks in device memory. Nothing lives here yet: the device drivers (JCuda, FFM to libcuda, and a plain-Java
-/// stand-in) and the DEVICE tier arrive with the GPU bridge.
+/// Hot blocks in device memory.
 ///
-/// May import `io.kvcache.core`; never `io.kvcache.tiers` or `io.kvcache.transport`. JCuda is used nowhere else.
+/// `driver` is a device as the bridge sees it, `host` one in plain Java.
+///
+/// May import `io.kvcache.core`; never `io.kvcache.tiers` or `io.kvcache.transport`. JCuda is used nowhere
+/// else.
 @NullMarked
 package io.kvcache.gpu;
 

@@ -1,0 +1,142 @@
+package io.kvcache.gpu.driver;
+
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.List;
+
+/// Pieces that are to be copied together.
+///
+/// Drivers take half a microsecond and more for each piece and do not merge neighbours themselves, so
+/// pieces that lie beside each other on both sides become one run, in whatever order they were added; and
+/// a run is cut where the registration of its host memory ends, since one copy may not cross that.
+///
+/// **Threads.** One at a time.
+public final class CopyBatch {
+
+    private final CopyDirection direction;
+    private final List<Piece> pieces = new ArrayList<>();
+    private boolean ordered = true;
+
+    /// @param device the place on the device; the target where both are
+    /// @param other the place in host memory, or the source where both are on the device
+    private record Piece(long device, long other, long bytes) {
+
+        boolean continues(Piece before) {
+            return before.device + before.bytes == device && before.other + before.bytes == other;
+        }
+
+        Piece with(Piece next) {
+            return new Piece(device, other, bytes + next.bytes);
+        }
+    }
+
+    private CopyBatch(CopyDirection direction) {
+        this.direction = direction;
+    }
+
+    /// Pieces for a device.
+    public static CopyBatch toDevice() {
+        return new CopyBatch(CopyDirection.TO_DEVICE);
+    }
+
+    /// Pieces for host memory.
+    public static CopyBatch toHost() {
+        return new CopyBatch(CopyDirection.TO_HOST);
+    }
+
+    /// Pieces from one place of a device to another.
+    public static CopyBatch within() {
+        return new CopyBatch(CopyDirection.WITHIN);
+    }
+
+    /// Adds a piece between host memory and the device, in the direction of the batch.
+    ///
+    /// @throws IllegalArgumentException for memory that a device cannot copy, see [HostRanges]
+    public void add(MemorySegment host, DeviceAddress device) {
+        switch (direction) {
+            case TO_DEVICE -> HostRanges.requireSource(host);
+            case TO_HOST -> HostRanges.requireTarget(host);
+            case WITHIN -> throw new IllegalArgumentException("this batch copies within a device");
+        }
+        add(new Piece(device.value(), host.address(), host.byteSize()));
+    }
+
+    /// Adds a piece within the device.
+    public void add(DeviceAddress from, DeviceAddress to, long bytes) {
+        if (direction != CopyDirection.WITHIN || bytes < 1) {
+            throw new IllegalArgumentException(
+                    "a piece of " + bytes + " bytes within a device, in a batch " + direction);
+        }
+        add(new Piece(to.value(), from.value(), bytes));
+    }
+
+    private void add(Piece piece) {
+        ordered = ordered && (pieces.isEmpty() || pieces.getLast().device <= piece.device);
+        pieces.add(piece);
+    }
+
+    /// Pieces in it.
+    public int pieces() {
+        return pieces.size();
+    }
+
+    /// Bytes in it.
+    public long bytes() {
+        return pieces.stream().mapToLong(Piece::bytes).sum();
+    }
+
+    /// Forgets all pieces.
+    public void clear() {
+        pieces.clear();
+        ordered = true;
+    }
+
+    /// The fewest copies that do it.
+    ///
+    /// @throws IllegalArgumentException when pieces overlap on the device, since copies of a batch have
+    ///     no order
+    public CopyRuns runs(HostRanges registered) {
+        if (!ordered) {
+            pieces.sort(Comparator.comparingLong(Piece::device));
+            ordered = true;
+        }
+        CopyRuns runs = new CopyRuns(direction);
+        Piece run = null;
+        for (Piece piece : pieces) {
+            if (run != null && piece.continues(run)) {
+                run = run.with(piece);
+                continue;
+            }
+            if (run != null) {
+                requireApart(run, piece);
+                cut(run, registered, runs);
+            }
+            run = piece;
+        }
+        if (run != null) {
+            cut(run, registered, runs);
+        }
+        return runs;
+    }
+
+    private void requireApart(Piece before, Piece piece) {
+        if (direction != CopyDirection.TO_HOST && before.device + before.bytes > piece.device) {
+            throw new IllegalArgumentException(
+                    "two pieces of a batch write to the same place, 0x%x".formatted(piece.device));
+        }
+    }
+
+    private void cut(Piece run, HostRanges registered, CopyRuns runs) {
+        for (long done = 0; done < run.bytes; ) {
+            long host = run.other + done;
+            long left = run.bytes - done;
+            long length = direction == CopyDirection.WITHIN ? left : Math.min(left, registered.border(host) - host);
+            switch (direction) {
+                case TO_HOST -> runs.add(run.device + done, host, length);
+                case TO_DEVICE, WITHIN -> runs.add(host, run.device + done, length);
+            }
+            done += length;
+        }
+    }
+}

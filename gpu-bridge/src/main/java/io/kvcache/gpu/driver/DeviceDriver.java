@@ -1,0 +1,65 @@
+package io.kvcache.gpu.driver;
+
+import java.lang.foreign.MemorySegment;
+
+/// One device, opened: its memory, and the streams that move bytes to and from it.
+///
+/// **Ownership.** Who allocates frees, who registers unregisters, who opens closes; the driver is closed
+/// last.
+///
+/// **Threads.** One at a time, and never a virtual one. A device's context belongs to a thread: when
+/// another thread calls, it takes the device over, and the two see to it that they do not call at once.
+///
+/// **Errors.** What the driver refuses is a [DeviceException] with a name. After one that
+/// [DeviceError#ends], there is nothing left but to close.
+public interface DeviceDriver extends AutoCloseable {
+
+    /// What kind of work a stream is for.
+    enum Priority {
+        /// As any other.
+        NORMAL,
+        /// Before what an engine computes, where the device can: copies that somebody waits for.
+        HIGH
+    }
+
+    /// What the device is.
+    DeviceInfo info();
+
+    /// Bytes of its memory that nobody has.
+    long freeBytes();
+
+    /// Takes memory; what is in it is undefined.
+    ///
+    /// @param bytes 1 and up
+    DeviceSpan allocate(long bytes);
+
+    /// Gives back what [#allocate] gave, after waiting for what is on its way.
+    ///
+    /// @throws DeviceException with [DeviceError#BAD_REQUEST] for a span that is not allocated
+    void free(DeviceSpan span);
+
+    /// Fixes host memory in place and tells the device of it, so that copies need no detour. One copy
+    /// never crosses the border of two registrations, which the driver sees to.
+    ///
+    /// @param host native memory that stays until it is unregistered
+    void register(MemorySegment host);
+
+    /// Ends a registration, while nothing is on its way there.
+    void unregister(MemorySegment host);
+
+    /// Opens a stream.
+    DeviceStream openStream(Priority priority);
+
+    /// Makes an event.
+    DeviceEvent openEvent();
+
+    /// What was taken and not given back.
+    DeviceUse use();
+
+    /// Lets go of the device, and of all that was not given back.
+    ///
+    /// @throws IllegalStateException when closed twice, or when something was not given back, which it
+    ///     names; a device that failed is closed with all that it has
+    @Override
+    void close();
+}

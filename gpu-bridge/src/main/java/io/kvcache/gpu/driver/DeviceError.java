@@ -1,0 +1,49 @@
+package io.kvcache.gpu.driver;
+
+/// What a device's driver can answer instead of doing what it was asked, and what to do about it.
+public enum DeviceError {
+    /// There is no driver on this machine, or it is too old for a call.
+    NO_DRIVER(true, "install NVIDIA's driver, and have libcuda.so.1 where the loader looks"),
+    /// There is a driver and not this device.
+    NO_DEVICE(true, "check nvidia-smi, and what the container is lent"),
+    /// Not so much memory is free.
+    OUT_OF_MEMORY(false, "ask for less, or have the engine leave more of the device's memory"),
+    /// An argument is wrong: a span that is not all of one allocation, a handle that is closed.
+    BAD_REQUEST(false, "a bug of the caller's"),
+    /// The device, or its driver, cannot do it.
+    NOT_SUPPORTED(false, "a newer driver may do it"),
+    /// The operating system forbids it.
+    NOT_PERMITTED(false, "check the rights of the container, and the limit on locked memory"),
+    /// Host memory that is registered already, or overlaps what is.
+    ALREADY_REGISTERED(false, "a bug of the caller's"),
+    /// Host memory that was not registered.
+    NOT_REGISTERED(false, "a bug of the caller's"),
+    /// Device code that this driver does not take.
+    BAD_CODE(false, "the driver is too old for the code, or the code is damaged"),
+    /// Memory of the device is damaged, as its own checks found.
+    MEMORY_DAMAGED(true, "see nvidia-smi -q -d ECC, and reset the device"),
+    /// Something that ran on the device touched memory that it may not; what else is there is in doubt.
+    ILLEGAL_ACCESS(true, "a bug, or somebody else's in the same process"),
+    /// The device is gone: fallen off the bus, reset, or taken away.
+    DEVICE_LOST(true, "see dmesg for Xid"),
+    /// Anything else.
+    OTHER(true, "see the driver's own name for it");
+
+    private final boolean ends;
+    private final String advice;
+
+    DeviceError(boolean ends, String advice) {
+        this.ends = ends;
+        this.advice = advice;
+    }
+
+    /// Whether the device is of no use from here on, until it is opened again.
+    public boolean ends() {
+        return ends;
+    }
+
+    /// What an operator can do.
+    public String advice() {
+        return advice;
+    }
+}

@@ -1,0 +1,39 @@
+package io.kvcache.gpu.driver;
+
+import java.util.concurrent.locks.LockSupport;
+
+/// A mark in a stream: reached once all is done that was given to the stream before.
+///
+/// **Threads.** The driver's.
+public interface DeviceEvent extends AutoCloseable {
+
+    /// The pause between two looks: a fifth of what a block of 2 MiB takes on the way to a device.
+    long LOOK_NANOS = 10_000;
+
+    /// Whether all is done that the stream was given before the mark, where it was put last. True of an
+    /// event that was never put anywhere.
+    ///
+    /// @throws DeviceException when something that was given to any stream failed
+    boolean reached();
+
+    /// Waits until it is reached, at most so long.
+    ///
+    /// @return whether it is
+    /// @throws DeviceException as [#reached] does
+    default boolean await(long timeoutNanos) {
+        long since = System.nanoTime();
+        while (!reached()) {
+            if (System.nanoTime() - since >= timeoutNanos) {
+                return false;
+            }
+            LockSupport.parkNanos(this, LOOK_NANOS);
+        }
+        return true;
+    }
+
+    /// Gives it back. Streams that wait for it go on doing so until it is reached.
+    ///
+    /// @throws IllegalStateException when closed twice
+    @Override
+    void close();
+}

@@ -1,0 +1,28 @@
+package io.kvcache.gpu.driver;
+
+import org.jspecify.annotations.Nullable;
+
+/// Which thread uses a device now.
+///
+/// A device's context is bound to the thread of the operating system that runs, which for a virtual
+/// thread is another one whenever it waited.
+public final class DeviceThread {
+
+    private @Nullable Thread current;
+
+    /// Notes that the calling thread uses the device.
+    ///
+    /// @return whether another one did before
+    /// @throws IllegalStateException for a virtual thread
+    public boolean enter() {
+        Thread caller = Thread.currentThread();
+        if (caller.equals(current)) {
+            return false;
+        }
+        if (caller.isVirtual()) {
+            throw new IllegalStateException("a device belongs to a platform thread, and " + caller + " is virtual");
+        }
+        current = caller;
+        return true;
+    }
+}

@@ -1,0 +1,12 @@
+package io.kvcache.gpu.driver;
+
+/// What was taken from a device and not given back yet.
+///
+/// @param slabs allocations
+/// @param slabBytes their bytes
+/// @param registrations of host memory
+public record DeviceUse(int slabs, long slabBytes, int registrations, int streams, int events) {
+
+    /// Nothing.
+    public static final DeviceUse NONE = new DeviceUse(0, 0, 0, 0, 0);
+}

@@ -1,0 +1,85 @@
+package io.kvcache.gpu.driver;
+
+import java.lang.foreign.MemorySegment;
+import java.util.Map;
+import java.util.TreeMap;
+
+/// The host memory that is registered with a device.
+///
+/// **Threads.** The driver's.
+public final class HostRanges {
+
+    /// Stands for a device, which is no thread of ours: what it may not use is refused. Never started.
+    private static final Thread ANY_OTHER_THREAD = new Thread(() -> {}, "kvcache-any");
+
+    private final TreeMap<Long, Long> endByStart = new TreeMap<>();
+
+    /// Adds a registration.
+    ///
+    /// @throws DeviceException with [DeviceError#ALREADY_REGISTERED] when it overlaps another
+    public void add(MemorySegment host) {
+        long start = host.address();
+        long end = start + host.byteSize();
+        Map.Entry<Long, Long> before = endByStart.lowerEntry(end);
+        if (before != null && before.getValue() > start) {
+            throw new DeviceException(DeviceError.ALREADY_REGISTERED, "register", describe(host));
+        }
+        endByStart.put(start, end);
+    }
+
+    /// Removes a registration.
+    ///
+    /// @throws DeviceException with [DeviceError#NOT_REGISTERED] when there is none of exactly this
+    ///     memory
+    public void remove(MemorySegment host) {
+        if (!endByStart.remove(host.address(), host.address() + host.byteSize())) {
+            throw new DeviceException(DeviceError.NOT_REGISTERED, "unregister", describe(host));
+        }
+    }
+
+    /// How many registrations there are.
+    public int count() {
+        return endByStart.size();
+    }
+
+    /// The first address above this one where a registration begins or ends.
+    long border(long address) {
+        Map.Entry<Long, Long> around = endByStart.floorEntry(address);
+        if (around != null && around.getValue() > address) {
+            return around.getValue();
+        }
+        Long next = endByStart.higherKey(address);
+        return next == null ? Long.MAX_VALUE : next;
+    }
+
+    /// Refuses what a device cannot copy from.
+    ///
+    /// @throws IllegalArgumentException for memory on the heap, of one thread, or of no bytes
+    public static void requireSource(MemorySegment host) {
+        if (!host.isNative()) {
+            throw new IllegalArgumentException("memory on the heap is moved by the collector while a device copies; "
+                    + "give it native memory instead of " + describe(host));
+        }
+        if (!host.isAccessibleBy(ANY_OTHER_THREAD)) {
+            throw new IllegalArgumentException("memory of one thread cannot be copied by another; "
+                    + "take a shared arena instead of the one of " + describe(host));
+        }
+        if (host.byteSize() == 0) {
+            throw new IllegalArgumentException("nothing to copy in " + describe(host) + "; it takes 1 byte and up");
+        }
+    }
+
+    /// Refuses what a device cannot copy to.
+    ///
+    /// @throws IllegalArgumentException as [#requireSource] does, and for memory that is read-only
+    public static void requireTarget(MemorySegment host) {
+        requireSource(host);
+        if (host.isReadOnly()) {
+            throw new IllegalArgumentException("read-only memory cannot be copied to: " + describe(host));
+        }
+    }
+
+    private static String describe(MemorySegment host) {
+        return "%d bytes at 0x%x".formatted(host.byteSize(), host.address());
+    }
+}

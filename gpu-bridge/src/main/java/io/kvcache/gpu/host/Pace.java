@@ -1,0 +1,21 @@
+package io.kvcache.gpu.host;
+
+import java.util.concurrent.locks.LockSupport;
+
+/// How fast a pretended device is.
+///
+/// **Threads.** Every stream's.
+@FunctionalInterface
+public interface Pace {
+
+    /// As fast as the CPU copies.
+    Pace FULL = () -> {};
+
+    /// Returns when the next piece of work may begin, or when the thread was interrupted.
+    void pause();
+
+    /// Work begins so long after it could have, which makes it really late.
+    static Pace late(long nanos) {
+        return () -> LockSupport.parkNanos(nanos);
+    }
+}
