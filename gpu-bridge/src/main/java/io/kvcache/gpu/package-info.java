@@ -1,9 +1,9 @@
 /// Hot blocks in device memory.
 ///
-/// `driver` is a device as the bridge sees it, `host` one in plain Java.
+/// `driver` is a device as the bridge sees it, `host` one in plain Java, `cuda` one of NVIDIA's.
 ///
-/// May import `io.kvcache.core`; never `io.kvcache.tiers` or `io.kvcache.transport`. JCuda is used nowhere
-/// else.
+/// May import `io.kvcache.core`; never `io.kvcache.tiers` or `io.kvcache.transport`. JCuda is used
+/// nowhere else.
 @NullMarked
 package io.kvcache.gpu;
 

@@ -25,4 +25,9 @@ public final class DeviceThread {
         current = caller;
         return true;
     }
+
+    /// The calling thread could not take the device over after all.
+    public void leave() {
+        current = null;
+    }
 }

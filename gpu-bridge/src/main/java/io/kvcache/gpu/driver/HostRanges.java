@@ -1,6 +1,7 @@
 package io.kvcache.gpu.driver;
 
 import java.lang.foreign.MemorySegment;
+import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 
@@ -40,6 +41,16 @@ public final class HostRanges {
     /// How many registrations there are.
     public int count() {
         return endByStart.size();
+    }
+
+    /// Where each registration begins.
+    public List<Long> all() {
+        return List.copyOf(endByStart.keySet());
+    }
+
+    /// Whether a copy of this memory in one piece would cross the border of a registration.
+    public boolean crossed(long address, long bytes) {
+        return border(address) < address + bytes;
     }
 
     /// The first address above this one where a registration begins or ends.

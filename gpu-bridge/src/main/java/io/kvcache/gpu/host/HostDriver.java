@@ -99,6 +99,7 @@ public final class HostDriver implements DeviceDriver {
     @Override
     public void free(DeviceSpan span) {
         enter();
+        space.requireSlab(span);
         drain();
         space.free(span);
     }

@@ -3,10 +3,12 @@ package io.kvcache.gpu.host;
 import io.kvcache.gpu.driver.DeviceAddress;
 import io.kvcache.gpu.driver.DeviceError;
 import io.kvcache.gpu.driver.DeviceException;
+import io.kvcache.gpu.driver.DeviceSlabs;
 import io.kvcache.gpu.driver.DeviceSpan;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.Map;
+import java.util.Objects;
 import java.util.TreeMap;
 
 /// The memory of a pretended device.
@@ -22,8 +24,8 @@ final class HostSpace {
     private static final long ALIGNMENT = 512;
 
     private final long totalBytes;
-    private final TreeMap<Long, Slab> slabs = new TreeMap<>();
-    private long usedBytes;
+    private final DeviceSlabs slabs = new DeviceSlabs();
+    private final TreeMap<Long, Slab> memories = new TreeMap<>();
     private long next = FIRST;
 
     private record Slab(Arena arena, MemorySegment memory) {}
@@ -42,45 +44,36 @@ final class HostSpace {
         }
         Arena arena = Arena.ofShared();
         try {
-            slabs.put(next, new Slab(arena, arena.allocate(bytes, ALIGNMENT)));
+            memories.put(next, new Slab(arena, arena.allocate(bytes, ALIGNMENT)));
         } catch (OutOfMemoryError none) {
             arena.close();
             throw new DeviceException(DeviceError.OUT_OF_MEMORY, "allocate", bytes + " bytes of host memory");
         }
         DeviceSpan span = new DeviceSpan(new DeviceAddress(next), bytes);
-        usedBytes += bytes;
+        slabs.add(span);
         next += (bytes + GAP + GAP - 1) / GAP * GAP;
         return span;
     }
 
+    void requireSlab(DeviceSpan span) {
+        slabs.requireSlab(span);
+    }
+
     void free(DeviceSpan span) {
-        Slab slab = slabs.get(span.address().value());
-        if (slab == null || slab.memory.byteSize() != span.bytes()) {
-            throw bad("free", span.address(), span.bytes());
+        slabs.remove(span);
+        Slab slab = memories.remove(span.address().value());
+        if (slab != null) { // as every slab has
+            slab.arena.close();
         }
-        slab.arena.close();
-        slabs.remove(span.address().value());
-        usedBytes -= span.bytes();
     }
 
     /// The memory behind a span.
     ///
     /// @throws DeviceException with [DeviceError#BAD_REQUEST] unless one allocation has all of it
     MemorySegment memory(String call, DeviceAddress address, long bytes) {
-        Map.Entry<Long, Slab> slab = slabs.floorEntry(address.value());
-        if (slab != null) {
-            long offset = address.value() - slab.getKey();
-            MemorySegment memory = slab.getValue().memory;
-            if (bytes > 0 && offset <= memory.byteSize() - bytes) {
-                return memory.asSlice(offset, bytes);
-            }
-        }
-        throw bad(call, address, bytes);
-    }
-
-    private static DeviceException bad(String call, DeviceAddress address, long bytes) {
-        return new DeviceException(
-                DeviceError.BAD_REQUEST, call, bytes + " bytes at " + address + " are not of one allocation");
+        slabs.requireSpan(call, address, bytes);
+        Map.Entry<Long, Slab> slab = Objects.requireNonNull(memories.floorEntry(address.value()));
+        return slab.getValue().memory.asSlice(address.value() - slab.getKey(), bytes);
     }
 
     long totalBytes() {
@@ -88,20 +81,18 @@ final class HostSpace {
     }
 
     long usedBytes() {
-        return usedBytes;
+        return slabs.bytes();
     }
 
     long freeBytes() {
-        return totalBytes - usedBytes;
+        return totalBytes - slabs.bytes();
     }
 
     int slabs() {
-        return slabs.size();
+        return slabs.count();
     }
 
     void close() {
-        slabs.values().forEach(slab -> slab.arena.close());
-        slabs.clear();
-        usedBytes = 0;
+        slabs.all().forEach(this::free);
     }
 }

@@ -1,0 +1,84 @@
+package io.kvcache.gpu.cuda;
+
+import static java.lang.foreign.ValueLayout.ADDRESS;
+import static java.lang.foreign.ValueLayout.JAVA_INT;
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+
+import io.kvcache.gpu.driver.CopyRuns;
+import java.lang.foreign.Arena;
+import java.lang.foreign.FunctionDescriptor;
+import java.lang.foreign.Linker;
+import java.lang.foreign.MemoryLayout;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.SymbolLookup;
+import java.lang.invoke.MethodHandle;
+import java.util.Optional;
+import org.jspecify.annotations.Nullable;
+
+/// Many copies by one call of the driver, where it has that: since version 12.8, and a little different
+/// since 13.0.
+final class BatchCalls {
+
+    /// CUmemcpyAttributes: when the source is read (an int), two hints of three ints in all that
+    /// unmanaged memory has no use for, and flags.
+    private static final MemoryLayout ATTRIBUTES = MemoryLayout.sequenceLayout(6, JAVA_INT);
+
+    /// The source is read when the stream gets there. The driver could do it at once, or in any order,
+    /// which is only right where no earlier work writes to the source.
+    private static final int IN_STREAM_ORDER = 1;
+
+    private final @Nullable MethodHandle since13;
+    private final @Nullable MethodHandle since128;
+    private final MemorySegment attributes = Arena.ofAuto().allocate(ATTRIBUTES);
+    private final MemorySegment first = Arena.ofAuto().allocate(JAVA_LONG);
+    private final MemorySegment failed = Arena.ofAuto().allocate(JAVA_LONG);
+
+    BatchCalls(SymbolLookup driver) {
+        since13 = bind(
+                driver.find("cuMemcpyBatchAsync_v2"),
+                FunctionDescriptor.of(
+                        JAVA_INT, ADDRESS, ADDRESS, ADDRESS, JAVA_LONG, ADDRESS, ADDRESS, JAVA_LONG, JAVA_LONG));
+        since128 = bind(
+                driver.find("cuMemcpyBatchAsync"),
+                FunctionDescriptor.of(
+                        JAVA_INT, ADDRESS, ADDRESS, ADDRESS, JAVA_LONG, ADDRESS, ADDRESS, JAVA_LONG, ADDRESS,
+                        JAVA_LONG));
+        attributes.set(JAVA_INT, 0, IN_STREAM_ORDER);
+    }
+
+    @SuppressWarnings("restricted") // Signatures as in cuda.h; handles and addresses as numbers.
+    private static @Nullable MethodHandle bind(Optional<MemorySegment> function, FunctionDescriptor descriptor) {
+        return function.map(found -> Linker.nativeLinker().downcallHandle(found, descriptor))
+                .orElse(null);
+    }
+
+    boolean available() {
+        return since13 != null || since128 != null;
+    }
+
+    /// Answers as the driver does.
+    int copy(CopyRuns runs, long stream) {
+        try (Arena arena = Arena.ofConfined()) {
+            long count = runs.count();
+            MemorySegment to = arena.allocate(JAVA_LONG, count);
+            MemorySegment from = arena.allocate(JAVA_LONG, count);
+            MemorySegment bytes = arena.allocate(JAVA_LONG, count);
+            for (int i = 0; i < count; i++) {
+                to.setAtIndex(JAVA_LONG, i, runs.to(i));
+                from.setAtIndex(JAVA_LONG, i, runs.from(i));
+                bytes.setAtIndex(JAVA_LONG, i, runs.bytes(i));
+            }
+            if (since13 != null) {
+                return (int) since13.invokeExact(to, from, bytes, count, attributes, first, 1L, stream);
+            }
+            if (since128 != null) {
+                return (int) since128.invokeExact(to, from, bytes, count, attributes, first, 1L, failed, stream);
+            }
+            return CudaResult.NOT_SUPPORTED;
+        } catch (RuntimeException | Error thrown) {
+            throw thrown;
+        } catch (Throwable impossible) {
+            throw new AssertionError("a C function threw a checked exception", impossible);
+        }
+    }
+}

@@ -1,0 +1,255 @@
+package io.kvcache.gpu.cuda;
+
+import io.kvcache.gpu.driver.DeviceDriver;
+import io.kvcache.gpu.driver.DeviceError;
+import io.kvcache.gpu.driver.DeviceEvent;
+import io.kvcache.gpu.driver.DeviceException;
+import io.kvcache.gpu.driver.DeviceInfo;
+import io.kvcache.gpu.driver.DeviceSlabs;
+import io.kvcache.gpu.driver.DeviceSpan;
+import io.kvcache.gpu.driver.DeviceStream;
+import io.kvcache.gpu.driver.DeviceThread;
+import io.kvcache.gpu.driver.DeviceUse;
+import io.kvcache.gpu.driver.HostRanges;
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.SymbolLookup;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
+import java.util.function.IntSupplier;
+import jcuda.driver.CUevent;
+import jcuda.driver.CUevent_flags;
+import jcuda.driver.CUstream_flags;
+import jcuda.driver.JCudaDriver;
+
+/// A device of NVIDIA's, with its primary context.
+///
+/// JCuda's exceptions are switched off for the whole process when the first is opened: every answer is
+/// looked at here.
+public final class CudaDriver implements DeviceDriver {
+
+    private static final Logger LOG = System.getLogger(CudaDriver.class.getName());
+
+    /// Giving memory back waits for what is on its way; longer than this is a hang.
+    private static final long LONGEST_DRAIN_NANOS = TimeUnit.SECONDS.toNanos(60);
+
+    private final CudaContext context;
+    private final BatchCalls batches;
+    private final DeviceThread thread = new DeviceThread();
+    private final HostRanges registered = new HostRanges();
+    private final DeviceSlabs slabs = new DeviceSlabs();
+    private final Set<CudaStream> streams = new HashSet<>();
+    private final Set<CudaEvent> events = new HashSet<>();
+    private boolean failed;
+    private boolean closed;
+
+    private CudaDriver(CudaContext context, BatchCalls batches) {
+        this.context = context;
+        this.batches = batches;
+    }
+
+    /// Opens a device by the calling thread.
+    ///
+    /// @param ordinal which, from 0 on, in the driver's order
+    /// @throws DeviceException when there is no driver or no such device
+    public static CudaDriver open(int ordinal) {
+        SymbolLookup functions = CudaLibrary.load();
+        return new CudaDriver(new CudaContext(ordinal), new BatchCalls(functions));
+    }
+
+    /// To be called before anything else is: makes the context the calling thread's.
+    void enter() {
+        if (closed) {
+            throw new IllegalStateException("the device is closed");
+        }
+        if (thread.enter()) {
+            try {
+                context.bind();
+            } catch (DeviceException refused) {
+                thread.leave();
+                throw refused;
+            }
+        }
+    }
+
+    void check(String call, int result) {
+        try {
+            CudaResult.check(call, result);
+        } catch (DeviceException refused) {
+            failed |= refused.error().ends();
+            throw refused;
+        }
+    }
+
+    /// Gives something back; what the driver has against that is noted, as nothing can be done about it.
+    /// It goes with the context at the latest.
+    void letGo(String call, IntSupplier giveBack) {
+        try {
+            enter();
+            CudaResult.check(call, giveBack.getAsInt());
+        } catch (DeviceException refused) {
+            failed = true;
+            LOG.log(Level.WARNING, "not given back: {0}", refused.getMessage());
+        }
+    }
+
+    HostRanges registered() {
+        return registered;
+    }
+
+    DeviceSlabs slabs() {
+        return slabs;
+    }
+
+    CudaEvent own(DeviceEvent event) {
+        if (event instanceof CudaEvent mine && events.contains(mine)) {
+            return mine;
+        }
+        throw new DeviceException(DeviceError.BAD_REQUEST, "event", "closed, or of another device");
+    }
+
+    void closing(CudaStream stream) {
+        streams.remove(stream);
+    }
+
+    void closing(CudaEvent event) {
+        events.remove(event);
+    }
+
+    @Override
+    public DeviceInfo info() {
+        enter();
+        return context.info();
+    }
+
+    @Override
+    public long freeBytes() {
+        enter();
+        long[] free = new long[1];
+        check("cuMemGetInfo", JCudaDriver.cuMemGetInfo(free, new long[1]));
+        return free[0];
+    }
+
+    @Override
+    public DeviceSpan allocate(long bytes) {
+        enter();
+        if (bytes < 1) {
+            throw new IllegalArgumentException("allocating " + bytes + " bytes; it takes 1 and up");
+        }
+        DevicePointer pointer = new DevicePointer();
+        check("cuMemAlloc", JCudaDriver.cuMemAlloc(pointer, bytes));
+        DeviceSpan slab = new DeviceSpan(pointer.address(), bytes);
+        slabs.add(slab);
+        return slab;
+    }
+
+    @Override
+    public void free(DeviceSpan span) {
+        enter();
+        slabs.requireSlab(span);
+        drain();
+        slabs.remove(span);
+        letGo(
+                "cuMemFree",
+                () -> JCudaDriver.cuMemFree(new DevicePointer(span.address().value())));
+    }
+
+    /// The driver's own wait has no end.
+    private void drain() {
+        long since = System.nanoTime();
+        while (!failed && !streams.stream().allMatch(CudaStream::quiet)) {
+            if (System.nanoTime() - since > LONGEST_DRAIN_NANOS) {
+                failed = true;
+                throw new DeviceException(DeviceError.DEVICE_LOST, "free", "what is on its way does not end");
+            }
+            LockSupport.parkNanos(this, DeviceEvent.LOOK_NANOS);
+        }
+    }
+
+    @Override
+    public void register(MemorySegment host) {
+        enter();
+        HostRanges.requireSource(host);
+        registered.add(host);
+        try {
+            check("cuMemHostRegister", JCudaDriver.cuMemHostRegister(new HostPointer(host), host.byteSize(), 0));
+        } catch (DeviceException refused) {
+            registered.remove(host);
+            throw refused;
+        }
+    }
+
+    @Override
+    public void unregister(MemorySegment host) {
+        enter();
+        registered.remove(host);
+        letGo("cuMemHostUnregister", () -> JCudaDriver.cuMemHostUnregister(new HostPointer(host)));
+    }
+
+    @Override
+    public DeviceStream openStream(Priority priority) {
+        enter();
+        StreamHandle handle = new StreamHandle();
+        int number = switch (priority) {
+            case NORMAL -> 0;
+            case HIGH -> context.highest();
+        };
+        check(
+                "cuStreamCreateWithPriority",
+                JCudaDriver.cuStreamCreateWithPriority(handle, CUstream_flags.CU_STREAM_NON_BLOCKING, number));
+        CudaStream stream = new CudaStream(this, handle, batches);
+        streams.add(stream);
+        return stream;
+    }
+
+    @Override
+    public DeviceEvent openEvent() {
+        enter();
+        CUevent handle = new CUevent();
+        check("cuEventCreate", JCudaDriver.cuEventCreate(handle, CUevent_flags.CU_EVENT_DISABLE_TIMING));
+        CudaEvent event = new CudaEvent(this, handle);
+        events.add(event);
+        return event;
+    }
+
+    @Override
+    public DeviceUse use() {
+        return new DeviceUse(slabs.count(), slabs.bytes(), registered.count(), streams.size(), events.size());
+    }
+
+    @Override
+    public void close() {
+        if (closed) {
+            throw new IllegalStateException("the device is closed");
+        }
+        DeviceUse left = use();
+        boolean leaked = !failed && !left.equals(DeviceUse.NONE);
+        giveBackAll();
+        if (context.release() != CudaResult.SUCCESS) {
+            letGo("cuDevicePrimaryCtxRelease", context::release); // once more: all that is left goes with it
+        }
+        closed = true;
+        if (leaked) {
+            throw new IllegalStateException("the device was closed before all was given back: " + left);
+        }
+    }
+
+    /// What is left goes with the context, unless others in this process have it too.
+    private void giveBackAll() {
+        List.copyOf(streams).forEach(CudaStream::close);
+        List.copyOf(events).forEach(CudaEvent::close);
+        registered
+                .all()
+                .forEach(address ->
+                        letGo("cuMemHostUnregister", () -> JCudaDriver.cuMemHostUnregister(new HostPointer(address))));
+        slabs.all()
+                .forEach(slab -> letGo(
+                        "cuMemFree",
+                        () -> JCudaDriver.cuMemFree(
+                                new DevicePointer(slab.address().value()))));
+    }
+}

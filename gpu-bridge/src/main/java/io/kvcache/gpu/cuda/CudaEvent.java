@@ -1,0 +1,49 @@
+package io.kvcache.gpu.cuda;
+
+import io.kvcache.gpu.driver.DeviceEvent;
+import jcuda.driver.CUevent;
+import jcuda.driver.JCudaDriver;
+
+/// An event without a time.
+final class CudaEvent implements DeviceEvent {
+
+    private final CudaDriver driver;
+    private final CUevent handle;
+    private boolean closed;
+
+    CudaEvent(CudaDriver driver, CUevent handle) {
+        this.driver = driver;
+        this.handle = handle;
+    }
+
+    CUevent handle() {
+        requireOpen();
+        return handle;
+    }
+
+    @Override
+    public boolean reached() {
+        driver.enter();
+        requireOpen();
+        int result = JCudaDriver.cuEventQuery(handle);
+        if (result == CudaResult.NOT_READY) {
+            return false;
+        }
+        driver.check("cuEventQuery", result);
+        return true;
+    }
+
+    private void requireOpen() {
+        if (closed) {
+            throw new IllegalStateException("the event is closed");
+        }
+    }
+
+    @Override
+    public void close() {
+        requireOpen();
+        closed = true;
+        driver.closing(this);
+        driver.letGo("cuEventDestroy", () -> JCudaDriver.cuEventDestroy(handle));
+    }
+}

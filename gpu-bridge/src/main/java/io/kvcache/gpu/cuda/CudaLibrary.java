@@ -1,0 +1,90 @@
+package io.kvcache.gpu.cuda;
+
+import io.kvcache.gpu.driver.DeviceError;
+import io.kvcache.gpu.driver.DeviceException;
+import java.io.IOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.SymbolLookup;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.stream.Stream;
+import jcuda.driver.JCudaDriver;
+import org.jspecify.annotations.Nullable;
+
+/// The driver's library, and JCuda's over it, loaded once.
+final class CudaLibrary {
+
+    private static final String NAME = "libcuda.so.1";
+
+    /// Where containers have the driver's libraries without telling the loader.
+    private static final List<Path> OTHER_PLACES =
+            List.of(Path.of("/usr/local/nvidia/lib64", NAME), Path.of("/usr/lib/wsl/lib", NAME));
+
+    private static final String TEMPORARY = "java.io.tmpdir";
+
+    private static @Nullable SymbolLookup loaded;
+
+    private CudaLibrary() {}
+
+    /// The functions of the driver's library; JCuda can be used from then on.
+    ///
+    /// @throws DeviceException with [DeviceError#NO_DRIVER] when one of them cannot be loaded
+    static synchronized SymbolLookup load() {
+        SymbolLookup present = loaded;
+        if (present == null) {
+            present = driver();
+            loadJcuda();
+            loaded = present;
+        }
+        return present;
+    }
+
+    @SuppressWarnings("restricted") // Loading the driver is what this class is for.
+    private static SymbolLookup driver() {
+        try {
+            return SymbolLookup.libraryLookup(NAME, Arena.global());
+        } catch (IllegalArgumentException notWhereTheLoaderLooks) {
+            Path place =
+                    OTHER_PLACES.stream().filter(Files::isReadable).findFirst().orElse(null);
+            if (place == null) {
+                throw new DeviceException(DeviceError.NO_DRIVER, "load " + NAME, "not found");
+            }
+            System.load(place.toString()); // JCuda finds it by its name from then on
+            return SymbolLookup.libraryLookup(place, Arena.global());
+        }
+    }
+
+    /// JCuda unpacks its library under a fixed name where temporary files lie, and takes what lies there
+    /// already: in a folder that everybody may write to, anybody could have it run their code. So while
+    /// it does, temporary files lie in a folder of this process alone, which goes once the library is
+    /// loaded.
+    private static void loadJcuda() {
+        String usual = System.getProperty(TEMPORARY);
+        Path own = null;
+        try {
+            own = Files.createTempDirectory("kvcache-jcuda");
+            System.setProperty(TEMPORARY, own.toString());
+            JCudaDriver.setExceptionsEnabled(false);
+        } catch (IOException | LinkageError failed) {
+            throw new DeviceException(DeviceError.NO_DRIVER, "load JCuda", String.valueOf(failed.getMessage()));
+        } finally {
+            System.setProperty(TEMPORARY, usual);
+            if (own != null) {
+                remove(own);
+            }
+        }
+    }
+
+    private static void remove(Path folder) {
+        try (Stream<Path> files = Files.list(folder)) {
+            for (Path file : files.toList()) {
+                Files.delete(file);
+            }
+            Files.delete(folder);
+        } catch (IOException left) {
+            System.getLogger(CudaLibrary.class.getName())
+                    .log(System.Logger.Level.WARNING, "left behind: " + folder, left);
+        }
+    }
+}

@@ -1,0 +1,44 @@
+package io.kvcache.gpu.cuda;
+
+import io.kvcache.gpu.driver.DeviceError;
+import io.kvcache.gpu.driver.DeviceException;
+import jcuda.driver.CUresult;
+
+/// What the driver's numbers mean.
+final class CudaResult {
+
+    static final int SUCCESS = 0;
+    static final int NOT_READY = 600;
+    static final int NOT_SUPPORTED = 801;
+
+    private CudaResult() {}
+
+    /// @throws DeviceException unless the call was answered with success
+    static void check(String call, int result) {
+        if (result != SUCCESS) {
+            throw new DeviceException(error(result), call, name(result));
+        }
+    }
+
+    static String name(int result) {
+        return CUresult.stringFor(result) + ", " + result;
+    }
+
+    private static DeviceError error(int result) {
+        return switch (result) {
+            case 2, 701 -> DeviceError.OUT_OF_MEMORY;
+            case 34, 35, 803, 804 -> DeviceError.NO_DRIVER;
+            case 100, 101 -> DeviceError.NO_DEVICE;
+            case 1, 201, 400, 500, 708 -> DeviceError.BAD_REQUEST;
+            case 200, 209, 218, 221, 222 -> DeviceError.BAD_CODE;
+            case 712 -> DeviceError.ALREADY_REGISTERED;
+            case 713 -> DeviceError.NOT_REGISTERED;
+            case 800 -> DeviceError.NOT_PERMITTED;
+            case 217, NOT_SUPPORTED -> DeviceError.NOT_SUPPORTED;
+            case 214, 220, 226 -> DeviceError.MEMORY_DAMAGED;
+            case 700, 710, 714, 715, 716, 717, 718, 719 -> DeviceError.ILLEGAL_ACCESS;
+            case 4, 46, 702, 709 -> DeviceError.DEVICE_LOST;
+            default -> DeviceError.OTHER;
+        };
+    }
+}

@@ -1,0 +1,179 @@
+package io.kvcache.gpu.cuda;
+
+import io.kvcache.gpu.driver.CopyBatch;
+import io.kvcache.gpu.driver.CopyRuns;
+import io.kvcache.gpu.driver.DeviceAddress;
+import io.kvcache.gpu.driver.DeviceEvent;
+import io.kvcache.gpu.driver.DeviceSpan;
+import io.kvcache.gpu.driver.DeviceStream;
+import io.kvcache.gpu.driver.HostRanges;
+import java.lang.foreign.MemorySegment;
+import jcuda.driver.JCudaDriver;
+
+/// A stream of its own, that does not wait for the default one.
+final class CudaStream implements DeviceStream {
+
+    private final CudaDriver driver;
+    private final StreamHandle handle;
+    private final BatchCalls batches;
+    private boolean closed;
+
+    CudaStream(CudaDriver driver, StreamHandle handle, BatchCalls batches) {
+        this.driver = driver;
+        this.handle = handle;
+        this.batches = batches;
+    }
+
+    private void enter() {
+        driver.enter();
+        if (closed) {
+            throw new IllegalStateException("the stream is closed");
+        }
+    }
+
+    @Override
+    public void toDevice(MemorySegment from, DeviceAddress to) {
+        HostRanges.requireSource(from);
+        if (crosses(from)) {
+            CopyBatch pieces = CopyBatch.toDevice();
+            pieces.add(from, to);
+            copy(pieces);
+            return;
+        }
+        enter();
+        driver.slabs().requireSpan("toDevice", to, from.byteSize());
+        toDevice(from.address(), to.value(), from.byteSize());
+    }
+
+    private void toDevice(long from, long to, long bytes) {
+        driver.check(
+                "cuMemcpyHtoDAsync",
+                JCudaDriver.cuMemcpyHtoDAsync(new DevicePointer(to), new HostPointer(from), bytes, handle));
+    }
+
+    @Override
+    public void toHost(DeviceAddress from, MemorySegment to) {
+        HostRanges.requireTarget(to);
+        if (crosses(to)) {
+            CopyBatch pieces = CopyBatch.toHost();
+            pieces.add(to, from);
+            copy(pieces);
+            return;
+        }
+        enter();
+        driver.slabs().requireSpan("toHost", from, to.byteSize());
+        toHost(from.value(), to.address(), to.byteSize());
+    }
+
+    private void toHost(long from, long to, long bytes) {
+        driver.check(
+                "cuMemcpyDtoHAsync",
+                JCudaDriver.cuMemcpyDtoHAsync(new HostPointer(to), new DevicePointer(from), bytes, handle));
+    }
+
+    private boolean crosses(MemorySegment host) {
+        return driver.registered().crossed(host.address(), host.byteSize());
+    }
+
+    @Override
+    public void within(DeviceAddress from, DeviceAddress to, long bytes) {
+        enter();
+        driver.slabs().requireSpan("within", from, bytes);
+        driver.slabs().requireSpan("within", to, bytes);
+        within(from.value(), to.value(), bytes);
+    }
+
+    private void within(long from, long to, long bytes) {
+        driver.check(
+                "cuMemcpyDtoDAsync",
+                JCudaDriver.cuMemcpyDtoDAsync(new DevicePointer(to), new DevicePointer(from), bytes, handle));
+    }
+
+    @Override
+    public void copy(CopyBatch batch) {
+        enter();
+        CopyRuns runs = batch.runs(driver.registered());
+        for (int i = 0; i < runs.count(); i++) {
+            requireSpans(runs, i);
+        }
+        if (runs.count() > 1 && batches.available()) {
+            int result = batches.copy(runs, handle.value());
+            if (result != CudaResult.NOT_SUPPORTED) {
+                driver.check("cuMemcpyBatchAsync", result);
+                return;
+            }
+        }
+        for (int i = 0; i < runs.count(); i++) {
+            copy(runs, i);
+        }
+    }
+
+    private void requireSpans(CopyRuns runs, int index) {
+        long bytes = runs.bytes(index);
+        switch (runs.direction()) {
+            case TO_DEVICE -> driver.slabs().requireSpan("copy", new DeviceAddress(runs.to(index)), bytes);
+            case TO_HOST -> driver.slabs().requireSpan("copy", new DeviceAddress(runs.from(index)), bytes);
+            case WITHIN -> {
+                driver.slabs().requireSpan("copy", new DeviceAddress(runs.from(index)), bytes);
+                driver.slabs().requireSpan("copy", new DeviceAddress(runs.to(index)), bytes);
+            }
+        }
+    }
+
+    private void copy(CopyRuns runs, int index) {
+        switch (runs.direction()) {
+            case TO_DEVICE -> toDevice(runs.from(index), runs.to(index), runs.bytes(index));
+            case TO_HOST -> toHost(runs.from(index), runs.to(index), runs.bytes(index));
+            case WITHIN -> within(runs.from(index), runs.to(index), runs.bytes(index));
+        }
+    }
+
+    @Override
+    public void fill(DeviceSpan span, byte value) {
+        enter();
+        driver.slabs().requireSpan("fill", span.address(), span.bytes());
+        driver.check(
+                "cuMemsetD8Async",
+                JCudaDriver.cuMemsetD8Async(new DevicePointer(span.address().value()), value, span.bytes(), handle));
+    }
+
+    @Override
+    public void record(DeviceEvent event) {
+        enter();
+        driver.check(
+                "cuEventRecord", JCudaDriver.cuEventRecord(driver.own(event).handle(), handle));
+    }
+
+    @Override
+    public void waitFor(DeviceEvent event) {
+        enter();
+        driver.check(
+                "cuStreamWaitEvent",
+                JCudaDriver.cuStreamWaitEvent(handle, driver.own(event).handle(), 0));
+    }
+
+    @Override
+    public boolean idle() {
+        enter();
+        return quiet();
+    }
+
+    boolean quiet() {
+        int result = JCudaDriver.cuStreamQuery(handle);
+        if (result == CudaResult.NOT_READY) {
+            return false;
+        }
+        driver.check("cuStreamQuery", result);
+        return true;
+    }
+
+    @Override
+    public void close() {
+        if (closed) {
+            throw new IllegalStateException("the stream is closed");
+        }
+        closed = true;
+        driver.closing(this);
+        driver.letGo("cuStreamDestroy", () -> JCudaDriver.cuStreamDestroy(handle));
+    }
+}

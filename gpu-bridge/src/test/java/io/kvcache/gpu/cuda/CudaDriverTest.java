@@ -1,0 +1,157 @@
+package io.kvcache.gpu.cuda;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assumptions.assumeThat;
+
+import io.kvcache.core.contract.BlockContent;
+import io.kvcache.gpu.driver.CopyBatch;
+import io.kvcache.gpu.driver.DeviceDriverContract;
+import io.kvcache.gpu.driver.DeviceError;
+import io.kvcache.gpu.driver.DeviceEvent;
+import io.kvcache.gpu.driver.DeviceSpan;
+import io.kvcache.gpu.driver.DeviceStream;
+import java.lang.foreign.MemorySegment;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Nested;
+import org.junit.jupiter.api.Test;
+
+/// NVIDIA's driver keeps the contract of all devices, through the real JCuda and the real foreign
+/// functions.
+final class CudaDriverTest {
+
+    private static final int PIECE = 4096;
+    private static final int PIECES = 4096;
+
+    @Nested
+    final class Usual extends DeviceDriverContract {
+
+        Usual() {
+            super(StandIn.fresh());
+        }
+    }
+
+    @Nested
+    final class Late extends DeviceDriverContract {
+
+        Late() {
+            super(StandIn.fresh());
+        }
+
+        @BeforeEach
+        void delay() {
+            assumeThat(subject.holds()).isTrue();
+            StandIn.fresh().delay(300);
+        }
+    }
+
+    /// What only the stand-in can show.
+    @Nested
+    final class Observed extends DeviceDriverContract {
+
+        private final StandIn standIn = StandIn.fresh();
+
+        Observed() {
+            super(StandIn.fresh());
+            assumeThat(standIn.holds()).isTrue();
+        }
+
+        @Test
+        void givenAdjacentPieces_whenCopied_thenOneCallForAllOfThem() {
+            DeviceSpan slab = slab((long) PIECES * PIECE);
+            DeviceStream stream = stream();
+            MemorySegment source = filled((long) PIECES * PIECE, 1);
+            CopyBatch batch = CopyBatch.toDevice();
+            for (int i = PIECES - 1; i >= 0; i--) {
+                batch.add(
+                        source.asSlice((long) i * PIECE, PIECE), slab.address().plus((long) i * PIECE));
+            }
+            stream.copy(batch);
+            finish(stream);
+            assertThat(standIn.calls("cuMemcpyHtoDAsync_v2")).isEqualTo(1);
+            assertThat(standIn.calls("cuMemcpyBatchAsync_v2")).isZero();
+        }
+
+        @Test
+        void givenScatteredPieces_whenCopied_thenOneBatchAndNoSingleCopies() {
+            DeviceSpan slab = slab((long) PIECES * PIECE);
+            DeviceStream stream = stream();
+            MemorySegment source = filled((long) PIECES * PIECE, 2);
+            CopyBatch there = CopyBatch.toDevice();
+            for (int i = 0; i < PIECES; i++) {
+                int place = (i * 1023) % PIECES; // odd, so each place once
+                there.add(
+                        source.asSlice((long) i * PIECE, PIECE), slab.address().plus((long) place * PIECE));
+            }
+            stream.copy(there);
+            MemorySegment back = memory((long) PIECES * PIECE);
+            CopyBatch home = CopyBatch.toHost();
+            for (int i = 0; i < PIECES; i++) {
+                int place = (i * 1023) % PIECES;
+                home.add(back.asSlice((long) i * PIECE, PIECE), slab.address().plus((long) place * PIECE));
+            }
+            stream.copy(home);
+            finish(stream);
+            new BlockContent(2).require(back);
+            assertThat(standIn.calls("cuMemcpyBatchAsync_v2")).isEqualTo(2);
+            assertThat(standIn.calls("cuMemcpyHtoDAsync_v2") + standIn.calls("cuMemcpyDtoHAsync_v2"))
+                    .isZero();
+        }
+
+        @Test
+        void givenADriverThatCannotBatch_whenCopied_thenPieceByPiece() {
+            DeviceSpan slab = slab(10L * PIECE);
+            DeviceStream stream = stream();
+            MemorySegment source = filled(10L * PIECE, 3);
+            CopyBatch batch = CopyBatch.toDevice();
+            for (int i = 0; i < 5; i++) {
+                batch.add(source.asSlice(2L * i * PIECE, PIECE), slab.address().plus(2L * i * PIECE));
+            }
+            standIn.fail("cuMemcpyBatchAsync_v2", 1, CudaResult.NOT_SUPPORTED);
+            stream.copy(batch);
+            MemorySegment back = memory(PIECE);
+            stream.toHost(slab.address().plus(8L * PIECE), back);
+            finish(stream);
+            new BlockContent(3).require(8L * PIECE, back);
+            assertThat(standIn.calls("cuMemcpyHtoDAsync_v2")).isEqualTo(5);
+        }
+
+        @Test
+        void givenMemoryAcrossTwoRegistrations_whenCopiedInOnePiece_thenItIsCutThere() {
+            DeviceSpan slab = slab(10L * PIECE);
+            DeviceStream stream = stream();
+            MemorySegment source = filled(10L * PIECE, 4);
+            driver.register(source.asSlice(0, 4L * PIECE));
+            driver.register(source.asSlice(4L * PIECE));
+            stream.toDevice(source, slab.address());
+            MemorySegment back = memory(10L * PIECE);
+            stream.toHost(slab.address(), back);
+            finish(stream);
+            new BlockContent(4).require(back);
+            driver.unregister(source.asSlice(0, 4L * PIECE));
+            driver.unregister(source.asSlice(4L * PIECE));
+        }
+
+        @Test
+        void givenWorkThatFailsLater_whenAsked_thenEverythingSaysSoAndTheDeviceCloses() {
+            DeviceSpan slab = slab(PIECE);
+            DeviceStream stream = stream();
+            DeviceEvent event = event();
+            standIn.failWork(1, 214);
+            standIn.hold();
+            stream.toDevice(filled(PIECE, 5), slab.address());
+            stream.record(event);
+            standIn.release();
+            assertRefused(DeviceError.MEMORY_DAMAGED, () -> event.await(TimeUnit.SECONDS.toNanos(30)));
+            assertRefused(DeviceError.MEMORY_DAMAGED, () -> driver.allocate(1));
+        }
+
+        @Test
+        void givenALostDevice_whenUsed_thenItSaysSoAndCloses() {
+            DeviceStream stream = stream();
+            standIn.lose(46);
+            assertRefused(DeviceError.DEVICE_LOST, stream::idle);
+            assertRefused(DeviceError.DEVICE_LOST, () -> slab(PIECE));
+        }
+    }
+}

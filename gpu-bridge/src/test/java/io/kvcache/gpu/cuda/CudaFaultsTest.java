@@ -1,0 +1,144 @@
+package io.kvcache.gpu.cuda;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assumptions.assumeThat;
+
+import io.kvcache.core.contract.BlockContent;
+import io.kvcache.gpu.driver.CopyBatch;
+import io.kvcache.gpu.driver.DeviceDriver;
+import io.kvcache.gpu.driver.DeviceDriver.Priority;
+import io.kvcache.gpu.driver.DeviceEvent;
+import io.kvcache.gpu.driver.DeviceException;
+import io.kvcache.gpu.driver.DeviceSpan;
+import io.kvcache.gpu.driver.DeviceStream;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.util.concurrent.TimeUnit;
+import java.util.logging.Level;
+import java.util.logging.Logger;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/// Every call of the driver fails once, each in turn, in a piece of work that uses them all: what is said
+/// to be there is right, and nothing stays behind.
+final class CudaFaultsTest {
+
+    private static final int PIECE = 8192;
+    private static final int PIECES = 16;
+    private static final int MOST_CALLS = 10_000;
+
+    private final StandIn standIn = StandIn.fresh();
+    private final Arena arena = Arena.ofShared();
+    private final Logger log = Logger.getLogger(CudaDriver.class.getName());
+    private int faults;
+    private int completed;
+
+    @BeforeEach
+    void onlyOnTheStandIn() {
+        assumeThat(standIn.holds()).isTrue();
+        log.setLevel(Level.OFF);
+    }
+
+    @AfterEach
+    void reset() {
+        log.setLevel(null);
+        StandIn.fresh();
+        arena.close();
+    }
+
+    /// Out of memory, a device that fell off the bus, damaged memory, something nobody knows.
+    @ParameterizedTest
+    @ValueSource(ints = {2, 46, 214, 999})
+    void givenAFaultAtEachCallInTurn_whenWorking_thenNeverAWrongByteNorALeak(int code) {
+        for (int nth = 1; nth < MOST_CALLS; nth++) {
+            StandIn.fresh().fail("", nth, code);
+            boolean done = attempt();
+            assertThat(standIn.left()).as("after a fault at call %d", nth).isEmpty();
+            if (standIn.injected() == 0) {
+                assertThat(done).as("without a fault all is well").isTrue();
+                break;
+            }
+            faults++;
+            completed += done ? 1 : 0;
+        }
+        System.out.printf(
+                "driver faults injected: %d calls answered %d, %d of them had no consequence%n",
+                faults, code, completed);
+        assertThat(faults).isGreaterThan(25);
+    }
+
+    private boolean attempt() {
+        try (Work work = new Work(CudaDriver.open(0))) {
+            work.run();
+            return true;
+        } catch (DeviceException refused) {
+            assertThat(refused).hasMessageContaining(refused.error().advice());
+            return false;
+        }
+    }
+
+    private final class Work implements AutoCloseable {
+
+        private final DeviceDriver driver;
+
+        Work(DeviceDriver driver) {
+            this.driver = driver;
+        }
+
+        void run() {
+            assertThat(driver.info().name()).isNotEmpty();
+            assertThat(driver.freeBytes()).isPositive();
+            DeviceSpan slab = driver.allocate(2L * PIECES * PIECE);
+            MemorySegment source = arena.allocate((long) PIECES * PIECE, 4096);
+            MemorySegment back = arena.allocate((long) PIECES * PIECE, 4096);
+            new BlockContent(1).fill(source);
+            driver.register(source);
+            DeviceStream up = driver.openStream(Priority.HIGH);
+            DeviceStream down = driver.openStream(Priority.NORMAL);
+            DeviceEvent event = driver.openEvent();
+            copy(slab, source, back, up, down, event);
+            new BlockContent(1).require(back);
+            event.close();
+            up.close();
+            down.close();
+            driver.unregister(source);
+            driver.free(slab);
+        }
+
+        private void copy(
+                DeviceSpan slab,
+                MemorySegment source,
+                MemorySegment back,
+                DeviceStream up,
+                DeviceStream down,
+                DeviceEvent event) {
+            CopyBatch there = CopyBatch.toDevice();
+            CopyBatch home = CopyBatch.toHost();
+            for (int i = 0; i < PIECES; i++) {
+                long place = (long) (PIECES - 1 - i) * PIECE;
+                there.add(
+                        source.asSlice((long) i * PIECE, PIECE), slab.address().plus(place));
+                home.add(back.asSlice((long) i * PIECE, PIECE), slab.address().plus((long) PIECES * PIECE + place));
+            }
+            up.fill(slab, (byte) 0x77);
+            up.copy(there);
+            up.within(slab.address(), slab.address().plus((long) PIECES * PIECE), (long) PIECES * PIECE);
+            up.record(event);
+            down.waitFor(event);
+            down.copy(home);
+            down.record(event);
+            assertThat(event.await(TimeUnit.SECONDS.toNanos(30))).isTrue();
+        }
+
+        @Override
+        public void close() {
+            try {
+                driver.close();
+            } catch (IllegalStateException left) {
+                assertThat(left).hasMessageContaining("before all was given back");
+            }
+        }
+    }
+}

@@ -1,0 +1,146 @@
+package io.kvcache.gpu.cuda;
+
+import static java.lang.foreign.ValueLayout.ADDRESS;
+import static java.lang.foreign.ValueLayout.JAVA_INT;
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+
+import io.kvcache.gpu.driver.DeviceDriver;
+import io.kvcache.gpu.driver.DeviceUnderTest;
+import java.lang.foreign.Arena;
+import java.lang.foreign.FunctionDescriptor;
+import java.lang.foreign.Linker;
+import java.lang.foreign.SymbolLookup;
+import java.lang.invoke.MethodHandle;
+import java.nio.file.Path;
+import java.util.Optional;
+
+/// The stand-in for libcuda that runs on the CPU, loaded before anything looks for the real one, and its
+/// levers.
+///
+/// With `-Dkvcache.gpu.real=true` the real driver is used in its place; tests that need the levers are
+/// skipped then.
+public final class StandIn implements DeviceUnderTest {
+
+    private static final boolean REAL = Boolean.getBoolean("kvcache.gpu.real");
+    private static final StandIn LOADED = new StandIn();
+
+    private final SymbolLookup functions;
+
+    @SuppressWarnings("restricted") // Loading a library is what this is about.
+    private StandIn() {
+        if (REAL) {
+            functions = _ -> Optional.empty();
+            return;
+        }
+        Path library = StandInBuild.library();
+        System.load(library.toString());
+        functions = SymbolLookup.libraryLookup(library, Arena.global());
+    }
+
+    /// The stand-in, as it is after start.
+    public static StandIn fresh() {
+        if (!REAL) {
+            LOADED.release();
+            LOADED.call("standin_reset", FunctionDescriptor.ofVoid());
+            LOADED.delay(0);
+        }
+        return LOADED;
+    }
+
+    @Override
+    public DeviceDriver open() {
+        return CudaDriver.open(0);
+    }
+
+    @Override
+    public boolean holds() {
+        return !REAL;
+    }
+
+    @Override
+    public void hold() {
+        call("standin_hold", ints(), 1);
+    }
+
+    @Override
+    public void release() {
+        if (!REAL) {
+            call("standin_hold", ints(), 0);
+        }
+    }
+
+    /// Has all work begin so much later.
+    public void delay(int micros) {
+        call("standin_delay", ints(), micros);
+    }
+
+    /// How often a function was called.
+    public long calls(String function) {
+        try (Arena arena = Arena.ofConfined()) {
+            return number(
+                    call("standin_calls", FunctionDescriptor.of(JAVA_LONG, ADDRESS), arena.allocateFrom(function)));
+        }
+    }
+
+    /// How often any function was.
+    public long calls() {
+        return number(call("standin_all_calls", FunctionDescriptor.of(JAVA_LONG)));
+    }
+
+    /// How many faults there were.
+    public long injected() {
+        return number(call("standin_injected", FunctionDescriptor.of(JAVA_LONG)));
+    }
+
+    /// Has the n-th call of a function from now on fail; of any function, when the name is empty.
+    public void fail(String function, long nth, int code) {
+        try (Arena arena = Arena.ofConfined()) {
+            call(
+                    "standin_fail",
+                    FunctionDescriptor.ofVoid(ADDRESS, JAVA_LONG, JAVA_INT),
+                    arena.allocateFrom(function),
+                    nth,
+                    code);
+        }
+    }
+
+    /// Has the n-th piece of work from now on fail when a stream gets there.
+    public void failWork(long nth, int code) {
+        call("standin_fail_work", FunctionDescriptor.ofVoid(JAVA_LONG, JAVA_INT), nth, code);
+    }
+
+    /// Loses the device, with this answer to everything.
+    public void lose(int code) {
+        call("standin_lose", ints(), code);
+    }
+
+    @Override
+    public String left() {
+        if (REAL) {
+            return "";
+        }
+        long live = number(call("standin_live", FunctionDescriptor.of(JAVA_LONG)));
+        long retained = number(call("standin_retained", FunctionDescriptor.of(JAVA_LONG)));
+        return live + retained == 0 ? "" : live + " things and " + retained + " contexts";
+    }
+
+    private static FunctionDescriptor ints() {
+        return FunctionDescriptor.ofVoid(JAVA_INT);
+    }
+
+    private static long number(Object returned) {
+        return ((Number) returned).longValue();
+    }
+
+    @SuppressWarnings("restricted") // Signatures as in the stand-in's sources.
+    private Object call(String name, FunctionDescriptor descriptor, Object... arguments) {
+        MethodHandle handle =
+                Linker.nativeLinker().downcallHandle(functions.find(name).orElseThrow(), descriptor);
+        try {
+            Object returned = handle.invokeWithArguments(arguments);
+            return returned == null ? 0 : returned;
+        } catch (Throwable impossible) {
+            throw new AssertionError(name, impossible);
+        }
+    }
+}

@@ -1,0 +1,90 @@
+package io.kvcache.gpu.cuda;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assumptions.assumeThat;
+
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
+
+/// Builds the stand-in by g++ when its sources are newer than it.
+///
+/// Without g++ the tests that need it are skipped with a word, but fail in continuous integration.
+final class StandInBuild {
+
+    private static final Path SOURCES = Path.of("src", "test", "native");
+    private static final Path FOLDER = Path.of("target", "stand-in");
+    private static final Path LIBRARY = FOLDER.resolve("libcuda.so.1");
+    private static final int LONGEST_SECONDS = 120;
+
+    private StandInBuild() {}
+
+    /// The library, where the loader takes it.
+    static Path library() {
+        try {
+            if (!Files.exists(LIBRARY) || newest(SOURCES) > modified(LIBRARY)) {
+                build();
+            }
+            return LIBRARY.toAbsolutePath();
+        } catch (IOException failed) {
+            throw new UncheckedIOException(failed);
+        }
+    }
+
+    private static void build() throws IOException {
+        Files.createDirectories(FOLDER);
+        Path fresh = FOLDER.resolve("fresh.so");
+        List<String> command = new ArrayList<>(
+                List.of("g++", "-std=c++17", "-O2", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared", "-pthread"));
+        command.addAll(List.of("-fvisibility=hidden", "-Wl,-soname,libcuda.so.1", "-o", fresh.toString()));
+        try (Stream<Path> sources = Files.list(SOURCES)) {
+            sources.map(Path::toString)
+                    .filter(name -> name.endsWith(".cpp"))
+                    .sorted()
+                    .forEach(command::add);
+        }
+        run(command);
+        Files.move(fresh, LIBRARY, StandardCopyOption.REPLACE_EXISTING);
+    }
+
+    private static void run(List<String> command) throws IOException {
+        Path log = FOLDER.resolve("build.log");
+        try {
+            Process compiler = new ProcessBuilder(command)
+                    .redirectErrorStream(true)
+                    .redirectOutput(log.toFile())
+                    .start();
+            boolean ended = compiler.waitFor(LONGEST_SECONDS, TimeUnit.SECONDS);
+            compiler.destroyForcibly();
+            assertThat(ended && compiler.exitValue() == 0)
+                    .as("g++ builds the stand-in: %s", Files.readString(log))
+                    .isTrue();
+        } catch (IOException missing) {
+            assertThat(System.getenv("CI"))
+                    .as("continuous integration needs g++: %s", missing.getMessage())
+                    .isNull();
+            assumeThat(false)
+                    .as("skipped, as there is no g++ to build the stand-in for libcuda with")
+                    .isTrue();
+        } catch (InterruptedException stopped) {
+            Thread.currentThread().interrupt();
+            throw new IOException("interrupted while the stand-in was built", stopped);
+        }
+    }
+
+    private static long newest(Path folder) throws IOException {
+        try (Stream<Path> files = Files.list(folder)) {
+            return files.mapToLong(StandInBuild::modified).max().orElse(0);
+        }
+    }
+
+    private static long modified(Path file) {
+        return file.toFile().lastModified();
+    }
+}

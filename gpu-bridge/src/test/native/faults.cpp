@@ -1,0 +1,98 @@
+// Counting calls, and having chosen ones fail.
+#include "stand_in.h"
+
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <string>
+
+namespace {
+
+std::mutex mutex;
+std::map<std::string, long> calls;
+long all_calls;
+long fail_in; // the call after so many more; 0 for none
+int fail_code;
+std::string fail_name; // of these calls only; empty for any
+long work_in;
+int work_code;
+long injected;
+std::atomic<int> lost{OK};
+std::atomic<int> sticky{OK};
+
+} // namespace
+
+int entered(const char* function, Needs needs) {
+    std::lock_guard lock(mutex);
+    ++calls[function];
+    ++all_calls;
+    if (fail_in > 0 && (fail_name.empty() || fail_name == function) && --fail_in == 0) {
+        ++injected;
+        return fail_code;
+    }
+    if (needs == Needs::NOT_EVEN_A_DEVICE) return OK;
+    if (lost != OK) return lost;
+    if (needs == Needs::NOTHING) return OK;
+    if (sticky != OK) return sticky;
+    return has_context() ? OK : INVALID_CONTEXT;
+}
+
+int work_failed() {
+    std::lock_guard lock(mutex);
+    if (work_in > 0 && --work_in == 0) {
+        ++injected;
+        sticky = work_code;
+    }
+    return sticky != OK ? sticky.load() : lost.load();
+}
+
+void stick(int result) { sticky = result; }
+int stuck() { return sticky; }
+void unstick() { sticky = OK; }
+
+// What tests call.
+API long standin_calls(const char* function) {
+    std::lock_guard lock(mutex);
+    auto found = calls.find(function);
+    return found == calls.end() ? 0 : found->second;
+}
+
+API long standin_all_calls() {
+    std::lock_guard lock(mutex);
+    return all_calls;
+}
+
+API long standin_injected() {
+    std::lock_guard lock(mutex);
+    return injected;
+}
+
+// Has the n-th call from now on fail, of one function or, with an empty name, of any.
+API void standin_fail(const char* function, long nth, int code) {
+    std::lock_guard lock(mutex);
+    fail_name = function;
+    fail_in = nth;
+    fail_code = code;
+}
+
+// Has the n-th piece of work from now on fail when a stream gets to it.
+API void standin_fail_work(long nth, int code) {
+    std::lock_guard lock(mutex);
+    work_in = nth;
+    work_code = code;
+}
+
+// Everything answers this from now on; 0 ends it.
+API void standin_lose(int code) { lost = code; }
+
+// Forgets counts and faults.
+API void standin_reset() {
+    std::lock_guard lock(mutex);
+    calls.clear();
+    all_calls = fail_in = work_in = injected = 0;
+    fail_name.clear();
+    lost = OK;
+}
+
+// Allocations, registrations, streams and events that are not given back.
+API long standin_live() { return live_memory() + live_streams(); }

@@ -1,0 +1,129 @@
+// Memory of the device, which is the CPU's here, and registered memory of the host.
+#include "stand_in.h"
+
+#include <atomic>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <sys/mman.h>
+
+namespace {
+
+constexpr size_t PAGE = 4096;
+constexpr unsigned char POISON = 0xD5;
+
+std::mutex mutex;
+std::map<Address, size_t> slabs;
+std::map<uintptr_t, size_t> registrations;
+size_t used;
+std::atomic<size_t> total{size_t{256} << 20};
+
+size_t pages(size_t bytes) { return (bytes + PAGE - 1) / PAGE * PAGE; }
+
+std::map<uintptr_t, size_t>::iterator registration_at(uintptr_t at) {
+    auto found = registrations.upper_bound(at);
+    if (found == registrations.begin()) return registrations.end();
+    --found;
+    return at < found->first + found->second ? found : registrations.end();
+}
+
+} // namespace
+
+bool device_span(Address at, size_t bytes) {
+    std::lock_guard lock(mutex);
+    auto found = slabs.upper_bound(at);
+    if (found == slabs.begin()) return false;
+    --found;
+    Address offset = at - found->first;
+    return bytes <= found->second && offset <= found->second - bytes;
+}
+
+bool host_span(const void* at, size_t bytes, uintptr_t* registration) {
+    std::lock_guard lock(mutex);
+    auto start = reinterpret_cast<uintptr_t>(at);
+    auto first = registration_at(start);
+    auto next = registrations.lower_bound(start + 1);
+    if (next != registrations.end() && next->first < start + bytes) return false;
+    *registration = first == registrations.end() ? 0 : first->first;
+    return first == registrations.end() || start + bytes <= first->first + first->second;
+}
+
+bool still_registered(const void* at, size_t, uintptr_t registration) {
+    std::lock_guard lock(mutex);
+    auto found = registration_at(reinterpret_cast<uintptr_t>(at));
+    return registration == 0 || (found != registrations.end() && found->first == registration);
+}
+
+size_t used_bytes() {
+    std::lock_guard lock(mutex);
+    return used;
+}
+
+size_t total_bytes() { return total; }
+
+void release_memory() {
+    std::lock_guard lock(mutex);
+    for (auto& [at, bytes] : slabs) munmap(reinterpret_cast<void*>(at), pages(bytes));
+    slabs.clear();
+    registrations.clear();
+    used = 0;
+}
+
+long live_memory() {
+    std::lock_guard lock(mutex);
+    return static_cast<long>(slabs.size() + registrations.size());
+}
+
+API int cuMemGetInfo_v2(size_t* free_bytes, size_t* all_bytes) {
+    ENTER(CONTEXT);
+    *all_bytes = total_bytes();
+    *free_bytes = total_bytes() - used_bytes();
+    return OK;
+}
+
+API int cuMemAlloc_v2(Address* at, size_t bytes) {
+    ENTER(CONTEXT);
+    if (bytes == 0) return INVALID_VALUE;
+    std::lock_guard lock(mutex);
+    if (bytes > total || pages(bytes) > total - used) return OUT_OF_MEMORY;
+    void* memory = mmap(nullptr, pages(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) return OUT_OF_MEMORY;
+    memset(memory, POISON, bytes);
+    *at = reinterpret_cast<Address>(memory);
+    slabs[*at] = bytes;
+    used += pages(bytes);
+    return OK;
+}
+
+API int cuMemFree_v2(Address at) {
+    ENTER(CONTEXT);
+    if (at == 0) return OK;
+    drain_all();
+    std::lock_guard lock(mutex);
+    auto found = slabs.find(at);
+    if (found == slabs.end()) return INVALID_VALUE;
+    munmap(reinterpret_cast<void*>(at), pages(found->second));
+    used -= pages(found->second);
+    slabs.erase(found);
+    return OK;
+}
+
+API int cuMemHostRegister_v2(void* at, size_t bytes, unsigned) {
+    ENTER(CONTEXT);
+    if (at == nullptr || bytes == 0) return INVALID_VALUE;
+    std::lock_guard lock(mutex);
+    auto start = reinterpret_cast<uintptr_t>(at);
+    auto next = registrations.lower_bound(start);
+    bool overlaps = registration_at(start) != registrations.end();
+    if (overlaps || (next != registrations.end() && next->first < start + bytes)) return ALREADY_REGISTERED;
+    registrations[start] = bytes;
+    return OK;
+}
+
+API int cuMemHostUnregister(void* at) {
+    ENTER(CONTEXT);
+    std::lock_guard lock(mutex);
+    return registrations.erase(reinterpret_cast<uintptr_t>(at)) == 1 ? OK : NOT_REGISTERED;
+}
+
+API void standin_total(size_t bytes) { total = bytes; }

@@ -1,0 +1,66 @@
+// A libcuda.so.1 that runs on the CPU: as much of NVIDIA's driver API as the bridge calls, for machines without a GPU.
+//
+// It is stricter than the real one where tests gain from that: spans are checked, a copy that crosses the border of
+// two registrations of host memory is refused, copies of a batch are made in the wrong order, fresh memory is poisoned,
+// and every call can be made to fail. Only names and numbers of the public API are used; nothing of NVIDIA's is in it.
+//
+// What it does not show: speed, and the default stream, which the bridge never uses.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+
+#define API extern "C" __attribute__((visibility("default")))
+
+using Address = unsigned long long; // CUdeviceptr
+
+enum Result : int {
+    OK = 0,
+    INVALID_VALUE = 1,
+    OUT_OF_MEMORY = 2,
+    NOT_INITIALIZED = 3,
+    INVALID_DEVICE = 101,
+    INVALID_CONTEXT = 201,
+    INVALID_HANDLE = 400,
+    NOT_READY = 600,
+    ILLEGAL_ADDRESS = 700,
+    ALREADY_REGISTERED = 712,
+    NOT_REGISTERED = 713,
+    NOT_SUPPORTED = 801,
+};
+
+// faults.cpp: what every call passes first. Answers what it is to answer instead of doing its work, or OK.
+enum class Needs { NOT_EVEN_A_DEVICE, NOTHING, CONTEXT };
+int entered(const char* function, Needs needs);
+#define ENTER(needs)                                                        \
+    do {                                                                    \
+        if (int refused = entered(__func__, Needs::needs)) return refused; \
+    } while (0)
+
+// The same for work on a stream, which fails later: then everything does until the context ends.
+int work_failed();
+void stick(int result);
+int stuck();
+void unstick();
+
+// device.cpp
+bool has_context();
+
+// memory.cpp
+bool device_span(Address at, size_t bytes);
+// Where a span of host memory is registered: the start of the registration, or 0. False when it crosses a border.
+bool host_span(const void* at, size_t bytes, uintptr_t* registration);
+bool still_registered(const void* at, size_t bytes, uintptr_t registration);
+size_t used_bytes();
+size_t total_bytes();
+void release_memory();
+long live_memory();
+
+// streams.cpp
+struct Stream;
+Stream* stream_of(void* handle);
+void give(Stream* stream, std::function<void()> work);
+void drain_all();
+void release_streams();
+long live_streams();
