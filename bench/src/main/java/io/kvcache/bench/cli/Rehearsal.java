@@ -1,5 +1,6 @@
 package io.kvcache.bench.cli;
 
+import io.kvcache.bench.client.Peer;
 import io.kvcache.bench.client.StoreClient;
 import java.io.IOException;
 import java.net.InetAddress;
@@ -42,7 +43,7 @@ final class Rehearsal {
         long end = System.nanoTime() + LONGEST_NANOS;
         while (true) {
             try {
-                return new StoreClient("127.0.0.1", port);
+                return new StoreClient(Peer.open("127.0.0.1", port));
             } catch (IOException notYet) {
                 if (System.nanoTime() > end) {
                     throw notYet;

@@ -10,6 +10,10 @@ import java.net.InetSocketAddress;
 import java.net.Socket;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
+import javax.net.ssl.SSLContext;
+import javax.net.ssl.SSLException;
+import javax.net.ssl.SSLParameters;
+import javax.net.ssl.SSLSocket;
 
 /// One connection to a server.
 ///
@@ -20,21 +24,51 @@ public final class StoreClient implements AutoCloseable {
     private static final int ANSWER_MILLIS = (int) Duration.ofSeconds(60).toMillis();
     private static final byte[] END = {'\r', '\n'};
 
-    private final Socket socket = new Socket();
+    private final Socket socket;
     private final InputStream in;
     private final OutputStream out;
 
-    /// Connects.
-    public StoreClient(String host, int port) throws IOException {
+    /// Connects, and says who it is.
+    ///
+    /// @throws IOException when there is no server, when it is not believed, or when it refuses, with its reason
+    public StoreClient(Peer peer) throws IOException {
+        socket = connect(peer);
         try {
-            socket.connect(new InetSocketAddress(host, port), CONNECT_MILLIS);
-            socket.setSoTimeout(ANSWER_MILLIS);
             in = new BufferedInputStream(socket.getInputStream());
             out = socket.getOutputStream();
+            Login login = peer.login();
+            if (login != null) {
+                ask(login.command());
+            }
         } catch (IOException failed) {
             socket.close();
-            throw new IOException("no server at " + host + ":" + port + ": " + failed.getMessage(), failed);
+            throw failed;
         }
+    }
+
+    private static Socket connect(Peer peer) throws IOException {
+        Socket plain = new Socket();
+        try {
+            plain.connect(new InetSocketAddress(peer.host(), peer.port()), CONNECT_MILLIS);
+            plain.setSoTimeout(ANSWER_MILLIS);
+            SSLContext tls = peer.tls();
+            return tls == null ? plain : secured(plain, peer, tls);
+        } catch (SSLException failed) {
+            plain.close();
+            throw new IOException("no trust in " + peer.place() + ": " + failed.getMessage(), failed);
+        } catch (IOException failed) {
+            plain.close();
+            throw new IOException("no server at " + peer.place() + ": " + failed.getMessage(), failed);
+        }
+    }
+
+    private static Socket secured(Socket plain, Peer peer, SSLContext tls) throws IOException {
+        SSLSocket socket = (SSLSocket) tls.getSocketFactory().createSocket(plain, peer.host(), peer.port(), true);
+        SSLParameters parameters = socket.getSSLParameters();
+        parameters.setEndpointIdentificationAlgorithm("HTTPS"); // the name must be the certificate's
+        socket.setSSLParameters(parameters);
+        socket.startHandshake();
+        return socket;
     }
 
     /// Asks with words.

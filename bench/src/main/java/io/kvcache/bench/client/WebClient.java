@@ -13,6 +13,8 @@ import java.net.http.HttpResponse;
 import java.net.http.HttpResponse.BodyHandlers;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
+import javax.net.ssl.SSLContext;
+import javax.net.ssl.SSLException;
 import tools.jackson.core.JacksonException;
 import tools.jackson.databind.JsonNode;
 import tools.jackson.databind.json.JsonMapper;
@@ -25,19 +27,20 @@ public final class WebClient implements AutoCloseable {
     private static final Duration CONNECT = Duration.ofSeconds(5);
     private static final int OK_BELOW = 300;
 
-    private final HttpClient client = HttpClient.newBuilder()
-            .version(HttpClient.Version.HTTP_1_1)
-            .connectTimeout(CONNECT)
-            .build();
-    private final String place;
+    private final HttpClient client;
+    private final Peer peer;
 
-    public WebClient(String host, int port) {
-        place = (host.indexOf(':') >= 0 ? "[" + host + "]" : host) + ":" + port;
+    public WebClient(Peer peer) {
+        this.peer = peer;
+        HttpClient.Builder builder =
+                HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1).connectTimeout(CONNECT);
+        SSLContext tls = peer.tls();
+        client = (tls == null ? builder : builder.sslContext(tls)).build();
     }
 
     /// Host and port.
     public String place() {
-        return place;
+        return peer.place();
     }
 
     /// Reads a page of JSON.
@@ -58,7 +61,7 @@ public final class WebClient implements AutoCloseable {
         try (InputStream body = send(request)) {
             return JsonMapper.shared().readTree(body);
         } catch (JacksonException other) {
-            throw new IOException("the server at " + place + " answers by something else than JSON", other);
+            throw new IOException("the server at " + place() + " answers by something else than JSON", other);
         }
     }
 
@@ -70,15 +73,20 @@ public final class WebClient implements AutoCloseable {
     }
 
     private HttpRequest.Builder request(String path) {
-        return HttpRequest.newBuilder(URI.create("http://" + place + path));
+        String scheme = peer.tls() == null ? "http://" : "https://";
+        HttpRequest.Builder request = HttpRequest.newBuilder(URI.create(scheme + place() + path));
+        Login login = peer.login();
+        return login == null ? request : request.header("Authorization", login.header());
     }
 
     private InputStream send(HttpRequest request) throws IOException {
         HttpResponse<InputStream> reply;
         try {
             reply = client.send(request, BodyHandlers.ofInputStream());
+        } catch (SSLException failed) {
+            throw new IOException("no trust in " + place() + ": " + reason(failed), failed);
         } catch (ConnectException none) {
-            throw new IOException("no server at " + place + ": " + reason(none), none);
+            throw new IOException("no server at " + place() + ": " + reason(none), none);
         } catch (InterruptedException stopped) {
             Thread.currentThread().interrupt();
             throw new IOException("stopped", stopped);
