@@ -85,6 +85,7 @@ public interface KvCache extends AutoCloseable {
     /// @param into native or heap memory, each at least of the block's size; what is beyond the blocks that
     ///     were copied is undefined
     /// @return blocks copied
+    /// @throws IndexOutOfBoundsException when a block does not fit where it should go
     default int getAll(BlockChain chain, int from, List<MemorySegment> into) {
         try (BlockTable table = acquire(chain.prefix(Math.min(chain.length(), from + into.size())), from, NO_WAIT)) {
             int blocks = table.readyBlocks();

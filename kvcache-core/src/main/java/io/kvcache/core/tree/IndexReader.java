@@ -62,8 +62,12 @@ public final class IndexReader {
     /// Where the slot of a record begins that was found in host memory, or that the store keeps for us.
     ///
     /// @param bytes that the block must have
-    /// @return its first page, or -1 when the record holds it no more, or holds another size
+    /// @return its first page, or -1 when the record holds it no more, holds another size, or is none of
+    ///     the store's
     public int page(long handle, long bytes) {
+        if (!Handle.found(handle) || Handle.record(handle) >= header.records()) {
+            return RecordView.NONE;
+        }
         MemorySegment line = line(handle);
         boolean same = generation(line) == Handle.generation(handle);
         int hostPage = line.get(INT32, RecordLayout.HOST_PAGE);

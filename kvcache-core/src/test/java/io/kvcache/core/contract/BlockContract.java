@@ -299,5 +299,7 @@ public abstract class BlockContract extends KvCacheContract {
         content(chain, 0).require(into.get(0));
         assertThat(cache().getAll(chain, chain.length(), into)).isZero();
         assertThat(cache().getAll(chain(2, 3), 0, into)).isZero();
+        assertThatThrownBy(() -> cache().getAll(chain, 0, List.of(MemorySegment.ofArray(new byte[4096]))))
+                .isInstanceOf(IndexOutOfBoundsException.class);
     }
 }
