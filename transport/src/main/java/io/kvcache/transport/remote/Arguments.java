@@ -2,6 +2,9 @@ package io.kvcache.transport.remote;
 
 import io.kvcache.core.KvCache;
 import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.Part;
+import java.lang.foreign.MemorySegment;
+import java.util.List;
 
 /// Refuses what only a bug of the caller can ask for, in the words of the embedded cache.
 final class Arguments {
@@ -38,6 +41,19 @@ final class Arguments {
     static void run(BlockChain chain, int from, int count) {
         if (from < 0 || from > chain.length() - count) {
             throw new IndexOutOfBoundsException(count + " blocks from " + from + "; the chain has " + chain.length());
+        }
+    }
+
+    static void room(BlockChain chain, List<MemorySegment> into) {
+        long blockBytes = chain.namespace().parts().stream()
+                .mapToLong(Part::bytes)
+                .findFirst()
+                .orElse(0);
+        for (MemorySegment each : into) {
+            if (each.byteSize() < blockBytes) {
+                throw new IndexOutOfBoundsException(
+                        "room of " + each.byteSize() + " bytes for a block; allowed: " + blockBytes + " and up");
+            }
         }
     }
 

@@ -150,6 +150,7 @@ public final class RemoteKvCache implements KvCache {
     public int getAll(BlockChain chain, int from, List<MemorySegment> into) {
         Arguments.from(chain, from);
         require(chain.namespace());
+        Arguments.room(chain, into);
         int copied = inPlace.copy(chain, from, into);
         return copied < 0 ? KvCache.super.getAll(chain, from, into) : copied;
     }

@@ -89,12 +89,13 @@ public final class SharedStore {
         return now > 0;
     }
 
-    /// Lets it go; the last one unmaps it.
+    /// Lets it go. When nobody has it any more it is unmapped, by a thread of its own: that may take a
+    /// while.
     public void release() {
         int left = users.decrementAndGet();
         assert left >= 0 : "released more often than retained";
         if (left == 0) {
-            unmap();
+            Thread.ofPlatform().daemon().name("kvcache-unmap").start(this::unmap);
         }
     }
 
@@ -168,7 +169,7 @@ public final class SharedStore {
 
     private boolean copy(long handle, long bytes, MemorySegment target) {
         int page = index.page(handle, bytes);
-        if (page < 0) {
+        if (!inSlots(page, bytes)) {
             return false;
         }
         MemorySegment.copy(slots, Pages.offset(page), target, 0, bytes);
@@ -185,7 +186,11 @@ public final class SharedStore {
     /// @return its slot, read-only, or null when the record does not hold it, or holds another size
     public @Nullable MemorySegment view(long handle, long bytes) {
         int page = index.page(handle, bytes);
-        return page < 0 ? null : slots.asSlice(Pages.offset(page), bytes);
+        return inSlots(page, bytes) ? slots.asSlice(Pages.offset(page), bytes) : null;
+    }
+
+    private boolean inSlots(int page, long bytes) {
+        return page >= 0 && Pages.offset(page) <= slots.byteSize() - bytes;
     }
 
     /// A span of the slots that the server keeps where it is for us.
