@@ -2,6 +2,8 @@ package io.kvcache.bench.cli;
 
 import io.kvcache.bench.transport.Moves;
 import io.kvcache.bench.transport.Operation;
+import io.kvcache.bench.transport.SharedCell;
+import io.kvcache.bench.transport.SharedComparison;
 import io.kvcache.bench.transport.TransportCell;
 import io.kvcache.bench.transport.TransportComparison;
 import java.io.IOException;
@@ -15,17 +17,35 @@ import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Spec;
 
-/// `kvcache bench transport`: the remote cache over TCP, from another process, beside a responder that does nothing but
-/// answer and whose client sums the bytes too.
+/// `kvcache bench transport`: the remote cache from another process, over TCP beside a responder that does
+/// nothing but answer and whose client sums the bytes too, and over shared memory beside a bare copy.
 @Command(
         name = "transport",
-        description = "Compare the remote cache over TCP with a bare responder on this machine.",
+        description = "Compare the remote cache with a bare responder and a bare copy on this machine.",
         mixinStandardHelpOptions = true,
         sortOptions = false)
 final class TransportBenchCommand implements Callable<Integer> {
 
+    /// What carries the blocks.
+    private enum Part {
+        TCP,
+        SHARED
+    }
+
     /// Of blocks of 1 and 4 MiB, with more than one in flight; the others are shown only.
     private static final double LEAST = 0.9;
+
+    /// Of a bare copy, blocks of 1 and 4 MiB that are copied without a message.
+    private static final double LEAST_COPY = 0.85;
+
+    /// Half of the copies of 64 KiB without a message.
+    private static final double SMALL_COPY_MICROS = 8;
+
+    /// Half of the views in place, while whoever answers is awake, and after a millisecond in which he was
+    /// not.
+    private static final double VIEW_MICROS = 25;
+
+    private static final double IDLE_VIEW_MICROS = 120;
 
     @Spec
     private CommandSpec spec = CommandSpec.create();
@@ -33,18 +53,76 @@ final class TransportBenchCommand implements Callable<Integer> {
     @Option(names = "--quick", description = "One short round: shows what is broken, not what is slow.")
     private boolean quick;
 
+    @Option(names = "--part", split = ",", description = "What to measure: TCP, SHARED; both when not said.")
+    private List<Part> parts = List.of(Part.values());
+
     @Option(names = "--strict", description = "Exit with 1 when a budget is missed.")
     private boolean strict;
 
     @Override
     public Integer call() throws IOException, InterruptedException {
         PrintWriter errors = spec.commandLine().getErr();
-        List<TransportCell> cells = new TransportComparison(
-                        quick ? 1 : 5,
-                        Duration.ofMillis(quick ? 100 : 1000),
-                        step -> say(errors, "kvcache bench: " + step))
-                .run();
-        return print(cells) || !strict ? 0 : 1;
+        int rounds = quick ? 1 : 5;
+        Duration time = Duration.ofMillis(quick ? 100 : 1000);
+        boolean good = true;
+        if (parts.contains(Part.TCP)) {
+            good = print(new TransportComparison(rounds, time, step -> say(errors, "kvcache bench: " + step)).run());
+        }
+        if (parts.contains(Part.SHARED) && SharedComparison.possible()) {
+            good &= printShared(
+                    new SharedComparison(rounds, time, step -> say(errors, "kvcache bench: " + step)).run());
+        } else if (parts.contains(Part.SHARED)) {
+            say(errors, "kvcache bench: no /dev/shm here, so no shared memory");
+        }
+        return good || !strict ? 0 : 1;
+    }
+
+    private boolean printShared(List<SharedCell> cells) {
+        PrintWriter out = spec.commandLine().getOut();
+        say(out, "");
+        say(out, "                         |       shared memory       |         bare copy         |        | server");
+        say(
+                out,
+                "              KiB flight |   GB/s   p50 µs   p99 µs  |   GB/s   p50 µs   p99 µs  |  ratio | µs a block");
+        boolean all = true;
+        for (SharedCell cell : cells) {
+            String missed = missed(cell);
+            all &= missed.isEmpty();
+            say(
+                    out,
+                    String.format(
+                            Locale.ROOT,
+                            "%-9s  %6d %6d |%s |%s | %6.2f | %6.2f%s",
+                            cell.use().name().toLowerCase(Locale.ROOT).replace('_', ' '),
+                            cell.cargo().bytes() >> 10,
+                            cell.cargo().inFlight(),
+                            figures(cell.ours()),
+                            figures(cell.bare()),
+                            cell.ratio(),
+                            cell.serverMicros(),
+                            missed));
+        }
+        return all;
+    }
+
+    /// What a cell should have reached and has not, or nothing.
+    private static String missed(SharedCell cell) {
+        if (cell.cargo().inFlight() > 1) {
+            return "";
+        }
+        double p50 = cell.ours().p50Micros();
+        return switch (cell.use()) {
+            case COPY ->
+                cell.cargo().bytes() < 1 << 20
+                        ? beyond(p50, SMALL_COPY_MICROS)
+                        : cell.ratio() < LEAST_COPY ? "  below " + LEAST_COPY : "";
+            case VIEW -> beyond(p50, VIEW_MICROS);
+            case VIEW_IDLE -> beyond(p50, IDLE_VIEW_MICROS);
+        };
+    }
+
+    private static String beyond(double p50, double most) {
+        return p50 > most ? "  p50 above " + most : "";
     }
 
     private boolean print(List<TransportCell> cells) {
@@ -79,7 +157,7 @@ final class TransportBenchCommand implements Callable<Integer> {
 
     private static String figures(Moves moves) {
         return String.format(
-                Locale.ROOT, " %6.2f %8.0f %8.0f ", moves.gigabytes(), moves.p50Micros(), moves.p99Micros());
+                Locale.ROOT, " %6.2f %8.1f %8.1f ", moves.gigabytes(), moves.p50Micros(), moves.p99Micros());
     }
 
     private static void say(PrintWriter to, String line) {

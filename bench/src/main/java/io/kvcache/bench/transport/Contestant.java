@@ -11,6 +11,9 @@ interface Contestant extends AutoCloseable {
     /// @return whether it was moved, whole
     boolean move(Cargo cargo, long number) throws IOException, InterruptedException;
 
+    /// What comes before each move and is not counted.
+    default void pause() {}
+
     @Override
     void close() throws IOException;
 }

@@ -10,6 +10,7 @@ import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.transport.remote.RemoteKvCache;
+import io.kvcache.transport.remote.SharedMemoryUse;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.Collections;
@@ -28,15 +29,20 @@ final class RemoteClient implements Contestant {
             ThreadLocal.withInitial(() -> Arena.ofAuto().allocate(MOST_BYTES, 4096));
 
     RemoteClient(String address, int connections) {
-        cache = RemoteKvCache.builder(address).connections(connections).connect();
+        cache = RemoteKvCache.builder(address)
+                .connections(connections)
+                .sharedMemory(SharedMemoryUse.OFF)
+                .connect();
     }
 
-    private static Namespace space(int bytes) {
+    /// Whose blocks are of this size.
+    static Namespace space(int bytes) {
         int layers = bytes / (64 << 10);
         return Namespace.of("bench-" + layers, BlockShape.kv(layers, 1, 1024, BLOCK_TOKENS, Dtype.BF16));
     }
 
-    private static BlockChain chain(int bytes, int seed) {
+    /// One of the chains of one block.
+    static BlockChain chain(int bytes, int seed) {
         return chain(bytes, seed, 1);
     }
 
@@ -46,7 +52,8 @@ final class RemoteClient implements Contestant {
         return BlockChain.of(space(bytes), tokens);
     }
 
-    private static int blocks(int bytes) {
+    /// Blocks of this size, a power of two.
+    static int blocks(int bytes) {
         return (int) (WORKING_SET / bytes);
     }
 

@@ -3,16 +3,8 @@ package io.kvcache.bench.transport;
 import java.io.IOException;
 import java.time.Duration;
 import java.util.ArrayList;
-import java.util.Arrays;
-import java.util.Comparator;
 import java.util.List;
-import java.util.concurrent.ExecutionException;
-import java.util.concurrent.ExecutorService;
-import java.util.concurrent.Executors;
-import java.util.concurrent.Future;
-import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Consumer;
-import java.util.function.ToDoubleFunction;
 
 /// Moves the same blocks through the remote cache and to a bare responder in turn, round by round, so
 /// that what else the machine does meets both.
@@ -59,8 +51,8 @@ public final class TransportComparison {
 
     private void warm(Contestant ours, Contestant bare, Cargo cargo) throws InterruptedException {
         progress.accept("warming " + cargo.operation().text() + " of " + (cargo.bytes() >> 10) + " KiB");
-        move(ours, cargo, time.multipliedBy(2));
-        move(bare, cargo, time.multipliedBy(2));
+        Meter.move(ours, cargo, time.multipliedBy(2));
+        Meter.move(bare, cargo, time.multipliedBy(2));
     }
 
     private TransportCell cell(Contestant ours, Contestant bare, Cargo cargo) throws InterruptedException {
@@ -70,61 +62,10 @@ public final class TransportComparison {
         List<Moves> other = new ArrayList<>();
         List<Double> ratios = new ArrayList<>();
         for (int round = 0; round < rounds; round++) {
-            own.add(move(ours, cargo, time));
-            other.add(move(bare, cargo, time));
+            own.add(Meter.move(ours, cargo, time));
+            other.add(Meter.move(bare, cargo, time));
             ratios.add(own.getLast().gigabytes() / other.getLast().gigabytes());
         }
-        return new TransportCell(cargo, median(own), median(other), median(ratios, ratio -> ratio));
-    }
-
-    private static Moves median(List<Moves> all) {
-        return new Moves(median(all, Moves::gigabytes), median(all, Moves::p50Micros), median(all, Moves::p99Micros));
-    }
-
-    private static <T> double median(List<T> all, ToDoubleFunction<T> value) {
-        List<T> sorted = all.stream().sorted(Comparator.comparingDouble(value)).toList();
-        return value.applyAsDouble(sorted.get(sorted.size() / 2));
-    }
-
-    private static Moves move(Contestant by, Cargo cargo, Duration time) throws InterruptedException {
-        AtomicLong number = new AtomicLong();
-        long start = System.nanoTime();
-        long end = start + time.toNanos();
-        List<long[]> latencies = new ArrayList<>();
-        try (ExecutorService threads = Executors.newFixedThreadPool(cargo.inFlight())) {
-            List<Future<long[]>> running = new ArrayList<>();
-            for (int i = 0; i < cargo.inFlight(); i++) {
-                running.add(threads.submit(() -> moves(by, cargo, number, end)));
-            }
-            for (Future<long[]> each : running) {
-                latencies.add(each.get());
-            }
-        } catch (ExecutionException failed) {
-            throw new IllegalStateException("a block was not moved", failed.getCause());
-        }
-        double seconds = (System.nanoTime() - start) / 1e9;
-        long[] all = latencies.stream().flatMapToLong(Arrays::stream).sorted().toArray();
-        double bytes = (double) all.length * cargo.moveBytes();
-        return new Moves(bytes / seconds / 1e9, all[all.length / 2] / 1e3, all[all.length * 99 / 100] / 1e3);
-    }
-
-    private static long[] moves(Contestant by, Cargo cargo, AtomicLong number, long end)
-            throws IOException, InterruptedException {
-        long[] nanos = new long[1024];
-        int count = 0;
-        long now = System.nanoTime();
-        do {
-            if (!by.move(cargo, number.incrementAndGet())) {
-                throw new IllegalStateException(cargo.operation().text() + " of a block failed");
-            }
-            long after = System.nanoTime();
-            if (count == nanos.length) {
-                nanos = Arrays.copyOf(nanos, 2 * count);
-            }
-            nanos[count] = after - now;
-            count++;
-            now = after;
-        } while (now < end);
-        return Arrays.copyOf(nanos, count);
+        return new TransportCell(cargo, Meter.median(own), Meter.median(other), Meter.median(ratios, ratio -> ratio));
     }
 }

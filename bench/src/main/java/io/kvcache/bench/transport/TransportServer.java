@@ -1,6 +1,7 @@
 package io.kvcache.bench.transport;
 
 import io.kvcache.tiers.TieredKvCache;
+import io.kvcache.tiers.TieredKvCacheBuilder;
 import io.kvcache.transport.endpoint.EndpointOptions;
 import io.kvcache.transport.tcp.TcpEndpoint;
 import java.io.BufferedReader;
@@ -10,6 +11,8 @@ import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 
@@ -30,13 +33,26 @@ public final class TransportServer implements AutoCloseable {
     }
 
     static TransportServer start() throws IOException {
-        Process process = new ProcessBuilder(List.of(
-                        Path.of(System.getProperty("java.home"), "bin", "java").toString(),
-                        "--enable-native-access=ALL-UNNAMED",
-                        "-Xmx512m",
-                        "-cp",
-                        System.getProperty("java.class.path"),
-                        TransportServer.class.getName()))
+        return start(List.of());
+    }
+
+    /// One whose memory clients on this host may map.
+    ///
+    /// @param folder for its files
+    static TransportServer sharing(Path folder) throws IOException {
+        return start(List.of(folder.toString()));
+    }
+
+    private static TransportServer start(List<String> arguments) throws IOException {
+        List<String> command = new ArrayList<>(List.of(
+                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                "--enable-native-access=ALL-UNNAMED",
+                "-Xmx512m",
+                "-cp",
+                System.getProperty("java.class.path"),
+                TransportServer.class.getName()));
+        command.addAll(arguments);
+        Process process = new ProcessBuilder(command)
                 .redirectError(ProcessBuilder.Redirect.INHERIT)
                 .start();
         String line =
@@ -50,6 +66,11 @@ public final class TransportServer implements AutoCloseable {
 
     int port() {
         return port;
+    }
+
+    /// Processor time that the server's process has used, all threads together.
+    Duration processorTime() {
+        return process.info().totalCpuDuration().orElse(Duration.ZERO);
     }
 
     int barePort() {
@@ -70,9 +91,15 @@ public final class TransportServer implements AutoCloseable {
     }
 
     /// Serves until its input ends.
+    ///
+    /// @param arguments perhaps a folder for memory to be shared
     @SuppressWarnings("SystemOut") // tells its ports to who started it
     public static void main(String[] arguments) throws IOException {
-        try (TieredKvCache store = TieredKvCache.builder().hostBytes(HOST_BYTES).build();
+        TieredKvCacheBuilder builder = TieredKvCache.builder().hostBytes(HOST_BYTES);
+        for (String folder : arguments) {
+            builder = builder.shared(Path.of(folder));
+        }
+        try (TieredKvCache store = builder.build();
                 TcpEndpoint endpoint = TcpEndpoint.open(
                         store, new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), EndpointOptions.DEFAULTS)) {
             System.out.println(endpoint.address().getPort() + " " + new BareResponder().port());

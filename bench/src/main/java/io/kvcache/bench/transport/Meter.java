@@ -1,0 +1,76 @@
+package io.kvcache.bench.transport;
+
+import java.io.IOException;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Comparator;
+import java.util.List;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.ToDoubleFunction;
+
+/// Measures how long moves take.
+final class Meter {
+
+    private Meter() {}
+
+    /// Moves blocks for a while, by as many threads as are in flight.
+    static Moves move(Contestant by, Cargo cargo, Duration time) throws InterruptedException {
+        AtomicLong number = new AtomicLong();
+        long start = System.nanoTime();
+        long end = start + time.toNanos();
+        List<long[]> latencies = new ArrayList<>();
+        try (ExecutorService threads = Executors.newFixedThreadPool(cargo.inFlight())) {
+            List<Future<long[]>> running = new ArrayList<>();
+            for (int i = 0; i < cargo.inFlight(); i++) {
+                running.add(threads.submit(() -> moves(by, cargo, number, end)));
+            }
+            for (Future<long[]> each : running) {
+                latencies.add(each.get());
+            }
+        } catch (ExecutionException failed) {
+            throw new IllegalStateException("a block was not moved", failed.getCause());
+        }
+        double seconds = (System.nanoTime() - start) / 1e9;
+        long[] all = latencies.stream().flatMapToLong(Arrays::stream).sorted().toArray();
+        double bytes = (double) all.length * cargo.moveBytes();
+        return new Moves(bytes / seconds / 1e9, all[all.length / 2] / 1e3, all[all.length * 99 / 100] / 1e3);
+    }
+
+    private static long[] moves(Contestant by, Cargo cargo, AtomicLong number, long end)
+            throws IOException, InterruptedException {
+        long[] nanos = new long[1024];
+        int count = 0;
+        long now;
+        long after;
+        do {
+            by.pause();
+            now = System.nanoTime();
+            if (!by.move(cargo, number.incrementAndGet())) {
+                throw new IllegalStateException(cargo.operation().text() + " of a block failed");
+            }
+            after = System.nanoTime();
+            if (count == nanos.length) {
+                nanos = Arrays.copyOf(nanos, 2 * count);
+            }
+            nanos[count] = after - now;
+            count++;
+        } while (after < end);
+        return Arrays.copyOf(nanos, count);
+    }
+
+    /// The medians of each figure.
+    static Moves median(List<Moves> all) {
+        return new Moves(median(all, Moves::gigabytes), median(all, Moves::p50Micros), median(all, Moves::p99Micros));
+    }
+
+    /// The median of one figure.
+    static <T> double median(List<T> all, ToDoubleFunction<T> value) {
+        List<T> sorted = all.stream().sorted(Comparator.comparingDouble(value)).toList();
+        return value.applyAsDouble(sorted.get(sorted.size() / 2));
+    }
+}
