@@ -9,7 +9,6 @@ import io.kvcache.server.block.NamespaceArea;
 import io.kvcache.server.config.DisksConfig;
 import io.kvcache.server.config.LeaseConfig;
 import io.kvcache.server.config.ListenConfig;
-import io.kvcache.server.config.Prefault;
 import io.kvcache.server.config.ServerConfig;
 import io.kvcache.server.config.TenantConfig;
 import io.kvcache.server.config.TlsConfig;
@@ -31,8 +30,6 @@ import io.kvcache.server.remote.RemoteFront;
 import io.kvcache.server.tls.Certificate;
 import io.kvcache.server.zmq.ZmqPublisher;
 import io.kvcache.tiers.TieredKvCache;
-import io.kvcache.tiers.TieredKvCacheBuilder;
-import io.kvcache.tiers.memory.NamedMemorySource;
 import io.netty.handler.ssl.SslContext;
 import io.netty.util.internal.logging.InternalLoggerFactory;
 import io.netty.util.internal.logging.JdkLoggerFactory;
@@ -64,9 +61,6 @@ public final class CacheServer implements AutoCloseable {
     private static final long EVENT_MILLIS = 20;
 
     private static final long DRAIN_STEP_NANOS = TimeUnit.MILLISECONDS.toNanos(5);
-
-    /// Views that the network still holds when its loops have ended belong to a bug; they are not waited for long.
-    private static final Duration CLOSE_WAIT = Duration.ofSeconds(1);
 
     private final Clock clock;
     private final TieredKvCache cache;
@@ -163,7 +157,7 @@ public final class CacheServer implements AutoCloseable {
     public static CacheServer start(ServerConfig config) throws IOException {
         InternalLoggerFactory.setDefaultFactory(JdkLoggerFactory.INSTANCE); // where System.Logger goes too
         Clock clock = new SystemTime();
-        TieredKvCache cache = builder(config).clock(clock).build();
+        TieredKvCache cache = ServedStore.open(config, clock);
         Sockets sockets = null;
         try {
             sockets = Sockets.open(config, cache);
@@ -198,25 +192,10 @@ public final class CacheServer implements AutoCloseable {
                 .collect(Collectors.toSet());
     }
 
-    private static TieredKvCacheBuilder builder(ServerConfig config) {
-        TieredKvCacheBuilder builder = TieredKvCache.builder()
-                .hostBytes(config.memory().hostBytes())
-                .policy(config.memory().policy())
-                .touched(config.memory().prefault() == Prefault.BACKGROUND)
-                .touchedFirst(config.memory().prefault() == Prefault.BEFORE_READY)
-                .closeWait(CLOSE_WAIT)
-                .admission(config.disks().admission());
-        config.disks().disks().forEach(disk -> builder.disk(disk.options()));
-        if (config.lease().on()) {
-            builder.memory(new NamedMemorySource(
-                    config.lease().folder(), config.lease().sharedMemory()));
-        }
-        return builder;
-    }
-
     /// What a server with these settings will take of this JVM's memory and beside it.
     public static MemoryBudget budget(ServerConfig config) {
-        return MemoryBudget.of(config.memory().hostBytes(), builder(config).reservedBytes());
+        return MemoryBudget.of(
+                config.memory().hostBytes(), ServedStore.builder(config).reservedBytes());
     }
 
     private void tick() {

@@ -15,8 +15,11 @@ import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.server.config.AccessConfig;
+import io.kvcache.server.config.ConfigReader;
 import io.kvcache.server.config.EntryConfig;
 import io.kvcache.server.config.ListenConfig;
+import io.kvcache.server.config.Machine;
+import io.kvcache.server.config.ServerConfig;
 import io.kvcache.server.config.TenantConfig;
 import io.kvcache.server.config.TransportConfig;
 import io.kvcache.transport.remote.RemoteKvCache;
@@ -27,13 +30,17 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
+import java.util.Map;
 import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.IntStream;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.condition.EnabledOnOs;
+import org.junit.jupiter.api.condition.OS;
 import org.junit.jupiter.api.io.TempDir;
 import tools.jackson.databind.JsonNode;
 
@@ -66,7 +73,7 @@ final class RemoteFrontTest {
     }
 
     private static TransportConfig guarded(Path secrets) {
-        return new TransportConfig("127.0.0.1:0", secrets.toString(), false, 8, Duration.ofSeconds(10));
+        return new TransportConfig("127.0.0.1:0", secrets.toString(), false, 8, Duration.ofSeconds(10), "off");
     }
 
     private static RemoteKvCacheBuilder client(TestServer server) {
@@ -101,6 +108,53 @@ final class RemoteFrontTest {
         assertThatThrownBy(() -> client.connect().close())
                 .isInstanceOf(UncheckedIOException.class)
                 .hasMessageContaining("the proof is wrong");
+    }
+
+    @Test
+    @EnabledOnOs(OS.LINUX)
+    void givenAServerThatSharesItsMemory_whenAClientOnThisHostReads_thenItReadsInPlace() throws Exception {
+        String name = "kvcache-test-" + ProcessHandle.current().pid();
+        Path files = Path.of("/dev/shm", name);
+        TransportConfig usual = TransportConfig.at("127.0.0.1:0");
+        TransportConfig sharing =
+                new TransportConfig(usual.listen(), null, false, usual.connections(), usual.lease(), name);
+        try (TestServer server = TestServer.start(nobodyInParticular(), sharing);
+                RemoteKvCache cache = client(server).connect()) {
+            cache.register(SPACE);
+            BlockChain chain = chain(SPACE, 5);
+            put(cache, chain);
+            assertThat(verified(cache, chain)).isEqualTo(5);
+            assertThat(cache.remoteStats().placed()).isEqualTo(5);
+            try (Stream<Path> all = Files.list(files)) {
+                assertThat(all).as("lock, slots, records").hasSize(3);
+            }
+        } finally {
+            Files.delete(files.resolve("lock"));
+            Files.delete(files);
+        }
+    }
+
+    @Test
+    @EnabledOnOs(OS.LINUX)
+    void givenTooLittleMemoryForAServerThatMustShareIt_whenStarted_thenItIsRefusedWithBothSizes() throws Exception {
+        String name = "kvcache-full-" + ProcessHandle.current().pid();
+        Path files = Path.of("/dev/shm", name);
+        ServerConfig config = new ConfigReader(new Machine(1L << 60, 2), Map.of())
+                .read(
+                        new ConfigReader.Source(
+                                "f",
+                                "memory: {host_bytes: 2TiB}\ntransport: {listen: '127.0.0.1:0', shared_memory: " + name
+                                        + "}\nlisten: {port: 0}"),
+                        Map.of());
+        try {
+            assertThatThrownBy(() -> CacheServer.start(config).close())
+                    .isInstanceOf(IllegalStateException.class)
+                    .hasMessageContaining("Cannot reserve 2.0 TiB")
+                    .hasMessageMatching("(?s).* has only [0-9.]+ .iB .*left.*");
+        } finally {
+            Files.delete(files.resolve("lock"));
+            Files.delete(files);
+        }
     }
 
     @Test

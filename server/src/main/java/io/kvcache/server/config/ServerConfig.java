@@ -33,7 +33,7 @@ public record ServerConfig(
                     + access.tenants().size()
                     + " tenants; who maps it sees the values of all, so it takes a server without tenants");
         }
-        transport.check(access.tenants());
+        transport.check(access.tenants(), lease);
         List<String> tenants = access.tenants().stream().map(TenantConfig::name).toList();
         if (!tenants.contains(events.tenant())) {
             throw new IllegalArgumentException(

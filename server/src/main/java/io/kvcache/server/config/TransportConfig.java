@@ -3,6 +3,8 @@ package io.kvcache.server.config;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.UnknownHostException;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
 import java.util.regex.Matcher;
@@ -11,16 +13,30 @@ import org.jspecify.annotations.Nullable;
 
 /// Where other JVMs use the store itself, by the protocol of PROTOCOL.md.
 ///
-/// Clients prove that they know a secret without saying it, for which the server has to know it too: so secrets are
-/// kept in files, and hashes of them do not do.
+/// Clients prove that they know a secret without saying it, for which the server has to know it too: so
+/// secrets are kept in files, and hashes of them do not do.
 ///
 /// @param listen `HOST:PORT`, port 0 for any; empty for nowhere
 /// @param secretFile a file with secrets, one a line, each of which is good for everybody; null for none
-/// @param withoutAuth whether others than this machine may connect although they do not have to show a secret
+/// @param withoutAuth whether others than this machine may connect although they do not have to show a
+///     secret
 /// @param connections at a time
 /// @param lease how long a client that is not heard of keeps what it holds, at most
+/// @param sharedMemory name of a folder below `/dev/shm` for files that clients of this user on this host
+///     map read-only; `auto` to choose one where nobody has anything to hide and there is room, `off` for
+///     none
 public record TransportConfig(
-        String listen, @Nullable String secretFile, boolean withoutAuth, int connections, Duration lease) {
+        String listen,
+        @Nullable String secretFile,
+        boolean withoutAuth,
+        int connections,
+        Duration lease,
+        String sharedMemory) {
+
+    private static final String AUTO = "auto";
+    private static final String OFF = "off";
+    private static final Path MEMORY = Path.of("/dev/shm");
+    private static final Pattern NAME = Pattern.compile("[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}");
 
     private static final Pattern PLACE = Pattern.compile("(\\[[^\\[\\]]+]|[^:\\[\\]]+):(\\d{1,5})");
     private static final int MOST_PORT = 65_535;
@@ -29,6 +45,10 @@ public record TransportConfig(
     private static final Duration LONGEST_LEASE = Duration.ofMinutes(10);
 
     public TransportConfig {
+        if (!NAME.matcher(sharedMemory).matches()) {
+            throw new IllegalArgumentException("transport.shared_memory is '" + sharedMemory
+                    + "'; it takes auto, off, or 1 to 100 letters, digits, dots, dashes and underscores");
+        }
         if (!listen.isEmpty()) {
             place(listen);
         } else if (secretFile != null) {
@@ -47,13 +67,13 @@ public record TransportConfig(
 
     /// Nowhere; where it is on, what an endpoint does by itself.
     public static TransportConfig defaults() {
-        return new TransportConfig("", null, false, 256, Duration.ofSeconds(30));
+        return new TransportConfig("", null, false, 256, Duration.ofSeconds(30), AUTO);
     }
 
     /// At a place, with nothing else set.
     public static TransportConfig at(String listen) {
         TransportConfig usual = defaults();
-        return new TransportConfig(listen, null, false, usual.connections, usual.lease);
+        return new TransportConfig(listen, null, false, usual.connections, usual.lease, usual.sharedMemory);
     }
 
     static TransportConfig read(Settings from, TransportConfig otherwise) {
@@ -62,10 +82,16 @@ public record TransportConfig(
         boolean withoutAuth = from.get("transport.without_auth", otherwise.withoutAuth, Values::truth);
         int connections = from.get("transport.connections", otherwise.connections, Values::integer);
         Duration lease = from.get("transport.lease", otherwise.lease, Values::duration);
+        String sharedMemory = from.get("transport.shared_memory", otherwise.sharedMemory, String::strip);
         return from.checked(
                 otherwise,
                 () -> new TransportConfig(
-                        listen, secretFile.isEmpty() ? null : secretFile, withoutAuth, connections, lease));
+                        listen,
+                        secretFile.isEmpty() ? null : secretFile,
+                        withoutAuth,
+                        connections,
+                        lease,
+                        sharedMemory));
     }
 
     /// Whether there is an endpoint.
@@ -83,10 +109,40 @@ public record TransportConfig(
         return place(listen);
     }
 
-    /// Looks at it together with the tenants.
+    /// Whether a folder for shared memory was asked for by name, so that it must be had.
+    public boolean sharesByName() {
+        return !sharedMemory.equals(AUTO) && !sharedMemory.equals(OFF);
+    }
+
+    /// The folder for files that clients on this host map, or null when there are to be none.
+    ///
+    /// Whoever maps them sees the values of all. By itself a server shares only what each of its clients
+    /// may see anyway: there is one tenant, and it has no password. And there is no other use of shared
+    /// memory, and a port by which the next server knows the folder again.
+    public @Nullable Path sharedFolder(List<TenantConfig> tenants, LeaseConfig leases) {
+        if (sharesByName()) {
+            return MEMORY.resolve(sharedMemory);
+        }
+        int port = on() ? socketAddress().getPort() : 0;
+        boolean open = tenants.size() == 1 && !tenants.getFirst().hasPassword();
+        boolean shares = sharedMemory.equals(AUTO)
+                && port != 0
+                && open
+                && !leases.on()
+                && socketAddress().getAddress().isLoopbackAddress()
+                && Files.isDirectory(MEMORY);
+        String user = System.getProperty("user.name").replaceAll("[^A-Za-z0-9_.-]", "_");
+        return shares ? MEMORY.resolve("kvcache-" + user + "-" + port) : null;
+    }
+
+    /// Looks at it together with the tenants and leases.
     ///
     /// @throws IllegalArgumentException when they do not go together
-    void check(List<TenantConfig> tenants) {
+    void check(List<TenantConfig> tenants, LeaseConfig leases) {
+        String obstacle = sharesByName() ? obstacle(tenants, leases) : "";
+        if (!obstacle.isEmpty()) {
+            throw new IllegalArgumentException("transport.shared_memory is " + sharedMemory + obstacle);
+        }
         for (TenantConfig tenant : tenants) {
             if (tenant.secretFile() != null && (!on() || secretFile != null)) {
                 throw new IllegalArgumentException(tenant.path() + ".secret_file is " + tenant.secretFile()
@@ -103,6 +159,20 @@ public record TransportConfig(
                     + " has to show a secret; it takes a loopback address, transport.secret_file, a secret_file at"
                     + " each tenant, or transport.without_auth: true");
         }
+    }
+
+    /// Why memory cannot be shared, or nothing.
+    private String obstacle(List<TenantConfig> tenants, LeaseConfig leases) {
+        if (!on()) {
+            return "; it takes transport.listen beside it";
+        }
+        if (leases.on()) {
+            return ", and lease.shared_memory is " + leases.sharedMemory() + "; it takes one of them";
+        }
+        return tenants.size() == 1
+                ? ""
+                : " and there are " + tenants.size()
+                        + " tenants; who maps it sees the values of all, so it takes a server without tenants";
     }
 
     private static InetSocketAddress place(String listen) {

@@ -3,10 +3,14 @@ package io.kvcache.server.config;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
+import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.condition.EnabledOnOs;
+import org.junit.jupiter.api.condition.OS;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
@@ -30,7 +34,7 @@ final class TransportConfigTest {
         TransportConfig read =
                 read(yaml, Map.of("KVCACHE__TRANSPORT__CONNECTIONS", "4")).transport();
 
-        assertThat(read).isEqualTo(new TransportConfig("[::1]:7420", "/s", false, 4, Duration.ofSeconds(2)));
+        assertThat(read).isEqualTo(new TransportConfig("[::1]:7420", "/s", false, 4, Duration.ofSeconds(2), "auto"));
         assertThat(read.socketAddress().getPort()).isEqualTo(7420);
         assertThat(read.socketAddress().getAddress().isLoopbackAddress()).isTrue();
     }
@@ -47,6 +51,43 @@ final class TransportConfigTest {
         assertThat(tenants.transport().guarded(tenants.access().tenants())).isTrue();
     }
 
+    private static @Nullable Path shared(String yaml) throws ConfigException {
+        ServerConfig read = read(yaml, Map.of());
+        return read.transport().sharedFolder(read.access().tenants(), read.lease());
+    }
+
+    @Test
+    void givenAName_whenRead_thenThatFolderIsShared() throws ConfigException {
+        assertThat(shared("transport: {listen: '127.0.0.1:7420', shared_memory: mine}"))
+                .isEqualTo(Path.of("/dev/shm/mine"));
+        assertThat(read("transport: {listen: '127.0.0.1:7420', shared_memory: mine}", Map.of())
+                        .transport()
+                        .sharesByName())
+                .isTrue();
+    }
+
+    @Test
+    @EnabledOnOs(OS.LINUX)
+    void givenNothingToHide_whenRead_thenAFolderOfThePortIsShared() throws ConfigException {
+        assertThat(String.valueOf(shared("transport: {listen: '127.0.0.1:7420'}")))
+                .startsWith("/dev/shm/kvcache-")
+                .endsWith("-7420");
+    }
+
+    @ParameterizedTest
+    @CsvSource(delimiter = '|', textBlock = """
+            transport: {}
+            transport: {listen: '127.0.0.1:7420', shared_memory: off}
+            transport: {listen: '127.0.0.1:0'}
+            transport: {listen: '0.0.0.0:7420', secret_file: /s}
+            transport: {listen: '127.0.0.1:7420'}\\nlease: {shared_memory: y}
+            transport: {listen: '127.0.0.1:7420'}\\ntenants: [{name: a}]
+            transport: {listen: '127.0.0.1:7420'}\\ntenants: [{name: default, password_file: /p}]
+            """)
+    void givenSomethingToHideOrNoNeed_whenRead_thenNothingIsSharedByItself(String yaml) throws ConfigException {
+        assertThat(shared(yaml.replace("\\n", "\n"))).isNull();
+    }
+
     @ParameterizedTest
     @CsvSource(delimiter = '|', textBlock = """
             transport: {listen: '0.0.0.0:7420'} | f:1: transport.listen is 0.0.0.0:7420, which others can reach
@@ -58,6 +99,10 @@ final class TransportConfigTest {
             transport: {listen: 'localhost:1', connections: 0} | transport.connections is 0; it takes 1 to 65536
             transport: {listen: 'localhost:1', lease: 1h} | transport.lease is 3600000ms; it takes 100ms to 600s
             transport: {listen: 'localhost:1', secret: x} | there is no setting transport.secret; is it transport.
+            transport: {shared_memory: x} | transport.shared_memory is x; it takes transport.listen beside it
+            transport: {listen: 'localhost:1', shared_memory: a/b} | transport.shared_memory is 'a/b'; it takes auto, off, or
+            transport: {listen: 'localhost:1', shared_memory: x}\\nlease: {shared_memory: y} | and lease.shared_memory is y; it takes one of them
+            transport: {listen: 'localhost:1', shared_memory: x}\\ntenants: [{name: a}] | and there are 2 tenants; who maps it sees the values of all
             tenants: [{name: a, secret_file: /s}] | tenants.0.secret_file is /s; it takes transport.listen beside it
             transport: {listen: 'localhost:1', secret_file: /t}\\ntenants: [{name: a, secret_file: /s}] | transport.secret_file is /t; it takes one of them
             """)
