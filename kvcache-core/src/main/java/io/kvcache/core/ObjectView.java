@@ -33,6 +33,20 @@ public interface ObjectView extends AutoCloseable {
     /// @throws IllegalStateException when the view is closed
     int checksum();
 
+    /// Where the object's record is, for those who map the store's memory.
+    ///
+    /// @return a [io.kvcache.core.tree.Handle]; [io.kvcache.core.tree.Handle#MISS] of a view that has no
+    ///     record
+    /// @throws IllegalStateException when the view is closed
+    default long handle() {
+        return -1;
+    }
+
+    /// Whether all that the view has shown until now is its object: as [BlockTable#valid].
+    default boolean valid() {
+        return true;
+    }
+
     /// Copies `bytes` from `offset` of the object to the start of `target`.
     ///
     /// @throws IndexOutOfBoundsException when the range does not lie in the object or the target is too small

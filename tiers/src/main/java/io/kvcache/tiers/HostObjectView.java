@@ -43,6 +43,12 @@ final class HostObjectView implements ObjectView {
     }
 
     @Override
+    public long handle() {
+        requireOpen();
+        return source.store().records().handle(stored.record());
+    }
+
+    @Override
     public void copyTo(long offset, long bytes, MemorySegment target) {
         requireOpen();
         Objects.checkFromIndexSize(offset, bytes, stored.valueBytes());

@@ -14,11 +14,13 @@ final class ObjectVerbs {
     private final Service service;
     private final Session session;
     private final Bytes bytes;
+    private final ShareVerbs share;
 
-    ObjectVerbs(Service service, Session session, Bytes bytes) {
+    ObjectVerbs(Service service, Session session, Bytes bytes, ShareVerbs share) {
         this.service = service;
         this.session = session;
         this.bytes = bytes;
+        this.share = share;
     }
 
     static Namespace namespace(Session session, BodyReader body) throws Violation {
@@ -39,23 +41,28 @@ final class ObjectVerbs {
         }
     }
 
-    /// `u32 namespace, u32 key bytes, u8 send, 7 × 0, u64 timeout, key` → `u64 lease (0: not here), u64
-    /// bytes, u8 sent` and DATA if sent
+    /// `u32 namespace, u32 key bytes, u8 send, u8 places, 6 × 0, u64 timeout, key` → `u64 lease (0: not
+    /// here), u64 bytes, u8 sent`, [places][ShareVerbs] and DATA if sent
     Requests.Parsed get(Request request, BodyReader body) throws Violation {
         Namespace namespace = namespace(session, body);
         int keyBytes = body.count("key bytes");
         boolean send = body.u8("send") != 0;
-        long timeout = request.bounded(body.skip(7).amount("timeout"));
+        boolean places = body.u8("places") != 0;
+        long timeout = request.bounded(body.skip(6).amount("timeout"));
         byte[] key = body.bytes("key", keyBytes);
         KvCache cache = service.cache();
         if (timeout == 0) {
-            return () -> answer(request, cache.getObject(namespace, key), send);
+            return () -> answer(request, cache.getObject(namespace, key), new Wanted(send, places));
         }
         return () -> cache.fetchObject(namespace, key, timeout, service.later())
-                .whenComplete((view, failed) -> service.attempt(request, () -> answer(request, view, false)));
+                .whenComplete((view, failed) ->
+                        service.attempt(request, () -> answer(request, view, new Wanted(false, places))));
     }
 
-    private void answer(Request request, @Nullable ObjectView view, boolean send) throws Refused {
+    /// What the client wants of an object: its bytes, or where they lie.
+    private record Wanted(boolean bytes, boolean places) {}
+
+    private void answer(Request request, @Nullable ObjectView view, Wanted wanted) throws Refused {
         if (view == null) {
             request.reply(new BodyWriter().i64(Claims.NONE).i64(0).u8(0));
             return;
@@ -63,7 +70,11 @@ final class ObjectVerbs {
         Lease lease = Lease.of(view);
         long number = bytes.grantAndEnter(lease);
         try {
-            if (request.reply(new BodyWriter().i64(number).i64(view.bytes()).u8(send ? 1 : 0)) && send) {
+            BodyWriter reply = new BodyWriter().i64(number).i64(view.bytes()).u8(wanted.bytes ? 1 : 0);
+            if (wanted.places) {
+                share.write(view, reply);
+            }
+            if (request.reply(reply) && wanted.bytes) {
                 bytes.send(request, view);
             }
         } finally {

@@ -27,9 +27,9 @@ final class Requests {
         bytes = new Bytes(service, session);
         blocks = new BlockVerbs(service, session, chains, bytes);
         puts = new PutVerbs(service, session, chains);
-        objects = new ObjectVerbs(service, session, bytes);
-        store = new StoreVerbs(service, session);
         share = new ShareVerbs(service, session, bytes);
+        objects = new ObjectVerbs(service, session, bytes, share);
+        store = new StoreVerbs(service, session);
     }
 
     Session session() {

@@ -1,13 +1,16 @@
 package io.kvcache.transport.endpoint;
 
 import io.kvcache.core.BlockTable;
+import io.kvcache.core.ObjectView;
 import io.kvcache.core.SharedMemory;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.ShareCodec;
 import io.kvcache.transport.wire.Status;
 import io.kvcache.transport.wire.Violation;
+import java.lang.foreign.MemorySegment;
 import java.nio.LongBuffer;
+import java.util.List;
 
 /// Requests of clients on the same host that read the store's memory themselves.
 final class ShareVerbs {
@@ -76,6 +79,22 @@ final class ShareVerbs {
         to.i32(told).i32(0);
         for (int index = from; index < from + told; index++) {
             to.i64(table.handle(index));
+        }
+    }
+
+    /// Says where an object lies, to a client that may see it there: `3 × 0, u32 checksum, u64 handle, u32
+    /// count, u32 0, as many u64 offset in the slots, u64 bytes`.
+    void write(ObjectView view, BodyWriter to) {
+        SharedMemory memory = service.cache().sharedMemory();
+        String only = session.onlyTenant();
+        if (memory == null || (only != null && !memory.mayBeMappedBy(only))) {
+            return;
+        }
+        List<MemorySegment> pieces = view.pieces();
+        to.u8(0).u16(0).i32(view.checksum()).i64(view.handle());
+        to.i32(pieces.size()).i32(0);
+        for (MemorySegment piece : pieces) {
+            to.i64(memory.place(piece)).i64(piece.byteSize());
         }
     }
 

@@ -90,13 +90,25 @@ final class Getting {
     private @Nullable ObjectView ask(Attachment attachment, Namespace namespace, byte[] key, long timeoutNanos)
             throws CallFailed {
         BodyWriter body = body(attachment, namespace, key, timeoutNanos);
-        if (timeoutNanos == 0) {
+        if (timeoutNanos == 0 && attachment.shared() == null) {
             return ObjectArrival.get(wiring, attachment, key, body);
+        }
+        if (timeoutNanos == 0) {
+            return open(attachment, key, ObjectLookup.ask(wiring, attachment, body));
         }
         long patience = wiring.options().patienceNanos(timeoutNanos);
         ObjectArrival.Found found =
                 ControlLine.await(ask(attachment, body, patience), patience, late -> attachment.release(late.lease()));
-        return found.lease() == 0 ? null : ObjectArrival.read(wiring, attachment, key, found);
+        return open(attachment, key, found);
+    }
+
+    /// What was found: in place, or brought here.
+    private @Nullable ObjectView open(Attachment attachment, byte[] key, ObjectArrival.Found found) throws CallFailed {
+        if (found.lease() == 0) {
+            return null;
+        }
+        ObjectView inPlace = PlacedObjectView.of(wiring, attachment, found);
+        return inPlace == null ? ObjectArrival.read(wiring, attachment, key, found) : inPlace;
     }
 
     CompletionStage<@Nullable ObjectView> fetch(Namespace namespace, byte[] key, long timeoutNanos, Executor executor) {
@@ -119,9 +131,8 @@ final class Getting {
         if (attachment == null || where.found.lease() == 0) {
             return null;
         }
-        Optional<ObjectView> view = asking.or(
-                Optional.empty(),
-                current -> Optional.ofNullable(ObjectArrival.read(wiring, attachment, key, where.found)));
+        Optional<ObjectView> view =
+                asking.or(Optional.empty(), current -> Optional.ofNullable(open(attachment, key, where.found)));
         return view.orElse(null);
     }
 
@@ -129,8 +140,9 @@ final class Getting {
             throws CallFailed {
         BodyWriter body = new BodyWriter(64 + key.length);
         body.i32(attachment.number(namespace)).i32(key.length);
-        return body.u8(timeoutNanos == 0 ? 1 : 0)
-                .u8(0)
+        boolean places = attachment.shared() != null;
+        return body.u8(timeoutNanos == 0 && !places ? 1 : 0)
+                .u8(places ? 1 : 0)
                 .u16(0)
                 .i32(0)
                 .i64(timeoutNanos)

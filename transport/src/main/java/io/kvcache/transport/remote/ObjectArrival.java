@@ -27,12 +27,16 @@ final class ObjectArrival implements DataLine.Exchange {
     /// What the server has found.
     ///
     /// @param lease 0 when it is not here
-    record Found(long lease, long bytes) {
+    /// @param sent whether its bytes follow
+    /// @param places where it lies, if that was asked for and told
+    record Found(
+            long lease, long bytes, boolean sent, @Nullable ObjectPlaces places) {
 
-        static final Found NOTHING = new Found(0, 0);
+        static final Found NOTHING = new Found(0, 0, false, null);
 
         static Found read(BodyReader body) throws Violation {
-            return new Found(body.i64("lease"), body.amount("bytes"));
+            long lease = body.i64("lease");
+            return new Found(lease, body.amount("bytes"), body.u8("sent") != 0, ObjectPlaces.read(body));
         }
     }
 
@@ -79,7 +83,7 @@ final class ObjectArrival implements DataLine.Exchange {
     public void reply(BodyReader body) throws Violation {
         if (found.lease == 0) {
             found = Found.read(body);
-            coming = body.u8("sent") != 0;
+            coming = found.sent;
         } else {
             coming = body.count("count") > 0;
         }

@@ -1,10 +1,8 @@
 package io.kvcache.transport.remote;
 
-import io.kvcache.transport.link.Landing;
 import io.kvcache.transport.shm.SharedStore;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
-import io.kvcache.transport.wire.FrameHeader;
 import io.kvcache.transport.wire.MessageType;
 import io.kvcache.transport.wire.Violation;
 import org.jspecify.annotations.Nullable;
@@ -108,11 +106,6 @@ final class PlacedBlocks implements DataLine.Exchange {
             wiring.counters().placed.increment();
             next++;
         }
-    }
-
-    @Override
-    public Landing data(FrameHeader header, BodyReader body) throws Violation {
-        throw new Violation("a payload for places; allowed: none");
     }
 
     @Override

@@ -193,9 +193,11 @@ public final class SharedStore {
         return page >= 0 && Pages.offset(page) <= slots.byteSize() - bytes;
     }
 
-    /// A span of the slots that the server keeps where it is for us.
-    public MemorySegment span(long offset, long bytes) {
-        return slots.asSlice(offset, bytes);
+    /// A span of the slots that the server keeps where it is for us, read-only; null when there is none
+    /// such.
+    public @Nullable MemorySegment span(long offset, long bytes) {
+        boolean inSlots = offset >= 0 && bytes >= 0 && offset <= slots.byteSize() - bytes;
+        return inSlots ? slots.asSlice(offset, bytes) : null;
     }
 
     /// The checksum of a block that the server keeps for us.
@@ -203,7 +205,12 @@ public final class SharedStore {
         return index.checksum(handle);
     }
 
-    /// Whether a record still holds the block that it held: what was read of its slot until now is right.
+    /// Whether a handle that the server has told is of a record that it may have.
+    public boolean knows(long handle) {
+        return Handle.found(handle) && Handle.record(handle) < index.header().records();
+    }
+
+    /// Whether a record still holds what it held: what was read of its slots until now is right.
     public boolean holds(long handle) {
         return index.holds(handle);
     }

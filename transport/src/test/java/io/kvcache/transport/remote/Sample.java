@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.BlockWriter;
 import io.kvcache.core.KvCache;
+import io.kvcache.core.ObjectWriter;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.SealOutcome;
 import io.kvcache.core.contract.BlockContent;
@@ -12,6 +13,7 @@ import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
+import java.lang.foreign.MemorySegment;
 import java.time.Duration;
 import java.util.function.BooleanSupplier;
 import java.util.stream.IntStream;
@@ -43,6 +45,18 @@ final class Sample {
                 return writer.seal() == SealOutcome.SEALED;
             }
             return writer.outcome() == PutOutcome.PRESENT;
+        }
+    }
+
+    /// Puts an object, which must find room.
+    static void putObject(KvCache cache, Namespace space, byte[] key, MemorySegment bytes) {
+        try (ObjectWriter writer = cache.putObject(space, key, bytes.byteSize(), KvCache.NO_WAIT)) {
+            long at = 0;
+            for (MemorySegment piece : writer.pieces()) {
+                MemorySegment.copy(bytes, at, piece, 0, piece.byteSize());
+                at += piece.byteSize();
+            }
+            assertThat(writer.seal()).isEqualTo(SealOutcome.SEALED);
         }
     }
 

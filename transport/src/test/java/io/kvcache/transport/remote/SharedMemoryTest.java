@@ -6,9 +6,11 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.KvCache;
 import io.kvcache.core.Match;
+import io.kvcache.core.ObjectView;
 import io.kvcache.core.contract.BlockContent;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.TieredKvCacheBuilder;
 import io.kvcache.transport.endpoint.Access;
@@ -21,15 +23,18 @@ import java.lang.foreign.MemorySegment;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.nio.file.Files;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.condition.EnabledOnOs;
 import org.junit.jupiter.api.condition.OS;
+import org.junit.jupiter.api.io.TempDir;
 
 /// When memory is shared and when not, what is read from it without asking, and what becomes of that when
 /// one side dies or stops.
@@ -98,6 +103,71 @@ final class SharedMemoryTest {
             assertThat(endpoint.stats().bytesOut()).isZero();
         }
         assertThat(folder.files()).as("what the store leaves").containsExactly("lock");
+    }
+
+    @Test
+    void givenAnObjectOfSeveralSlots_whenViewed_thenItIsSeenInPlaceAndItsGoingIsNoticed() throws IOException {
+        Namespace space = Namespace.objects("objects", "tenant");
+        byte[] key = {1, 2, 3};
+        int bytes = (2 << 20) + (64 << 10) + 5000;
+        BlockContent content = new BlockContent(7);
+        try (TieredKvCache store = store().shared(folder.path()).build();
+                TcpEndpoint endpoint = serve(store, EndpointOptions.DEFAULTS);
+                RemoteKvCache cache = client(address(endpoint)).connect()) {
+            cache.register(space);
+            Sample.putObject(cache, space, key, content.heap(bytes));
+            ObjectView kept;
+            try (ObjectView view = Objects.requireNonNull(cache.getObject(space, key))) {
+                assertThat(view.pieces()).hasSizeGreaterThan(2).allMatch(MemorySegment::isReadOnly);
+                assertThat(view.bytes()).isEqualTo(bytes);
+                MemorySegment copy = MemorySegment.ofArray(new byte[bytes]);
+                view.copyTo(0, bytes, copy);
+                content.require(copy);
+                view.copyTo((1 << 20) - 10, 20, copy);
+                content.require((1 << 20) - 10, copy.asSlice(0, 20));
+                assertThat(view.valid()).isTrue();
+                assertThat(cache.remoteStats().placed()).isEqualTo(1);
+                kept = Objects.requireNonNull(cache.getObject(space, key, 1_000_000));
+                assertThat(cache.remoteStats().placed())
+                        .as("with a time-out too")
+                        .isEqualTo(2);
+            }
+            assertThat(cache.dropObject(space, key)).isTrue();
+            assertThat(kept.valid()).as("still held").isTrue();
+            kept.close();
+            assertThat(cache.getObject(space, key)).isNull();
+            assertThat(endpoint.stats().bytesOut()).isZero();
+        }
+    }
+
+    @Test
+    void givenBlocksOnDiskThere_whenAcquiredWithTime_thenTheyArriveInPlaceAndInOrder(@TempDir Path disk)
+            throws IOException {
+        try (TieredKvCache store = store().shared(folder.path())
+                        .admission(AdmissionKind.ALWAYS)
+                        .disk(disk.resolve("disk"), 300 << 20)
+                        .build();
+                TcpEndpoint endpoint = serve(store, EndpointOptions.DEFAULTS);
+                RemoteKvCache cache = client(address(endpoint)).checked(true).connect()) {
+            cache.register(Sample.SPACE);
+            for (int seed = 1; seed <= 3; seed++) {
+                Sample.stored(cache, seed, 40);
+                assertThat(cache.flush(Sample.PATIENCE.toNanos())).isTrue();
+            }
+            BlockChain chain = Sample.chain(1, 50);
+            Match match = cache.match(chain);
+            assertThat(match.blocks()).isEqualTo(40);
+            assertThat(match.diskBlocks()).isPositive();
+            assertThat(cache.getAll(chain, 0, room(40))).as("what is resident").isEqualTo(match.hostBlocks());
+            try (BlockTable table = cache.acquire(chain, 10, Sample.PATIENCE.toNanos())) {
+                assertThat(table.await(30, Sample.PATIENCE.toNanos())).isEqualTo(30);
+                assertThat(Sample.verify(table, chain)).isEqualTo(30);
+                assertThat(table.valid()).isTrue();
+                assertThat(cache.remoteStats().placed()).isEqualTo(30);
+            }
+            Sample.await("all is back", () -> store.stats().openTables() == 0);
+            assertThat(endpoint.stats().bytesOut()).isZero();
+        }
     }
 
     @Test
