@@ -2,7 +2,7 @@ package io.kvcache.tiers.disk;
 
 import static org.assertj.core.api.Assumptions.assumeThat;
 
-import io.kvcache.core.contract.TierContract;
+import io.kvcache.core.contract.DurableTierContract;
 import io.kvcache.core.contract.TierUnderTest;
 import io.kvcache.core.memory.ArenaMemory;
 import io.kvcache.core.tier.Tier;
@@ -54,7 +54,7 @@ final class DiskTierContractTest {
     }
 
     @Nested
-    final class OverMemory extends TierContract {
+    final class OverMemory extends DurableTierContract {
         OverMemory() {
             super(InMemory::new);
         }
@@ -62,7 +62,7 @@ final class DiskTierContractTest {
 
     @Nested
     @EnabledOnOs(OS.LINUX)
-    final class OverIoUring extends TierContract {
+    final class OverIoUring extends DurableTierContract {
         OverIoUring() {
             super(() -> new InAFile(IoEngine.IO_URING));
         }
@@ -70,7 +70,7 @@ final class DiskTierContractTest {
 
     @Nested
     @EnabledOnOs(OS.LINUX)
-    final class OverThreads extends TierContract {
+    final class OverThreads extends DurableTierContract {
         OverThreads() {
             super(() -> new InAFile(IoEngine.THREADS));
         }
