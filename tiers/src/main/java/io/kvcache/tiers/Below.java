@@ -4,6 +4,7 @@ import io.kvcache.core.Clock;
 import io.kvcache.core.memory.HostMemorySource;
 import io.kvcache.core.store.HostStore;
 import io.kvcache.core.tier.AdmissionKind;
+import io.kvcache.core.tier.TierSource;
 import io.kvcache.tiers.disk.Geometry;
 import io.kvcache.tiers.memory.MappedMemorySource;
 import io.kvcache.tiers.memory.MemoryOptions;
@@ -40,6 +41,30 @@ record Below(
                 .mapToLong(disk -> Geometry.of(disk.bytes()).maxEntryBytes())
                 .min()
                 .orElse(0);
+        return open(store, targets, each, admission, clock, checking);
+    }
+
+    /// Tiers of other kinds, which check what they read by themselves.
+    ///
+    /// @throws RuntimeException when one cannot be opened
+    static Below openOthers(HostStore store, List<TierSource> sources, Admission admission, Clock clock) {
+        List<Movement.Target> targets = sources.stream()
+                .map(source -> new Movement.Target(
+                        new SourceOpener(source, store.memory()),
+                        source.aliveBytes(),
+                        new WriteBudget(WriteBudget.UNLIMITED, WriteBudget.UNLIMITED)))
+                .toList();
+        long each = sources.stream().mapToLong(TierSource::maxBlockBytes).min().orElse(0);
+        return open(store, targets, each, admission, clock, null);
+    }
+
+    private static Below open(
+            HostStore store,
+            List<Movement.Target> targets,
+            long each,
+            Admission admission,
+            Clock clock,
+            @Nullable ExecutorService checking) {
         Movement movement = new Movement(
                 store.disks(),
                 clock,
@@ -49,7 +74,9 @@ record Below(
         try {
             return new Below(movement, TierThreads.start(movement), checking);
         } catch (RuntimeException refused) {
-            checking.shutdown();
+            if (checking != null) {
+                checking.shutdown();
+            }
             throw refused;
         }
     }

@@ -1,6 +1,7 @@
 package io.kvcache.tiers;
 
 import io.kvcache.core.store.HostStoreConfig;
+import io.kvcache.core.tier.TierSource;
 import java.util.List;
 
 /// How many records a store needs when nobody says so.
@@ -11,8 +12,10 @@ final class StoreSize {
 
     private StoreSize() {}
 
-    static int records(long hostBytes, List<DiskOptions> disks) {
-        long onDisk = disks.stream().mapToLong(DiskOptions::bytes).sum() / DISK_BYTES_PER_RECORD;
+    static int records(long hostBytes, List<DiskOptions> disks, List<TierSource> others) {
+        long below = disks.stream().mapToLong(DiskOptions::bytes).sum()
+                + others.stream().mapToLong(TierSource::aliveBytes).sum();
+        long onDisk = below / DISK_BYTES_PER_RECORD;
         return Math.toIntExact(
                 Math.min(HostStoreConfig.defaultRecords(hostBytes) + onDisk, HostStoreConfig.MOST_RECORDS));
     }

@@ -8,6 +8,7 @@ import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.store.HostStore;
 import io.kvcache.core.store.HostStoreConfig;
 import io.kvcache.core.tier.AdmissionKind;
+import io.kvcache.core.tier.TierSource;
 import io.kvcache.core.tree.RecordLayout;
 import io.kvcache.tiers.memory.MappedMemorySource;
 import io.kvcache.tiers.memory.MemoryOptions;
@@ -43,6 +44,7 @@ public final class TieredKvCacheBuilder {
     private Duration closeWait = Duration.ofSeconds(10);
     private Clock clock = SystemClock.INSTANCE;
     private final List<DiskOptions> disks = new ArrayList<>();
+    private final List<TierSource> others = new ArrayList<>();
     private AdmissionKind admission = AdmissionKind.SECOND_HIT;
     private double gain = AdmissionKind.USUAL_GAIN;
 
@@ -134,7 +136,7 @@ public final class TieredKvCacheBuilder {
     }
 
     private int known() {
-        return records == 0 ? StoreSize.records(hostBytes, disks) : records;
+        return records == 0 ? StoreSize.records(hostBytes, disks, others) : records;
     }
 
     /// Whether segments throw once their table or writer is closed; true under `-ea`, false otherwise.
@@ -184,6 +186,14 @@ public final class TieredKvCacheBuilder {
         return this;
     }
 
+    /// Adds a tier of another kind, as memory of a GPU. It takes blocks like a disk, by the same [#admission], and
+    /// several take turns. What is in such a tier counts as kept, though it may not outlive the store: so a store
+    /// takes either these or disks.
+    public TieredKvCacheBuilder tier(TierSource source) {
+        others.add(source);
+        return this;
+    }
+
     /// Which blocks are written to disk; those of a second use when not said.
     public TieredKvCacheBuilder admission(AdmissionKind kind) {
         admission = kind;
@@ -206,7 +216,13 @@ public final class TieredKvCacheBuilder {
     /// @throws IllegalStateException when the memory cannot be had, or native access is denied; the message says
     ///     what to do
     /// @throws io.kvcache.tiers.directory.DiskRefusedException when a directory cannot be used for a disk
+    /// @throws IllegalArgumentException for disks and other tiers in one store
+    /// @throws RuntimeException when another tier cannot be opened, with its cause
     public TieredKvCache build() {
+        if (!disks.isEmpty() && !others.isEmpty()) {
+            throw new IllegalArgumentException("a store takes disks or other tiers, not both: "
+                    + disks.getFirst().directory() + " and " + others.getFirst().name());
+        }
         if (shared == null) {
             return build(memory == null ? new MappedMemorySource(memoryOptions) : memory, null);
         }
@@ -222,9 +238,7 @@ public final class TieredKvCacheBuilder {
         HostShare share;
         try {
             share = toPublish == null ? null : new HostShare(store, toPublish.publish(known()), sharedBy);
-            below = disks.isEmpty()
-                    ? Below.NOTHING
-                    : Below.open(store, disks, new Below.Admission(admission, gain), clock);
+            below = below(store);
         } catch (RuntimeException refused) {
             store.close();
             throw refused;
@@ -234,6 +248,14 @@ public final class TieredKvCacheBuilder {
                 new HostTable.Source(store, holders, checked, clock, below.movement()),
                 new Closing(store, holders, clock, closeWait, strict, () -> below.end(closeWait)),
                 share);
+    }
+
+    private Below below(HostStore store) {
+        Below.Admission admitting = new Below.Admission(admission, gain);
+        if (!others.isEmpty()) {
+            return Below.openOthers(store, others, admitting, clock);
+        }
+        return disks.isEmpty() ? Below.NOTHING : Below.open(store, disks, admitting, clock);
     }
 
     private static boolean assertionsOn() {
