@@ -16,11 +16,24 @@ thread_local void* current;
 std::atomic<long> epoch{0}; // how often the context ended: threads still have the old one as current
 thread_local long current_epoch;
 
+void end_context() {
+    release_streams();
+    release_memory();
+    unstick();
+    ++epoch;
+}
+
 enum Attribute { MAJOR = 75, MINOR = 76, MULTIPROCESSORS = 16, THREADS_PER_BLOCK = 1, COPY_ENGINES = 40 };
 
 } // namespace
 
 bool has_context() { return current != nullptr && current_epoch == epoch; }
+
+void forget_context() {
+    std::lock_guard lock(mutex);
+    retained = 0;
+    end_context();
+}
 
 API int cuInit(unsigned) {
     ENTER(NOTHING);
@@ -95,12 +108,7 @@ API int cuDevicePrimaryCtxRelease_v2(int) {
     ENTER(NOT_EVEN_A_DEVICE);
     std::lock_guard lock(mutex);
     if (retained == 0) return INVALID_CONTEXT;
-    if (--retained == 0) {
-        release_streams();
-        release_memory();
-        unstick();
-        ++epoch;
-    }
+    if (--retained == 0) end_context();
     return OK;
 }
 

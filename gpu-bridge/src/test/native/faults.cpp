@@ -85,8 +85,9 @@ API void standin_fail_work(long nth, int code) {
 // Everything answers this from now on; 0 ends it.
 API void standin_lose(int code) { lost = code; }
 
-// Forgets counts and faults.
+// As after start: forgets counts and faults, and takes back what was left behind.
 API void standin_reset() {
+    forget_context();
     std::lock_guard lock(mutex);
     calls.clear();
     all_calls = fail_in = work_in = injected = 0;

@@ -46,6 +46,7 @@ void unstick();
 
 // device.cpp
 bool has_context();
+void forget_context();
 
 // memory.cpp
 bool device_span(Address at, size_t bytes);

@@ -1,0 +1,82 @@
+package io.kvcache.gpu.tier;
+
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.tier.Tier;
+import io.kvcache.core.tier.TierListener;
+import io.kvcache.core.tier.TierSource;
+import io.kvcache.gpu.cuda.CudaDriver;
+import io.kvcache.gpu.driver.DeviceDriver;
+import java.lang.foreign.MemorySegment;
+import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
+
+/// Memory of one GPU, to build a store with:
+/// `TieredKvCache.builder().tier(CudaTier.open(0, bytes))`.
+///
+/// The store takes the device when it is built, and again some time after the device failed; in between
+/// it serves without. Whoever built it keeps this, to ask where blocks lie on the device.
+///
+/// **Threads.** Any.
+public final class CudaTier implements TierSource {
+
+    private final String name;
+    private final Supplier<DeviceDriver> driver;
+    private final DeviceGeometry geometry;
+    private volatile @Nullable DeviceTier present;
+
+    private CudaTier(String name, Supplier<DeviceDriver> driver, DeviceGeometry geometry) {
+        this.name = name;
+        this.driver = driver;
+        this.geometry = geometry;
+    }
+
+    /// So many bytes of a GPU, once a store is built with it.
+    ///
+    /// @param ordinal which, from 0 on, in the driver's order
+    /// @param bytes 1 MiB and up; a block may have a sixteenth of them, in tiers of many GiB up to 64 MiB
+    ///     and more
+    public static CudaTier open(int ordinal, long bytes) {
+        if (ordinal < 0) {
+            throw new IllegalArgumentException("GPU " + ordinal + "; it takes 0 and up");
+        }
+        return over("GPU " + ordinal, () -> CudaDriver.open(ordinal), bytes);
+    }
+
+    /// So many bytes of any device, for tests and for machines without a GPU.
+    ///
+    /// @param driver opens the device
+    public static CudaTier over(String name, Supplier<DeviceDriver> driver, long bytes) {
+        return new CudaTier(name, driver, DeviceGeometry.of(bytes));
+    }
+
+    /// Pins the leading blocks of a chain that are on the device, from one on, and says where they lie;
+    /// none while the device is out.
+    ///
+    /// @param from first block wanted, `0 <= from <= chain.length()`
+    public DeviceBlockTable acquire(BlockChain chain, int from) {
+        DeviceTier tier = present;
+        return tier == null ? DeviceBlockTable.empty(from) : tier.acquire(chain, from);
+    }
+
+    @Override
+    public String name() {
+        return name;
+    }
+
+    @Override
+    public long aliveBytes() {
+        return geometry.aliveBytes();
+    }
+
+    @Override
+    public long maxBlockBytes() {
+        return geometry.regionBytes();
+    }
+
+    @Override
+    public Tier open(TierListener listener, MemorySegment slots) {
+        DeviceTier tier = new DeviceTier(name, driver.get(), geometry, slots, listener);
+        present = tier;
+        return tier;
+    }
+}

@@ -1,0 +1,72 @@
+package io.kvcache.gpu.tier;
+
+import io.kvcache.gpu.driver.DeviceAddress;
+import io.kvcache.gpu.driver.DeviceSpan;
+import java.util.List;
+import java.util.Objects;
+
+/// The blocks of one sequence that are in a device's memory, in chain order: blocks `[firstBlock,
+/// endBlock)`.
+///
+/// While the table is open they stay where they are and as they are, so an engine may read them by
+/// kernels or copies of its own, in the same process and context. What it reads, it must have read before
+/// it closes the table.
+///
+/// **Ownership.** Who acquired the table closes it, once.
+///
+/// **Threads.** Any.
+public final class DeviceBlockTable implements AutoCloseable {
+
+    private final int firstBlock;
+    private final List<DeviceEntry> entries;
+    private boolean closed;
+
+    DeviceBlockTable(int firstBlock, List<DeviceEntry> entries) {
+        this.firstBlock = firstBlock;
+        this.entries = List.copyOf(entries);
+    }
+
+    /// A table of nothing.
+    static DeviceBlockTable empty(int firstBlock) {
+        return new DeviceBlockTable(firstBlock, List.of());
+    }
+
+    /// First block of the chain in this table.
+    public int firstBlock() {
+        return firstBlock;
+    }
+
+    /// Block after the last one in this table.
+    public int endBlock() {
+        return firstBlock + entries.size();
+    }
+
+    /// Where block `index` of the chain lies: its bytes as they were put, one after the other.
+    ///
+    /// @throws IndexOutOfBoundsException when the table does not have it
+    /// @throws IllegalStateException when the table is closed
+    public synchronized DeviceSpan span(int index) {
+        if (closed) {
+            throw new IllegalStateException("the table is closed");
+        }
+        return entries.get(Objects.checkIndex(index - firstBlock, entries.size()))
+                .span();
+    }
+
+    /// Address of the first byte of block `index` of the chain.
+    public DeviceAddress address(int index) {
+        return span(index).address();
+    }
+
+    /// Gives the blocks free.
+    ///
+    /// @throws IllegalStateException when closed twice
+    @Override
+    public synchronized void close() {
+        if (closed) {
+            throw new IllegalStateException("the table is closed");
+        }
+        closed = true;
+        entries.forEach(entry -> entry.region().unpin());
+    }
+}

@@ -1,0 +1,70 @@
+package io.kvcache.gpu.tier;
+
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.BlockKey;
+import io.kvcache.core.tier.TierBurial;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ConcurrentMap;
+import org.jspecify.annotations.Nullable;
+
+/// Which blocks are on the device, by their keys.
+///
+/// **Threads.** Changed by the tier's, read by all.
+final class DeviceIndex {
+
+    private final ConcurrentMap<BlockKey, DeviceEntry> entries = new ConcurrentHashMap<>();
+
+    private static BlockKey key(DeviceEntry entry) {
+        return new BlockKey(entry.block().keyHi(), entry.block().keyLo());
+    }
+
+    void add(DeviceEntry entry) {
+        entries.put(key(entry), entry);
+    }
+
+    /// Forgets an entry, if it is the one that counts.
+    void remove(DeviceEntry entry) {
+        entries.remove(key(entry), entry);
+    }
+
+    void bury(TierBurial burial) {
+        if (burial.whole()) {
+            entries.values().removeIf(entry -> entry.block().namespaceId() == burial.namespaceId());
+        } else {
+            entries.remove(new BlockKey(burial.keyHi(), burial.keyLo()));
+        }
+    }
+
+    void clear() {
+        entries.clear();
+    }
+
+    /// Pins the leading blocks of a chain that are here, from one on.
+    DeviceBlockTable acquire(BlockChain chain, int from) {
+        List<DeviceEntry> held = new ArrayList<>();
+        for (int index = from; index < chain.length(); index++) {
+            DeviceEntry entry = pin(chain.key(index));
+            if (entry == null) {
+                break;
+            }
+            held.add(entry);
+        }
+        return new DeviceBlockTable(from, held);
+    }
+
+    /// A region may be closed and begun anew between the look and the pin: then the entry is no longer
+    /// here.
+    private @Nullable DeviceEntry pin(BlockKey key) {
+        DeviceEntry entry = entries.get(key);
+        if (entry == null || !entry.region().pin()) {
+            return null;
+        }
+        if (!entry.equals(entries.get(key))) {
+            entry.region().unpin();
+            return null;
+        }
+        return entry;
+    }
+}

@@ -1,0 +1,268 @@
+package io.kvcache.gpu.tier;
+
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.tier.Taken;
+import io.kvcache.core.tier.Tier;
+import io.kvcache.core.tier.TierBlock;
+import io.kvcache.core.tier.TierBurial;
+import io.kvcache.core.tier.TierListener;
+import io.kvcache.core.tier.TierRead;
+import io.kvcache.core.tier.TierState;
+import io.kvcache.core.tier.TierStats;
+import io.kvcache.gpu.driver.DeviceDriver;
+import io.kvcache.gpu.driver.DeviceException;
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayDeque;
+import java.util.List;
+import java.util.Queue;
+import java.util.concurrent.TimeUnit;
+import org.jspecify.annotations.Nullable;
+
+/// A device's memory as a [Tier]: whole blocks, each in one piece, copied from and to host slots in
+/// batches.
+///
+/// It keeps nothing beyond its closing: a flush is answered with false, and it has nothing to tell when
+/// it opens. Its memory is a ring of regions; what lies in the oldest is offered to the store before it
+/// is used again, so the store's own order decides what stays. What [#acquire] holds is not reclaimed.
+///
+/// **Failure.** Whatever the device refuses takes the tier out. What was on its way is told only when the
+/// device does nothing any more: until then it might still write to host memory.
+public final class DeviceTier implements Tier {
+
+    private static final long CLOSING_NANOS = TimeUnit.SECONDS.toNanos(5);
+
+    private final String name;
+    private final DeviceGeometry geometry;
+    private final TierDevice device;
+    private final Regions regions;
+    private final DeviceIndex index = new DeviceIndex();
+    private final Reclaim reclaim;
+    private final TierWork work;
+    private final TierListener listener;
+    private final Waker waker = new Waker();
+    private final Queue<Runnable> toTell = new ArrayDeque<>();
+    private final String path;
+    private volatile TierState state = TierState.OPENING;
+    private volatile String cause = "";
+    private volatile TierStats stats;
+    private @Nullable DeviceException failure;
+    private boolean settled;
+    private boolean closed;
+
+    /// Takes what it needs of a device; the first tick serves.
+    ///
+    /// @param driver is the tier's from here on, and closed when this fails
+    /// @param slots of the store, to be registered with the device; an empty segment for none
+    /// @throws DeviceException when the device refuses
+    public DeviceTier(
+            String name, DeviceDriver driver, DeviceGeometry geometry, MemorySegment slots, TierListener listener) {
+        this.name = name;
+        this.geometry = geometry;
+        this.listener = listener;
+        device = TierDevice.open(driver, geometry.bytes(), slots);
+        path = describe(device);
+        regions = new Regions(device.memory(), geometry);
+        reclaim = new Reclaim(regions, index, device.within(), listener, geometry);
+        work = new TierWork(device, regions, index, listener);
+        stats = TierStats.nothing(path, geometry.bytes());
+    }
+
+    private static String describe(TierDevice device) {
+        try {
+            return device.describe();
+        } catch (DeviceException refused) {
+            device.close();
+            throw refused;
+        }
+    }
+
+    /// Pins the leading blocks of a chain that are on the device, from one on, and says where they lie.
+    /// Any thread.
+    ///
+    /// @param from first block wanted, `0 <= from <= chain.length()`
+    public DeviceBlockTable acquire(BlockChain chain, int from) {
+        return index.acquire(chain, from);
+    }
+
+    @Override
+    public String name() {
+        return name;
+    }
+
+    @Override
+    public TierState state() {
+        return state;
+    }
+
+    @Override
+    public String cause() {
+        return cause;
+    }
+
+    @Override
+    public long maxBlockBytes() {
+        return geometry.regionBytes();
+    }
+
+    @Override
+    public boolean recovering() {
+        return state == TierState.OPENING;
+    }
+
+    @Override
+    public Taken write(TierBlock block, List<MemorySegment> pages, long tag) {
+        if (state != TierState.SERVING || block.bytes() > maxBlockBytes()) {
+            return Taken.REFUSED;
+        }
+        return work.write(block, pages, tag);
+    }
+
+    @Override
+    public Taken read(TierRead read) {
+        return state == TierState.SERVING ? work.read(read) : Taken.REFUSED;
+    }
+
+    /// {@inheritDoc}
+    ///
+    /// There is nothing that could come back at the next opening; engines no longer find it.
+    @Override
+    public Taken bury(TierBurial burial, long tag) {
+        if (state != TierState.SERVING) {
+            return Taken.REFUSED;
+        }
+        index.bury(burial);
+        toTell.add(() -> listener.written(tag, 0));
+        return Taken.TAKEN;
+    }
+
+    @Override
+    public Taken flush(long tag) {
+        if (state != TierState.SERVING) {
+            return Taken.REFUSED;
+        }
+        toTell.add(() -> listener.flushed(tag, false));
+        return Taken.TAKEN;
+    }
+
+    @Override
+    public int tick(long nowNanos, long waitNanos) {
+        if (state == TierState.OPENING) {
+            state = TierState.SERVING;
+            listener.recoveryEnded();
+        }
+        int done = step();
+        if (done == 0) {
+            waker.pause(waitNanos, device::busy, this::step);
+        }
+        publish();
+        return done;
+    }
+
+    private int step() {
+        int done = toTell.size();
+        for (Runnable told = toTell.poll(); told != null; told = toTell.poll()) {
+            told.run();
+        }
+        if (failure != null) {
+            settle();
+            return done;
+        }
+        try {
+            done += state == TierState.STOPPED && !reclaim.busy() ? 0 : reclaim.tick();
+            return done + device.tick();
+        } catch (DeviceException failed) {
+            fail(failed);
+            return done;
+        }
+    }
+
+    private void fail(DeviceException failed) {
+        failure = failed;
+        cause = String.valueOf(failed.getMessage());
+        index.clear();
+        state = TierState.FAILED;
+        settle();
+    }
+
+    /// Tells what was on its way, once the device does nothing any more: by itself, or because it was
+    /// closed.
+    private void settle() {
+        DeviceException failed = failure;
+        if (settled || failed == null || !(failed.error().ends() || device.quiet())) {
+            return;
+        }
+        settled = true;
+        closeDevice();
+        device.abandon();
+    }
+
+    private void closeDevice() {
+        device.close();
+        closed = true;
+    }
+
+    private void publish() {
+        long[] counts = work.counts(reclaim);
+        stats = new TierStats(
+                path,
+                geometry.bytes(),
+                counts[0],
+                counts[1],
+                counts[2],
+                counts[3],
+                counts[4],
+                counts[5],
+                counts[6],
+                reclaim.reclaimed(),
+                reclaim.kept(),
+                0);
+    }
+
+    @Override
+    public void wake() {
+        waker.wake();
+    }
+
+    @Override
+    public boolean idle() {
+        return toTell.isEmpty() && !device.busy() && !reclaim.busy() && (failure == null || settled);
+    }
+
+    @Override
+    public void stop() {
+        if (failure == null) {
+            state = TierState.STOPPED;
+        }
+    }
+
+    @Override
+    public TierStats stats() {
+        return stats;
+    }
+
+    /// Waits a bounded time for what is on its way, and for tables that are open, and lets go of the
+    /// device.
+    ///
+    /// @throws IllegalStateException when they do not end: the device stays open then, as its memory is
+    ///     in use
+    @Override
+    public void close() {
+        stop();
+        index.clear();
+        for (long waited = 0; !over() && waited < CLOSING_NANOS; waited += TimeUnit.MILLISECONDS.toNanos(1)) {
+            tick(waited, TimeUnit.MILLISECONDS.toNanos(1));
+        }
+        if (!over()) {
+            throw new IllegalStateException(
+                    name + " is in use: " + (idle() ? "a device table is open" : "a copy does not end"));
+        }
+        if (!closed) {
+            closeDevice();
+        }
+    }
+
+    /// Tables of a device that failed hold nothing.
+    private boolean over() {
+        return idle() && (failure != null || !regions.pinned());
+    }
+}

@@ -1,0 +1,134 @@
+package io.kvcache.gpu.tier;
+
+import io.kvcache.core.store.ChunkedCrc;
+import io.kvcache.core.tier.Taken;
+import io.kvcache.core.tier.TierBlock;
+import io.kvcache.core.tier.TierListener;
+import io.kvcache.core.tier.TierRead;
+import io.kvcache.core.tier.TierRead.Outcome;
+import java.lang.foreign.MemorySegment;
+import java.util.List;
+import java.util.function.BiConsumer;
+import org.jspecify.annotations.Nullable;
+
+/// Takes blocks to the device and brings them back, and counts.
+///
+/// Owned by the tier's thread, but for the counters.
+final class TierWork {
+
+    private final TierDevice device;
+    private final Regions regions;
+    private final DeviceIndex index;
+    private final TierListener listener;
+    private volatile long written;
+    private volatile long writtenBytes;
+    private volatile long writtenPages;
+    private volatile long writesFailed;
+    private volatile long readsGood;
+    private volatile long readErrors;
+    private volatile long checksumErrors;
+
+    TierWork(TierDevice device, Regions regions, DeviceIndex index, TierListener listener) {
+        this.device = device;
+        this.regions = regions;
+        this.index = index;
+        this.listener = listener;
+    }
+
+    /// Takes a block that fits a region.
+    Taken write(TierBlock block, List<MemorySegment> pages, long tag) {
+        Lane lane = device.up();
+        DeviceEntry entry = lane.full() ? null : regions.place(block, false);
+        if (entry == null) {
+            return Taken.LATER;
+        }
+        entry.region().use();
+        eachPiece(
+                pages,
+                block.bytes(),
+                (offset, piece) ->
+                        lane.batch().add(piece, entry.span().address().plus(offset)));
+        lane.then(copied -> {
+            entry.region().endUse();
+            ended(entry, copied);
+            listener.written(tag, copied ? entry.place() : -1);
+        });
+        return Taken.TAKEN;
+    }
+
+    @SuppressWarnings("NonAtomicVolatileUpdate") // one thread writes
+    private void ended(DeviceEntry entry, boolean copied) {
+        if (copied) {
+            index.add(entry);
+            written++;
+            writtenBytes += entry.block().bytes();
+            writtenPages += DeviceGeometry.pages(entry.block().bytes());
+        } else {
+            writesFailed++;
+        }
+    }
+
+    Taken read(TierRead read) {
+        Region region = regions.at(read.place());
+        if (region == null) {
+            return Taken.GONE;
+        }
+        Lane lane = device.down();
+        if (lane.full()) {
+            return Taken.LATER;
+        }
+        long start = DeviceEntry.offsetOf(read.place());
+        region.use();
+        eachPiece(
+                read.pages(),
+                read.bytes(),
+                (offset, piece) -> lane.batch()
+                        .add(
+                                piece,
+                                region.span(start + offset, piece.byteSize()).address()));
+        lane.then(copied -> {
+            region.endUse();
+            listener.read(read.tag(), copied ? check(read) : unreadable());
+        });
+        return Taken.TAKEN;
+    }
+
+    @SuppressWarnings("NonAtomicVolatileUpdate") // one thread writes
+    private Outcome unreadable() {
+        readErrors++;
+        return Outcome.UNREADABLE;
+    }
+
+    @SuppressWarnings("NonAtomicVolatileUpdate") // one thread writes
+    private Outcome check(TierRead read) {
+        ChunkedCrc crc = new ChunkedCrc();
+        eachPiece(read.pages(), read.bytes(), (_, piece) -> crc.update(piece));
+        if (crc.value() == read.checksum()) {
+            readsGood++;
+            return Outcome.GOOD;
+        }
+        checksumErrors++;
+        return Outcome.CORRUPT;
+    }
+
+    /// The pieces that so many bytes take of their pages, each with its offset.
+    private static void eachPiece(List<MemorySegment> pages, long bytes, BiConsumer<Long, MemorySegment> use) {
+        long offset = 0;
+        for (MemorySegment piece : pages) {
+            long length = Math.min(piece.byteSize(), bytes - offset);
+            if (length > 0) {
+                use.accept(offset, piece.asSlice(0, length));
+                offset += length;
+            }
+        }
+    }
+
+    /// What was done, in the order of [io.kvcache.core.tier.TierStats]: blocks and bytes written, writes
+    /// failed, all bytes, reads by their outcomes.
+    long[] counts(@Nullable Reclaim reclaim) {
+        long moved = reclaim == null ? 0 : reclaim.keptBytes();
+        return new long[] {
+            written, writtenBytes, writesFailed, writtenPages + moved, readsGood, readErrors, checksumErrors
+        };
+    }
+}

@@ -1,0 +1,310 @@
+package io.kvcache.gpu.tier;
+
+import static io.kvcache.gpu.tier.TierHarness.BLOCK_BYTES;
+import static io.kvcache.gpu.tier.TierHarness.key;
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
+import static org.assertj.core.api.Assumptions.assumeThat;
+
+import io.kvcache.core.contract.BlockContent;
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.BlockKey;
+import io.kvcache.core.identity.BlockShape;
+import io.kvcache.core.identity.Dtype;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.tier.Taken;
+import io.kvcache.core.tier.TierState;
+import io.kvcache.gpu.cuda.StandIn;
+import io.kvcache.gpu.driver.DeviceDriver;
+import io.kvcache.gpu.driver.DeviceDriver.Priority;
+import io.kvcache.gpu.driver.DeviceEvent;
+import io.kvcache.gpu.driver.DeviceException;
+import io.kvcache.gpu.driver.DeviceSpan;
+import io.kvcache.gpu.driver.DeviceStream;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Random;
+import java.util.concurrent.TimeUnit;
+import java.util.logging.Level;
+import java.util.logging.Logger;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/// What a device tier does besides the contract of all tiers, over the stand-in for NVIDIA's driver.
+final class DeviceTierTest {
+
+    private static final long BYTES = 4 << 20;
+    private static final Namespace NAMESPACE = Namespace.of("device", BlockShape.kv(2, 2, 64, 16, Dtype.BF16));
+    private static final int MOST_CALLS = 20_000;
+    private static final int MOST_STEPS = 1_000_000;
+
+    private final StandIn standIn = StandIn.fresh();
+    private final TierHarness store = new TierHarness();
+    private final Logger log = Logger.getLogger("io.kvcache.gpu");
+
+    @BeforeEach
+    void onlyOnTheStandIn() {
+        assumeThat(standIn.holds()).isTrue();
+        log.setLevel(Level.OFF);
+    }
+
+    @AfterEach
+    void reset() {
+        log.setLevel(null);
+        StandIn.fresh();
+        assertThat(standIn.left()).isEmpty();
+        store.close();
+    }
+
+    private DeviceTier open() {
+        return open(standIn.open());
+    }
+
+    private DeviceTier open(DeviceDriver driver) {
+        DeviceTier tier = new DeviceTier("device", driver, DeviceGeometry.of(BYTES), MemorySegment.NULL, store);
+        store.tick(tier);
+        return tier;
+    }
+
+    private void write(DeviceTier tier, BlockKey key) {
+        store.until(tier, () -> store.write(tier, key));
+    }
+
+    private void settle(DeviceTier tier) {
+        store.until(tier, () -> store.underWay() == 0 && tier.idle());
+    }
+
+    @Test
+    void givenAHeldDevice_whenABlockIsWritten_thenItsSlotIsNotGivenBackUntilTheDeviceHasIt() {
+        DeviceTier tier = open();
+        standIn.hold();
+        write(tier, key(1));
+        for (int i = 0; i < 20; i++) {
+            store.tick(tier);
+        }
+        assertThat(store.written).as("told before the event").isZero();
+        assertThat(tier.idle()).isFalse();
+        standIn.release();
+        settle(tier);
+        assertThat(store.written).isEqualTo(1);
+        assertThat(store.read(tier, key(1))).isTrue();
+        settle(tier);
+        assertThat(store.good).isEqualTo(1);
+        tier.close();
+    }
+
+    @Test
+    void givenManyBlocksInOneTick_whenWrittenAndRead_thenOneBatchEach() {
+        DeviceTier tier = open();
+        for (int i = 0; i < 10; i++) {
+            write(tier, key(i));
+        }
+        settle(tier);
+        for (int i = 0; i < 10; i++) {
+            assertThat(store.read(tier, key(i))).isTrue();
+        }
+        settle(tier);
+        assertThat(store.good).isEqualTo(10);
+        assertThat(standIn.calls("cuMemcpyBatchAsync_v2")).isEqualTo(2);
+        assertThat(standIn.calls("cuMemcpyHtoDAsync_v2")).isZero();
+        tier.close();
+    }
+
+    /// Slots are filled with something else the moment they are given back, and regions are reclaimed all
+    /// the time: a copy that was told too early, or memory used again too early, shows as a wrong byte.
+    @ParameterizedTest
+    @ValueSource(ints = {0, 40})
+    void givenADeviceThatIsLate_whenBlocksComeAndGo_thenEveryByteIsRight(int delayMicros) {
+        standIn.delay(delayMicros);
+        DeviceTier tier = open();
+        Random random = new Random(delayMicros);
+        long number = 0;
+        int steps = 0;
+        for (; steps < MOST_STEPS && (tier.stats().regionsReclaimed() < 40 || store.good < 1_000); steps++) {
+            if (random.nextInt(3) == 0) {
+                store.write(tier, key(number++));
+            } else if (!store.places.isEmpty()) {
+                List<BlockKey> known = new ArrayList<>(store.places.keySet());
+                known.sort((one, other) -> Long.compare(one.hi(), other.hi()));
+                store.read(tier, known.get(random.nextInt(known.size())));
+            }
+            if (random.nextInt(8) == 0) {
+                store.tick(tier, random.nextBoolean() ? 0 : 50_000);
+            }
+        }
+        settle(tier);
+        assertThat(steps).isLessThan(MOST_STEPS);
+        assertThat(tier.stats().blocksKept()).isGreaterThan(10);
+        assertThat(store.refused + store.notRead).isZero();
+        tier.close();
+    }
+
+    @Test
+    void givenAFlush_whenAsked_thenNothingIsDurable() {
+        DeviceTier tier = open();
+        assertThat(tier.flush(1)).isEqualTo(Taken.TAKEN);
+        store.until(tier, () -> !store.flushes.isEmpty());
+        assertThat(store.flushes).containsExactly(false);
+        tier.close();
+    }
+
+    private static BlockChain chain(int blocks) {
+        int[] tokens = new int[16 * blocks];
+        for (int i = 0; i < tokens.length; i++) {
+            tokens[i] = i;
+        }
+        return BlockChain.of(NAMESPACE, tokens);
+    }
+
+    @Test
+    void givenAChainOnTheDevice_whenAcquired_thenItsBytesAreWhereTheTableSays() {
+        DeviceDriver driver = standIn.open();
+        DeviceTier tier = open(driver);
+        BlockChain chain = chain(6);
+        for (int i = 0; i < 4; i++) {
+            write(tier, chain.key(i));
+        }
+        settle(tier);
+        try (DeviceBlockTable table = tier.acquire(chain, 1)) {
+            assertThat(table.firstBlock()).isEqualTo(1);
+            assertThat(table.endBlock()).isEqualTo(4);
+            for (int i = 1; i < 4; i++) {
+                requireOnDevice(driver, table.span(i), chain.key(i));
+            }
+        }
+        store.bury(tier, chain.key(2));
+        try (DeviceBlockTable table = tier.acquire(chain, 0)) {
+            assertThat(table.endBlock()).as("what is buried ends the prefix").isEqualTo(2);
+        }
+        tier.close();
+    }
+
+    private static void requireOnDevice(DeviceDriver driver, DeviceSpan span, BlockKey key) {
+        try (Arena arena = Arena.ofShared()) {
+            MemorySegment back = arena.allocate(BLOCK_BYTES);
+            DeviceStream stream = driver.openStream(Priority.NORMAL);
+            DeviceEvent event = driver.openEvent();
+            stream.toHost(span.address(), back);
+            stream.record(event);
+            assertThat(event.await(TimeUnit.SECONDS.toNanos(30))).isTrue();
+            event.close();
+            stream.close();
+            BlockContent.of(key).require(back);
+        }
+    }
+
+    @Test
+    void givenAnOpenTable_whenManyTimesTheDeviceIsWritten_thenItsBlocksStay() {
+        DeviceDriver driver = standIn.open();
+        DeviceTier tier = open(driver);
+        BlockChain chain = chain(3);
+        for (int i = 0; i < 3; i++) {
+            write(tier, chain.key(i));
+        }
+        settle(tier);
+        DeviceBlockTable table = tier.acquire(chain, 0);
+        assertThat(table.endBlock()).isEqualTo(3);
+        for (int i = 0; i < 1_000; i++) {
+            write(tier, key(3L * i + 1));
+        }
+        settle(tier);
+        for (int i = 0; i < 3; i++) {
+            requireOnDevice(driver, table.span(i), chain.key(i));
+        }
+        assertThatIllegalStateException().isThrownBy(tier::close).withMessageContaining("a device table is open");
+        table.close();
+        assertThatIllegalStateException().isThrownBy(table::close);
+        tier.close();
+    }
+
+    @Test
+    void givenEverythingPinned_whenWritten_thenLaterUntilATableCloses() {
+        DeviceTier tier = open();
+        List<DeviceBlockTable> tables = new ArrayList<>();
+        BlockChain chain = chain(400);
+        int index = 0;
+        for (int tries = 0; tries < 1000 && index < 400; tries++) {
+            if (store.write(tier, chain.key(index))) {
+                settle(tier);
+                tables.add(tier.acquire(chain, index++));
+            }
+            store.tick(tier, 0);
+        }
+        assertThat(index).as("blocks that fit").isBetween(100, 399);
+        int next = index;
+        tables.forEach(DeviceBlockTable::close);
+        store.until(tier, () -> store.write(tier, chain.key(next)));
+        settle(tier);
+        tier.close();
+    }
+
+    @Test
+    void givenADeviceThatIsLost_whenWorking_thenTheTierIsOutAndAllIsTold() {
+        DeviceTier tier = open();
+        write(tier, key(1));
+        settle(tier);
+        standIn.hold();
+        write(tier, key(2));
+        assertThat(store.read(tier, key(1))).isTrue();
+        store.tick(tier, 0);
+        standIn.lose(46);
+        standIn.release();
+        store.until(tier, () -> tier.state() == TierState.FAILED);
+        settle(tier);
+        assertThat(tier.cause()).contains("DEVICE_LOST");
+        assertThat(store.refused).isEqualTo(1);
+        assertThat(store.notRead).isEqualTo(1);
+        assertThat(store.write(tier, key(3))).isFalse();
+        tier.close();
+    }
+
+    /// Out of memory, and an answer that says the device is of no use any more.
+    @ParameterizedTest
+    @ValueSource(ints = {2, 700})
+    void givenAFaultAtEachCallInTurn_whenWorking_thenNeverAWrongByteNorALeak(int code) {
+        int faults = 0;
+        int out = 0;
+        for (int nth = 1; nth < MOST_CALLS; nth++) {
+            StandIn.fresh().fail("", nth, code);
+            out += workUnderFault() ? 0 : 1;
+            assertThat(standIn.left()).as("after a fault at call %d", nth).isEmpty();
+            assertThat(store.underWay())
+                    .as("all is told after a fault at call %d", nth)
+                    .isZero();
+            if (standIn.injected() == 0) {
+                break;
+            }
+            faults++;
+        }
+        System.out.printf(
+                "device tier faults injected: %d calls answered %d, the tier went out %d times%n", faults, code, out);
+        assertThat(faults).isGreaterThan(100);
+    }
+
+    /// Answers whether the tier served to the end.
+    private boolean workUnderFault() {
+        store.places.clear();
+        DeviceTier tier;
+        try {
+            tier = open();
+        } catch (DeviceException refused) {
+            return false;
+        }
+        for (int i = 0; i < 30 && tier.state() == TierState.SERVING; i++) {
+            store.write(tier, key(i));
+            if (i % 5 == 4) {
+                store.tick(tier, 50_000);
+                store.places.keySet().stream().toList().forEach(known -> store.read(tier, known));
+            }
+        }
+        store.until(tier, () -> store.underWay() == 0 && tier.idle());
+        boolean served = tier.state() == TierState.SERVING;
+        tier.close();
+        return served;
+    }
+}

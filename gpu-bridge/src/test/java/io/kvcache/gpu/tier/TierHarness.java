@@ -1,0 +1,218 @@
+package io.kvcache.gpu.tier;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.kvcache.core.contract.BlockContent;
+import io.kvcache.core.identity.BlockKey;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.store.ChunkedCrc;
+import io.kvcache.core.tier.Taken;
+import io.kvcache.core.tier.TierBlock;
+import io.kvcache.core.tier.TierBurial;
+import io.kvcache.core.tier.TierListener;
+import io.kvcache.core.tier.TierOffer;
+import io.kvcache.core.tier.TierRead;
+import io.kvcache.core.tier.TierRead.Outcome;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Set;
+import java.util.function.BooleanSupplier;
+
+/// A store's side of a device tier, with a model of what lies where, that looks at every byte which comes
+/// back.
+final class TierHarness implements TierListener {
+
+    static final int BLOCK_BYTES = 20_000;
+    private static final int MOST_TICKS = 200_000;
+
+    private final Arena arena = Arena.ofShared();
+    private final Map<Long, Write> writes = new HashMap<>();
+    private final Set<Long> burials = new HashSet<>();
+    private final Map<Long, Read> reads = new HashMap<>();
+    private final List<MemorySegment> slots = new ArrayList<>();
+    final Map<BlockKey, Long> places = new HashMap<>();
+    final List<Boolean> flushes = new ArrayList<>();
+    private long nextTag;
+    private long now;
+    int written;
+    int refused;
+    int good;
+    int notRead;
+
+    private record Write(TierBlock block, MemorySegment slot) {}
+
+    private record Read(BlockKey key, MemorySegment slot) {}
+
+    static TierBlock block(BlockKey key, int checksum) {
+        return new TierBlock(key.hi(), key.lo(), 0, 0, 0, false, 0, BLOCK_BYTES, checksum, 0);
+    }
+
+    static BlockKey key(long number) {
+        return new BlockKey(number, ~number);
+    }
+
+    private MemorySegment slot() {
+        return slots.isEmpty() ? arena.allocate(DeviceGeometry.pages(BLOCK_BYTES), 4096) : slots.removeLast();
+    }
+
+    /// A slot goes to the next user as soon as the tier gives it back, and is overwritten at once.
+    private void giveBack(MemorySegment slot) {
+        slot.fill((byte) 0xEE);
+        slots.add(slot);
+    }
+
+    /// Has a block written.
+    ///
+    /// @return false when the tier takes none now
+    boolean write(DeviceTier tier, BlockKey key) {
+        MemorySegment slot = slot();
+        BlockContent.of(key).fill(slot.asSlice(0, BLOCK_BYTES));
+        TierBlock block = block(key, ChunkedCrc.of(slot.asSlice(0, BLOCK_BYTES)));
+        long tag = ++nextTag;
+        Taken taken = tier.write(block, List.of(slot.asSlice(0, 4096), slot.asSlice(4096)), tag);
+        if (taken == Taken.TAKEN) {
+            writes.put(tag, new Write(block, slot));
+        } else {
+            giveBack(slot);
+        }
+        return taken == Taken.TAKEN;
+    }
+
+    /// Has a block read that is somewhere.
+    boolean read(DeviceTier tier, BlockKey key) {
+        long place = Objects.requireNonNull(places.get(key));
+        MemorySegment slot = slot();
+        BlockContent.of(key).fill(slot.asSlice(0, BLOCK_BYTES));
+        int checksum = ChunkedCrc.of(slot.asSlice(0, BLOCK_BYTES));
+        slot.fill((byte) 0x11);
+        long tag = ++nextTag;
+        Taken taken = tier.read(new TierRead(place, BLOCK_BYTES, checksum, List.of(slot), tag));
+        if (taken == Taken.TAKEN) {
+            reads.put(tag, new Read(key, slot));
+        } else {
+            giveBack(slot);
+        }
+        return taken == Taken.TAKEN;
+    }
+
+    /// Has a block buried.
+    void bury(DeviceTier tier, BlockKey key) {
+        long tag = ++nextTag;
+        burials.add(tag);
+        assertThat(tier.bury(new TierBurial(key.hi(), key.lo(), 0, false), tag)).isEqualTo(Taken.TAKEN);
+    }
+
+    void tick(DeviceTier tier) {
+        tick(tier, 100_000);
+    }
+
+    void tick(DeviceTier tier, long waitNanos) {
+        now += 1_000_000;
+        tier.tick(now, waitNanos);
+    }
+
+    void until(DeviceTier tier, BooleanSupplier so) {
+        for (int i = 0; !so.getAsBoolean(); i++) {
+            assertThat(i).as("ticks").isLessThan(MOST_TICKS);
+            tick(tier);
+        }
+    }
+
+    int underWay() {
+        return writes.size() + reads.size() + burials.size();
+    }
+
+    void close() {
+        arena.close();
+    }
+
+    @Override
+    public Namespace namespace(int namespaceId) {
+        throw new AssertionError("a device needs no names");
+    }
+
+    @Override
+    public int namespaceId(Namespace namespace) {
+        throw new AssertionError("a device needs no names");
+    }
+
+    @Override
+    public void written(long tag, long place) {
+        if (burials.remove(tag)) {
+            return;
+        }
+        Write write = writes.remove(tag);
+        if (write == null) {
+            throw new AssertionError("told twice, or never asked");
+        }
+        if (place < 0) {
+            refused++;
+        } else {
+            written++;
+            places.put(new BlockKey(write.block.keyHi(), write.block.keyLo()), place);
+        }
+        giveBack(write.slot);
+    }
+
+    @Override
+    public void read(long tag, Outcome outcome) {
+        Read read = reads.remove(tag);
+        if (read == null) {
+            throw new AssertionError("told twice, or never asked");
+        }
+        assertThat(outcome).as("damage").isNotEqualTo(Outcome.CORRUPT);
+        if (outcome == Outcome.GOOD) {
+            good++;
+            BlockContent.of(read.key).require(read.slot.asSlice(0, BLOCK_BYTES));
+        } else {
+            notRead++;
+        }
+        giveBack(read.slot);
+    }
+
+    @Override
+    public void flushed(long tag, boolean durable) {
+        flushes.add(durable);
+    }
+
+    @Override
+    public void recovered(TierBlock block, long place) {
+        throw new AssertionError("a device keeps nothing");
+    }
+
+    @Override
+    public void buried(long keyHi, long keyLo) {
+        throw new AssertionError("a device keeps nothing");
+    }
+
+    @Override
+    public void recoveryEnded() {}
+
+    /// Keeps every third block.
+    @Override
+    public void offered(TierOffer offer) {
+        for (int i = 0; i < offer.size(); i++) {
+            BlockKey key = new BlockKey(offer.keyHi(i), offer.keyLo(i));
+            Long place = places.get(key);
+            if (place != null && place == offer.place(i) && (key.hi() % 3 != 0 || !offer.keep(i))) {
+                places.remove(key);
+            }
+        }
+    }
+
+    @Override
+    public void moved(TierBlock block, long from, long to) {
+        places.replace(new BlockKey(block.keyHi(), block.keyLo()), from, to);
+    }
+
+    @Override
+    public void lost(TierBlock block, long place) {
+        places.remove(new BlockKey(block.keyHi(), block.keyLo()), place);
+    }
+}

@@ -1,0 +1,46 @@
+package io.kvcache.gpu.tier;
+
+import io.kvcache.core.contract.TierUnderTest;
+import io.kvcache.core.tier.Tier;
+import io.kvcache.core.tier.TierListener;
+import io.kvcache.gpu.driver.DeviceUnderTest;
+import java.lang.foreign.MemorySegment;
+
+/// A tier on a device, for the contract of all tiers: it keeps nothing, so nothing can be done to it
+/// while it is closed.
+record TierOnADevice(DeviceUnderTest device) implements TierUnderTest {
+
+    static final long BYTES = 8 << 20;
+
+    @Override
+    public Tier open(TierListener listener) {
+        return new DeviceTier("device", device.open(), DeviceGeometry.of(BYTES), MemorySegment.NULL, listener);
+    }
+
+    @Override
+    public int damage(byte[] found) {
+        throw new UnsupportedOperationException("a device keeps nothing");
+    }
+
+    @Override
+    public void estrange() {
+        throw new UnsupportedOperationException("a device keeps nothing");
+    }
+
+    @Override
+    public long checksum() {
+        throw new UnsupportedOperationException("a device keeps nothing");
+    }
+
+    @Override
+    public long waitNanos() {
+        return 1_000_000;
+    }
+
+    @Override
+    public void close() {
+        if (!device.left().isEmpty()) {
+            throw new AssertionError("the device was left with " + device.left());
+        }
+    }
+}
