@@ -73,6 +73,14 @@ final class BordersTest {
             .resideInAPackage("org.openjdk.jmh..");
 
     @ArchTest
+    static final ArchRule JCUDA_STAYS_IN_GPU_BRIDGE = noClasses()
+            .that()
+            .resideOutsideOfPackage("io.kvcache.gpu.cuda..")
+            .should()
+            .dependOnClassesThat()
+            .resideInAPackage("jcuda..");
+
+    @ArchTest
     static final ArchRule NO_CIRCLES_BETWEEN_PACKAGES =
             slices().matching("io.kvcache.(**)").should().beFreeOfCycles();
 

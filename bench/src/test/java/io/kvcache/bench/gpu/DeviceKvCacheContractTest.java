@@ -1,0 +1,123 @@
+package io.kvcache.bench.gpu;
+
+import io.kvcache.core.contract.BlockContract;
+import io.kvcache.core.contract.BlockWriterContract;
+import io.kvcache.core.contract.CacheSetup;
+import io.kvcache.core.contract.CacheUnderTest;
+import io.kvcache.core.contract.ConcurrencyContract;
+import io.kvcache.core.contract.LifecycleContract;
+import io.kvcache.core.contract.ObjectContract;
+import io.kvcache.core.tier.AdmissionKind;
+import io.kvcache.gpu.host.HostDriver;
+import io.kvcache.gpu.host.Pace;
+import io.kvcache.gpu.tier.CudaTier;
+import io.kvcache.tiers.TieredKvCache;
+import java.time.Duration;
+import org.junit.jupiter.api.Nested;
+
+/// The embedded cache keeps the contract of every `KvCache` with a device below it that everything is
+/// written to, and that is late.
+final class DeviceKvCacheContractTest {
+
+    private static final long DEVICE_BYTES = 64 << 20;
+    private static final long LATE_NANOS = 20_000;
+
+    private static CacheUnderTest open(CacheSetup setup) {
+        CudaTier tier = CudaTier.over(
+                "a late device", () -> HostDriver.open(2 * DEVICE_BYTES, Pace.late(LATE_NANOS)), DEVICE_BYTES);
+        return new Subject(TieredKvCache.builder()
+                .hostBytes(setup.hostBytes())
+                .eventCapacity(setup.eventCapacity())
+                .strict(setup.strict())
+                .checked(true)
+                .trackHolders(true)
+                .touched(false)
+                .closeWait(Duration.ofMillis(1))
+                .admission(AdmissionKind.ALWAYS)
+                .tier(tier)
+                .build());
+    }
+
+    private static final class Subject implements CacheUnderTest {
+
+        private final TieredKvCache cache;
+
+        Subject(TieredKvCache cache) {
+            this.cache = cache;
+        }
+
+        @Override
+        public TieredKvCache cache() {
+            return cache;
+        }
+
+        @Override
+        public void validate() {
+            cache.validate();
+        }
+
+        /// A block that is being written to the device is pinned for as long.
+        @Override
+        public void settle() {
+            while (open() && cache.offloadStats().writing() > 0) {
+                Thread.onSpinWait();
+            }
+        }
+
+        private boolean open() {
+            try {
+                cache.stats();
+                return true;
+            } catch (IllegalStateException closed) {
+                return false;
+            }
+        }
+
+        @Override
+        public boolean checked() {
+            return true;
+        }
+
+        @Override
+        public void close() {
+            if (open()) {
+                cache.close();
+            }
+        }
+    }
+
+    @Nested
+    final class Blocks extends BlockContract {
+        Blocks() {
+            super(DeviceKvCacheContractTest::open);
+        }
+    }
+
+    @Nested
+    final class BlockWriters extends BlockWriterContract {
+        BlockWriters() {
+            super(DeviceKvCacheContractTest::open);
+        }
+    }
+
+    @Nested
+    final class Objects extends ObjectContract {
+        Objects() {
+            super(DeviceKvCacheContractTest::open);
+        }
+    }
+
+    @Nested
+    final class Lifecycle extends LifecycleContract {
+        Lifecycle() {
+            super(DeviceKvCacheContractTest::open);
+        }
+    }
+
+    @Nested
+    final class Concurrency extends ConcurrencyContract {
+        Concurrency() {
+            super(DeviceKvCacheContractTest::open);
+        }
+    }
+}

@@ -1,0 +1,199 @@
+package io.kvcache.bench.gpu;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
+import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
+
+import io.kvcache.core.BlockTable;
+import io.kvcache.core.BlockWriter;
+import io.kvcache.core.PutOutcome;
+import io.kvcache.core.contract.BlockContent;
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.BlockShape;
+import io.kvcache.core.identity.Dtype;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.tier.AdmissionKind;
+import io.kvcache.gpu.driver.DeviceDriver;
+import io.kvcache.gpu.driver.DeviceException;
+import io.kvcache.gpu.host.HostDriver;
+import io.kvcache.gpu.tier.CudaTier;
+import io.kvcache.gpu.tier.DeviceBlockTable;
+import io.kvcache.tiers.TieredKvCache;
+import io.kvcache.tiers.TieredKvCacheBuilder;
+import java.nio.file.Path;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.function.BooleanSupplier;
+import java.util.function.Supplier;
+import java.util.logging.Level;
+import java.util.logging.Logger;
+import java.util.stream.IntStream;
+import org.junit.jupiter.api.Test;
+
+/// A store with a device below it, as an embedder uses it.
+final class DeviceStoreTest {
+
+    /// 16 tokens of 64 KiB: blocks of 1 MiB.
+    private static final Namespace SPACE = Namespace.of("m", BlockShape.kv(16, 8, 128, 16, Dtype.BF16));
+
+    private static final int BLOCK = 1 << 20;
+    private static final long DEVICE_BYTES = 160L << 20;
+    private static final long PATIENCE = TimeUnit.SECONDS.toNanos(60);
+
+    private final AtomicBoolean broken = new AtomicBoolean();
+    private final CudaTier tier = CudaTier.over("a device", this::device, DEVICE_BYTES);
+
+    private DeviceDriver device() {
+        return HostDriver.open(2 * DEVICE_BYTES, () -> {
+            if (broken.get()) {
+                throw new IllegalStateException("the device is broken");
+            }
+        });
+    }
+
+    private static TieredKvCacheBuilder builder() {
+        return TieredKvCache.builder()
+                .hostBytes(64L << 20)
+                .touched(false)
+                .strict(true)
+                .admission(AdmissionKind.ALWAYS);
+    }
+
+    private TieredKvCache open() {
+        TieredKvCache cache = builder().tier(tier).build();
+        cache.register(SPACE);
+        return cache;
+    }
+
+    private static BlockChain chain(int seed, int blocks) {
+        return BlockChain.of(
+                SPACE,
+                IntStream.range(0, blocks * 16).map(i -> i + seed * 1_000_000).toArray());
+    }
+
+    private static void put(TieredKvCache cache, BlockChain chain) {
+        for (int index = 0; index < chain.length(); index++) {
+            try (BlockWriter writer = cache.put(chain, index, 0, PATIENCE)) {
+                if (writer.outcome() == PutOutcome.RESERVED) {
+                    writer.copyFrom(BlockContent.of(chain.key(index)).heap(BLOCK));
+                    writer.seal();
+                }
+            }
+        }
+    }
+
+    /// Acquires all that is here and on the device, checks every byte, and answers how many blocks that
+    /// are.
+    private static int verified(TieredKvCache cache, BlockChain chain) {
+        try (BlockTable table = cache.acquire(chain, 0, PATIENCE)) {
+            int ready = table.await(chain.length(), PATIENCE);
+            for (int index = 0; index < ready; index++) {
+                BlockContent.of(chain.key(index)).require(table.segment(index));
+            }
+            return ready;
+        }
+    }
+
+    private static void until(BooleanSupplier so) {
+        long since = System.nanoTime();
+        while (!so.getAsBoolean()) {
+            assertThat(System.nanoTime() - since).as("nanoseconds").isLessThan(PATIENCE);
+            Thread.onSpinWait();
+        }
+    }
+
+    private int onDevice(BlockChain chain) {
+        try (DeviceBlockTable table = tier.acquire(chain, 0)) {
+            return table.endBlock();
+        }
+    }
+
+    @Test
+    void givenMoreThanHostMemoryHolds_whenAcquired_thenTheRestComesFromTheDevice() {
+        try (TieredKvCache cache = open()) {
+            BlockChain first = chain(1, 40);
+            put(cache, first);
+            until(() -> onDevice(first) == 40);
+            BlockChain second = chain(2, 60);
+            put(cache, second);
+            assertThat(cache.match(first).blocks()).isEqualTo(40);
+            assertThat(cache.match(first).diskBlocks()).isPositive();
+            assertThat(verified(cache, first)).isEqualTo(40);
+            cache.validate();
+        }
+    }
+
+    @Test
+    void givenManyTimesWhatAllHolds_whenPut_thenWhatIsLeftIsRight() {
+        try (TieredKvCache cache = open()) {
+            for (int seed = 0; seed < 20; seed++) {
+                put(cache, chain(seed, 30));
+            }
+            int found = 0;
+            for (int seed = 0; seed < 20; seed++) {
+                found += verified(cache, chain(seed, 30));
+            }
+            assertThat(found).isGreaterThan(60);
+            cache.validate();
+        }
+    }
+
+    @Test
+    void givenADrop_whenTheDeviceHeardOfIt_thenAnEngineFindsNothing() {
+        try (TieredKvCache cache = open()) {
+            BlockChain chain = chain(1, 10);
+            put(cache, chain);
+            until(() -> onDevice(chain) == 10);
+            cache.drop(chain, 4);
+            until(() -> onDevice(chain) == 4);
+            assertThat(cache.match(chain).blocks()).isEqualTo(4);
+        }
+    }
+
+    @Test
+    void givenADeviceThatFails_whenServing_thenTheStoreGoesOnWithoutIt() {
+        Logger log = Logger.getLogger("io.kvcache");
+        log.setLevel(Level.OFF);
+        try (TieredKvCache cache = open()) {
+            BlockChain first = chain(1, 40);
+            put(cache, first);
+            until(() -> onDevice(first) == 40);
+            broken.set(true);
+            put(cache, chain(2, 60));
+            until(() -> onDevice(first) == 0);
+            BlockChain third = chain(3, 20);
+            put(cache, third);
+            assertThat(verified(cache, third)).isEqualTo(20);
+            assertThat(verified(cache, first)).isLessThan(40);
+            cache.validate();
+        } finally {
+            log.setLevel(null);
+        }
+    }
+
+    @Test
+    void givenAFlush_whenAsked_thenItIsNotSaidToBeDurable() {
+        try (TieredKvCache cache = open()) {
+            put(cache, chain(1, 5));
+            assertThat(cache.flush(PATIENCE)).isFalse();
+        }
+    }
+
+    @Test
+    void givenADeviceThatCannotBeOpened_whenBuilt_thenTheErrorSaysWhy() {
+        Supplier<DeviceDriver> small = () -> HostDriver.open(DEVICE_BYTES / 2);
+        TieredKvCacheBuilder builder = builder().tier(CudaTier.over("a small device", small, DEVICE_BYTES));
+        assertThatExceptionOfType(DeviceException.class)
+                .isThrownBy(builder::build)
+                .withMessageContaining("OUT_OF_MEMORY");
+    }
+
+    @Test
+    void givenDisksAndADevice_whenBuilt_thenRefused() {
+        TieredKvCacheBuilder builder = builder().tier(tier).disk(Path.of("nowhere"), 1 << 30);
+        assertThatIllegalArgumentException()
+                .isThrownBy(builder::build)
+                .withMessageContaining("a device")
+                .withMessageContaining("nowhere");
+    }
+}
