@@ -1,0 +1,128 @@
+package io.kvcache.gpu.paging;
+
+import io.kvcache.gpu.driver.DeviceAddress;
+import io.kvcache.gpu.driver.DeviceSpan;
+import java.util.List;
+import java.util.Objects;
+import java.util.stream.IntStream;
+
+/// Where an engine's pool has the KV of a page: of `pageTokens` consecutive tokens of one sequence.
+///
+/// A *piece* is what a page has of one layer and one side: the keys, the values, or the latent where the
+/// engine has one in place of both (MLA). What is within a piece, as `[token][kvHead][dim]`, is the
+/// engine's affair: it goes into a block and comes out again as it is. Piece `(layer, side, page)` begins
+/// at `layers[layer] + side · sideStride + page · pageStride`.
+///
+/// A *block* has the pieces of `pagesPerBlock` pages in the order `[layer][side][page][pieceBytes]`, so
+/// that the share of a layer is one run.
+///
+/// @param layers the memory of each layer, all of one size
+/// @param sides 2 for keys and values, 1 for a latent
+/// @param sideStride bytes from a page's keys to its values; of any value where there is one side
+/// @param pages of the pool
+/// @param pageStride bytes from a page's piece to that of the next page
+/// @param pieceBytes of one page, layer and side
+/// @param pagesPerBlock how many pages of the engine's are one block of the store's
+public record PagedLayout(
+        List<DeviceSpan> layers,
+        int sides,
+        long sideStride,
+        int pages,
+        long pageStride,
+        long pieceBytes,
+        int pagesPerBlock) {
+
+    /// Checks that every piece lies in the memory of its layer, and none over another of that layer.
+    public PagedLayout {
+        layers = List.copyOf(layers);
+        require(!layers.isEmpty(), "layers", layers.size(), "1 and up");
+        require(sides == 1 || sides == 2, "sides", sides, "1 or 2");
+        require(pages >= 1, "pages", pages, "1 and up");
+        require(pieceBytes >= 1, "pieceBytes", pieceBytes, "1 and up");
+        require(pagesPerBlock >= 1, "pagesPerBlock", pagesPerBlock, "1 and up");
+        require(pages == 1 || pageStride >= pieceBytes, "pageStride", pageStride, "pieceBytes and up");
+        boolean apart = sides == 1
+                || sideStride >= (pages - 1) * pageStride + pieceBytes
+                || (sideStride >= pieceBytes && (pages == 1 || sideStride + pieceBytes <= pageStride));
+        require(apart, "sideStride", sideStride, "what keeps keys and values apart");
+        long needed = (sides == 1 ? 0 : sideStride) + (pages - 1) * pageStride + pieceBytes;
+        for (DeviceSpan layer : layers) {
+            require(layer.bytes() >= needed, "bytes of a layer", layer.bytes(), needed + " and up");
+        }
+    }
+
+    private static void require(boolean holds, String what, long value, String range) {
+        if (!holds) {
+            throw new IllegalArgumentException("a paged layout with " + what + " " + value + "; it takes " + range);
+        }
+    }
+
+    /// Each layer by itself, `[sides][pages][piece]`: keys of all pages, then values.
+    public static PagedLayout sideFirst(
+            List<DeviceSpan> layers, int sides, int pages, long pieceBytes, int pagesPerBlock) {
+        return new PagedLayout(layers, sides, pages * pieceBytes, pages, pieceBytes, pieceBytes, pagesPerBlock);
+    }
+
+    /// Each layer by itself, `[pages][sides][piece]`: keys and values of a page beside each other.
+    public static PagedLayout pageFirst(
+            List<DeviceSpan> layers, int sides, int pages, long pieceBytes, int pagesPerBlock) {
+        return new PagedLayout(layers, sides, pieceBytes, pages, sides * pieceBytes, pieceBytes, pagesPerBlock);
+    }
+
+    /// All layers together, `[pages][layers][sides][piece]`: a page is one run.
+    ///
+    /// @param pool all of it
+    public static PagedLayout blockFirst(
+            DeviceSpan pool, int layers, int sides, int pages, long pieceBytes, int pagesPerBlock) {
+        long share = sides * pieceBytes;
+        long stride = layers * share;
+        List<DeviceSpan> spans = IntStream.range(0, layers)
+                .mapToObj(layer -> pool.slice(layer * share, (pages - 1) * stride + share))
+                .toList();
+        return new PagedLayout(spans, sides, pieceBytes, pages, stride, pieceBytes, pagesPerBlock);
+    }
+
+    /// Bytes of a block.
+    public long blockBytes() {
+        return layers.size() * layerBytes();
+    }
+
+    /// Bytes that a block has of one layer.
+    public long layerBytes() {
+        return (long) sides * pagesPerBlock * pieceBytes;
+    }
+
+    /// Where a block has a piece.
+    ///
+    /// @param ordinal of the page within the block, `0 <= ordinal < pagesPerBlock`
+    public long offsetInBlock(int layer, int side, int ordinal) {
+        return ((long) (layer * sides + side) * pagesPerBlock + ordinal) * pieceBytes;
+    }
+
+    /// Where the pool has a piece.
+    ///
+    /// @throws IndexOutOfBoundsException for a page that the pool does not have
+    public DeviceAddress piece(int layer, int side, int page) {
+        Objects.checkIndex(side, sides);
+        Objects.checkIndex(page, pages);
+        return layers.get(layer).address().plus(side * sideStride + page * pageStride);
+    }
+
+    /// Refuses pages that a block cannot be copied from or to.
+    ///
+    /// @throws IllegalArgumentException for another number of pages than a block has, a page that the
+    ///     pool does not have, or one that comes twice
+    public void requirePages(int... of) {
+        if (of.length != pagesPerBlock) {
+            throw new IllegalArgumentException(of.length + " pages for a block; it takes " + pagesPerBlock);
+        }
+        for (int i = 0; i < of.length; i++) {
+            if (of[i] < 0 || of[i] >= pages) {
+                throw new IllegalArgumentException("page " + of[i] + "; the pool has 0 to " + (pages - 1));
+            }
+            for (int j = 0; j < i; j++) {
+                require(of[i] != of[j], "a block with page", of[i], "each page once");
+            }
+        }
+    }
+}

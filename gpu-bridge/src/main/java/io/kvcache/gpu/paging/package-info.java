@@ -1,0 +1,11 @@
+/// An engine's own KV pool, and how blocks get there and back.
+///
+/// [io.kvcache.gpu.paging.PagedLayout] says where the pool has what,
+/// [io.kvcache.gpu.paging.EnginePages] copies pages of it from and to blocks,
+/// [io.kvcache.gpu.paging.LayerwiseOnboard] brings blocks in layer by layer.
+///
+/// May import `io.kvcache.gpu.driver`.
+@NullMarked
+package io.kvcache.gpu.paging;
+
+import org.jspecify.annotations.NullMarked;

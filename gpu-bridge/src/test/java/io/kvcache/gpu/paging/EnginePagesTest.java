@@ -1,0 +1,338 @@
+package io.kvcache.gpu.paging;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
+import static org.assertj.core.api.Assumptions.assumeThat;
+
+import io.kvcache.core.contract.BlockContent;
+import io.kvcache.gpu.cuda.StandIn;
+import io.kvcache.gpu.driver.CopyBatch;
+import io.kvcache.gpu.driver.DeviceAddress;
+import io.kvcache.gpu.driver.DeviceDriver;
+import io.kvcache.gpu.driver.DeviceDriver.Priority;
+import io.kvcache.gpu.driver.DeviceEvent;
+import io.kvcache.gpu.driver.DeviceSpan;
+import io.kvcache.gpu.driver.DeviceStream;
+import io.kvcache.gpu.driver.DeviceUnderTest;
+import io.kvcache.gpu.host.Gate;
+import io.kvcache.gpu.paging.LayerwiseOnboard.Arrival;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Nested;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/// Blocks go into the pages of an engine and come out of them, in every layout and on every device.
+final class EnginePagesTest {
+
+    private static final int LAYERS = 3;
+    private static final int PAGES = 11;
+    private static final int PIECE = 1_003; // odd, so that a mistake in a stride shows
+    private static final long LONG_NANOS = TimeUnit.SECONDS.toNanos(30);
+
+    /// How a pool may be arranged. Each says by itself where a piece lies in one run over the whole pool.
+    enum Shape {
+        SIDE_FIRST(2) {
+            @Override
+            PagedLayout over(DeviceSpan pool) {
+                return PagedLayout.sideFirst(byLayer(pool), 2, PAGES, PIECE, 2);
+            }
+
+            @Override
+            long place(int layer, int side, int page) {
+                return ((layer * 2L + side) * PAGES + page) * PIECE;
+            }
+        },
+        PAGE_FIRST(2) {
+            @Override
+            PagedLayout over(DeviceSpan pool) {
+                return PagedLayout.pageFirst(byLayer(pool), 2, PAGES, PIECE, 2);
+            }
+
+            @Override
+            long place(int layer, int side, int page) {
+                return ((layer * (long) PAGES + page) * 2 + side) * PIECE;
+            }
+        },
+        BLOCK_FIRST(2) {
+            @Override
+            PagedLayout over(DeviceSpan pool) {
+                return PagedLayout.blockFirst(pool, LAYERS, 2, PAGES, PIECE, 2);
+            }
+
+            @Override
+            long place(int layer, int side, int page) {
+                return ((page * (long) LAYERS + layer) * 2 + side) * PIECE;
+            }
+        },
+        LATENT(1) {
+            @Override
+            PagedLayout over(DeviceSpan pool) {
+                return PagedLayout.sideFirst(byLayer(pool), 1, PAGES, PIECE, 2);
+            }
+
+            @Override
+            long place(int layer, int side, int page) {
+                return (layer * (long) PAGES + page) * PIECE;
+            }
+        };
+
+        final int sides;
+
+        Shape(int sides) {
+            this.sides = sides;
+        }
+
+        abstract PagedLayout over(DeviceSpan pool);
+
+        abstract long place(int layer, int side, int page);
+
+        long bytes() {
+            return (long) LAYERS * sides * PAGES * PIECE;
+        }
+
+        List<DeviceSpan> byLayer(DeviceSpan pool) {
+            List<DeviceSpan> layers = new ArrayList<>();
+            long each = bytes() / LAYERS;
+            for (int layer = 0; layer < LAYERS; layer++) {
+                layers.add(pool.slice(layer * each, each));
+            }
+            return layers;
+        }
+
+        /// What a block must have, read out of the whole pool piece by piece.
+        MemorySegment block(MemorySegment pool, Arena arena, int... pages) {
+            MemorySegment block = arena.allocate((long) LAYERS * sides * pages.length * PIECE);
+            long at = 0;
+            for (int layer = 0; layer < LAYERS; layer++) {
+                for (int side = 0; side < sides; side++) {
+                    for (int page : pages) {
+                        MemorySegment.copy(pool, place(layer, side, page), block, at, PIECE);
+                        at += PIECE;
+                    }
+                }
+            }
+            return block;
+        }
+    }
+
+    /// The tests, over one device.
+    abstract static class OnADevice {
+
+        private final DeviceUnderTest subject;
+        private final Arena arena = Arena.ofShared();
+        private DeviceDriver driver;
+        private DeviceStream stream;
+        private DeviceEvent event;
+        private final List<DeviceSpan> slabs = new ArrayList<>();
+
+        @SuppressWarnings("NullAway.Init") // opened before each test
+        OnADevice(DeviceUnderTest subject) {
+            this.subject = subject;
+        }
+
+        @BeforeEach
+        void open() {
+            driver = subject.open();
+            stream = driver.openStream(Priority.NORMAL);
+            event = driver.openEvent();
+        }
+
+        @AfterEach
+        void close() {
+            subject.release();
+            stream.close();
+            event.close();
+            slabs.forEach(driver::free);
+            driver.close();
+            arena.close();
+        }
+
+        private DeviceSpan slab(long bytes) {
+            DeviceSpan slab = driver.allocate(bytes);
+            slabs.add(slab);
+            return slab;
+        }
+
+        private void finish() {
+            stream.record(event);
+            assertThat(event.await(LONG_NANOS)).isTrue();
+        }
+
+        /// A pool with something in it.
+        private MemorySegment fill(DeviceSpan pool, int seed) {
+            MemorySegment content = arena.allocate(pool.bytes());
+            new BlockContent(seed).fill(content);
+            stream.toDevice(content, pool.address());
+            finish();
+            return content;
+        }
+
+        private void copy(CopyBatch batch) {
+            stream.copy(batch);
+            finish();
+        }
+
+        private MemorySegment read(DeviceSpan span) {
+            MemorySegment back = arena.allocate(span.bytes());
+            stream.toHost(span.address(), back);
+            finish();
+            return back;
+        }
+
+        private static void assertSame(MemorySegment found, MemorySegment expected) {
+            assertThat(found.mismatch(expected)).isEqualTo(-1);
+        }
+
+        @ParameterizedTest
+        @EnumSource
+        void givenAPool_whenBlocksAreTakenOutOfIt_thenTheyAreThePiecesOfTheirPages(Shape shape) {
+            DeviceSpan pool = slab(shape.bytes());
+            EnginePages pages = new EnginePages(shape.over(pool));
+            MemorySegment content = fill(pool, 1);
+            MemorySegment block = arena.allocate(pages.layout().blockBytes());
+            DeviceSpan onDevice = slab(pages.layout().blockBytes());
+            CopyBatch home = CopyBatch.toHost();
+            CopyBatch within = CopyBatch.within();
+            for (int layer = 0; layer < LAYERS; layer++) {
+                pages.offload(new int[] {7, 2}, block, layer, home);
+                pages.gather(new int[] {0, PAGES - 1}, onDevice, layer, within);
+            }
+            copy(home);
+            copy(within);
+            assertSame(block, shape.block(content, arena, 7, 2));
+            assertSame(read(onDevice), shape.block(content, arena, 0, PAGES - 1));
+        }
+
+        @ParameterizedTest
+        @EnumSource
+        void givenBlocks_whenPutIntoPages_thenTheseHaveThemAndAllOthersStay(Shape shape) {
+            DeviceSpan pool = slab(shape.bytes());
+            EnginePages pages = new EnginePages(shape.over(pool));
+            MemorySegment before = fill(pool, 1);
+            MemorySegment block = arena.allocate(pages.layout().blockBytes());
+            new BlockContent(2).fill(block);
+            DeviceSpan onDevice = slab(pages.layout().blockBytes());
+            MemorySegment other = fill(onDevice, 3);
+            CopyBatch there = CopyBatch.toDevice();
+            CopyBatch within = CopyBatch.within();
+            for (int layer = 0; layer < LAYERS; layer++) {
+                pages.onboard(block, new int[] {4, 9}, layer, there);
+                pages.scatter(onDevice, new int[] {3, 5}, layer, within);
+            }
+            copy(there);
+            copy(within);
+            MemorySegment after = read(pool);
+            assertSame(shape.block(after, arena, 4, 9), block);
+            assertSame(shape.block(after, arena, 3, 5), other);
+            for (int page : new int[] {0, 1, 2, 6, 7, 8, 10}) {
+                assertSame(shape.block(after, arena, page), shape.block(before, arena, page));
+            }
+        }
+
+        @ParameterizedTest
+        @EnumSource
+        void givenBlocksLayerByLayer_whenTheyArrive_thenEachLayerIsThereByItsEvent(Shape shape) {
+            DeviceSpan pool = slab(shape.bytes());
+            PagedLayout layout = shape.over(pool);
+            MemorySegment first = arena.allocate(layout.blockBytes());
+            MemorySegment second = arena.allocate(layout.blockBytes());
+            new BlockContent(4).fill(first);
+            new BlockContent(5).fill(second);
+            try (LayerwiseOnboard onboard = new LayerwiseOnboard(driver, layout)) {
+                onboard.start(
+                        List.of(new Arrival(first, new int[] {1, 0}), new Arrival(second, new int[] {8, 10})), event);
+                for (int layer = 0; layer < LAYERS; layer++) {
+                    stream.waitFor(onboard.ready(layer));
+                    MemorySegment after = read(pool);
+                    long share = layout.layerBytes();
+                    assertSame(
+                            shape.block(after, arena, 1, 0).asSlice(layer * share, share),
+                            first.asSlice(layer * share, share));
+                    assertSame(
+                            shape.block(after, arena, 8, 10).asSlice(layer * share, share),
+                            second.asSlice(layer * share, share));
+                }
+            }
+        }
+
+        @Test
+        void givenPagesThatAreInUse_whenBlocksArrive_thenTheyWaitForTheEngine() {
+            assumeThat(subject.holds()).isTrue();
+            Shape shape = Shape.PAGE_FIRST;
+            DeviceSpan pool = slab(shape.bytes());
+            PagedLayout layout = shape.over(pool);
+            MemorySegment before = fill(pool, 1);
+            MemorySegment block = arena.allocate(layout.blockBytes());
+            MemorySegment seen = arena.allocate(pool.bytes());
+            try (LayerwiseOnboard onboard = new LayerwiseOnboard(driver, layout)) {
+                subject.hold();
+                stream.toHost(pool.address(), seen); // the engine still reads
+                stream.record(event);
+                onboard.start(List.of(new Arrival(block, new int[] {1, 2})), event);
+                subject.release();
+                assertThat(onboard.ready(LAYERS - 1).await(LONG_NANOS)).isTrue();
+                assertSame(seen, before);
+                assertSame(shape.block(read(pool), arena, 1, 2), block);
+            }
+        }
+    }
+
+    @Nested
+    final class OverHostMemory extends OnADevice {
+        OverHostMemory() {
+            super(new Gate(64 << 20, 20_000));
+        }
+    }
+
+    @Nested
+    final class OverCuda extends OnADevice {
+        OverCuda() {
+            super(StandIn.fresh());
+        }
+    }
+
+    private static PagedLayout layout() {
+        DeviceSpan pool = new DeviceSpan(new DeviceAddress(1 << 20), Shape.LATENT.bytes());
+        return Shape.LATENT.over(pool);
+    }
+
+    @Test
+    void givenPagesThatThePoolDoesNotHave_whenCopied_thenRefusedAndNothingIsAdded() {
+        EnginePages pages = new EnginePages(layout());
+        CopyBatch batch = CopyBatch.toDevice();
+        MemorySegment block = Arena.ofAuto().allocate(pages.layout().blockBytes());
+        for (int[] wrong : new int[][] {{0, PAGES}, {-1, 0}, {3, 3}, {1}, {1, 2, 3}}) {
+            assertThatIllegalArgumentException().isThrownBy(() -> pages.onboard(block, wrong, 0, batch));
+        }
+        assertThatIllegalArgumentException()
+                .isThrownBy(() -> pages.onboard(block.asSlice(1), new int[] {0, 1}, 0, batch))
+                .withMessageContaining("this pool's have");
+        assertThat(batch.pieces()).isZero();
+    }
+
+    @Test
+    void givenALayoutThatDoesNotFit_whenMade_thenRefused() {
+        List<DeviceSpan> layers = layout().layers();
+        long bytes = layers.getFirst().bytes();
+        assertThatIllegalArgumentException()
+                .isThrownBy(() -> PagedLayout.sideFirst(layers, 1, PAGES + 1, PIECE, 2))
+                .withMessageContaining("bytes of a layer " + bytes);
+        assertThatIllegalArgumentException().isThrownBy(() -> PagedLayout.sideFirst(List.of(), 1, PAGES, PIECE, 2));
+        assertThatIllegalArgumentException()
+                .isThrownBy(() -> new PagedLayout(layers, 2, PIECE - 1, 2, 4 * PIECE, PIECE, 1))
+                .withMessageContaining("sideStride");
+        assertThatIllegalArgumentException()
+                .isThrownBy(() -> new PagedLayout(layers, 1, 0, 2, PIECE - 1, PIECE, 1))
+                .withMessageContaining("pageStride");
+        assertThatIllegalArgumentException()
+                .isThrownBy(() -> new PagedLayout(layers, 3, 0, 2, PIECE, PIECE, 1))
+                .withMessageContaining("1 or 2");
+    }
+}
