@@ -19,7 +19,9 @@ public enum PolicyKind {
     /// See [S3Fifo].
     S3_FIFO("s3-fifo", "S3-FIFO", "Yang et al., SOSP 2023"),
     /// See [Sieve].
-    SIEVE("sieve", "SIEVE", "Zhang et al., NSDI 2024");
+    SIEVE("sieve", "SIEVE", "Zhang et al., NSDI 2024"),
+    /// See [Importance].
+    IMPORTANCE("importance", "Importance, learned", "our own, after LHD, NSDI 2018");
 
     private final String commandName;
     private final String title;
@@ -68,6 +70,7 @@ public enum PolicyKind {
             case SLRU -> new Slru(records, state);
             case S3_FIFO -> new S3Fifo(records, state);
             case SIEVE -> new Sieve(records, state);
+            case IMPORTANCE -> new Importance(records, state);
         };
     }
 

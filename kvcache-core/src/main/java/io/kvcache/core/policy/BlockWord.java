@@ -1,0 +1,94 @@
+package io.kvcache.core.policy;
+
+/// What [Importance] notes of a resident block, in the word that each record has in [PolicyState#words].
+///
+/// ```
+/// last use (48 bits) | depth (2) | demoted (1) | last of its request (1) | uses (2) | - (1) | owner (8) | listed (1)
+/// ```
+///
+/// Owner and the lowest bit lie where [LeafQueue] has them, as the same words serve [DiskLru] when a record has left
+/// the
+/// host tier. 2^48 uses last for a year and a half at five million a second.
+final class BlockWord {
+
+    static final long LISTED = 1;
+    static final long DEMOTED = 1L << 13;
+
+    private static final int OWNER_SHIFT = 1;
+    private static final long OWNER_MASK = 0xFFL << OWNER_SHIFT;
+    private static final int USES_SHIFT = 10;
+    private static final long USES_MASK = 3L << USES_SHIFT;
+    private static final long LAST_OF_REQUEST = 1L << 12;
+    private static final int DEPTH_SHIFT = 14;
+    private static final int STAMP_SHIFT = 16;
+    private static final long STAMP_MASK = -1L << STAMP_SHIFT;
+
+    private BlockWord() {}
+
+    /// Uses that are told apart: once, twice, more often.
+    static final int MOST_USES = 3;
+
+    private static final int LAST_CLASSES = 2;
+    private static final int DEPTH_CLASSES = 3;
+
+    /// Depths, in blocks, from which a block counts as deeper: after the first few, and in long contexts.
+    private static final int DEEP = 8;
+
+    private static final int DEEPER = 32;
+
+    /// @param uses 1 to [#MOST_USES]
+    static long of(int owner, int uses, int depth, long stamp) {
+        long depthClass = depth < DEEP ? 0 : depth < DEEPER ? 1 : 2;
+        return ((long) owner << OWNER_SHIFT)
+                | ((long) uses << USES_SHIFT)
+                | LAST_OF_REQUEST
+                | (depthClass << DEPTH_SHIFT)
+                | (stamp << STAMP_SHIFT);
+    }
+
+    static int owner(long word) {
+        return (int) ((word & OWNER_MASK) >>> OWNER_SHIFT);
+    }
+
+    static int uses(long word) {
+        return (int) ((word & USES_MASK) >>> USES_SHIFT);
+    }
+
+    static long stamp(long word) {
+        return word >>> STAMP_SHIFT;
+    }
+
+    static long withStamp(long word, long stamp) {
+        return (word & ~STAMP_MASK) | (stamp << STAMP_SHIFT);
+    }
+
+    /// One more use.
+    ///
+    /// @param last whether the request ends at this block, as far as is known
+    static long used(long word, boolean last, long stamp) {
+        long uses = Math.min(MOST_USES, uses(word) + 1);
+        long kept = word & ~(STAMP_MASK | USES_MASK | LAST_OF_REQUEST | DEMOTED);
+        return kept | (uses << USES_SHIFT) | (last ? LAST_OF_REQUEST : 0) | (stamp << STAMP_SHIFT);
+    }
+
+    static boolean isLast(long word) {
+        return (word & LAST_OF_REQUEST) != 0;
+    }
+
+    /// The request goes on behind this block.
+    static long continued(long word) {
+        return word & ~LAST_OF_REQUEST;
+    }
+
+    /// The block's class, 0 to [ReuseModel#CLASSES], exclusive.
+    static int classOf(long word) {
+        int last = (word & LAST_OF_REQUEST) != 0 ? 1 : 0;
+        int depthClass = (int) (word >>> DEPTH_SHIFT) & 3;
+        return ((uses(word) - 1) * LAST_CLASSES + last) * DEPTH_CLASSES + depthClass;
+    }
+
+    /// Uses that a class stands for: the count of a block that returns is one more.
+    static int usesOf(int classId) {
+        return classId / (LAST_CLASSES * DEPTH_CLASSES) + 1;
+    }
+}

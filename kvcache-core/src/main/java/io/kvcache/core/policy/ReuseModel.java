@@ -1,0 +1,141 @@
+package io.kvcache.core.policy;
+
+/// How soon blocks of a class and an age are used again, learned while they are.
+///
+/// **What is counted.** For each class and age bin: the uses that came at that age, and the exposure, the time that
+/// blocks spent at that age unused. Their quotient is the hazard. Evicted blocks count as long as they are remembered,
+/// so that a class that always goes early is still seen to come back. All counts fade.
+///
+/// **Few observations.** A class takes its shape from its group — blocks used once, twice, more often — and the group
+/// from
+/// all blocks, and these from a belief. Each level first learns one factor by which it differs from the level above,
+/// then bin by bin, as far as there are uses to speak for it.
+///
+/// **Density.** From hazards follows what a block is worth: uses expected per unit of time in memory,
+///
+/// ```
+/// D(a) = max over T of (1 - S(T)) / ∫₀ᵀ S,     S(T) = exp(-∫ hazard from a to a+T)
+/// ```
+///
+/// It is the rate of the best plan "keep it until it is used, at most for T". With the hazard at the present age alone,
+/// a block whose user is reading the answer would look worthless just before it is used.
+///
+/// Source: hit density in the manner of LHD (Beckmann, Chen, Cidon, NSDI 2018), the maximum over T is Gittins' index.
+///
+/// **Threads.** One writer, the holder of the store's lock.
+final class ReuseModel {
+
+    static final int GROUPS = 3;
+    static final int CLASSES_PER_GROUP = 6;
+    static final int CLASSES = GROUPS * CLASSES_PER_GROUP;
+
+    private static final int BINS = AgeBins.COUNT;
+    private static final int ROWS = 1 + GROUPS + CLASSES;
+
+    private final ImportanceRules rules;
+    private final double[] uses = new double[ROWS * BINS];
+    private final double[] exposure = new double[ROWS * BINS];
+    private final float[] density = new float[CLASSES * BINS];
+    private final double[] belief = new double[BINS];
+    private final double[] ofAll = new double[BINS];
+    private final double[] ofGroup = new double[BINS];
+    private final double[] hazard = new double[BINS];
+    private final double[] survival = new double[BINS];
+    private final double[] held = new double[BINS];
+
+    ReuseModel(ImportanceRules rules) {
+        this.rules = rules;
+        for (int bin = 0; bin < BINS; bin++) {
+            belief[bin] = rules.priorRate() / Math.max(1, AgeBins.start(bin));
+        }
+        refresh(1, BINS - 1);
+    }
+
+    static long bytes() {
+        return (long) BINS * (2 * ROWS * Double.BYTES + CLASSES * Float.BYTES + 6 * Double.BYTES);
+    }
+
+    /// A block was used at an age.
+    void used(int classId, long age) {
+        add(uses, classId, AgeBins.of(age), 1);
+    }
+
+    /// Blocks were not used for a while.
+    ///
+    /// @param blockTime blocks times time
+    void unused(int classId, long age, double blockTime) {
+        add(exposure, classId, AgeBins.of(age), blockTime);
+    }
+
+    /// Uses expected per block and unit of time, as of the last [#refresh].
+    float density(int classId, long age) {
+        return density[classId * BINS + AgeBins.of(age)];
+    }
+
+    /// Computes the densities anew.
+    ///
+    /// @param keep share of the counts that is kept, above 0 to 1
+    /// @param oldestBin bins above it hold nothing
+    void refresh(double keep, int oldestBin) {
+        for (int i = 0; i < uses.length; i++) {
+            uses[i] *= keep;
+            exposure[i] *= keep;
+        }
+        int bins = Math.min(BINS, oldestBin + 3);
+        for (int bin = 0; bin < bins; bin++) {
+            double prior = rules.priorEvents();
+            ofAll[bin] = (uses[bin] + prior) / (exposure[bin] + prior / belief[bin]);
+        }
+        for (int group = 0; group < GROUPS; group++) {
+            learn(1 + group, ofAll, rules.groupEvents(), ofGroup, bins);
+            for (int each = 0; each < CLASSES_PER_GROUP; each++) {
+                int classId = group * CLASSES_PER_GROUP + each;
+                learn(1 + GROUPS + classId, ofGroup, rules.classEvents(), hazard, bins);
+                densities(classId, bins);
+            }
+        }
+    }
+
+    private static void add(double[] to, int classId, int bin, double amount) {
+        to[bin] += amount;
+        to[(1 + classId / CLASSES_PER_GROUP) * BINS + bin] += amount;
+        to[(1 + GROUPS + classId) * BINS + bin] += amount;
+    }
+
+    private void learn(int row, double[] above, double weight, double[] result, int bins) {
+        int from = row * BINS;
+        double seen = weight;
+        double expected = weight;
+        for (int bin = 0; bin < bins; bin++) {
+            seen += uses[from + bin];
+            expected += exposure[from + bin] * above[bin];
+        }
+        double factor = seen / expected;
+        for (int bin = 0; bin < bins; bin++) {
+            result[bin] = (uses[from + bin] + weight) / (exposure[from + bin] + weight / (above[bin] * factor));
+        }
+    }
+
+    private void densities(int classId, int bins) {
+        for (int bin = 0; bin < bins; bin++) {
+            double expected = hazard[bin] * AgeBins.width(bin);
+            survival[bin] = Math.exp(-expected);
+            held[bin] = expected < 1e-6 ? AgeBins.width(bin) : (1 - survival[bin]) / hazard[bin];
+        }
+        for (int bin = 0; bin < bins; bin++) {
+            density[classId * BINS + bin] = (float) best(bin, bins);
+        }
+    }
+
+    private double best(int from, int bins) {
+        double alive = 1;
+        double time = 0;
+        double best = 0;
+        for (int bin = from; bin < bins; bin++) {
+            time += alive * held[bin];
+            alive *= survival[bin];
+            best = time > 0 ? Math.max(best, (1 - alive) / time) : best;
+        }
+        return best;
+    }
+}

@@ -1,0 +1,100 @@
+package io.kvcache.core.policy;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import java.util.Random;
+import org.junit.jupiter.api.Test;
+
+/// What importance learns, on loads whose best order is plain.
+final class ImportanceTest {
+
+    private static final int BLOCKS = 1000;
+
+    @Test
+    void givenNothingLearned_whenEvicting_thenRoughlyTheOldestFirst() {
+        TreeStore store = new TreeStore(200);
+        store.addClass(PolicyKind.IMPORTANCE.create(store));
+        for (int record = 0; record < 200; record++) {
+            store.admit(record, RecordView.NONE, 0);
+        }
+        for (int i = 0; i < 100; i++) {
+            assertThat(store.evict(0)).as("victim %d", i).isLessThan(200 - 64);
+        }
+    }
+
+    /// Half of the blocks are used once and never again, half come back after every 3,000 uses, which is longer than
+    /// LRU can keep anything.
+    @Test
+    void givenOneOffBlocksAmongReturningOnes_whenReplayed_thenFarMoreHitsThanLru() {
+        double lru = ratio(PolicyKind.LRU);
+        double importance = ratio(PolicyKind.IMPORTANCE);
+        System.out.printf("returning among one-off blocks: LRU %.3f, importance %.3f%n", lru, importance);
+        assertThat(lru).isLessThan(0.05);
+        assertThat(importance)
+                .as("a third of the returning half fits in memory")
+                .isGreaterThan(0.15);
+    }
+
+    private static double ratio(PolicyKind kind) {
+        FlatCache cache = new FlatCache(kind, 20_000, BLOCKS);
+        int oneOff = 1_000_000;
+        int hits = 0;
+        int uses = 200_000;
+        for (int i = 0; i < uses; i++) {
+            hits += cache.use(i % 2 == 0 ? i / 2 % 1500 : oneOff++) ? 1 : 0;
+        }
+        return (double) hits / uses;
+    }
+
+    @Test
+    void givenLoadThatTurnsAround_whenReplayed_thenWhatWasLearnedIsForgotten() {
+        FlatCache cache = new FlatCache(PolicyKind.IMPORTANCE, 20_000, BLOCKS);
+        Random random = new Random(5);
+        int fresh = 1_000_000;
+        for (int i = 0; i < 200_000; i++) {
+            cache.use(i % 2 == 0 ? i / 2 % 1500 : fresh++);
+        }
+        int hits = 0;
+        for (int i = 0; i < 200_000; i++) {
+            int key = 5_000_000 + i / 20 * 10 + random.nextInt(800);
+            hits += cache.use(key) && i > 50_000 ? 1 : 0;
+        }
+        assertThat(hits / 150_000.0).as("recency alone gets nearly all of this").isGreaterThan(0.4);
+    }
+
+    @Test
+    void givenPinnedLeaves_whenEvicting_thenTheyAreRefusedAndStay() {
+        TreeStore store = new TreeStore(100);
+        store.addClass(PolicyKind.IMPORTANCE.create(store));
+        for (int record = 0; record < 100; record++) {
+            store.admit(record, RecordView.NONE, 0);
+            store.pin(record, record % 2 == 0);
+        }
+        for (int i = 0; i < 50; i++) {
+            assertThat(store.evict(0) % 2).isEqualTo(1);
+        }
+        assertThat(store.evict(0)).isEqualTo(EvictionPolicy.NONE);
+    }
+
+    @Test
+    void givenAMillionRecords_whenFull_thenAtMostSixteenBytesARecordAndAConstant() {
+        int records = 200_000;
+        TreeStore store = new TreeStore(records);
+        PolicyState state = new PolicyState(records);
+        Importance importance = new Importance(store, state);
+        store.addClass(importance);
+        for (int record = 0; record < records; record++) {
+            store.admit(record, RecordView.NONE, 0);
+        }
+        assertThat(state.arrayBytes()).isEqualTo(16L * records);
+        assertThat(importance.heapBytes()).isLessThan(160_000);
+        store.evict(0);
+        assertThat(importance.departedBytes()).isBetween(32L * (records - 1), 64L * records + 1024);
+    }
+
+    @Test
+    void givenImpossibleRules_whenMade_thenTheErrorNamesTheConstant() {
+        assertThatThrownBy(() -> new ImportanceRules(64, 0, 1, 1, 1, 1)).hasMessageContaining("ghosts is 0.0");
+    }
+}
