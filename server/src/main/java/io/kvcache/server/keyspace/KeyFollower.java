@@ -5,6 +5,7 @@ import io.kvcache.core.event.EventBatch;
 import io.kvcache.core.event.EventKind;
 import io.kvcache.core.event.EventStream;
 import io.kvcache.core.identity.BlockKey;
+import java.util.concurrent.atomic.LongAdder;
 
 /// Follows the store's events, so that the index loses the keys of values that were evicted.
 ///
@@ -22,11 +23,14 @@ final class KeyFollower {
     private final KeyIndex index;
     private final Removal removal;
     private final Strangers strangers;
+    private final LongAdder evicted;
     private long nextSequence;
     private long recheckFrom;
     private boolean rechecking;
 
-    KeyFollower(EventStream events, KeyIndex index, Removal removal, Strangers strangers) {
+    /// @param evicted counts the keys that the store took the room of
+    KeyFollower(EventStream events, KeyIndex index, Removal removal, Strangers strangers, LongAdder evicted) {
+        this.evicted = evicted;
         this.events = events;
         this.index = index;
         this.removal = removal;
@@ -57,7 +61,7 @@ final class KeyFollower {
         }
         for (CacheEvent event : batch.events()) {
             if (takesAway(event.kind())) {
-                check(new BlockKey(event.keyHi(), event.keyLo()));
+                check(new BlockKey(event.keyHi(), event.keyLo()), cause(event.kind()));
             }
         }
         return rechecking || batch.events().size() == GO;
@@ -68,12 +72,22 @@ final class KeyFollower {
         return !kind.enters() && kind != EventKind.REPLACED;
     }
 
-    private void check(BlockKey digest) {
+    private static Departed.Cause cause(EventKind kind) {
+        return kind == EventKind.DROPPED ? Departed.Cause.DELETED : Departed.Cause.EVICTED;
+    }
+
+    private void check(BlockKey digest, Departed.Cause cause) {
         KeyEntry entry = index.find(digest);
         if (entry == null) {
             strangers.check(digest);
         } else {
-            removal.check(entry);
+            check(entry, cause);
+        }
+    }
+
+    private void check(KeyEntry entry, Departed.Cause cause) {
+        if (removal.check(entry, cause) && cause == Departed.Cause.EVICTED) {
+            evicted.increment();
         }
     }
 
@@ -82,7 +96,7 @@ final class KeyFollower {
             strangers.checkAll();
         }
         KeyIndex.Run run = index.run(recheckFrom, GO);
-        run.entries().forEach(removal::check);
+        run.entries().forEach(entry -> check(entry, Departed.Cause.EVICTED));
         recheckFrom = run.next();
         rechecking = recheckFrom != 0;
     }

@@ -59,6 +59,7 @@ public final class Keyspace {
     private final Allowance allowance;
     private final KeyFollower follower;
     private final KeyspaceCounters counters = new KeyspaceCounters();
+    private final Departed departed = new Departed();
     private final Arrivals arrivals;
     private final Cache<Key, Boolean> refusedHalves;
 
@@ -73,13 +74,13 @@ public final class Keyspace {
         index = new KeyIndex(quota);
         cache.register(namespace);
         promises = new Promises(options.promise().toNanos(), options.promiseBytes());
-        removal = new Removal(cache, namespace, index, locks, promises, writings);
+        removal = new Removal(cache, namespace, index, locks, promises, writings, departed);
         adoption = new Adoption(cache, namespace, index, locks);
         lapses = new Lapses(cache, namespace, index, removal, adoption, wall, counters);
         arrivals = new Arrivals(cache, namespace, options.arrival());
         strangers = new Strangers(cache.objects(namespace), index, locks, quota);
         allowance = new Allowance(quota, options.bounds(), index, removal, strangers);
-        follower = new KeyFollower(cache.events(), index, removal, strangers);
+        follower = new KeyFollower(cache.events(), index, removal, strangers, counters.evicted);
         refusedHalves = Caffeine.newBuilder()
                 .maximumSize(10_000)
                 .expireAfterWrite(REFUSAL_LASTS)
@@ -140,7 +141,7 @@ public final class Keyspace {
     private @Nullable Value opened(Key wanted, @Nullable ObjectView view) {
         Value value = view == null ? null : Value.of(view);
         if (value == null) {
-            counters.absent.increment();
+            counters.missed(departed.why(hash(wanted), index));
             promises.missed(wanted, clock.nanos());
             return null;
         }
@@ -302,7 +303,7 @@ public final class Keyspace {
     public boolean delete(byte[] key) {
         Key wanted = new Key(key);
         boolean gone = lapses.isGone(wanted);
-        boolean deleted = removal.drop(wanted) && !gone;
+        boolean deleted = removal.drop(wanted, Departed.Cause.DELETED) && !gone;
         if (deleted) {
             counters.deleted.increment();
         }

@@ -7,6 +7,10 @@ final class KeyspaceCounters {
 
     final LongAdder hits = new LongAdder();
     final LongAdder absent = new LongAdder();
+    final LongAdder missedEvicted = new LongAdder();
+    final LongAdder missedQuota = new LongAdder();
+    final LongAdder missedDeleted = new LongAdder();
+    final LongAdder evicted = new LongAdder();
     final LongAdder expired = new LongAdder();
     final LongAdder halved = new LongAdder();
     final LongAdder stored = new LongAdder();
@@ -16,14 +20,37 @@ final class KeyspaceCounters {
     final LongAdder sentBytes = new LongAdder();
     final LongAdder receivedBytes = new LongAdder();
 
+    /// A read found nothing.
+    void missed(Departed.Cause cause) {
+        switch (cause) {
+            case NEVER_SEEN -> absent.increment();
+            case EVICTED -> missedEvicted.increment();
+            case QUOTA -> missedQuota.increment();
+            case EXPIRED -> expired.increment();
+            case DELETED -> missedDeleted.increment();
+        }
+    }
+
+    private KeyspaceStats.Reads reads() {
+        return new KeyspaceStats.Reads(
+                hits.sum(),
+                absent.sum(),
+                missedEvicted.sum(),
+                missedQuota.sum(),
+                missedDeleted.sum(),
+                expired.sum(),
+                halved.sum());
+    }
+
     KeyspaceStats stats(KeyIndex index, Promises promises, KeyspaceStats.Usage usage) {
         return new KeyspaceStats(
                 index.count(),
                 index.timedCount(),
-                new KeyspaceStats.Reads(hits.sum(), absent.sum(), expired.sum(), halved.sum()),
+                reads(),
                 new KeyspaceStats.Writes(stored.sum(), joined.sum(), refused.sum(), deleted.sum()),
                 new KeyspaceStats.Promised(promises.given(), promises.bare(), promises.broken(), promises.heldBytes()),
                 usage,
-                new KeyspaceStats.Traffic(sentBytes.sum(), receivedBytes.sum()));
+                new KeyspaceStats.Traffic(sentBytes.sum(), receivedBytes.sum()),
+                evicted.sum());
     }
 }

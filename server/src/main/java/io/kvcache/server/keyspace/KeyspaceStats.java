@@ -9,8 +9,16 @@ package io.kvcache.server.keyspace;
 /// @param promises what was said to exist
 /// @param usage what it takes of the store
 /// @param traffic bytes of values that came and went
+/// @param evicted values whose room the store took
 public record KeyspaceStats(
-        long keys, long expiringKeys, Reads reads, Writes writes, Promised promises, Usage usage, Traffic traffic) {
+        long keys,
+        long expiringKeys,
+        Reads reads,
+        Writes writes,
+        Promised promises,
+        Usage usage,
+        Traffic traffic,
+        long evicted) {
 
     /// Bytes of values.
     ///
@@ -27,12 +35,15 @@ public record KeyspaceStats(
 
     /// What became of reads.
     ///
-    /// @param absent misses of keys that were never here, were evicted or deleted
+    /// @param absent misses of keys that were never here, or so long ago that it is forgotten
+    /// @param evicted misses of keys whose room the store took
+    /// @param quota misses of keys that went because of the quota
+    /// @param deleted misses of keys that somebody deleted
     /// @param expired misses of keys whose time was up
     /// @param halved misses of keys whose other half was gone
-    public record Reads(long hits, long absent, long expired, long halved) {
+    public record Reads(long hits, long absent, long evicted, long quota, long deleted, long expired, long halved) {
         public long misses() {
-            return absent + expired + halved;
+            return absent + evicted + quota + deleted + expired + halved;
         }
     }
 

@@ -17,8 +17,17 @@ final class Removal {
     private final KeyLocks locks;
     private final Promises promises;
     private final Writings writings;
+    private final Departed departed;
 
-    Removal(KvCache cache, Namespace namespace, KeyIndex index, KeyLocks locks, Promises promises, Writings writings) {
+    Removal(
+            KvCache cache,
+            Namespace namespace,
+            KeyIndex index,
+            KeyLocks locks,
+            Promises promises,
+            Writings writings,
+            Departed departed) {
+        this.departed = departed;
         this.writings = writings;
         this.cache = cache;
         this.namespace = namespace;
@@ -28,7 +37,7 @@ final class Removal {
     }
 
     /// Forgets a key; answers whether the store had it.
-    boolean drop(Key key) {
+    boolean drop(Key key, Departed.Cause cause) {
         BlockKey hash = key.digest(namespace);
         ReentrantLock lock = locks.of(hash);
         lock.lock();
@@ -37,7 +46,11 @@ final class Removal {
             if (entry != null) {
                 index.remove(entry);
             }
-            return cache.dropObject(namespace, key.bytes());
+            boolean dropped = cache.dropObject(namespace, key.bytes());
+            if (dropped || entry != null) {
+                departed.note(hash, cause);
+            }
+            return dropped;
         } finally {
             lock.unlock();
             promises.withdraw(key);
@@ -46,7 +59,7 @@ final class Removal {
 
     /// Forgets a value that counts as gone.
     void lapse(KeyEntry entry) {
-        forget(entry, _ -> true);
+        forget(entry, Departed.Cause.EVICTED, _ -> true);
     }
 
     /// Forgets a key to make room, with its other half, unless something newer has its place by now, or will have soon.
@@ -63,27 +76,24 @@ final class Removal {
             if (index.find(entry.hash()) != entry) {
                 return true;
             }
-            index.remove(entry);
+            leave(entry, Departed.Cause.QUOTA);
             cache.dropObject(namespace, entry.key().bytes());
         } finally {
             lock.unlock();
         }
         promises.withdraw(entry.key());
-        byte[] other = Halves.other(entry.key().bytes());
-        if (other != null && entry.paired()) {
-            drop(new Key(other));
-        }
+        dropOther(entry, Departed.Cause.QUOTA);
         return true;
     }
 
     /// Forgets a key whose time is up.
     void expire(KeyEntry entry, long now) {
-        forget(entry, it -> it.expired(now));
+        forget(entry, Departed.Cause.EXPIRED, it -> it.expired(now));
     }
 
     /// Forgets a key, unless something newer has its place by now, or will have soon: dropping the key now would drop
     /// that with it.
-    private void forget(KeyEntry entry, Predicate<KeyEntry> still) {
+    private void forget(KeyEntry entry, Departed.Cause cause, Predicate<KeyEntry> still) {
         if (writings.has(entry.key())) {
             return;
         }
@@ -93,7 +103,7 @@ final class Removal {
             if (index.find(entry.hash()) != entry || !still.test(entry)) {
                 return;
             }
-            index.remove(entry);
+            leave(entry, cause);
             cache.dropObject(namespace, entry.key().bytes());
         } finally {
             lock.unlock();
@@ -101,21 +111,34 @@ final class Removal {
         promises.withdraw(entry.key());
     }
 
+    private void leave(KeyEntry entry, Departed.Cause cause) {
+        index.remove(entry);
+        departed.note(entry.hash(), cause);
+    }
+
+    private void dropOther(KeyEntry entry, Departed.Cause cause) {
+        byte[] other = Halves.other(entry.key().bytes());
+        if (other != null && entry.paired()) {
+            drop(new Key(other), cause);
+        }
+    }
+
     /// An event said that this key may be gone.
-    void check(KeyEntry entry) {
+    ///
+    /// @param cause why, if it is
+    /// @return whether it is
+    boolean check(KeyEntry entry, Departed.Cause cause) {
         ReentrantLock lock = locks.of(entry.hash());
         lock.lock();
         try {
             if (cache.containsObject(namespace, entry.key().bytes())) {
-                return;
+                return false;
             }
-            index.remove(entry);
+            leave(entry, cause);
         } finally {
             lock.unlock();
         }
-        byte[] other = Halves.other(entry.key().bytes());
-        if (other != null && entry.paired()) {
-            drop(new Key(other));
-        }
+        dropOther(entry, cause);
+        return true;
     }
 }

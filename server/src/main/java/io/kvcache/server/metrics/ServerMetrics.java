@@ -25,13 +25,14 @@ import java.util.function.ToLongFunction;
 /// | `kv.refusals` | `protocol` | requests that were answered by an error |
 /// | `kv.logins` | `outcome` in, wrong, elsewhere (the right password at another tenant's listener), later | log-ins |
 /// | `kv.keys` | `tenant` | keys |
-/// | `kv.reads` | `tenant`, `result` hit, absent, expired or halved | values |
+/// | `kv.reads` | `tenant`, `result` hit, absent (never here, as far as is known), evicted, quota, deleted, expired or
+/// halved | values |
 /// | `kv.writes` | `tenant`, `outcome` stored, joined or refused | values |
 /// | `kv.promises` | `tenant`, `kind` given, bare or broken | answers |
 /// | `kv.used` | `tenant` | bytes |
 /// | `kv.quota` | `tenant` | bytes; 0 for none |
 /// | `kv.sent`, `kv.received` | `tenant` | bytes of values that were found, and that were stored |
-/// | `kv.evicted` | `tenant`, `cause` quota | values |
+/// | `kv.evicted` | `tenant`, `cause` quota or room | values |
 /// | `kv.promises.held` | `tenant` | bytes |
 public final class ServerMetrics implements MeterBinder {
 
@@ -103,12 +104,16 @@ public final class ServerMetrics implements MeterBinder {
         Counts counts = new Counts(registry, tenant, keyspace);
         counts.add("kv.reads", "result", "hit", stats -> stats.reads().hits());
         counts.add("kv.reads", "result", "absent", stats -> stats.reads().absent());
+        counts.add("kv.reads", "result", "evicted", stats -> stats.reads().evicted());
+        counts.add("kv.reads", "result", "quota", stats -> stats.reads().quota());
+        counts.add("kv.reads", "result", "deleted", stats -> stats.reads().deleted());
         counts.add("kv.reads", "result", "expired", stats -> stats.reads().expired());
         counts.add("kv.reads", "result", "halved", stats -> stats.reads().halved());
         counts.add("kv.writes", "outcome", "stored", stats -> stats.writes().stored());
         counts.add("kv.writes", "outcome", "joined", stats -> stats.writes().joined());
         counts.add("kv.writes", "outcome", "refused", stats -> stats.writes().refused());
         counts.add("kv.evicted", "cause", "quota", stats -> stats.usage().evicted());
+        counts.add("kv.evicted", "cause", "room", stats -> stats.evicted());
         counts.add("kv.promises", "kind", "given", stats -> stats.promises().given());
         counts.add("kv.promises", "kind", "bare", stats -> stats.promises().bare());
         counts.add("kv.promises", "kind", "broken", stats -> stats.promises().broken());

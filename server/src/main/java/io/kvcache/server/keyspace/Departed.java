@@ -1,0 +1,70 @@
+package io.kvcache.server.keyspace;
+
+import io.kvcache.core.identity.BlockKey;
+import java.util.concurrent.atomic.AtomicLongArray;
+
+/// Why the keys that left last did, so that a miss can say more than that there is nothing.
+///
+/// A table that is written over: of two keys with one place the later one stays. What is not in it counts as never
+/// seen, so the share of such misses is at most too high.
+///
+/// **Threads.** Any.
+final class Departed {
+
+    /// Why a key is not here.
+    enum Cause {
+        /// As far as is known it never was.
+        NEVER_SEEN(0),
+        /// The store took its room.
+        EVICTED(1),
+        /// Its tenant would have had more than his quota.
+        QUOTA(2),
+        /// Its time was up.
+        EXPIRED(3),
+        /// Somebody deleted it.
+        DELETED(4);
+
+        private final long code;
+
+        Cause(long code) {
+            this.code = code;
+        }
+
+        private static Cause of(long code) {
+            for (Cause each : values()) {
+                if (each.code == code) {
+                    return each;
+                }
+            }
+            return NEVER_SEEN;
+        }
+    }
+
+    /// Half a MiB of them.
+    private static final int PLACES = 1 << 16;
+
+    /// Of a word, for the cause; the rest is of the key.
+    private static final long CAUSE_BITS = 7;
+
+    private final AtomicLongArray places = new AtomicLongArray(PLACES);
+
+    void note(BlockKey key, Cause cause) {
+        places.setOpaque(place(key), (key.lo() & ~CAUSE_BITS) | cause.code);
+    }
+
+    /// Why a key is not here that the store has just said it does not have. One that is still listed was evicted a
+    /// moment ago.
+    Cause why(BlockKey key, KeyIndex index) {
+        return index.find(key) == null ? of(key) : Cause.EVICTED;
+    }
+
+    private Cause of(BlockKey key) {
+        long word = places.getOpaque(place(key));
+        boolean known = (word & ~CAUSE_BITS) == (key.lo() & ~CAUSE_BITS);
+        return known ? Cause.of(word & CAUSE_BITS) : Cause.NEVER_SEEN;
+    }
+
+    private static int place(BlockKey key) {
+        return (int) key.hi() & (PLACES - 1);
+    }
+}
