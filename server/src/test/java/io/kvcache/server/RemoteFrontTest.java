@@ -128,10 +128,8 @@ final class RemoteFrontTest {
             try (Stream<Path> all = Files.list(files)) {
                 assertThat(all).as("lock, slots, records").hasSize(3);
             }
-        } finally {
-            Files.delete(files.resolve("lock"));
-            Files.delete(files);
         }
+        assertThat(files).doesNotExist();
     }
 
     @Test
@@ -146,15 +144,11 @@ final class RemoteFrontTest {
                                 "memory: {host_bytes: 2TiB}\ntransport: {listen: '127.0.0.1:0', shared_memory: " + name
                                         + "}\nlisten: {port: 0}"),
                         Map.of());
-        try {
-            assertThatThrownBy(() -> CacheServer.start(config).close())
-                    .isInstanceOf(IllegalStateException.class)
-                    .hasMessageContaining("Cannot reserve 2.0 TiB")
-                    .hasMessageMatching("(?s).* has only [0-9.]+ .iB .*left.*");
-        } finally {
-            Files.delete(files.resolve("lock"));
-            Files.delete(files);
-        }
+        assertThatThrownBy(() -> CacheServer.start(config).close())
+                .isInstanceOf(IllegalStateException.class)
+                .hasMessageContaining("Cannot reserve 2.0 TiB")
+                .hasMessageMatching("(?s).* has only [0-9.]+ .iB .*left.*");
+        assertThat(files).doesNotExist();
     }
 
     @Test

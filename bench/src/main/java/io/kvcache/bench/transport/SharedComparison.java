@@ -2,6 +2,7 @@ package io.kvcache.bench.transport;
 
 import io.kvcache.transport.remote.RemoteKvCache;
 import java.io.IOException;
+import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -66,9 +67,18 @@ public final class SharedComparison {
             }
             return cells;
         } finally {
-            Files.deleteIfExists(folder.resolve("lock"));
-            Files.deleteIfExists(folder);
+            remove(folder);
         }
+    }
+
+    /// With what a server leaves there that had to be killed.
+    private static void remove(Path folder) throws IOException {
+        try (DirectoryStream<Path> all = Files.newDirectoryStream(folder)) {
+            for (Path each : all) {
+                Files.deleteIfExists(each);
+            }
+        }
+        Files.deleteIfExists(folder);
     }
 
     private record SharedCargo(SharedUse use, Cargo cargo) {}

@@ -80,8 +80,8 @@ public final class SharedMemorySource implements HostMemorySource {
             return;
         }
         try {
-            files.makePrivateDirectory(wanted);
-            claim = FolderClaim.take(wanted, folder);
+            boolean made = files.makePrivateDirectory(wanted);
+            claim = FolderClaim.take(wanted, folder, made);
         } catch (IOException failure) {
             throw wanted.failed(failure.toString());
         }

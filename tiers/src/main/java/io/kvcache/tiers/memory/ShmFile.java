@@ -50,8 +50,10 @@ record ShmFile(Libc libc, Path directory) {
         }
     }
 
-    void makePrivateDirectory(Reservation wanted) throws IOException {
-        if (!Files.exists(directory, LinkOption.NOFOLLOW_LINKS)) {
+    /// Answers whether it was not there before.
+    boolean makePrivateDirectory(Reservation wanted) throws IOException {
+        boolean missing = !Files.exists(directory, LinkOption.NOFOLLOW_LINKS);
+        if (missing) {
             Files.createDirectories(directory, PosixFilePermissions.asFileAttribute(PRIVATE));
         }
         Object owner = Files.getAttribute(directory, "unix:uid", LinkOption.NOFOLLOW_LINKS);
@@ -63,6 +65,7 @@ record ShmFile(Libc libc, Path directory) {
             throw wanted.failed("%s must be a directory of mode 0700 that belongs to user %d; remove it or name another"
                     .formatted(directory, self));
         }
+        return missing;
     }
 
     private SharedFile open(Reservation wanted) {

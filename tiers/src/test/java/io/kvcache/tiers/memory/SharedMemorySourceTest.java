@@ -79,7 +79,7 @@ final class SharedMemorySourceTest {
                     .isThrownBy(() -> IndexHeader.read(seen))
                     .withMessageContaining("state of a shared index is 0; allowed: 1");
         }
-        assertThat(left()).containsExactly("lock");
+        assertThat(parent).as("it was made, and is gone").isEmptyDirectory();
     }
 
     @Test
@@ -113,8 +113,7 @@ final class SharedMemorySourceTest {
 
     @Test
     void givenFilesOfAKilledStore_whenAnotherOpens_thenTheyAreGone() throws IOException {
-        source().reserve("slots", SLOTS).close();
-        Path folder = parent.resolve("store");
+        Path folder = privateFolder();
         Files.writeString(folder.resolve("slots-1-0"), "left");
         Files.writeString(folder.resolve("records-99999-3"), "left");
         Files.writeString(folder.resolve("mine"), "not a store's");
@@ -123,6 +122,20 @@ final class SharedMemorySourceTest {
             assertThat(slots.describe()).contains(own);
             assertThat(left()).containsExactly("lock", "mine", own);
         }
+        assertThat(left()).as("what was there before stays").containsExactly("mine");
+    }
+
+    private Path privateFolder() throws IOException {
+        return Files.createDirectory(
+                parent.resolve("store"),
+                PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------")));
+    }
+
+    @Test
+    void givenAFolderThatWasThere_whenTheStoreCloses_thenItIsStillThereAndEmpty() throws IOException {
+        Path folder = privateFolder();
+        source().reserve("slots", SLOTS).close();
+        assertThat(folder).isEmptyDirectory();
     }
 
     @Test
@@ -132,7 +145,7 @@ final class SharedMemorySourceTest {
                 .isThrownBy(() -> source.reserve("slots", 1L << 50))
                 .withMessageContaining("Cannot reserve 1.0 PiB (1125899906842624 bytes)")
                 .withMessageMatching("(?s).* has only [0-9.]+ .iB \\([0-9]+ bytes\\) left.*ENOSPC.*");
-        assertThat(left()).containsExactly("lock");
+        assertThat(parent).as("nothing stays").isEmptyDirectory();
         source().reserve("slots", SLOTS).close();
     }
 }

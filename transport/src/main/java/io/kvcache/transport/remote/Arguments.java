@@ -45,14 +45,12 @@ final class Arguments {
     }
 
     static void room(BlockChain chain, List<MemorySegment> into) {
-        long blockBytes = chain.namespace().parts().stream()
-                .mapToLong(Part::bytes)
-                .findFirst()
-                .orElse(0);
-        for (MemorySegment each : into) {
-            if (each.byteSize() < blockBytes) {
+        List<Part> parts = chain.namespace().parts();
+        long blockBytes = parts.isEmpty() ? 0 : parts.getFirst().bytes();
+        for (int i = 0; i < into.size(); i++) {
+            if (into.get(i).byteSize() < blockBytes) {
                 throw new IndexOutOfBoundsException(
-                        "room of " + each.byteSize() + " bytes for a block; allowed: " + blockBytes + " and up");
+                        "room of " + into.get(i).byteSize() + " bytes for a block; allowed: " + blockBytes + " and up");
             }
         }
     }
