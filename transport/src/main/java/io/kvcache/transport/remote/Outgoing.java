@@ -158,6 +158,19 @@ final class Outgoing {
         }
     }
 
+    /// Waits until the server has heard that the room is not needed: what comes next may go over another
+    /// connection and overtake it. If there is no answer nothing is lost, the session will end.
+    private void heard(Room from) {
+        if (from.attachment.over()) {
+            return;
+        }
+        try {
+            from.attachment.ask(MessageType.PING, new BodyWriter(), reply -> true, 0);
+        } catch (CallFailed unanswered) {
+            wiring.counters().failed.increment();
+        }
+    }
+
     void close() {
         if (open) {
             Room from = requireOpen();
@@ -166,6 +179,7 @@ final class Outgoing {
                 scope.close();
             } finally {
                 abandon(from);
+                heard(from);
                 from.slot.free();
                 wiring.open().decrementAndGet();
             }
