@@ -12,6 +12,7 @@ import io.kvcache.transport.wire.Payload;
 import io.kvcache.transport.wire.Violation;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /// A run of blocks on its way over one connection, by a PUT each. It ends before its end at a block that
@@ -31,6 +32,7 @@ final class PutRun implements DataLine.Series {
     private final int from;
     private final List<MemorySegment> blocks;
     private final long blockBytes;
+    private Supplier<ToldChains.Telling> tell = () -> new ToldChains.Telling(0, List.of());
     private ToldChains.@Nullable Telling telling;
     private @Nullable Bytes sending;
     private int sent;
@@ -75,7 +77,7 @@ final class PutRun implements DataLine.Series {
 
     /// Puts what is left.
     void over(DataLine line, int namespace) throws CallFailed {
-        telling = line.tell(chain, namespace);
+        tell = () -> line.tell(chain, namespace);
         int ahead = Math.clamp(BYTES_AHEAD / blockBytes, 2, MOST_AHEAD);
         try {
             line.run(this, ahead, wiring.options().requestNanos());
@@ -103,10 +105,11 @@ final class PutRun implements DataLine.Series {
     private @Nullable Frame frame(MemorySegment block, long number) {
         done();
         sending = Bytes.of(block, wiring);
-        ToldChains.Telling told = telling;
-        if (sending == null || told == null) {
+        if (sending == null) {
             return null;
         }
+        // Only now: a line takes for told what it was asked to tell.
+        ToldChains.Telling told = telling == null ? tell.get() : telling;
         BodyWriter body = new BodyWriter().u8(told.slot()).u8(0).u16(0).i32(chain.length());
         body.i32(from + sent).i32(0).i32(sending.summed(block).value()).i32(0);
         Payload payload = Payload.of(List.of(sending.segment()));

@@ -14,6 +14,7 @@ import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.transport.endpoint.EndpointOptions;
+import io.kvcache.transport.link.CloseReason;
 import io.kvcache.transport.tcp.TcpConnector;
 import io.kvcache.transport.tcp.TcpEndpoint;
 import java.io.IOException;
@@ -130,6 +131,13 @@ final class StoringTest {
             assertThat(endpoint.stats().bytesIn() - before).isEqualTo(4L * Sample.BLOCK_BYTES);
             assertThat(cache.putAll(chain, 0, blocks, KvCache.NO_WAIT))
                     .isEqualTo(new PutSummary(0, BLOCKS, PutOutcome.PRESENT));
+            BlockChain other = Sample.chain(3, 2);
+            Sample.stored(store, 3, 2);
+            assertThat(cache.putAll(other, 0, blocks.subList(0, 2), KvCache.NO_WAIT))
+                    .as("nothing travels, not even the chain")
+                    .isEqualTo(new PutSummary(0, 2, PutOutcome.PRESENT));
+            assertThat(Sample.verified(cache, other)).isEqualTo(2);
+            assertThat(endpoint.stats().closed()).containsEntry(CloseReason.MALFORMED, 0L);
         }
     }
 
