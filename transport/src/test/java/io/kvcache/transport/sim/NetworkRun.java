@@ -1,0 +1,175 @@
+package io.kvcache.transport.sim;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.kvcache.core.identity.BlockShape;
+import io.kvcache.core.identity.Dtype;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.tiers.TieredKvCache;
+import io.kvcache.transport.endpoint.Endpoint;
+import io.kvcache.transport.endpoint.EndpointOptions;
+import io.kvcache.transport.remote.RemoteKvCache;
+import io.kvcache.transport.remote.RemoteKvCacheBuilder;
+import java.io.UncheckedIOException;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.SplittableRandom;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
+import java.util.function.BooleanSupplier;
+
+/// One seed: a server, two clients, bad weather for a while, and what must hold then.
+///
+/// Every byte that is handed out is its key's, what is handed out is a prefix, and every call ends, all the
+/// while. When the weather is over, nothing is held that nobody holds, and both clients store and find
+/// again by themselves.
+final class NetworkRun {
+
+    static final Namespace SPACE = Namespace.of("sim", BlockShape.kv(1, 1, 1024, 16, Dtype.BF16));
+    static final Namespace THINGS = Namespace.objects("things", "");
+
+    private static final String SERVER = "server";
+    private static final List<String> CLIENTS = List.of("one", "two");
+    private static final Duration REQUEST = Duration.ofMillis(150);
+    private static final EndpointOptions OPTIONS = EndpointOptions.DEFAULTS
+            .withLongestLease(Duration.ofMillis(400))
+            .withStall(Duration.ofMillis(200))
+            .withHandshake(Duration.ofMillis(200));
+
+    /// For a machine that does other things too: what takes longer hangs.
+    private static final Duration PATIENCE = Duration.ofSeconds(8);
+
+    private static final int OPERATIONS = 20;
+
+    private final long seed;
+    private final SplittableRandom random;
+    private final Weather weather;
+    private final SimNetwork network;
+    private final TieredKvCache store = TieredKvCache.builder()
+            .hostBytes(64 << 20)
+            .checked(true)
+            .strict(true)
+            .touched(false)
+            .build();
+
+    NetworkRun(long seed, Weather.Seen seen) {
+        this.seed = seed;
+        random = new SplittableRandom(seed);
+        weather = new Weather(seed, seen);
+        network = new SimNetwork(weather);
+    }
+
+    /// Answers blocks that were found.
+    long run() throws Exception {
+        List<RemoteKvCache> caches = new ArrayList<>();
+        long found = 0;
+        try (ExecutorService threads = Executors.newFixedThreadPool(CLIENTS.size())) {
+            serve();
+            CLIENTS.forEach(name -> caches.add(connect(name)));
+            weather.begin();
+            List<NetworkTraffic> traffic = new ArrayList<>();
+            List<Future<?>> running = new ArrayList<>();
+            for (RemoteKvCache cache : caches) {
+                NetworkTraffic each = new NetworkTraffic(cache, random.split(), OPERATIONS);
+                traffic.add(each);
+                running.add(threads.submit(each::run));
+            }
+            Disturbance disturbance =
+                    new Disturbance(network, weather, random.split(), CLIENTS, List.of(SERVER), server -> serve());
+            while (running.stream().anyMatch(each -> !each.isDone())) {
+                disturbance.once();
+            }
+            for (Future<?> each : running) {
+                each.get(PATIENCE.toSeconds(), TimeUnit.SECONDS);
+            }
+            found = traffic.stream().mapToLong(NetworkTraffic::found).sum();
+            settle(caches);
+            return found;
+        } finally {
+            caches.forEach(RemoteKvCache::close);
+            network.close();
+            store.close();
+        }
+    }
+
+    private void serve() {
+        Endpoint endpoint = new Endpoint(store, OPTIONS, System::nanoTime);
+        network.serve(SERVER, endpoint, OPTIONS.stall().toNanos());
+    }
+
+    private RemoteKvCache connect(String name) {
+        RemoteKvCache cache = new RemoteKvCacheBuilder(network.connector(name, SERVER))
+                .connections(2)
+                .requestTimeout(REQUEST)
+                .lease(Duration.ofMillis(400))
+                .memoryBytes(16 << 20)
+                .checked(true)
+                .strict(true)
+                .connect();
+        cache.register(SPACE);
+        cache.register(THINGS);
+        return cache;
+    }
+
+    private static void rest(int millis) {
+        LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(millis));
+    }
+
+    /// The weather is over.
+    private void settle(List<RemoteKvCache> caches) {
+        weather.end();
+        assertThat(network.bugs()).as(name()).isEmpty();
+        for (RemoteKvCache cache : caches) {
+            NetworkTraffic last = new NetworkTraffic(cache, random.split(), 0);
+            await("a client stores and finds again", () -> works(cache, last));
+            assertThat(cache.remoteStats().open()).as(name()).isZero();
+            assertThat(cache.remoteStats().memoryUsed()).as(name()).isZero();
+        }
+        await("nothing is held any more", () -> store.stats().openTables() == 0 && nothingReserved());
+        store.validate();
+    }
+
+    private String told() {
+        Endpoint endpoint = network.endpoint(SERVER);
+        return endpoint == null ? "no server" : endpoint.stats().toString();
+    }
+
+    private boolean nothingReserved() {
+        Endpoint endpoint = network.endpoint(SERVER);
+        return endpoint != null
+                && endpoint.stats().leases().open() == 0
+                && endpoint.stats().reservations().open() == 0
+                && endpoint.stats().waiting() == 0;
+    }
+
+    private String last = "";
+
+    private boolean works(RemoteKvCache cache, NetworkTraffic traffic) {
+        try {
+            int stored = traffic.stored(7_000, 3);
+            int resident = traffic.resident(7_000, 3);
+            last = "stored " + stored + " resident " + resident + " " + cache.remoteStats();
+            return stored == 3 && resident == 3;
+        } catch (UncheckedIOException notYet) {
+            return cache.remoteStats().open() < 0;
+        }
+    }
+
+    private void await(String what, BooleanSupplier holds) {
+        long start = System.nanoTime();
+        while (!holds.getAsBoolean()) {
+            assertThat(System.nanoTime() - start)
+                    .as(name() + ": " + what + " " + last + " " + store.stats() + told())
+                    .isLessThan(PATIENCE.toNanos());
+            rest(2);
+        }
+    }
+
+    private String name() {
+        return "seed " + seed;
+    }
+}

@@ -1,0 +1,77 @@
+package io.kvcache.transport.sim;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.atomic.LongAdder;
+import java.util.stream.LongStream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/// The production endpoint and client over a network with bad weather, seed by seed.
+///
+/// More of them: `./mvnw verify -pl kvcache-core,tiers,transport -Dtest=NetworkSimulationTest
+/// -Dsurefire.failIfNoSpecifiedTests=false -Dkvcache.transport.sim.seeds=1000`; one:
+/// `-Dkvcache.transport.sim.seeds=1 -Dkvcache.transport.sim.first=SEED`.
+@Timeout(3600)
+final class NetworkSimulationTest {
+
+    private static final int SEEDS = Integer.getInteger("kvcache.transport.sim.seeds", 100);
+    private static final long FIRST = Long.getLong("kvcache.transport.sim.first", 1);
+
+    /// They wait more than they work.
+    private static final int AT_ONCE = 6;
+
+    /// One seed; answers how many blocks were found.
+    @FunctionalInterface
+    private interface Run {
+        long of(long seed, Weather.Seen seen) throws Exception;
+    }
+
+    @Test
+    void givenBadWeather_whenClientsWork_thenNothingIsWrongAndNothingIsLeft() throws Exception {
+        all((seed, seen) -> new NetworkRun(seed, seen).run());
+    }
+
+    private static void all(Run run) throws Exception {
+        Weather.Seen seen = new Weather.Seen();
+        LongAdder found = new LongAdder();
+        List<Future<?>> runs = new ArrayList<>();
+        try (ExecutorService threads = Executors.newFixedThreadPool(AT_ONCE)) {
+            LongStream.range(FIRST, FIRST + SEEDS)
+                    .forEach(seed -> runs.add(threads.submit(() -> {
+                        found.add(one(run, seed, seen));
+                        return null;
+                    })));
+            for (Future<?> each : runs) {
+                each.get();
+            }
+        }
+        if (SEEDS >= 100) {
+            assertThat(found.sum()).as("blocks found").isPositive();
+            assertThat(seen.refused.sum())
+                    .as("connections that were not to be had")
+                    .isPositive();
+            assertThat(seen.broken.sum()).as("connections that broke").isPositive();
+            assertThat(seen.cuts.sum()).as("cuts").isPositive();
+            assertThat(seen.oneWay.sum()).as("cuts of one direction").isPositive();
+            assertThat(seen.restarts.sum()).as("restarts").isPositive();
+            assertThat(seen.slow.sum()).as("slow connections").isPositive();
+        }
+    }
+
+    private static long one(Run run, long seed, Weather.Seen seen) {
+        try {
+            return run.of(seed, seen);
+        } catch (Exception | AssertionError failed) {
+            throw new AssertionError(
+                    "seed " + seed + " failed; again with -Dkvcache.transport.sim.first=" + seed
+                            + " -Dkvcache.transport.sim.seeds=1",
+                    failed);
+        }
+    }
+}

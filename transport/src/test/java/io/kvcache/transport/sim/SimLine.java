@@ -1,0 +1,121 @@
+package io.kvcache.transport.sim;
+
+import io.kvcache.transport.link.CloseReason;
+import io.kvcache.transport.link.FrameHandler;
+import io.kvcache.transport.link.FrameReader;
+import io.kvcache.transport.link.Line;
+import io.kvcache.transport.link.Outlet;
+import io.kvcache.transport.wire.BodyWriter;
+import io.kvcache.transport.wire.Frame;
+import io.kvcache.transport.wire.MessageType;
+import io.kvcache.transport.wire.Status;
+import io.kvcache.transport.wire.Violation;
+import java.lang.foreign.MemorySegment;
+import java.util.Collection;
+import java.util.concurrent.atomic.AtomicReference;
+import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.Function;
+import org.jspecify.annotations.Nullable;
+
+/// One side of a connection of a [SimNetwork].
+final class SimLine implements Line {
+
+    private final Pipe in;
+    private final Pipe out;
+    private final FrameHandler handler;
+    private final FrameReader reader;
+    private final Collection<Throwable> bugs;
+    private final ReentrantLock writing = new ReentrantLock();
+    private final AtomicReference<@Nullable CloseReason> reason = new AtomicReference<>();
+    private volatile long writeSince;
+    private volatile long readSince;
+    private boolean ended;
+
+    /// @param bugs told of what nobody expects
+    SimLine(Pipe in, Pipe out, Function<Outlet, FrameHandler> handler, Collection<Throwable> bugs) {
+        this.in = in;
+        this.out = out;
+        this.bugs = bugs;
+        this.handler = handler.apply(this);
+        reader = new FrameReader(this.handler, 8 << 10);
+    }
+
+    @Override
+    public boolean pump() {
+        try {
+            int bytes = in.read(reader.target());
+            if (bytes < 0) {
+                close(reader.inFrame() ? CloseReason.BROKEN : CloseReason.PEER_CLOSED);
+            } else {
+                reader.received(bytes);
+                readSince = reader.inFrame() ? System.nanoTime() | 1 : 0;
+            }
+        } catch (Violation malformed) {
+            send(BodyWriter.refusal(MessageType.ERROR.code(), 0, Status.INVALID, String.valueOf(malformed)));
+            close(CloseReason.MALFORMED);
+        } catch (InterruptedException stopped) {
+            Thread.currentThread().interrupt();
+            close(CloseReason.BROKEN);
+        } catch (RuntimeException | Error bug) {
+            bugs.add(bug);
+            close(CloseReason.INTERNAL);
+        }
+        return open() || end();
+    }
+
+    private boolean end() {
+        CloseReason why = reason.get();
+        if (why != null && !ended) {
+            ended = true;
+            handler.closed(why);
+        }
+        return false;
+    }
+
+    @Override
+    public boolean send(Frame frame) {
+        writing.lock();
+        try {
+            writeSince = System.nanoTime() | 1;
+            boolean sent = out.write(frame.head().duplicate());
+            for (MemorySegment piece : frame.payload().pieces()) {
+                writeSince = System.nanoTime() | 1;
+                sent = sent && out.write(piece.asByteBuffer());
+            }
+            if (!sent) {
+                close(CloseReason.BROKEN);
+            }
+            return sent;
+        } catch (InterruptedException stopped) {
+            Thread.currentThread().interrupt();
+            close(CloseReason.BROKEN);
+            return false;
+        } finally {
+            writeSince = 0;
+            writing.unlock();
+        }
+    }
+
+    @Override
+    public boolean open() {
+        return reason.get() == null;
+    }
+
+    @Override
+    public long stalledNanos() {
+        long now = System.nanoTime();
+        return Math.max(since(writeSince, now), since(readSince, now));
+    }
+
+    private static long since(long start, long now) {
+        return start == 0 ? 0 : Math.max(0, now - start);
+    }
+
+    @Override
+    public void close(CloseReason why) {
+        if (reason.compareAndSet(null, why)) {
+            in.breakUp();
+            out.end();
+        }
+    }
+}

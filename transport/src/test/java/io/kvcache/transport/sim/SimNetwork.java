@@ -1,0 +1,151 @@
+package io.kvcache.transport.sim;
+
+import io.kvcache.transport.endpoint.Endpoint;
+import io.kvcache.transport.link.CloseReason;
+import io.kvcache.transport.link.Connector;
+import io.kvcache.transport.link.FrameHandler;
+import io.kvcache.transport.link.Line;
+import java.io.IOException;
+import java.util.Map;
+import java.util.Queue;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.locks.LockSupport;
+import org.jspecify.annotations.Nullable;
+
+/// Hosts that serve endpoints, and ways between them that can be cut.
+///
+/// **Threads.** Any. Each connection that a host has is pumped by a thread, as with TCP.
+final class SimNetwork implements AutoCloseable {
+
+    private static final long TICK_NANOS = 10_000_000;
+
+    private final Weather weather;
+    private final Map<String, Host> hosts = new ConcurrentHashMap<>();
+    private final Map<String, Way> ways = new ConcurrentHashMap<>();
+    private final Queue<Throwable> bugs = new ConcurrentLinkedQueue<>();
+    private volatile boolean closed;
+
+    SimNetwork(Weather weather) {
+        this.weather = weather;
+        Thread.ofPlatform().daemon().name("sim-tick").start(this::tick);
+    }
+
+    /// One direction between two places.
+    static final class Way {
+
+        private volatile boolean cut;
+
+        /// Nothing arrives until it is mended, and nobody is told.
+        void cut(boolean value) {
+            cut = value;
+        }
+
+        boolean cut() {
+            return cut;
+        }
+    }
+
+    /// A place that serves.
+    private record Host(Endpoint endpoint, long stallNanos, Set<SimLine> lines) {}
+
+    /// The way from one place to another.
+    Way way(String from, String to) {
+        return ways.computeIfAbsent(from + " " + to, none -> new Way());
+    }
+
+    /// A place begins to serve.
+    void serve(String name, Endpoint endpoint, long stallNanos) {
+        hosts.put(name, new Host(endpoint, stallNanos, ConcurrentHashMap.newKeySet()));
+    }
+
+    /// A place is gone, with its connections; what the endpoint held goes back to its store.
+    void stop(String name) {
+        Host host = hosts.remove(name);
+        if (host != null) {
+            host.endpoint.close();
+            host.lines.forEach(line -> line.close(CloseReason.SHUTDOWN));
+        }
+    }
+
+    /// How a place connects to another.
+    Connector connector(String from, String to) {
+        return new Connector() {
+            @Override
+            public Line connect(FrameHandler handler, long timeoutNanos) throws IOException {
+                return SimNetwork.this.connect(from, to, handler, timeoutNanos);
+            }
+
+            @Override
+            public String toString() {
+                return to;
+            }
+        };
+    }
+
+    private Line connect(String from, String to, FrameHandler handler, long timeoutNanos) throws IOException {
+        Way there = way(from, to);
+        Way back = way(to, from);
+        long start = System.nanoTime();
+        while (there.cut || back.cut) {
+            if (System.nanoTime() - start > timeoutNanos) {
+                weather.seen().refused.increment();
+                throw new IOException("no answer from " + to);
+            }
+            LockSupport.parkNanos(1_000_000);
+        }
+        Host host = hosts.get(to);
+        if (host == null) {
+            weather.seen().refused.increment();
+            throw new IOException("nobody at " + to);
+        }
+        Pipe[] pipes = weather.connection(there, back);
+        SimLine client = new SimLine(pipes[1], pipes[0], outlet -> handler, bugs);
+        accept(host, new SimLine(pipes[0], pipes[1], host.endpoint::connected, bugs));
+        return client;
+    }
+
+    private static void accept(Host host, SimLine line) {
+        host.lines.add(line);
+        Thread.ofPlatform().daemon().name("sim-connection").start(() -> {
+            boolean open = true;
+            while (open) {
+                open = line.pump();
+            }
+            host.lines.remove(line);
+        });
+    }
+
+    private void tick() {
+        while (!closed) {
+            LockSupport.parkNanos(TICK_NANOS);
+            for (Host host : hosts.values()) {
+                host.endpoint.tick();
+                for (SimLine line : host.lines) {
+                    if (line.stalledNanos() > host.stallNanos) {
+                        line.close(CloseReason.STALLED);
+                    }
+                }
+            }
+        }
+    }
+
+    /// What nobody expected to be thrown.
+    Queue<Throwable> bugs() {
+        return bugs;
+    }
+
+    /// The endpoint that serves at a place, if any does.
+    @Nullable
+    Endpoint endpoint(String name) {
+        Host host = hosts.get(name);
+        return host == null ? null : host.endpoint;
+    }
+
+    @Override
+    public void close() {
+        closed = true;
+        hosts.keySet().forEach(this::stop);
+    }
+}

@@ -1,0 +1,102 @@
+package io.kvcache.transport.sim;
+
+import java.util.SplittableRandom;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.LongAdder;
+
+/// What a network does to its connections, as a seed decides: pieces are small and late, by another measure
+/// on each connection, so that what two of them carry is reordered; connections break in the middle of
+/// frames; readers are slow; ways are cut, in one direction or both, and nobody is told.
+///
+/// **Threads.** Any.
+final class Weather {
+
+    /// What has happened, over all networks that share these counters.
+    static final class Seen {
+        final LongAdder connections = new LongAdder();
+        final LongAdder refused = new LongAdder();
+        final LongAdder broken = new LongAdder();
+        final LongAdder cuts = new LongAdder();
+        final LongAdder oneWay = new LongAdder();
+        final LongAdder restarts = new LongAdder();
+        final LongAdder slow = new LongAdder();
+    }
+
+    private final long seed;
+    private final Seen seen;
+    private final AtomicInteger connections = new AtomicInteger();
+    private volatile boolean fair = true;
+
+    Weather(long seed, Seen seen) {
+        this.seed = seed;
+        this.seen = seen;
+    }
+
+    Seen seen() {
+        return seen;
+    }
+
+    /// From now on there is weather.
+    void begin() {
+        fair = false;
+    }
+
+    /// From now on all goes well, on connections that there are and that come.
+    void end() {
+        fair = true;
+    }
+
+    /// The two directions of a new connection.
+    Pipe[] connection(SimNetwork.Way there, SimNetwork.Way back) {
+        SplittableRandom random = new SplittableRandom(seed * 1_000_003 + connections.incrementAndGet());
+        seen.connections.increment();
+        return new Pipe[] {new Pipe(new OfPipe(random.split(), there)), new Pipe(new OfPipe(random.split(), back))};
+    }
+
+    /// Of one direction of a connection. Asked under the pipe's lock only.
+    final class OfPipe {
+
+        private static final long ROUGH_NANOS = 2_000_000;
+
+        private final SplittableRandom random;
+        private final SimNetwork.Way way;
+        private final long mostDelayNanos;
+        private final boolean slow;
+        private long untilBreak;
+
+        private OfPipe(SplittableRandom random, SimNetwork.Way way) {
+            this.random = random;
+            this.way = way;
+            mostDelayNanos = random.nextInt(3) == 0 ? random.nextLong(ROUGH_NANOS) : 20_000;
+            slow = random.nextInt(8) == 0;
+            untilBreak = random.nextInt(4) == 0 ? random.nextLong(600_000) : Long.MAX_VALUE;
+            if (slow) {
+                seen.slow.increment();
+            }
+        }
+
+        int pieceBytes() {
+            return slow && !fair ? 1 + random.nextInt(4096) : 1 + random.nextInt(128 << 10);
+        }
+
+        long delayNanos() {
+            return fair ? 0 : random.nextLong(1 + mostDelayNanos);
+        }
+
+        boolean breaksWithin(int bytes) {
+            if (fair) {
+                return false;
+            }
+            untilBreak -= bytes;
+            boolean now = untilBreak < 0;
+            if (now) {
+                seen.broken.increment();
+            }
+            return now;
+        }
+
+        boolean cut() {
+            return way.cut();
+        }
+    }
+}
