@@ -34,14 +34,14 @@ final class NetworkRun {
 
     private static final String SERVER = "server";
     private static final List<String> CLIENTS = List.of("one", "two");
-    private static final Duration REQUEST = Duration.ofMillis(150);
+    private static final Duration REQUEST = Duration.ofMillis(300);
     private static final EndpointOptions OPTIONS = EndpointOptions.DEFAULTS
-            .withLongestLease(Duration.ofMillis(400))
-            .withStall(Duration.ofMillis(200))
-            .withHandshake(Duration.ofMillis(200));
+            .withLongestLease(Duration.ofMillis(600))
+            .withStall(Duration.ofMillis(300))
+            .withHandshake(Duration.ofMillis(300));
 
     /// For a machine that does other things too: what takes longer hangs.
-    private static final Duration PATIENCE = Duration.ofSeconds(8);
+    private static final Duration PATIENCE = Duration.ofSeconds(60);
 
     private static final int OPERATIONS = 20;
 
@@ -105,7 +105,7 @@ final class NetworkRun {
         RemoteKvCache cache = new RemoteKvCacheBuilder(network.connector(name, SERVER))
                 .connections(2)
                 .requestTimeout(REQUEST)
-                .lease(Duration.ofMillis(400))
+                .lease(Duration.ofMillis(600))
                 .memoryBytes(16 << 20)
                 .checked(true)
                 .strict(true)

@@ -24,7 +24,7 @@ final class NetworkSimulationTest {
     private static final long FIRST = Long.getLong("kvcache.transport.sim.first", 1);
 
     /// They wait more than they work.
-    private static final int AT_ONCE = 6;
+    private static final int AT_ONCE = 4;
 
     /// One seed; answers how many blocks were found.
     @FunctionalInterface
@@ -35,6 +35,11 @@ final class NetworkSimulationTest {
     @Test
     void givenBadWeather_whenClientsWork_thenNothingIsWrongAndNothingIsLeft() throws Exception {
         all((seed, seen) -> new NetworkRun(seed, seen).run());
+    }
+
+    @Test
+    void givenBadWeather_whenStoresUseTheirPeers_thenEveryGetEndsInTimeWithACorrectPrefix() throws Exception {
+        all((seed, seen) -> new PeerRun(seed, seen).run());
     }
 
     private static void all(Run run) throws Exception {

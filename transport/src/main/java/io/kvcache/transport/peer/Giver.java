@@ -1,0 +1,118 @@
+package io.kvcache.transport.peer;
+
+import io.kvcache.core.identity.BlockChain;
+import java.util.ArrayDeque;
+import java.util.Deque;
+import java.util.concurrent.atomic.LongAdder;
+import org.jspecify.annotations.Nullable;
+
+/// Gives peers what is new in the store, beside whoever stores it. What waits are names of blocks and not
+/// their bytes; there is a limit to it, and what is beyond is not given: a peer may lack what it lacks.
+///
+/// **Threads.** Any may offer; one of its own gives.
+final class Giver implements AutoCloseable {
+
+    private final RemoteTier tier;
+    private final int most;
+    private final Deque<BlockChain> waiting = new ArrayDeque<>();
+    private final LongAdder left = new LongAdder();
+    private final Thread thread;
+    private boolean giving;
+    private long turn;
+    private boolean closed;
+
+    Giver(RemoteTier tier, int most) {
+        this.tier = tier;
+        this.most = most;
+        thread = Thread.ofPlatform().daemon().name("kvcache-peer-give").unstarted(this::run);
+    }
+
+    void start() {
+        thread.start();
+    }
+
+    /// The last block of a chain is new. Of a chain that grows block by block only the longest waits.
+    synchronized void offer(BlockChain chain) {
+        BlockChain last = waiting.peekLast();
+        if (last != null && continues(last, chain)) {
+            waiting.removeLast();
+        } else if (waiting.size() == most) {
+            left.increment();
+            return;
+        }
+        waiting.addLast(chain);
+        notifyAll();
+    }
+
+    /// Whether a chain has one block more, in the same group.
+    private static boolean continues(BlockChain shorter, BlockChain longer) {
+        int at = shorter.length() - 1;
+        return longer.length() == shorter.length() + 1
+                && (at + 1) % BlockGroup.BLOCKS != 0
+                && longer.namespace().equals(shorter.namespace())
+                && longer.keyHi(at) == shorter.keyHi(at)
+                && longer.keyLo(at) == shorter.keyLo(at);
+    }
+
+    private void run() {
+        BlockChain next = next();
+        while (next != null) {
+            try {
+                tier.give(next);
+            } catch (RuntimeException failed) {
+                left.increment();
+                System.getLogger(Giver.class.getName())
+                        .log(System.Logger.Level.DEBUG, "a group was not given to its peer", failed);
+            }
+            next = next();
+        }
+    }
+
+    private synchronized @Nullable BlockChain next() {
+        giving = false;
+        turn++;
+        notifyAll();
+        try {
+            while (waiting.isEmpty() && !closed) {
+                wait();
+            }
+        } catch (InterruptedException stopped) {
+            closed = true;
+        }
+        giving = !closed;
+        return closed ? null : waiting.pollFirst();
+    }
+
+    /// Waits until nothing is on its way to a peer and nothing waits.
+    synchronized void awaitAll() throws InterruptedException {
+        while ((giving || !waiting.isEmpty()) && !closed) {
+            wait();
+        }
+    }
+
+    /// Waits until what is on its way to a peer now is there, or is not.
+    synchronized void awaitPresent() throws InterruptedException {
+        long present = turn;
+        while (giving && turn == present && !closed) {
+            wait();
+        }
+    }
+
+    /// Blocks, or runs of them, that were not given.
+    long leftCount() {
+        return left.sum();
+    }
+
+    @Override
+    public void close() {
+        synchronized (this) {
+            closed = true;
+            notifyAll();
+        }
+        try {
+            thread.join();
+        } catch (InterruptedException stopped) {
+            Thread.currentThread().interrupt();
+        }
+    }
+}

@@ -1,0 +1,171 @@
+package io.kvcache.transport.peer;
+
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.transport.remote.RemoteKvCache;
+import java.io.UncheckedIOException;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.Executor;
+import java.util.concurrent.RejectedExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.LongAdder;
+import java.util.function.LongSupplier;
+import org.jspecify.annotations.Nullable;
+
+/// One peer: connected when it is first wanted, and left alone for a while that grows each time that it
+/// fails.
+///
+/// **Threads.** Any. Connecting happens elsewhere; what is waited for here is the answer when a namespace
+/// is first spoken of.
+final class Peer implements AutoCloseable {
+
+    private static final System.Logger LOG = System.getLogger(Peer.class.getName());
+
+    private static final long FIRST_PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(100);
+
+    private final String name;
+    private final PeerConnector connector;
+    private final Schedule schedule;
+    private final Executor connecting;
+    private final AtomicBoolean busy = new AtomicBoolean();
+    private final Map<Namespace, Boolean> registered = new ConcurrentHashMap<>();
+    private volatile @Nullable RemoteKvCache cache;
+    private volatile boolean closed;
+
+    /// Guarded by this.
+    private long pauseNanos = FIRST_PAUSE_NANOS;
+
+    private long avoidedUntil;
+    private boolean avoided;
+
+    final LongAdder found = new LongAdder();
+    final LongAdder missed = new LongAdder();
+    final LongAdder given = new LongAdder();
+    final LongAdder failures = new LongAdder();
+
+    /// When a peer that failed is asked again.
+    record Schedule(LongSupplier nanoClock, long longestPauseNanos) {}
+
+    Peer(String name, PeerConnector connector, Schedule schedule, Executor connecting) {
+        this.name = name;
+        this.connector = connector;
+        this.schedule = schedule;
+        this.connecting = connecting;
+    }
+
+    String name() {
+        return name;
+    }
+
+    /// The peer's cache, if it can be asked about a namespace now.
+    @Nullable
+    RemoteKvCache ready(Namespace namespace) {
+        RemoteKvCache now = cache;
+        if (closed || avoided()) {
+            return null;
+        }
+        if (now == null) {
+            connect();
+            return null;
+        }
+        if (!now.remoteStats().connected()) {
+            return null; // it connects again by itself
+        }
+        Boolean taken = registered.get(namespace);
+        if (taken == null) {
+            taken = register(now, namespace);
+        }
+        return taken ? now : null;
+    }
+
+    private boolean register(RemoteKvCache at, Namespace namespace) {
+        try {
+            at.register(namespace);
+            registered.put(namespace, true);
+            return true;
+        } catch (IllegalArgumentException refused) {
+            registered.put(namespace, false);
+            LOG.log(System.Logger.Level.WARNING, "peer " + name + " refuses " + namespace + ": " + refused);
+            return false;
+        } catch (UncheckedIOException unanswered) {
+            failed();
+            return false;
+        }
+    }
+
+    private synchronized boolean avoided() {
+        avoided = avoided && schedule.nanoClock.getAsLong() - avoidedUntil < 0;
+        return avoided;
+    }
+
+    /// Begins to connect, unless that goes on already.
+    void connect() {
+        if (!busy.compareAndSet(false, true)) {
+            return;
+        }
+        try {
+            connecting.execute(this::connectNow);
+        } catch (RejectedExecutionException closing) {
+            busy.set(false);
+        }
+    }
+
+    private void connectNow() {
+        try {
+            RemoteKvCache opened = connector.connect(name);
+            cache = opened;
+            worked();
+            if (closed) {
+                close();
+            }
+        } catch (UncheckedIOException unreachable) {
+            LOG.log(System.Logger.Level.DEBUG, "no connection to peer " + name, unreachable);
+            failed();
+        } finally {
+            busy.set(false);
+        }
+    }
+
+    /// It did what it was asked to.
+    synchronized void worked() {
+        pauseNanos = FIRST_PAUSE_NANOS;
+        avoided = false;
+    }
+
+    /// It did not: it is not asked for a while.
+    synchronized void failed() {
+        failures.increment();
+        if (!avoided) {
+            LOG.log(System.Logger.Level.INFO, "peer " + name + " is out for " + pauseNanos / 1_000_000 + " ms");
+        }
+        avoided = true;
+        avoidedUntil = schedule.nanoClock.getAsLong() + pauseNanos;
+        pauseNanos = Math.min(2 * pauseNanos, schedule.longestPauseNanos);
+    }
+
+    boolean connected() {
+        RemoteKvCache now = cache;
+        return now != null && !closed && now.remoteStats().connected();
+    }
+
+    PeerStats stats() {
+        return new PeerStats(name, connected() && !avoided(), found.sum(), missed.sum(), given.sum(), failures.sum());
+    }
+
+    @Override
+    public void close() {
+        closed = true;
+        RemoteKvCache now = cache;
+        if (now != null) {
+            closeOnce(now);
+        }
+    }
+
+    private synchronized void closeOnce(RemoteKvCache now) {
+        if (cache == now) {
+            cache = null;
+            now.close();
+        }
+    }
+}

@@ -1,0 +1,202 @@
+package io.kvcache.transport.peer;
+
+import io.kvcache.core.BlockTable;
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionStage;
+import java.util.concurrent.Executor;
+import java.util.concurrent.TimeUnit;
+import java.util.function.LongSupplier;
+import org.jspecify.annotations.Nullable;
+
+/// A table that grows by blocks from peers: the one that the store had at once, and one more for each group
+/// that was brought in, whose blocks are all there when it comes.
+///
+/// What is readable is a prefix: while the first of them still waits for a disk, or has lost what it waited
+/// for, nothing behind it is.
+final class PeerTable implements BlockTable {
+
+    private final BlockTable base;
+    private final int baseEnd;
+    private final int wantedEnd;
+    private final LongSupplier nanoClock;
+    private final List<BlockTable> more = new ArrayList<>();
+    private final List<Waiter> waiters = new ArrayList<>();
+    private int end;
+    private boolean ended;
+    private boolean closed;
+
+    private record Waiter(int blocks, CompletableFuture<Integer> ready, Executor executor) {}
+
+    /// @param base what the store has; this table's from now on
+    /// @param wantedEnd block of the chain after the last one that is wanted
+    PeerTable(BlockTable base, int wantedEnd, LongSupplier nanoClock) {
+        this.base = base;
+        this.wantedEnd = wantedEnd;
+        this.nanoClock = nanoClock;
+        baseEnd = base.endBlock();
+        end = baseEnd;
+        var _ = base.onReady(base.blocks(), Runnable::run).thenRun(this::wake);
+    }
+
+    /// Block of the chain after the last one that the store had at once.
+    int had() {
+        return baseEnd;
+    }
+
+    /// Takes in what a group brought, which is closed at once when nobody wants it any more.
+    ///
+    /// @return the block after the last one now, or -1 when the table is closed
+    int append(BlockTable table) {
+        synchronized (this) {
+            if (!closed && !ended && table.firstBlock() == end) {
+                more.add(table);
+                end += table.readyBlocks();
+            } else {
+                table.close();
+            }
+            if (closed) {
+                return -1;
+            }
+        }
+        wake();
+        return end;
+    }
+
+    /// No more will come.
+    void end() {
+        synchronized (this) {
+            ended = true;
+        }
+        wake();
+    }
+
+    synchronized boolean over() {
+        return closed || ended;
+    }
+
+    private void wake() {
+        List<Waiter> satisfied = new ArrayList<>();
+        int ready;
+        synchronized (this) {
+            ready = closed ? 0 : readyBlocks();
+            boolean last = closed || complete();
+            waiters.removeIf(waiter -> (last || ready >= waiter.blocks) && satisfied.add(waiter));
+            notifyAll();
+        }
+        satisfied.forEach(waiter -> waiter.ready.completeAsync(() -> ready, waiter.executor));
+    }
+
+    /// Whether nothing more will become readable.
+    private boolean complete() {
+        boolean baseDone = base.readyBlocks() == base.blocks();
+        return baseDone && (ended || base.endBlock() < baseEnd);
+    }
+
+    @Override
+    public int firstBlock() {
+        return base.firstBlock();
+    }
+
+    @Override
+    public synchronized int endBlock() {
+        if (base.endBlock() < baseEnd) {
+            return base.endBlock();
+        }
+        return ended ? end : wantedEnd;
+    }
+
+    @Override
+    public synchronized int readyBlocks() {
+        int ready = base.readyBlocks();
+        return ready == baseEnd - base.firstBlock() ? end - base.firstBlock() : ready;
+    }
+
+    @Override
+    public int await(int blocks, long timeoutNanos) {
+        long start = nanoClock.getAsLong();
+        base.await(Math.min(blocks, baseEnd - base.firstBlock()), timeoutNanos);
+        synchronized (this) {
+            long left = timeoutNanos - (nanoClock.getAsLong() - start);
+            while (!closed && readyBlocks() < blocks && !complete() && left > 0) {
+                try {
+                    TimeUnit.NANOSECONDS.timedWait(this, left);
+                } catch (InterruptedException stopped) {
+                    Thread.currentThread().interrupt();
+                    break;
+                }
+                left = timeoutNanos - (nanoClock.getAsLong() - start);
+            }
+            return closed ? 0 : readyBlocks();
+        }
+    }
+
+    @Override
+    public CompletionStage<Integer> onReady(int blocks, Executor executor) {
+        if (blocks <= baseEnd - base.firstBlock()) {
+            return base.onReady(blocks, executor);
+        }
+        CompletableFuture<Integer> ready = new CompletableFuture<>();
+        synchronized (this) {
+            waiters.add(new Waiter(blocks, ready, executor));
+        }
+        wake();
+        return ready;
+    }
+
+    @Override
+    public MemorySegment segment(int index) {
+        return at(index).segment(index);
+    }
+
+    @Override
+    public int checksum(int index) {
+        return at(index).checksum(index);
+    }
+
+    private synchronized BlockTable at(int index) {
+        if (closed) {
+            throw new IllegalStateException("the table is closed");
+        }
+        int ready = firstBlock() + readyBlocks();
+        if (index < firstBlock() || index >= ready) {
+            throw new IndexOutOfBoundsException("block " + index + " of a table whose blocks " + firstBlock() + " to "
+                    + ready + " (exclusive) are ready");
+        }
+        BlockTable of = base;
+        for (BlockTable each : more) {
+            of = index >= each.firstBlock() ? each : of;
+        }
+        return of;
+    }
+
+    @Override
+    public void close() {
+        synchronized (this) {
+            if (closed) {
+                throw new IllegalStateException("the table is closed twice");
+            }
+            closed = true;
+        }
+        wake();
+        @Nullable RuntimeException failed = null;
+        for (BlockTable each : more) {
+            failed = closed(each, failed);
+        }
+        failed = closed(base, failed);
+        if (failed != null) {
+            throw failed;
+        }
+    }
+
+    private static @Nullable RuntimeException closed(BlockTable table, @Nullable RuntimeException before) {
+        try {
+            table.close();
+            return before;
+        } catch (RuntimeException inUse) {
+            return inUse;
+        }
+    }
+}

@@ -1,0 +1,47 @@
+package io.kvcache.transport.peer;
+
+import io.kvcache.core.identity.BlockKey;
+import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
+import java.util.Comparator;
+import java.util.List;
+import java.util.stream.IntStream;
+
+/// Which peers a group belongs to: those with the highest hash of peer and key (Thaler and Ravishankar,
+/// 1998). All who list the same names choose alike, and when a name goes only its own groups move.
+final class Rendezvous {
+
+    private final long[] names;
+
+    /// @param names of the peers, as everybody calls them
+    Rendezvous(List<String> names) {
+        this.names = names.stream().mapToLong(Rendezvous::hash).toArray();
+    }
+
+    /// FNV-1a: a name's hash must be the same everywhere and for ever.
+    private static long hash(String name) {
+        long hash = 0xcbf29ce484222325L;
+        for (byte each : name.getBytes(StandardCharsets.UTF_8)) {
+            hash = (hash ^ (each & 0xff)) * 0x100000001b3L;
+        }
+        return hash;
+    }
+
+    /// The numbers of the peers, the one whose group it is first.
+    int[] order(BlockKey key) {
+        long[] weights = Arrays.stream(names).map(name -> weight(name, key)).toArray();
+        return IntStream.range(0, names.length)
+                .boxed()
+                .sorted(Comparator.<Integer>comparingLong(peer -> weights[peer]).reversed())
+                .mapToInt(Integer::intValue)
+                .toArray();
+    }
+
+    /// The finalizer of SplitMix64 over all that goes in.
+    private static long weight(long name, BlockKey key) {
+        long mixed = name ^ key.hi() ^ Long.rotateLeft(key.lo(), 32);
+        mixed = (mixed ^ (mixed >>> 30)) * 0xbf58476d1ce4e5b9L;
+        mixed = (mixed ^ (mixed >>> 27)) * 0x94d049bb133111ebL;
+        return mixed ^ (mixed >>> 31);
+    }
+}

@@ -1,0 +1,191 @@
+package io.kvcache.transport.peer;
+
+import io.kvcache.core.Clock;
+import io.kvcache.core.KvCache;
+import io.kvcache.core.contract.BlockContract;
+import io.kvcache.core.contract.BlockWriterContract;
+import io.kvcache.core.contract.CacheSetup;
+import io.kvcache.core.contract.CacheUnderTest;
+import io.kvcache.core.contract.CapacityContract;
+import io.kvcache.core.contract.ConcurrencyContract;
+import io.kvcache.core.contract.EventContract;
+import io.kvcache.core.contract.HintContract;
+import io.kvcache.core.contract.LifecycleContract;
+import io.kvcache.core.contract.ObjectContract;
+import io.kvcache.core.contract.RefusalContract;
+import io.kvcache.tiers.TieredKvCache;
+import io.kvcache.tiers.TieredKvCacheBuilder;
+import io.kvcache.transport.endpoint.EndpointOptions;
+import io.kvcache.transport.tcp.TcpEndpoint;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.atomic.AtomicLong;
+import org.junit.jupiter.api.Nested;
+
+/// An embedded store over one peer, which it asks and is not given anything by: what a store does alone.
+final class PeeredKvCacheContractTest {
+
+    private static CacheUnderTest open(CacheSetup setup) {
+        AtomicLong now = new AtomicLong();
+        TieredKvCacheBuilder builder = TieredKvCache.builder()
+                .hostBytes(setup.hostBytes())
+                .eventCapacity(setup.eventCapacity())
+                .checked(true)
+                .strict(setup.strict())
+                .trackHolders(true)
+                .touched(false)
+                .closeWait(Duration.ofMillis(100));
+        TieredKvCache store = (setup.manualTime() ? builder.clock(new ManualClock(now)) : builder).build();
+        TieredKvCache peer = TieredKvCache.builder()
+                .hostBytes(64 << 20)
+                .touched(false)
+                .strict(true)
+                .build();
+        try {
+            TcpEndpoint endpoint = TcpEndpoint.open(
+                    peer, new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), EndpointOptions.DEFAULTS);
+            PeeredKvCache cache = PeeredKvCache.over(
+                    store, List.of("127.0.0.1:" + endpoint.address().getPort()), PeerOptions.DEFAULTS.withGive(false));
+            while (!cache.peerStats().getFirst().serving()) {
+                Thread.onSpinWait();
+            }
+            return new Subject(cache, store, endpoint, peer, setup, now);
+        } catch (IOException e) {
+            throw new UncheckedIOException(e);
+        }
+    }
+
+    /// Stands still until it is moved.
+    private record ManualClock(AtomicLong now) implements Clock {
+
+        @Override
+        public long nanos() {
+            return now.get();
+        }
+
+        @Override
+        public void pause(long nanos) {
+            now.addAndGet(nanos);
+        }
+
+        @Override
+        public void await(Object monitor, long nanos) {
+            pause(nanos);
+        }
+    }
+
+    private record Subject(
+            PeeredKvCache cache,
+            TieredKvCache store,
+            TcpEndpoint endpoint,
+            TieredKvCache peer,
+            CacheSetup setup,
+            AtomicLong now)
+            implements CacheUnderTest {
+
+        @Override
+        public void validate() {
+            store.validate();
+        }
+
+        @Override
+        public boolean advance(Duration by) {
+            now.addAndGet(by.toNanos());
+            return setup.manualTime();
+        }
+
+        @Override
+        public boolean checked() {
+            return true;
+        }
+
+        @Override
+        @SuppressWarnings("try") // closed one after the other, whatever fails
+        public void close() {
+            try (KvCache last = peer;
+                    TcpEndpoint before = endpoint) {
+                if (open()) {
+                    cache.close();
+                }
+            } catch (IOException e) {
+                throw new UncheckedIOException(e);
+            }
+        }
+
+        private boolean open() {
+            try {
+                store.stats();
+                return true;
+            } catch (IllegalStateException closed) {
+                return false;
+            }
+        }
+    }
+
+    @Nested
+    final class Blocks extends BlockContract {
+        Blocks() {
+            super(PeeredKvCacheContractTest::open);
+        }
+    }
+
+    @Nested
+    final class BlockWriters extends BlockWriterContract {
+        BlockWriters() {
+            super(PeeredKvCacheContractTest::open);
+        }
+    }
+
+    @Nested
+    final class Objects extends ObjectContract {
+        Objects() {
+            super(PeeredKvCacheContractTest::open);
+        }
+    }
+
+    @Nested
+    final class Refusals extends RefusalContract {
+        Refusals() {
+            super(PeeredKvCacheContractTest::open);
+        }
+    }
+
+    @Nested
+    final class Capacity extends CapacityContract {
+        Capacity() {
+            super(PeeredKvCacheContractTest::open);
+        }
+    }
+
+    @Nested
+    final class Hints extends HintContract {
+        Hints() {
+            super(PeeredKvCacheContractTest::open);
+        }
+    }
+
+    @Nested
+    final class Events extends EventContract {
+        Events() {
+            super(PeeredKvCacheContractTest::open);
+        }
+    }
+
+    @Nested
+    final class Lifecycle extends LifecycleContract {
+        Lifecycle() {
+            super(PeeredKvCacheContractTest::open);
+        }
+    }
+
+    @Nested
+    final class Concurrency extends ConcurrencyContract {
+        Concurrency() {
+            super(PeeredKvCacheContractTest::open);
+        }
+    }
+}

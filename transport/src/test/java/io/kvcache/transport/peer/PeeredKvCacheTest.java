@@ -1,0 +1,330 @@
+package io.kvcache.transport.peer;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.kvcache.core.BlockTable;
+import io.kvcache.core.BlockWriter;
+import io.kvcache.core.KvCache;
+import io.kvcache.core.PutOutcome;
+import io.kvcache.core.contract.BlockContent;
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.BlockShape;
+import io.kvcache.core.identity.Dtype;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.tiers.TieredKvCache;
+import io.kvcache.transport.endpoint.EndpointOptions;
+import io.kvcache.transport.remote.RemoteKvCache;
+import io.kvcache.transport.tcp.TcpEndpoint;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.TimeUnit;
+import java.util.function.BooleanSupplier;
+import java.util.stream.IntStream;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/// Embedded stores over three servers, over TCP.
+@Timeout(120)
+final class PeeredKvCacheTest {
+
+    private static final Namespace SPACE = Namespace.of("peered", BlockShape.kv(1, 1, 1024, 16, Dtype.BF16));
+    private static final int BLOCKS = 200; // four groups
+    private static final long WAIT = TimeUnit.SECONDS.toNanos(20);
+    private static final PeerOptions OPTIONS = PeerOptions.DEFAULTS.withMissLasts(Duration.ofMillis(1));
+
+    private final List<Server> servers = new ArrayList<>();
+    private final List<PeeredKvCache> opened = new ArrayList<>();
+
+    /// A server and its store.
+    private static final class Server {
+        final TieredKvCache store = store();
+        TcpEndpoint endpoint;
+        final InetSocketAddress address;
+
+        Server() throws IOException {
+            // Not where clients come from: one that connects again could get the very port that it looks for.
+            endpoint = open(new InetSocketAddress(InetAddress.getByName("127.0.0.2"), 0));
+            address = endpoint.address();
+        }
+
+        private TcpEndpoint open(InetSocketAddress at) throws IOException {
+            return TcpEndpoint.open(store, at, EndpointOptions.DEFAULTS);
+        }
+
+        void stop() throws IOException {
+            endpoint.close();
+        }
+
+        void restart() throws IOException {
+            endpoint = open(address);
+        }
+
+        String name() {
+            return "127.0.0.2:" + address.getPort();
+        }
+    }
+
+    private static TieredKvCache store() {
+        return TieredKvCache.builder()
+                .hostBytes(64 << 20)
+                .checked(true)
+                .strict(true)
+                .touched(false)
+                .build();
+    }
+
+    @BeforeEach
+    void serve() throws IOException {
+        for (int i = 0; i < 3; i++) {
+            servers.add(new Server());
+        }
+    }
+
+    @AfterEach
+    void close() throws IOException {
+        opened.forEach(PeeredKvCache::close);
+        for (Server server : servers) {
+            server.stop();
+            assertThat(server.store.stats().openTables()).isZero();
+            server.store.validate();
+            server.store.close();
+        }
+    }
+
+    private PeeredKvCache open(PeerOptions options) {
+        PeeredKvCache cache = PeeredKvCache.over(
+                store(),
+                servers.stream().map(Server::name).toList(),
+                options,
+                name -> RemoteKvCache.builder(name)
+                        .requestTimeout(Duration.ofSeconds(2))
+                        .memoryBytes(64 << 20)
+                        .strict(true)
+                        .connect());
+        cache.register(SPACE);
+        opened.add(cache);
+        await("all peers serve", () -> cache.peerStats().stream().allMatch(PeerStats::serving));
+        return cache;
+    }
+
+    private static void await(String what, BooleanSupplier holds) {
+        long start = System.nanoTime();
+        while (!holds.getAsBoolean()) {
+            assertThat(System.nanoTime() - start).as(what).isLessThan(TimeUnit.SECONDS.toNanos(60));
+            Thread.onSpinWait();
+        }
+    }
+
+    private static BlockChain chain(int seed, int blocks) {
+        return BlockChain.of(
+                SPACE,
+                IntStream.range(0, 16 * blocks).map(i -> seed * 1_000_000 + i).toArray());
+    }
+
+    private static BlockChain put(KvCache cache, BlockChain chain) {
+        for (int index = 0; index < chain.length(); index++) {
+            try (BlockWriter writer = cache.put(chain, index, 0, KvCache.NO_WAIT)) {
+                assertThat(writer.outcome()).isEqualTo(PutOutcome.RESERVED);
+                BlockContent.of(chain.key(index)).fill(writer.segment());
+                writer.seal();
+            }
+        }
+        return chain;
+    }
+
+    private static int acquired(KvCache cache, BlockChain chain, long timeoutNanos) {
+        try (BlockTable table = cache.acquire(chain, 0, timeoutNanos)) {
+            int ready = table.await(chain.length(), timeoutNanos);
+            for (int index = 0; index < ready; index++) {
+                BlockContent.of(chain.key(index)).require(table.segment(index));
+            }
+            return ready;
+        }
+    }
+
+    @Test
+    void givenBlocksOfAnotherStore_whenAcquiredWithATimeout_thenTheyComeFromThePeersThatKeepTheirGroups() {
+        PeeredKvCache first = open(OPTIONS);
+        PeeredKvCache second = open(OPTIONS);
+        BlockChain chain = put(first, chain(1, BLOCKS));
+        first.settle();
+        for (Server server : servers) {
+            assertThat(server.store.stats().records().live() % 64)
+                    .as("whole groups")
+                    .isIn(0, 8);
+        }
+        assertThat(servers.stream()
+                        .mapToLong(server -> server.store.stats().records().live())
+                        .sum())
+                .isEqualTo(BLOCKS);
+
+        assertThat(second.match(chain).blocks()).as("nobody is asked").isZero();
+        assertThat(acquired(second, chain, KvCache.NO_WAIT)).isZero();
+        assertThat(acquired(second, chain, WAIT)).isEqualTo(BLOCKS);
+        assertThat(second.match(chain).blocks()).as("now they are here").isEqualTo(BLOCKS);
+        assertThat(second.peerStats().stream().mapToLong(PeerStats::found).sum())
+                .isEqualTo(BLOCKS);
+    }
+
+    @Test
+    void givenSomeBlocksHere_whenAcquired_thenOnlyTheRestIsAsked() {
+        PeeredKvCache first = open(OPTIONS);
+        PeeredKvCache second = open(OPTIONS.withGive(false));
+        BlockChain chain = put(first, chain(1, 100));
+        first.settle();
+        put(second, chain(1, 70));
+        assertThat(acquired(second, chain, WAIT)).isEqualTo(100);
+        assertThat(second.peerStats().stream().mapToLong(PeerStats::found).sum())
+                .isEqualTo(30);
+    }
+
+    @Test
+    void givenADeadPeer_whenAcquired_thenAShorterPrefixInTimeAndAllOfItWhenItIsBack() throws IOException {
+        PeeredKvCache first = open(OPTIONS);
+        PeeredKvCache second = open(OPTIONS);
+        BlockChain chain = put(first, chain(1, BLOCKS));
+        first.settle();
+        for (Server server : servers) {
+            server.stop();
+        }
+        assertThat(acquired(second, chain, WAIT)).isZero();
+        assertThat(second.peerStats()).noneMatch(PeerStats::serving);
+        for (Server server : servers) {
+            server.restart();
+        }
+        await("the peers are back", () -> acquired(second, chain, WAIT) == BLOCKS);
+        assertThat(second.peerStats()).anyMatch(PeerStats::serving);
+    }
+
+    @Test
+    void givenTwoKeepers_whenOneIsDead_thenTheOtherHasIt() throws IOException {
+        PeeredKvCache first = open(OPTIONS.withReplicas(2));
+        PeeredKvCache second = open(OPTIONS.withReplicas(2));
+        BlockChain chain = put(first, chain(1, BLOCKS));
+        first.settle();
+        servers.getFirst().stop();
+        await("the others have all of it", () -> acquired(second, chain, WAIT) == BLOCKS);
+    }
+
+    @Test
+    void givenPeersThatNeverWere_whenUsed_thenItIsAStoreAsAnyOther() {
+        PeeredKvCache alone = PeeredKvCache.over(store(), List.of("127.0.0.1:1"), OPTIONS);
+        opened.add(alone);
+        alone.register(SPACE);
+        BlockChain chain = put(alone, chain(1, 10));
+        alone.settle();
+        assertThat(acquired(alone, chain, WAIT)).isEqualTo(10);
+        assertThat(acquired(alone, chain(1, 20), WAIT)).isEqualTo(10);
+        assertThatThrownBy(() -> alone.drop(chain, 5))
+                .isInstanceOf(UncheckedIOException.class)
+                .hasMessageContaining("127.0.0.1:1");
+        assertThat(alone.match(chain).blocks()).isEqualTo(5);
+    }
+
+    @Test
+    void givenADrop_whenAcquiredElsewhere_thenItIsGoneThereToo() {
+        PeeredKvCache first = open(OPTIONS);
+        PeeredKvCache second = open(OPTIONS);
+        BlockChain chain = put(first, chain(1, BLOCKS));
+        first.settle();
+        assertThat(first.drop(chain, 70)).isEqualTo(BLOCKS - 70);
+        assertThat(acquired(second, chain, WAIT)).isEqualTo(70);
+        assertThat(first.drop(SPACE)).isEqualTo(70);
+        assertThat(acquired(open(OPTIONS), chain, WAIT)).isZero();
+    }
+
+    @Test
+    void givenManyWhoWantTheSame_whenAcquired_thenItComesOnce() throws Exception {
+        PeeredKvCache first = open(OPTIONS);
+        PeeredKvCache second = open(OPTIONS);
+        BlockChain chain = put(first, chain(1, BLOCKS));
+        first.settle();
+        try (ExecutorService threads = Executors.newFixedThreadPool(4)) {
+            List<CompletableFuture<Integer>> all = IntStream.range(0, 4)
+                    .mapToObj(i -> CompletableFuture.supplyAsync(() -> acquired(second, chain, WAIT), threads))
+                    .toList();
+            for (CompletableFuture<Integer> each : all) {
+                assertThat(each.get()).isEqualTo(BLOCKS);
+            }
+        }
+        assertThat(second.peerStats().stream().mapToLong(PeerStats::found).sum())
+                .isEqualTo(BLOCKS);
+    }
+
+    @Test
+    void givenNobodyHasIt_whenAskedAgainAtOnce_thenNobodyIsAsked() {
+        PeeredKvCache cache = open(OPTIONS.withMissLasts(Duration.ofMinutes(10)));
+        assertThat(acquired(cache, chain(9, 10), WAIT)).isZero();
+        long asked = cache.peerStats().stream().mapToLong(PeerStats::missed).sum();
+        assertThat(asked).isEqualTo(1);
+        assertThat(acquired(cache, chain(9, 10), WAIT)).isZero();
+        assertThat(cache.peerStats().stream().mapToLong(PeerStats::missed).sum())
+                .isEqualTo(1);
+    }
+
+    @Test
+    void givenATableThatWaits_whenBlocksCome_thenWhoeverWaitsIsTold() throws Exception {
+        PeeredKvCache first = open(OPTIONS);
+        PeeredKvCache second = open(OPTIONS);
+        BlockChain chain = put(first, chain(1, BLOCKS));
+        first.settle();
+        put(second, chain(1, 10));
+        try (BlockTable table = second.acquire(chain, 5, WAIT)) {
+            assertThat(table.firstBlock()).isEqualTo(5);
+            assertThat(table.readyBlocks()).isGreaterThanOrEqualTo(5);
+            int all = table.onReady(BLOCKS - 5, Runnable::run)
+                    .toCompletableFuture()
+                    .get(60, TimeUnit.SECONDS);
+            assertThat(all).isEqualTo(BLOCKS - 5);
+            assertThat(table.endBlock()).isEqualTo(BLOCKS);
+            BlockContent.of(chain.key(199)).require(table.segment(199));
+            assertThat(table.checksum(199)).isEqualTo(io.kvcache.core.store.ChunkedCrc.of(table.segment(199)));
+        }
+    }
+
+    @Test
+    void givenTablesThatWait_whenTheCacheIsClosed_thenTheyEndAndNothingIsHeld() throws Exception {
+        PeeredKvCache first = open(OPTIONS);
+        put(first, chain(1, BLOCKS));
+        first.settle();
+        TieredKvCache store = store();
+        PeeredKvCache second =
+                PeeredKvCache.over(store, servers.stream().map(Server::name).toList(), OPTIONS, RemoteKvCache::connect);
+        second.register(SPACE);
+        List<CompletableFuture<Integer>> waiting = new ArrayList<>();
+        for (int i = 0; i < 20; i++) {
+            BlockTable table = second.acquire(chain(1 + i, BLOCKS), 0, WAIT);
+            waiting.add(table.onReady(BLOCKS, Runnable::run)
+                    .whenComplete((ready, failed) -> table.close())
+                    .toCompletableFuture());
+        }
+        second.close();
+        for (CompletableFuture<Integer> each : waiting) {
+            assertThat(each.get(20, TimeUnit.SECONDS)).isLessThanOrEqualTo(BLOCKS);
+        }
+    }
+
+    @Test
+    void givenATableThatIsClosedAtOnce_whenBlocksCome_thenNothingIsHeld() {
+        PeeredKvCache first = open(OPTIONS);
+        PeeredKvCache second = open(OPTIONS);
+        BlockChain chain = put(first, chain(1, BLOCKS));
+        first.settle();
+        for (int i = 0; i < 20; i++) {
+            second.acquire(chain, 0, WAIT).close();
+            second.drop(SPACE);
+        }
+        await("nothing is held", () -> second.stats().openTables() == 0);
+    }
+}

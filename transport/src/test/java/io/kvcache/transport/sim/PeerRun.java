@@ -1,0 +1,248 @@
+package io.kvcache.transport.sim;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.kvcache.core.BlockTable;
+import io.kvcache.core.BlockWriter;
+import io.kvcache.core.KvCache;
+import io.kvcache.core.PutOutcome;
+import io.kvcache.core.contract.BlockContent;
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.BlockShape;
+import io.kvcache.core.identity.Dtype;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.tiers.TieredKvCache;
+import io.kvcache.transport.endpoint.Endpoint;
+import io.kvcache.transport.endpoint.EndpointOptions;
+import io.kvcache.transport.peer.PeerOptions;
+import io.kvcache.transport.peer.PeeredKvCache;
+import io.kvcache.transport.remote.RemoteKvCache;
+import io.kvcache.transport.remote.RemoteKvCacheBuilder;
+import java.io.UncheckedIOException;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.SplittableRandom;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.LongAdder;
+import java.util.concurrent.locks.LockSupport;
+import java.util.function.BooleanSupplier;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
+
+/// One seed: two embedded stores over three servers, bad weather for a while, and what must hold then.
+///
+/// Every get ends by its deadline with a correct prefix, perhaps a shorter one. When the weather is over,
+/// what one store is given the other finds, and nothing is held that nobody holds.
+final class PeerRun {
+
+    private static final Namespace SPACE = Namespace.of("peers", BlockShape.kv(1, 1, 64, 16, Dtype.BF16));
+    private static final List<String> SERVERS = List.of("a", "b", "c");
+    private static final List<String> CLIENTS = List.of("one", "two");
+    private static final EndpointOptions OPTIONS = EndpointOptions.DEFAULTS
+            .withLongestLease(Duration.ofMillis(600))
+            .withStall(Duration.ofMillis(300))
+            .withHandshake(Duration.ofMillis(300));
+    private static final Duration PATIENCE = Duration.ofSeconds(60);
+    private static final int OPERATIONS = 6;
+    private static final int CHAINS = 4;
+    private static final int BLOCKS = 100;
+
+    /// A get waits for its store's own answer and for its time-out; what is beyond is the machine's.
+    private static final long SLACK_NANOS = TimeUnit.SECONDS.toNanos(10);
+
+    private final long seed;
+    private final SplittableRandom random;
+    private final Weather weather;
+    private final SimNetwork network;
+    private final Map<String, TieredKvCache> stores = new LinkedHashMap<>();
+    private final List<PeeredKvCache> caches = new ArrayList<>();
+    private final LongAdder found = new LongAdder();
+
+    PeerRun(long seed, Weather.Seen seen) {
+        this.seed = seed;
+        random = new SplittableRandom(~seed);
+        weather = new Weather(~seed, seen);
+        network = new SimNetwork(weather);
+    }
+
+    private static TieredKvCache store() {
+        return TieredKvCache.builder()
+                .hostBytes(32 << 20)
+                .checked(true)
+                .strict(true)
+                .touched(false)
+                .build();
+    }
+
+    /// Answers blocks that came from peers.
+    long run() throws Exception {
+        try (ExecutorService threads = Executors.newFixedThreadPool(CLIENTS.size())) {
+            for (String server : SERVERS) {
+                stores.put(server, store());
+                serve(server);
+            }
+            CLIENTS.forEach(client -> caches.add(open(client)));
+            weather.begin();
+            List<Future<?>> running = new ArrayList<>();
+            for (PeeredKvCache cache : caches) {
+                SplittableRandom own = random.split();
+                running.add(threads.submit(() -> work(cache, own)));
+            }
+            Disturbance disturbance = new Disturbance(network, weather, random.split(), CLIENTS, SERVERS, this::serve);
+            while (running.stream().anyMatch(each -> !each.isDone())) {
+                disturbance.once();
+            }
+            for (Future<?> each : running) {
+                each.get();
+            }
+            settle();
+            return caches.stream()
+                    .flatMap(cache -> cache.peerStats().stream())
+                    .mapToLong(peer -> peer.found())
+                    .sum();
+        } finally {
+            caches.forEach(PeeredKvCache::close);
+            network.close();
+            stores.values().forEach(TieredKvCache::close);
+        }
+    }
+
+    private void serve(String server) {
+        KvCache store = stores.get(server);
+        if (store != null) {
+            network.serve(
+                    server,
+                    new Endpoint(store, OPTIONS, System::nanoTime),
+                    OPTIONS.stall().toNanos());
+        }
+    }
+
+    private PeeredKvCache open(String client) {
+        PeeredKvCache cache = PeeredKvCache.over(
+                store(),
+                SERVERS,
+                PeerOptions.DEFAULTS
+                        .withReplicas(1 + random.nextInt(2))
+                        .withMissLasts(Duration.ofMillis(5))
+                        .withLongestPause(Duration.ofMillis(200)),
+                server -> connect(client, server));
+        cache.register(SPACE);
+        return cache;
+    }
+
+    private RemoteKvCache connect(String client, String server) {
+        return new RemoteKvCacheBuilder(network.connector(client, server))
+                .connections(2)
+                .requestTimeout(Duration.ofMillis(300))
+                .lease(Duration.ofMillis(600))
+                .memoryBytes(16 << 20)
+                .checked(true)
+                .strict(true)
+                .connect();
+    }
+
+    private void work(PeeredKvCache cache, SplittableRandom own) {
+        for (int i = 0; i < OPERATIONS; i++) {
+            int chain = own.nextInt(CHAINS);
+            int blocks = 1 + own.nextInt(BLOCKS);
+            switch (own.nextInt(8)) {
+                case 0, 1, 2 -> put(cache, chain(chain, blocks));
+                case 3 -> drop(cache, chain(chain, blocks), own.nextInt(blocks));
+                default -> found.add(get(cache, chain(chain, blocks), TimeUnit.MILLISECONDS.toNanos(own.nextInt(200))));
+            }
+        }
+    }
+
+    private static BlockChain chain(int seed, int blocks) {
+        return BlockChain.of(
+                SPACE,
+                IntStream.range(0, 16 * blocks).map(i -> seed * 1_000_000 + i).toArray());
+    }
+
+    private static void put(KvCache cache, BlockChain chain) {
+        for (int index = 0; index < chain.length(); index++) {
+            try (BlockWriter writer = cache.put(chain, index, 0, KvCache.NO_WAIT)) {
+                if (writer.outcome() == PutOutcome.RESERVED) {
+                    BlockContent.of(chain.key(index)).fill(writer.segment());
+                    writer.seal();
+                } else if (!writer.outcome().continues()) {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// It is dropped here; elsewhere perhaps not, as it says.
+    private static void drop(KvCache cache, BlockChain chain, int from) {
+        try {
+            cache.drop(chain, from);
+        } catch (UncheckedIOException unreached) {
+            assertThat(unreached).hasMessageNotContaining("null");
+        }
+    }
+
+    private static int get(KvCache cache, BlockChain chain, long timeoutNanos) {
+        long start = System.nanoTime();
+        try (BlockTable table = cache.acquire(chain, 0, timeoutNanos)) {
+            int ready = table.await(chain.length(), timeoutNanos);
+            assertThat(System.nanoTime() - start).as("time of a get").isLessThan(timeoutNanos + SLACK_NANOS);
+            assertThat(ready).isBetween(0, chain.length());
+            for (int index = 0; index < ready; index++) {
+                BlockContent.of(chain.key(index)).require(table.segment(index));
+            }
+            return ready;
+        }
+    }
+
+    /// The weather is over.
+    private void settle() {
+        weather.end();
+        assertThat(network.bugs()).as("seed %d", seed).isEmpty();
+        BlockChain fresh = chain(77, 70);
+        BooleanSupplier travels = () -> {
+            put(caches.getFirst(), fresh);
+            caches.getFirst().settle();
+            return get(caches.getLast(), fresh, TimeUnit.SECONDS.toNanos(5)) == fresh.length();
+        };
+        await("what one is given the other finds", () -> {
+            boolean came = travels.getAsBoolean();
+            if (!came) {
+                drop(caches.getFirst(), fresh, 0);
+            }
+            return came;
+        });
+        caches.forEach(PeeredKvCache::settle);
+        await(
+                "nothing is held here",
+                () -> caches.stream().allMatch(cache -> cache.stats().openTables() == 0));
+        await(
+                "nothing is held there",
+                () -> stores.values().stream().allMatch(store -> store.stats().openTables() == 0));
+        stores.values().forEach(TieredKvCache::validate);
+        assertThat(caches).allSatisfy(cache -> assertThat(cache.corruptCount()).isZero());
+    }
+
+    /// Where all of it stands.
+    private String told() {
+        return caches.stream()
+                .map(cache -> cache.peerStats() + ", not given " + cache.notGivenCount() + ", "
+                        + cache.stats().openTables() + " tables")
+                .collect(Collectors.joining("; "));
+    }
+
+    private void await(String what, BooleanSupplier holds) {
+        long start = System.nanoTime();
+        while (!holds.getAsBoolean()) {
+            assertThat(System.nanoTime() - start)
+                    .as("seed %d: %s; %s", seed, what, told())
+                    .isLessThan(PATIENCE.toNanos());
+            LockSupport.parkNanos(2_000_000);
+        }
+    }
+}
