@@ -18,6 +18,8 @@ thread_local long current_epoch;
 
 void end_context() {
     release_streams();
+    release_modules();
+    release_virtual();
     release_memory();
     unstick();
     ++epoch;

@@ -95,5 +95,5 @@ API void standin_reset() {
     lost = OK;
 }
 
-// Allocations, registrations, streams and events that are not given back.
-API long standin_live() { return live_memory() + live_streams(); }
+// Allocations, registrations, streams, events, modules, ranges, mappings and memory without one that are not given back.
+API long standin_live() { return live_memory() + live_streams() + live_modules() + live_virtual(); }

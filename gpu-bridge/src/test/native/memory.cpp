@@ -14,6 +14,7 @@ constexpr unsigned char POISON = 0xD5;
 
 std::mutex mutex;
 std::map<Address, size_t> slabs;
+std::map<Address, size_t> mapped;
 std::map<uintptr_t, size_t> registrations;
 size_t used;
 std::atomic<size_t> total{size_t{256} << 20};
@@ -27,15 +28,54 @@ std::map<uintptr_t, size_t>::iterator registration_at(uintptr_t at) {
     return at < found->first + found->second ? found : registrations.end();
 }
 
-} // namespace
-
-bool device_span(Address at, size_t bytes) {
-    std::lock_guard lock(mutex);
+bool slab_span(Address at, size_t bytes) {
     auto found = slabs.upper_bound(at);
     if (found == slabs.begin()) return false;
     --found;
     Address offset = at - found->first;
     return bytes <= found->second && offset <= found->second - bytes;
+}
+
+// Mappings side by side are one span.
+bool mapped_span(Address at, size_t bytes) {
+    Address end = at + bytes;
+    while (at < end) {
+        auto found = mapped.upper_bound(at);
+        if (found == mapped.begin()) return false;
+        --found;
+        if (at >= found->first + found->second) return false;
+        at = found->first + found->second;
+    }
+    return true;
+}
+
+} // namespace
+
+bool device_span(Address at, size_t bytes) {
+    std::lock_guard lock(mutex);
+    return slab_span(at, bytes) || mapped_span(at, bytes);
+}
+
+void note_span(Address at, size_t bytes) {
+    std::lock_guard lock(mutex);
+    mapped[at] = bytes;
+}
+
+void forget_span(Address at) {
+    std::lock_guard lock(mutex);
+    mapped.erase(at);
+}
+
+bool take_bytes(size_t bytes) {
+    std::lock_guard lock(mutex);
+    if (bytes > total || bytes > total - used) return false;
+    used += bytes;
+    return true;
+}
+
+void give_bytes(size_t bytes) {
+    std::lock_guard lock(mutex);
+    used -= bytes;
 }
 
 bool host_span(const void* at, size_t bytes, uintptr_t* registration) {

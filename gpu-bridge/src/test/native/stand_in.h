@@ -57,6 +57,11 @@ size_t used_bytes();
 size_t total_bytes();
 void release_memory();
 long live_memory();
+// Memory that virtual.cpp mapped: it may be copied from and to, across the borders of mappings.
+void note_span(Address at, size_t bytes);
+void forget_span(Address at);
+bool take_bytes(size_t bytes);
+void give_bytes(size_t bytes);
 
 // streams.cpp
 struct Stream;
@@ -65,3 +70,11 @@ void give(Stream* stream, std::function<void()> work);
 void drain_all();
 void release_streams();
 long live_streams();
+
+// modules.cpp
+void release_modules();
+long live_modules();
+
+// virtual.cpp
+void release_virtual();
+long live_virtual();

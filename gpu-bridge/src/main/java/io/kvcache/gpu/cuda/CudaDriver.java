@@ -5,12 +5,14 @@ import io.kvcache.gpu.driver.DeviceError;
 import io.kvcache.gpu.driver.DeviceEvent;
 import io.kvcache.gpu.driver.DeviceException;
 import io.kvcache.gpu.driver.DeviceInfo;
+import io.kvcache.gpu.driver.DeviceProgram;
 import io.kvcache.gpu.driver.DeviceSlabs;
 import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.DeviceStream;
 import io.kvcache.gpu.driver.DeviceThread;
 import io.kvcache.gpu.driver.DeviceUse;
 import io.kvcache.gpu.driver.HostRanges;
+import io.kvcache.gpu.driver.VirtualMemory;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 import java.lang.foreign.MemorySegment;
@@ -25,6 +27,7 @@ import jcuda.driver.CUevent;
 import jcuda.driver.CUevent_flags;
 import jcuda.driver.CUstream_flags;
 import jcuda.driver.JCudaDriver;
+import org.jspecify.annotations.Nullable;
 
 /// A device of NVIDIA's, with its primary context.
 ///
@@ -39,17 +42,25 @@ public final class CudaDriver implements DeviceDriver {
 
     private final CudaContext context;
     private final BatchCalls batches;
+    private final ModuleCalls modules;
+    private final SymbolLookup functions;
+    private final int ordinal;
     private final DeviceThread thread = new DeviceThread();
     private final HostRanges registered = new HostRanges();
     private final DeviceSlabs slabs = new DeviceSlabs();
     private final Set<CudaStream> streams = new HashSet<>();
     private final Set<CudaEvent> events = new HashSet<>();
+    private final Set<CudaProgram> programs = new HashSet<>();
+    private @Nullable VirtualCalls virtual;
     private boolean failed;
     private boolean closed;
 
-    private CudaDriver(CudaContext context, BatchCalls batches) {
-        this.context = context;
-        this.batches = batches;
+    private CudaDriver(SymbolLookup functions, int ordinal) {
+        this.functions = functions;
+        this.ordinal = ordinal;
+        batches = new BatchCalls(functions);
+        modules = new ModuleCalls(functions);
+        context = new CudaContext(ordinal);
     }
 
     /// Opens a device by the calling thread.
@@ -57,8 +68,7 @@ public final class CudaDriver implements DeviceDriver {
     /// @param ordinal which, from 0 on, in the driver's order
     /// @throws DeviceException when there is no driver or no such device
     public static CudaDriver open(int ordinal) {
-        SymbolLookup functions = CudaLibrary.load();
-        return new CudaDriver(new CudaContext(ordinal), new BatchCalls(functions));
+        return new CudaDriver(CudaLibrary.load(), ordinal);
     }
 
     /// To be called before anything else is: makes the context the calling thread's.
@@ -120,6 +130,10 @@ public final class CudaDriver implements DeviceDriver {
         events.remove(event);
     }
 
+    void closing(CudaProgram program) {
+        programs.remove(program);
+    }
+
     @Override
     public DeviceInfo info() {
         enter();
@@ -171,6 +185,18 @@ public final class CudaDriver implements DeviceDriver {
     }
 
     @Override
+    public void adopt(DeviceSpan span) {
+        enter();
+        slabs.adopt(span);
+    }
+
+    @Override
+    public void disown(DeviceSpan span) {
+        enter();
+        slabs.disown(span);
+    }
+
+    @Override
     public void register(MemorySegment host) {
         enter();
         HostRanges.requireSource(host);
@@ -201,9 +227,30 @@ public final class CudaDriver implements DeviceDriver {
         check(
                 "cuStreamCreateWithPriority",
                 JCudaDriver.cuStreamCreateWithPriority(handle, CUstream_flags.CU_STREAM_NON_BLOCKING, number));
-        CudaStream stream = new CudaStream(this, handle, batches);
+        CudaStream stream = new CudaStream(this, handle, batches, modules);
         streams.add(stream);
         return stream;
+    }
+
+    @Override
+    public DeviceProgram load(String code) {
+        enter();
+        ModuleCalls.Answer loaded = modules.load(code);
+        check("cuModuleLoadData", loaded.result());
+        CudaProgram program = new CudaProgram(this, modules, loaded.handle());
+        programs.add(program);
+        return program;
+    }
+
+    @Override
+    public VirtualMemory virtualMemory() {
+        enter();
+        VirtualCalls present = virtual;
+        if (present == null) {
+            present = new VirtualCalls(this, functions, ordinal);
+            virtual = present;
+        }
+        return present;
     }
 
     @Override
@@ -218,7 +265,14 @@ public final class CudaDriver implements DeviceDriver {
 
     @Override
     public DeviceUse use() {
-        return new DeviceUse(slabs.count(), slabs.bytes(), registered.count(), streams.size(), events.size());
+        return new DeviceUse(
+                slabs.count(),
+                slabs.bytes(),
+                registered.count(),
+                streams.size(),
+                events.size(),
+                programs.size(),
+                virtual == null ? 0 : virtual.left());
     }
 
     @Override
@@ -242,6 +296,7 @@ public final class CudaDriver implements DeviceDriver {
     private void giveBackAll() {
         List.copyOf(streams).forEach(CudaStream::close);
         List.copyOf(events).forEach(CudaEvent::close);
+        List.copyOf(programs).forEach(CudaProgram::close);
         registered
                 .all()
                 .forEach(address ->

@@ -4,9 +4,11 @@ import io.kvcache.gpu.driver.CopyBatch;
 import io.kvcache.gpu.driver.CopyRuns;
 import io.kvcache.gpu.driver.DeviceAddress;
 import io.kvcache.gpu.driver.DeviceEvent;
+import io.kvcache.gpu.driver.DeviceKernel;
 import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.DeviceStream;
 import io.kvcache.gpu.driver.HostRanges;
+import io.kvcache.gpu.driver.KernelArguments;
 import java.lang.foreign.MemorySegment;
 import jcuda.driver.JCudaDriver;
 
@@ -16,12 +18,14 @@ final class CudaStream implements DeviceStream {
     private final CudaDriver driver;
     private final StreamHandle handle;
     private final BatchCalls batches;
+    private final ModuleCalls modules;
     private boolean closed;
 
-    CudaStream(CudaDriver driver, StreamHandle handle, BatchCalls batches) {
+    CudaStream(CudaDriver driver, StreamHandle handle, BatchCalls batches, ModuleCalls modules) {
         this.driver = driver;
         this.handle = handle;
         this.batches = batches;
+        this.modules = modules;
     }
 
     private void enter() {
@@ -135,6 +139,13 @@ final class CudaStream implements DeviceStream {
         driver.check(
                 "cuMemsetD8Async",
                 JCudaDriver.cuMemsetD8Async(new DevicePointer(span.address().value()), value, span.bytes(), handle));
+    }
+
+    @Override
+    public void launch(DeviceKernel kernel, int groups, int threads, KernelArguments arguments) {
+        enter();
+        driver.check(
+                "cuLaunchKernel " + kernel.name(), modules.launch(kernel, groups, threads, arguments, handle.value()));
     }
 
     @Override

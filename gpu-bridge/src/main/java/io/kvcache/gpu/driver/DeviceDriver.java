@@ -38,6 +38,18 @@ public interface DeviceDriver extends AutoCloseable {
     /// @throws DeviceException with [DeviceError#BAD_REQUEST] for a span that is not allocated
     void free(DeviceSpan span);
 
+    /// Makes known memory of the device that somebody else in this process has allocated, as an engine
+    /// its pool, so that it can be copied from and to. It stays the other's, and must stay there until it
+    /// is disowned.
+    ///
+    /// @throws DeviceException with [DeviceError#NOT_SUPPORTED] of a device that is a pretence
+    void adopt(DeviceSpan span);
+
+    /// Ends that.
+    ///
+    /// @throws DeviceException with [DeviceError#BAD_REQUEST] for a span that was not adopted
+    void disown(DeviceSpan span);
+
     /// Fixes host memory in place and tells the device of it, so that copies need no detour. One copy
     /// never crosses the border of two registrations, which the driver sees to.
     ///
@@ -50,8 +62,20 @@ public interface DeviceDriver extends AutoCloseable {
     /// Opens a stream.
     DeviceStream openStream(Priority priority);
 
+    /// Loads code.
+    ///
+    /// @param code PTX; the driver compiles it for the device
+    /// @throws DeviceException with [DeviceError#BAD_CODE] when the driver does not take it, and with
+    ///     [DeviceError#NOT_SUPPORTED] of a device that runs none
+    DeviceProgram load(String code);
+
     /// Makes an event.
     DeviceEvent openEvent();
+
+    /// Memory that grows where it is.
+    ///
+    /// @throws DeviceException with [DeviceError#NOT_SUPPORTED] of a device that has none
+    VirtualMemory virtualMemory();
 
     /// What was taken and not given back.
     DeviceUse use();

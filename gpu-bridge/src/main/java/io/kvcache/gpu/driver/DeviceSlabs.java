@@ -1,22 +1,51 @@
 package io.kvcache.gpu.driver;
 
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.TreeMap;
 
-/// What a driver has allocated, so that a copy which is not all within one allocation is refused at once:
-/// devices themselves notice only some of them.
+/// What a driver has allocated, and what it was told of, so that a copy which is not all within one
+/// allocation is refused at once: devices themselves notice only some of them.
 ///
 /// **Threads.** The driver's.
 public final class DeviceSlabs {
 
     private final TreeMap<Long, DeviceSpan> byAddress = new TreeMap<>();
+    private final Set<Long> adopted = new HashSet<>();
+    private final Set<Long> joined = new HashSet<>();
     private long bytes;
 
     /// Notes an allocation.
     public void add(DeviceSpan slab) {
         byAddress.put(slab.address().value(), slab);
         bytes += slab.bytes();
+    }
+
+    /// Notes memory that somebody else allocated.
+    public void adopt(DeviceSpan span) {
+        byAddress.put(span.address().value(), span);
+        adopted.add(span.address().value());
+    }
+
+    /// Notes memory that was mapped: with what is mapped right before and behind it, it is one.
+    public void join(DeviceSpan span) {
+        adopt(span);
+        joined.add(span.address().value());
+    }
+
+    /// Forgets memory that somebody else allocated.
+    ///
+    /// @throws DeviceException with [DeviceError#BAD_REQUEST] when there is none like it
+    public void disown(DeviceSpan span) {
+        long address = span.address().value();
+        if (!adopted.contains(address) || !span.equals(byAddress.get(address))) {
+            throw bad("disown", span.address(), span.bytes());
+        }
+        adopted.remove(address);
+        joined.remove(address);
+        byAddress.remove(address);
     }
 
     /// Forgets an allocation.
@@ -32,7 +61,8 @@ public final class DeviceSlabs {
     ///
     /// @throws DeviceException with [DeviceError#BAD_REQUEST] unless it is one whole allocation
     public void requireSlab(DeviceSpan slab) {
-        if (!slab.equals(byAddress.get(slab.address().value()))) {
+        long address = slab.address().value();
+        if (adopted.contains(address) || !slab.equals(byAddress.get(address))) {
             throw bad("free", slab.address(), slab.bytes());
         }
     }
@@ -42,9 +72,18 @@ public final class DeviceSlabs {
     /// @throws DeviceException with [DeviceError#BAD_REQUEST] unless one allocation has all of it
     public void requireSpan(String call, DeviceAddress address, long length) {
         Map.Entry<Long, DeviceSpan> slab = byAddress.floorEntry(address.value());
-        long offset = slab == null ? 0 : address.value() - slab.getKey();
-        if (slab == null || length < 1 || offset > slab.getValue().bytes() - length) {
+        long end = address.value() + length;
+        long covered = slab == null ? 0 : slab.getKey() + slab.getValue().bytes();
+        if (slab == null || length < 1 || covered <= address.value()) {
             throw bad(call, address, length);
+        }
+        boolean joins = joined.contains(slab.getKey());
+        while (covered - end < 0) {
+            DeviceSpan next = byAddress.get(covered);
+            if (!joins || next == null || !joined.contains(covered)) {
+                throw bad(call, address, length);
+            }
+            covered += next.bytes();
         }
     }
 
@@ -55,12 +94,14 @@ public final class DeviceSlabs {
 
     /// All allocations.
     public List<DeviceSpan> all() {
-        return List.copyOf(byAddress.values());
+        return byAddress.values().stream()
+                .filter(slab -> !adopted.contains(slab.address().value()))
+                .toList();
     }
 
     /// How many allocations.
     public int count() {
-        return byAddress.size();
+        return byAddress.size() - adopted.size();
     }
 
     /// Bytes of all allocations.

@@ -32,6 +32,12 @@ public interface DeviceStream extends AutoCloseable {
     /// Sets all bytes of a span.
     void fill(DeviceSpan span, byte value);
 
+    /// Runs a kernel.
+    ///
+    /// @param groups of threads, 1 and up
+    /// @param threads of a group, 1 to 1,024
+    void launch(DeviceKernel kernel, int groups, int threads, KernelArguments arguments);
+
     /// Puts the event behind what was given by now.
     void record(DeviceEvent event);
 

@@ -5,8 +5,10 @@ package io.kvcache.gpu.driver;
 /// @param slabs allocations
 /// @param slabBytes their bytes
 /// @param registrations of host memory
-public record DeviceUse(int slabs, long slabBytes, int registrations, int streams, int events) {
+/// @param virtual ranges, mappings and pages of [VirtualMemory]
+public record DeviceUse(
+        int slabs, long slabBytes, int registrations, int streams, int events, int programs, int virtual) {
 
     /// Nothing.
-    public static final DeviceUse NONE = new DeviceUse(0, 0, 0, 0, 0);
+    public static final DeviceUse NONE = new DeviceUse(0, 0, 0, 0, 0, 0, 0);
 }

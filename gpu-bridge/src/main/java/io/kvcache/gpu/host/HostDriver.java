@@ -6,11 +6,13 @@ import io.kvcache.gpu.driver.DeviceError;
 import io.kvcache.gpu.driver.DeviceEvent;
 import io.kvcache.gpu.driver.DeviceException;
 import io.kvcache.gpu.driver.DeviceInfo;
+import io.kvcache.gpu.driver.DeviceProgram;
 import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.DeviceStream;
 import io.kvcache.gpu.driver.DeviceThread;
 import io.kvcache.gpu.driver.DeviceUse;
 import io.kvcache.gpu.driver.HostRanges;
+import io.kvcache.gpu.driver.VirtualMemory;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.HashSet;
@@ -118,6 +120,18 @@ public final class HostDriver implements DeviceDriver {
     }
 
     @Override
+    public void adopt(DeviceSpan span) {
+        enter();
+        throw new DeviceException(DeviceError.NOT_SUPPORTED, "adopt", "nobody else has memory of this device");
+    }
+
+    @Override
+    public void disown(DeviceSpan span) {
+        enter();
+        space.disown(span);
+    }
+
+    @Override
     public void register(MemorySegment host) {
         enter();
         HostRanges.requireSource(host);
@@ -139,6 +153,18 @@ public final class HostDriver implements DeviceDriver {
     }
 
     @Override
+    public DeviceProgram load(String code) {
+        enter();
+        throw new DeviceException(DeviceError.NOT_SUPPORTED, "load", "host memory runs no device code");
+    }
+
+    @Override
+    public VirtualMemory virtualMemory() {
+        enter();
+        throw new DeviceException(DeviceError.NOT_SUPPORTED, "virtualMemory", "host memory does not move");
+    }
+
+    @Override
     public DeviceEvent openEvent() {
         enter();
         HostEvent event = new HostEvent(this, shared);
@@ -157,7 +183,7 @@ public final class HostDriver implements DeviceDriver {
 
     @Override
     public DeviceUse use() {
-        return new DeviceUse(space.slabs(), space.usedBytes(), registered.count(), streams.size(), events.size());
+        return new DeviceUse(space.slabs(), space.usedBytes(), registered.count(), streams.size(), events.size(), 0, 0);
     }
 
     @Override

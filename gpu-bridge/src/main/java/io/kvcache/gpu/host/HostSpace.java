@@ -59,6 +59,10 @@ final class HostSpace {
         slabs.requireSlab(span);
     }
 
+    void disown(DeviceSpan span) {
+        slabs.disown(span);
+    }
+
     void free(DeviceSpan span) {
         slabs.remove(span);
         Slab slab = memories.remove(span.address().value());

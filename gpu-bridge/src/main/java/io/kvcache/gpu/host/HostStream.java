@@ -7,9 +7,11 @@ import io.kvcache.gpu.driver.DeviceAddress;
 import io.kvcache.gpu.driver.DeviceError;
 import io.kvcache.gpu.driver.DeviceEvent;
 import io.kvcache.gpu.driver.DeviceException;
+import io.kvcache.gpu.driver.DeviceKernel;
 import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.DeviceStream;
 import io.kvcache.gpu.driver.HostRanges;
+import io.kvcache.gpu.driver.KernelArguments;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
@@ -133,6 +135,12 @@ final class HostStream implements DeviceStream {
         enter();
         MemorySegment target = driver.memory("fill", span.address(), span.bytes());
         give(() -> target.fill(value));
+    }
+
+    @Override
+    public void launch(DeviceKernel kernel, int groups, int threads, KernelArguments arguments) {
+        enter();
+        throw new DeviceException(DeviceError.NOT_SUPPORTED, "launch", "host memory runs no device code");
     }
 
     @Override

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assumptions.assumeThat;
 
 import io.kvcache.core.contract.BlockContent;
 import io.kvcache.gpu.driver.CopyBatch;
+import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceDriverContract;
 import io.kvcache.gpu.driver.DeviceError;
 import io.kvcache.gpu.driver.DeviceEvent;
@@ -41,7 +42,7 @@ final class CudaDriverTest {
         @BeforeEach
         void delay() {
             assumeThat(subject.holds()).isTrue();
-            StandIn.fresh().delay(300);
+            ((StandIn) subject).delay(300);
         }
     }
 
@@ -130,6 +131,28 @@ final class CudaDriverTest {
             new BlockContent(4).require(back);
             driver.unregister(source.asSlice(0, 4L * PIECE));
             driver.unregister(source.asSlice(4L * PIECE));
+        }
+
+        @Test
+        void givenMemoryOfAnEngineInThisProcess_whenAdopted_thenItIsCopiedFromAndTo() {
+            DeviceDriver engine = standIn.open();
+            DeviceSpan pool = engine.allocate(2L * PIECE);
+            DeviceStream stream = stream();
+            MemorySegment source = filled(2L * PIECE, 6);
+            assertRefused(DeviceError.BAD_REQUEST, () -> stream.toDevice(source, pool.address()));
+            driver.adopt(pool);
+            stream.toDevice(source, pool.address());
+            MemorySegment back = memory(2L * PIECE);
+            stream.toHost(pool.address(), back);
+            finish(stream);
+            new BlockContent(6).require(back);
+            assertRefused(DeviceError.BAD_REQUEST, () -> driver.free(pool));
+            assertThat(driver.use().slabs()).isZero();
+            driver.disown(pool);
+            assertRefused(DeviceError.BAD_REQUEST, () -> driver.disown(pool));
+            assertRefused(DeviceError.BAD_REQUEST, () -> stream.toDevice(source, pool.address()));
+            engine.free(pool);
+            engine.close();
         }
 
         @Test

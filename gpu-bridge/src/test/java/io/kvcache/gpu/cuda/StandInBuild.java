@@ -19,6 +19,7 @@ import java.util.stream.Stream;
 final class StandInBuild {
 
     private static final Path SOURCES = Path.of("src", "test", "native");
+    private static final Path KERNELS = Path.of("src", "main", "cuda");
     private static final Path FOLDER = Path.of("target", "stand-in");
     private static final Path LIBRARY = FOLDER.resolve("libcuda.so.1");
     private static final int LONGEST_SECONDS = 120;
@@ -28,7 +29,7 @@ final class StandInBuild {
     /// The library, where the loader takes it.
     static Path library() {
         try {
-            if (!Files.exists(LIBRARY) || newest(SOURCES) > modified(LIBRARY)) {
+            if (!Files.exists(LIBRARY) || Math.max(newest(SOURCES), newest(KERNELS)) > modified(LIBRARY)) {
                 build();
             }
             return LIBRARY.toAbsolutePath();
@@ -42,7 +43,8 @@ final class StandInBuild {
         Path fresh = FOLDER.resolve("fresh.so");
         List<String> command = new ArrayList<>(
                 List.of("g++", "-std=c++17", "-O2", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared", "-pthread"));
-        command.addAll(List.of("-fvisibility=hidden", "-Wl,-soname,libcuda.so.1", "-o", fresh.toString()));
+        command.addAll(List.of("-fvisibility=hidden", "-Wl,-soname,libcuda.so.1", "-I", SOURCES.toString()));
+        command.addAll(List.of("-o", fresh.toString()));
         try (Stream<Path> sources = Files.list(SOURCES)) {
             sources.map(Path::toString)
                     .filter(name -> name.endsWith(".cpp"))

@@ -1,0 +1,42 @@
+package io.kvcache.gpu.cuda;
+
+import io.kvcache.gpu.driver.DeviceKernel;
+import io.kvcache.gpu.driver.DeviceProgram;
+
+/// A module of the driver's.
+final class CudaProgram implements DeviceProgram {
+
+    private final CudaDriver driver;
+    private final ModuleCalls calls;
+    private final long handle;
+    private boolean closed;
+
+    CudaProgram(CudaDriver driver, ModuleCalls calls, long handle) {
+        this.driver = driver;
+        this.calls = calls;
+        this.handle = handle;
+    }
+
+    @Override
+    public DeviceKernel kernel(String name) {
+        driver.enter();
+        requireOpen();
+        ModuleCalls.Answer found = calls.find(handle, name);
+        driver.check("cuModuleGetFunction " + name, found.result());
+        return new DeviceKernel(name, found.handle());
+    }
+
+    private void requireOpen() {
+        if (closed) {
+            throw new IllegalStateException("the program is closed");
+        }
+    }
+
+    @Override
+    public void close() {
+        requireOpen();
+        closed = true;
+        driver.closing(this);
+        driver.letGo("cuModuleUnload", () -> calls.unload(handle));
+    }
+}

@@ -1,0 +1,189 @@
+package io.kvcache.gpu.cuda;
+
+import static java.lang.foreign.ValueLayout.ADDRESS;
+import static java.lang.foreign.ValueLayout.JAVA_INT;
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+
+import io.kvcache.gpu.driver.DeviceAddress;
+import io.kvcache.gpu.driver.DevicePages;
+import io.kvcache.gpu.driver.DeviceSpan;
+import io.kvcache.gpu.driver.VirtualMemory;
+import java.lang.foreign.Arena;
+import java.lang.foreign.FunctionDescriptor;
+import java.lang.foreign.Linker;
+import java.lang.foreign.MemoryLayout;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.SymbolLookup;
+import java.lang.invoke.MethodHandle;
+import java.util.HashSet;
+import java.util.Set;
+
+/// The driver's virtual memory. JCuda reads the place of memory and of access from the wrong objects, so
+/// all of it goes to the driver directly.
+final class VirtualCalls implements VirtualMemory {
+
+    /// CUmemAllocationProp: type, handle types, location (type, device), a pointer, and eight bytes of
+    /// flags.
+    private static final MemoryLayout PROPERTIES = MemoryLayout.sequenceLayout(4, JAVA_LONG);
+
+    /// CUmemAccessDesc: location (type, device) and flags.
+    private static final MemoryLayout ACCESS = MemoryLayout.sequenceLayout(3, JAVA_INT);
+
+    private static final int PINNED = 1;
+    private static final int ON_A_DEVICE = 1;
+    private static final int READ_WRITE = 3;
+
+    private final CudaDriver driver;
+    private final SymbolLookup functions;
+    private final MethodHandle reserve;
+    private final MethodHandle unreserve;
+    private final MethodHandle create;
+    private final MethodHandle release;
+    private final MethodHandle map;
+    private final MethodHandle access;
+    private final MethodHandle unmap;
+    private final MemorySegment properties = Arena.ofAuto().allocate(PROPERTIES);
+    private final MemorySegment readWrite = Arena.ofAuto().allocate(ACCESS);
+    private final Set<DeviceSpan> ranges = new HashSet<>();
+    private final Set<DevicePages> created = new HashSet<>();
+    private final Set<DeviceSpan> mapped = new HashSet<>();
+    private final long pageBytes;
+
+    VirtualCalls(CudaDriver driver, SymbolLookup functions, int device) {
+        this.driver = driver;
+        this.functions = functions;
+        reserve = bind("cuMemAddressReserve", ADDRESS, JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG);
+        unreserve = bind("cuMemAddressFree", JAVA_LONG, JAVA_LONG);
+        create = bind("cuMemCreate", ADDRESS, JAVA_LONG, ADDRESS, JAVA_LONG);
+        release = bind("cuMemRelease", JAVA_LONG);
+        map = bind("cuMemMap", JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG);
+        access = bind("cuMemSetAccess", JAVA_LONG, JAVA_LONG, ADDRESS, JAVA_LONG);
+        unmap = bind("cuMemUnmap", JAVA_LONG, JAVA_LONG);
+        properties.set(JAVA_INT, 0, PINNED);
+        properties.set(JAVA_INT, 8, ON_A_DEVICE);
+        properties.set(JAVA_INT, 12, device);
+        readWrite.set(JAVA_INT, 0, ON_A_DEVICE);
+        readWrite.set(JAVA_INT, 4, device);
+        readWrite.set(JAVA_INT, 8, READ_WRITE);
+        pageBytes = granularity();
+    }
+
+    @SuppressWarnings("restricted") // Signatures as in cuda.h; handles and addresses as numbers.
+    private MethodHandle bind(String name, MemoryLayout... arguments) {
+        return Linker.nativeLinker()
+                .downcallHandle(functions.find(name).orElseThrow(), FunctionDescriptor.of(JAVA_INT, arguments));
+    }
+
+    private long granularity() {
+        MethodHandle ask = bind("cuMemGetAllocationGranularity", ADDRESS, ADDRESS, JAVA_INT);
+        return given("cuMemGetAllocationGranularity", out -> (int) ask.invokeExact(out, properties, 0));
+    }
+
+    /// A call that leaves a number somewhere.
+    private interface Giving {
+
+        int call(MemorySegment out) throws Throwable;
+    }
+
+    private long given(String name, Giving call) {
+        driver.enter();
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment out = arena.allocate(JAVA_LONG);
+            driver.check(name, returned(() -> call.call(out)));
+            return out.get(JAVA_LONG, 0);
+        }
+    }
+
+    private interface Calling {
+
+        int call() throws Throwable;
+    }
+
+    private static int returned(Calling call) {
+        try {
+            return call.call();
+        } catch (Throwable thrown) {
+            throw new AssertionError("a C function does not throw", thrown);
+        }
+    }
+
+    @Override
+    public long pageBytes() {
+        return pageBytes;
+    }
+
+    @Override
+    public DeviceSpan reserve(long bytes) {
+        requirePages(bytes);
+        long at = given("cuMemAddressReserve", out -> (int) reserve.invokeExact(out, bytes, 0L, 0L, 0L));
+        DeviceSpan range = new DeviceSpan(new DeviceAddress(at), bytes);
+        ranges.add(range);
+        return range;
+    }
+
+    private void requirePages(long bytes) {
+        if (bytes < 1 || bytes % pageBytes != 0) {
+            throw new IllegalArgumentException(bytes + " bytes of virtual memory; it takes multiples of " + pageBytes);
+        }
+    }
+
+    @Override
+    public void unreserve(DeviceSpan range) {
+        driver.enter();
+        ranges.remove(range);
+        driver.letGo(
+                "cuMemAddressFree",
+                () -> returned(() -> (int) unreserve.invokeExact(range.address().value(), range.bytes())));
+    }
+
+    @Override
+    public DevicePages create(long bytes) {
+        requirePages(bytes);
+        long handle = given("cuMemCreate", out -> (int) create.invokeExact(out, bytes, properties, 0L));
+        DevicePages pages = new DevicePages(handle, bytes);
+        created.add(pages);
+        return pages;
+    }
+
+    @Override
+    public void release(DevicePages pages) {
+        driver.enter();
+        created.remove(pages);
+        driver.letGo("cuMemRelease", () -> returned(() -> (int) release.invokeExact(pages.handle())));
+    }
+
+    @Override
+    public void map(DeviceAddress at, DevicePages pages) {
+        driver.enter();
+        long address = at.value();
+        driver.check("cuMemMap", returned(() -> (int) map.invokeExact(address, pages.bytes(), 0L, pages.handle(), 0L)));
+        int allowed = returned(() -> (int) access.invokeExact(address, pages.bytes(), readWrite, 1L));
+        if (allowed != CudaResult.SUCCESS) {
+            driver.letGo("cuMemUnmap", () -> returned(() -> (int) unmap.invokeExact(address, pages.bytes())));
+            driver.check("cuMemSetAccess", allowed);
+        }
+        DeviceSpan span = new DeviceSpan(at, pages.bytes());
+        mapped.add(span);
+        driver.slabs().join(span);
+    }
+
+    @Override
+    public void unmap(DeviceAddress at, DevicePages pages) {
+        driver.enter();
+        DeviceSpan span = new DeviceSpan(at, pages.bytes());
+        driver.slabs().disown(span);
+        mapped.remove(span);
+        driver.letGo("cuMemUnmap", () -> returned(() -> (int) unmap.invokeExact(at.value(), pages.bytes())));
+    }
+
+    /// What was not given back: ranges, mappings, and memory.
+    int left() {
+        return ranges.size() + mapped.size() + created.size();
+    }
+
+    void giveBackAll() {
+        Set.copyOf(mapped).forEach(span -> unmap(span.address(), new DevicePages(0, span.bytes())));
+        Set.copyOf(created).forEach(this::release);
+        Set.copyOf(ranges).forEach(this::unreserve);
+    }
+}

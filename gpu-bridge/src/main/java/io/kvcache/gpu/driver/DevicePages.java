@@ -1,0 +1,7 @@
+package io.kvcache.gpu.driver;
+
+/// Memory of a device without an address, see [VirtualMemory].
+///
+/// @param handle as the driver has it
+/// @param bytes of it, whole pages
+public record DevicePages(long handle, long bytes) {}

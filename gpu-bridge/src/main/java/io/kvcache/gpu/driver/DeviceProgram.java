@@ -1,0 +1,20 @@
+package io.kvcache.gpu.driver;
+
+/// Code that a device has loaded.
+///
+/// **Ownership.** Who loaded it closes it, once nothing of it runs any more.
+///
+/// **Threads.** The driver's.
+public interface DeviceProgram extends AutoCloseable {
+
+    /// A function of it.
+    ///
+    /// @throws DeviceException with [DeviceError#BAD_REQUEST] when it has none of that name
+    DeviceKernel kernel(String name);
+
+    /// Unloads it.
+    ///
+    /// @throws IllegalStateException when closed twice
+    @Override
+    void close();
+}

@@ -1,0 +1,166 @@
+package io.kvcache.gpu.growth;
+
+import io.kvcache.gpu.driver.DeviceException;
+import io.kvcache.gpu.driver.DevicePages;
+import io.kvcache.gpu.driver.VirtualMemory;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.Deque;
+import java.util.List;
+import java.util.Optional;
+
+/// The memory behind all growing spans of a device, page by page.
+///
+/// Mapping and unmapping are slow, so a span that shrinks keeps its pages where they are, and a page that
+/// was unmapped is kept for the next that grows: as long as all of these together are no more than the
+/// slack. A span that grows takes its own surplus first, then what is kept here, then new pages, and when
+/// there are none, the surplus of others. [#tick] maps pages ahead for spans that are about to need them,
+/// and gives back what is over the slack.
+///
+/// So pages in use are those that live bytes need, and at most [#slackPages] more after a tick.
+///
+/// **Threads.** The driver's.
+public final class GrowthPool implements AutoCloseable {
+
+    private final VirtualMemory memory;
+    private final long mostPages;
+    private final long slackPages;
+    private final Deque<DevicePages> kept = new ArrayDeque<>();
+    private final List<GrowingSpan> spans = new ArrayList<>();
+    private long pages;
+    private boolean closed;
+
+    /// A pool without any memory yet.
+    ///
+    /// @param mostBytes of memory at most
+    /// @param slackBytes of it that may be in nobody's use
+    public GrowthPool(VirtualMemory memory, long mostBytes, long slackBytes) {
+        this.memory = memory;
+        mostPages = mostBytes / memory.pageBytes();
+        slackPages = slackBytes / memory.pageBytes();
+        if (mostPages < 1 || slackBytes < 0) {
+            throw new IllegalArgumentException("a pool of %d bytes with a slack of %d; it takes %d and up, and 0 and up"
+                    .formatted(mostBytes, slackBytes, memory.pageBytes()));
+        }
+    }
+
+    /// Opens a span without any memory yet.
+    ///
+    /// @param mostBytes that it may grow to; addresses for that many are taken
+    /// @throws DeviceException when the device has no such addresses
+    public GrowingSpan open(long mostBytes) {
+        if (mostBytes < 1) {
+            throw new IllegalArgumentException("a span that grows to " + mostBytes + " bytes; it takes 1 and up");
+        }
+        GrowingSpan span = new GrowingSpan(this, memory, memory.reserve(pagesFor(mostBytes) * memory.pageBytes()));
+        spans.add(span);
+        return span;
+    }
+
+    long pagesFor(long bytes) {
+        return (bytes + memory.pageBytes() - 1) / memory.pageBytes();
+    }
+
+    /// A page that is mapped nowhere.
+    ///
+    /// @return whether there is one; it is the first of those that are kept then
+    boolean provide(GrowingSpan wanting) {
+        if (!kept.isEmpty()) {
+            return true;
+        }
+        if (pages < mostPages && create()) {
+            return true;
+        }
+        for (GrowingSpan other : spans) {
+            if (!other.equals(wanting) && other.surplus() > 0) {
+                kept.add(other.unmapLast());
+                return true;
+            }
+        }
+        return false;
+    }
+
+    private boolean create() {
+        try {
+            kept.add(memory.create(memory.pageBytes()));
+            pages++;
+            return true;
+        } catch (DeviceException refused) {
+            if (refused.error().ends()) {
+                throw refused;
+            }
+            return false; // somebody else has the memory
+        }
+    }
+
+    DevicePages take() {
+        return kept.remove();
+    }
+
+    void keep(DevicePages page) {
+        kept.addFirst(page);
+    }
+
+    /// Maps at most so many pages ahead, one for each span that has less than a page of room and is asked
+    /// about in turn, and gives back what is over the slack.
+    ///
+    /// @return how much was done
+    public int tick(int aheadAtMost) {
+        int done = 0;
+        for (int i = 0; i < spans.size() && done < aheadAtMost && spare() < slackPages; i++) {
+            done += spans.get(i).mapAhead() ? 1 : 0;
+        }
+        return done + giveBack();
+    }
+
+    /// Pages in nobody's use.
+    private long spare() {
+        return kept.size() + spans.stream().mapToLong(GrowingSpan::surplus).sum();
+    }
+
+    private int giveBack() {
+        int done = 0;
+        for (long over = spare() - slackPages; over > 0; over--) {
+            if (kept.isEmpty()) {
+                fattest().ifPresent(span -> kept.add(span.unmapLast()));
+            }
+            memory.release(kept.remove());
+            pages--;
+            done++;
+        }
+        return done;
+    }
+
+    private Optional<GrowingSpan> fattest() {
+        return spans.stream().max(Comparator.comparingLong(GrowingSpan::surplus));
+    }
+
+    /// Bytes of memory that are taken from the device.
+    public long physicalBytes() {
+        return pages * memory.pageBytes();
+    }
+
+    /// Bytes of memory that may be in nobody's use after a tick.
+    public long slackBytes() {
+        return slackPages * memory.pageBytes();
+    }
+
+    void gone(GrowingSpan span) {
+        spans.remove(span);
+    }
+
+    /// Gives all memory back.
+    ///
+    /// @throws IllegalStateException when closed twice, or while spans are open
+    @Override
+    public void close() {
+        if (closed || !spans.isEmpty()) {
+            throw new IllegalStateException(closed ? "the pool is closed" : spans.size() + " spans are open");
+        }
+        closed = true;
+        kept.forEach(memory::release);
+        kept.clear();
+        pages = 0;
+    }
+}

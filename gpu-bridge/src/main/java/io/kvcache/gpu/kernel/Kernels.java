@@ -1,0 +1,244 @@
+package io.kvcache.gpu.kernel;
+
+import io.kvcache.gpu.driver.DeviceAddress;
+import io.kvcache.gpu.driver.DeviceDriver;
+import io.kvcache.gpu.driver.DeviceException;
+import io.kvcache.gpu.driver.DeviceKernel;
+import io.kvcache.gpu.driver.DeviceProgram;
+import io.kvcache.gpu.driver.DeviceSpan;
+import io.kvcache.gpu.driver.DeviceStream;
+import io.kvcache.gpu.driver.KernelArguments;
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.UncheckedIOException;
+import java.lang.foreign.MemorySegment;
+import java.nio.charset.StandardCharsets;
+import java.util.Objects;
+import java.util.zip.CRC32C;
+
+/// The kernels, loaded on one device. Every call queues work on a stream and returns.
+///
+/// **Ownership.** Memory that is given stays the caller's and must stay until an event behind the work is
+/// reached.
+///
+/// **Threads.** The driver's.
+public final class Kernels implements AutoCloseable {
+
+    /// Bytes that one thread sums up.
+    static final int CRC_RUN_BYTES = 256;
+
+    /// As [io.kvcache.core.store.ChunkedCrc] cuts a block.
+    static final int CRC_CHUNK_BYTES = 64 << 10;
+
+    /// What [#copyPieces] moves at a time.
+    static final int UNIT_BYTES = 16;
+
+    private static final int THREADS = 256;
+
+    private final DeviceProgram program;
+    private final int mostGroups;
+    private final DeviceKernel copyPieces;
+    private final DeviceKernel crcRuns;
+    private final DeviceKernel crcChunks;
+    private final DeviceKernel ropeShift;
+    private final DeviceKernel fp8Scales;
+    private final DeviceKernel toFp8;
+    private final DeviceKernel fromFp8;
+
+    private Kernels(DeviceProgram program, int mostGroups) {
+        this.program = program;
+        this.mostGroups = mostGroups;
+        copyPieces = program.kernel("kv_copy_pieces");
+        crcRuns = program.kernel("kv_crc32c_runs");
+        crcChunks = program.kernel("kv_crc32c_chunks");
+        ropeShift = program.kernel("kv_rope_shift");
+        fp8Scales = program.kernel("kv_fp8_scales");
+        toFp8 = program.kernel("kv_to_fp8");
+        fromFp8 = program.kernel("kv_from_fp8");
+    }
+
+    /// Loads them.
+    ///
+    /// @param mostGroups of 256 threads each that one call takes at a time: few leave an engine its
+    ///     processors
+    /// @throws DeviceException when the device runs no code, or does not take ours
+    public static Kernels load(DeviceDriver driver, int mostGroups) {
+        require(mostGroups >= 1, "groups", mostGroups);
+        DeviceProgram program = driver.load(code());
+        try {
+            return new Kernels(program, mostGroups);
+        } catch (DeviceException refused) {
+            program.close();
+            throw refused;
+        }
+    }
+
+    /// The text that is loaded.
+    static String code() {
+        try (InputStream text = Objects.requireNonNull(Kernels.class.getResourceAsStream("kernels.ptx"))) {
+            return new String(text.readAllBytes(), StandardCharsets.US_ASCII);
+        } catch (IOException broken) {
+            throw new UncheckedIOException(broken);
+        }
+    }
+
+    /// Copies pieces of one size within the device, for those that are too small for the copy engine.
+    ///
+    /// @param from on the device, `count` addresses of 8 bytes; each, like `pieceBytes`, a multiple of 16
+    /// @param to the same for where they go, all apart
+    public void copyPieces(DeviceStream stream, DeviceSpan from, DeviceSpan to, int pieceBytes, int count) {
+        require(pieceBytes > 0 && pieceBytes % UNIT_BYTES == 0, "pieceBytes", pieceBytes);
+        require(count > 0 && from.bytes() >= 8L * count && to.bytes() >= 8L * count, "count", count);
+        int units = pieceBytes / UNIT_BYTES;
+        run(
+                stream,
+                copyPieces,
+                (long) units * count,
+                new KernelArguments()
+                        .with(from.address())
+                        .with(to.address())
+                        .with32(units)
+                        .with32(count));
+    }
+
+    /// CRC32C of each 64 KiB chunk.
+    ///
+    /// @param scratch of [#crcScratchBytes]
+    /// @param sums 4 bytes a chunk, little-endian; [#crcOfBlock] makes one of them
+    public void crc32c(DeviceStream stream, DeviceSpan data, DeviceSpan scratch, DeviceSpan sums) {
+        long runs = (data.bytes() + CRC_RUN_BYTES - 1) / CRC_RUN_BYTES;
+        long chunks = (data.bytes() + CRC_CHUNK_BYTES - 1) / CRC_CHUNK_BYTES;
+        require(scratch.bytes() >= 4 * runs, "scratch bytes", scratch.bytes());
+        require(sums.bytes() >= 4 * chunks, "bytes for sums", sums.bytes());
+        run(
+                stream,
+                crcRuns,
+                runs,
+                new KernelArguments()
+                        .with(data.address())
+                        .with(data.bytes())
+                        .with32(CRC_RUN_BYTES)
+                        .with(scratch.address()));
+        run(
+                stream,
+                crcChunks,
+                chunks,
+                new KernelArguments()
+                        .with(scratch.address())
+                        .with(data.bytes())
+                        .with32(CRC_RUN_BYTES)
+                        .with32(CRC_CHUNK_BYTES)
+                        .with(sums.address()));
+    }
+
+    /// Bytes that [#crc32c] needs to work with.
+    public static long crcScratchBytes(long dataBytes) {
+        return (dataBytes + CRC_RUN_BYTES - 1) / CRC_RUN_BYTES * Integer.BYTES;
+    }
+
+    /// Bytes of the sums of [#crc32c].
+    public static long crcSumBytes(long dataBytes) {
+        return (dataBytes + CRC_CHUNK_BYTES - 1) / CRC_CHUNK_BYTES * Integer.BYTES;
+    }
+
+    /// The checksum that the store has of a block, out of those of its chunks.
+    ///
+    /// @param sums as [#crc32c] leaves them, copied to native memory
+    public static int crcOfBlock(MemorySegment sums) {
+        CRC32C whole = new CRC32C();
+        whole.update(sums.asByteBuffer());
+        return (int) whole.getValue();
+    }
+
+    /// Turns keys that were rotated by their positions, as if each stood so many positions later.
+    ///
+    /// Exact for plain rotary embedding, and for scalings that change the frequencies once and for all;
+    /// not for those that change them with the length of the sequence. In float32, then rounded to bf16.
+    ///
+    /// @param keys rows of bf16 values, one for each token and head; changed in place
+    /// @param rowValues of each row
+    /// @param turns of [RopeTurns], on the device: `[pairs][cos, sin]` in float32
+    /// @param pairs that are rotated; the values behind them stay
+    /// @param halves whether value i goes with value i + pairs (as most models have it), and not 2i with
+    ///     2i + 1
+    public void ropeShift(
+            DeviceStream stream, DeviceSpan keys, int rowValues, DeviceSpan turns, int pairs, boolean halves) {
+        require(pairs > 0 && 2L * pairs <= rowValues, "pairs", pairs);
+        require(turns.bytes() >= 8L * pairs, "bytes of turns", turns.bytes());
+        require(keys.bytes() % (2L * rowValues) == 0, "bytes of keys", keys.bytes());
+        long rows = keys.bytes() / (2L * rowValues);
+        run(
+                stream,
+                ropeShift,
+                rows * pairs,
+                new KernelArguments()
+                        .with(keys.address())
+                        .with(turns.address())
+                        .with(rows)
+                        .with32(rowValues)
+                        .with32(pairs)
+                        .with32(halves ? 1 : 0));
+    }
+
+    /// Makes fp8 (e4m3, largest 448) of bf16, each group of values with a scale of its own by which its
+    /// largest finite value becomes 448.
+    ///
+    /// @param values of bf16, whole groups
+    /// @param group values of a group
+    /// @param scales float32, one a group
+    /// @param codes 1 byte a value
+    public void toFp8(DeviceStream stream, DeviceSpan values, int group, DeviceSpan scales, DeviceSpan codes) {
+        long count = values.bytes() / 2;
+        requireGroups(count, group, scales, codes, values);
+        run(
+                stream,
+                fp8Scales,
+                count / group,
+                new KernelArguments()
+                        .with(values.address())
+                        .with(count / group)
+                        .with32(group)
+                        .with(scales.address()));
+        run(stream, toFp8, count, converting(values.address(), count, group, scales, codes.address()));
+    }
+
+    /// Makes bf16 of what [#toFp8] made.
+    public void fromFp8(DeviceStream stream, DeviceSpan codes, int group, DeviceSpan scales, DeviceSpan values) {
+        long count = codes.bytes();
+        requireGroups(count, group, scales, codes, values);
+        run(stream, fromFp8, count, converting(codes.address(), count, group, scales, values.address()));
+    }
+
+    private static KernelArguments converting(
+            DeviceAddress from, long count, int group, DeviceSpan scales, DeviceAddress to) {
+        return new KernelArguments()
+                .with(from)
+                .with(count)
+                .with32(group)
+                .with(scales.address())
+                .with(to);
+    }
+
+    private static void requireGroups(long count, int group, DeviceSpan scales, DeviceSpan codes, DeviceSpan values) {
+        require(group > 0 && count > 0 && count % group == 0, "values of a group", group);
+        require(scales.bytes() >= count / group * Float.BYTES, "bytes of scales", scales.bytes());
+        require(codes.bytes() >= count, "bytes of codes", codes.bytes());
+        require(values.bytes() >= 2 * count, "bytes of values", values.bytes());
+    }
+
+    private static void require(boolean holds, String what, long value) {
+        if (!holds) {
+            throw new IllegalArgumentException(what + " " + value + " does not fit the rest");
+        }
+    }
+
+    private void run(DeviceStream stream, DeviceKernel kernel, long items, KernelArguments arguments) {
+        long groups = Math.clamp((items + THREADS - 1) / THREADS, 1, mostGroups);
+        stream.launch(kernel, (int) groups, THREADS, arguments);
+    }
+
+    @Override
+    public void close() {
+        program.close();
+    }
+}

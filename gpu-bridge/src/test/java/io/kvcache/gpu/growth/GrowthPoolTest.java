@@ -1,0 +1,293 @@
+package io.kvcache.gpu.growth;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
+import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
+import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
+import static org.assertj.core.api.Assumptions.assumeThat;
+
+import io.kvcache.core.contract.BlockContent;
+import io.kvcache.gpu.cuda.StandIn;
+import io.kvcache.gpu.driver.DeviceDriver;
+import io.kvcache.gpu.driver.DeviceDriver.Priority;
+import io.kvcache.gpu.driver.DeviceError;
+import io.kvcache.gpu.driver.DeviceEvent;
+import io.kvcache.gpu.driver.DeviceException;
+import io.kvcache.gpu.driver.DeviceSpan;
+import io.kvcache.gpu.driver.DeviceStream;
+import io.kvcache.gpu.driver.VirtualMemory;
+import io.kvcache.gpu.host.HostDriver;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Random;
+import java.util.concurrent.TimeUnit;
+import java.util.logging.Level;
+import java.util.logging.Logger;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+final class GrowthPoolTest {
+
+    private static final int STEPS = 10_000;
+    private static final int SPANS = 12;
+    private static final int MOST_PAGES = 40;
+    private static final int SLACK_PAGES = 5;
+    private static final long LONG_NANOS = TimeUnit.SECONDS.toNanos(30);
+
+    private final StandIn standIn = StandIn.fresh();
+    private final Arena arena = Arena.ofShared();
+    private DeviceDriver driver;
+    private DeviceStream stream;
+    private DeviceEvent event;
+    private VirtualMemory memory;
+    private long page;
+
+    @SuppressWarnings("NullAway.Init") // opened before each test
+    GrowthPoolTest() {}
+
+    @BeforeEach
+    void open() {
+        driver = standIn.open();
+        stream = driver.openStream(Priority.NORMAL);
+        event = driver.openEvent();
+        memory = driver.virtualMemory();
+        page = memory.pageBytes();
+    }
+
+    @AfterEach
+    void close() {
+        stream.close();
+        event.close();
+        driver.close();
+        assertThat(standIn.left()).isEmpty();
+        arena.close();
+    }
+
+    private void finish() {
+        stream.record(event);
+        assertThat(event.await(LONG_NANOS)).isTrue();
+    }
+
+    /// A sequence as it should be: of each byte at the end of a page's first KiB it is known what is in
+    /// it.
+    private final class Sequence {
+
+        private static final int MARK = 1024;
+
+        private final GrowingSpan span;
+        private final MemorySegment marks = arena.allocate((long) MARK * MOST_PAGES);
+        private final MemorySegment back = arena.allocate(MARK);
+        private long bytes;
+        private int seed;
+
+        Sequence(GrowingSpan span) {
+            this.span = span;
+        }
+
+        private long pages() {
+            return (bytes + page - 1) / page;
+        }
+
+        private MemorySegment mark(long index) {
+            return marks.asSlice(index * MARK, MARK);
+        }
+
+        boolean grow(long newBytes) {
+            long before = pages();
+            if (!span.grow(newBytes)) {
+                return false;
+            }
+            bytes = newBytes;
+            for (long index = before; index < pages(); index++) {
+                new BlockContent(span.address().value() + seed++).fill(mark(index));
+                long length = Math.min(MARK, bytes - index * page);
+                stream.toDevice(mark(index).asSlice(0, length), span.address().plus(index * page));
+            }
+            finish();
+            return true;
+        }
+
+        void shrink(long newBytes) {
+            span.shrink(newBytes);
+            bytes = newBytes;
+        }
+
+        /// Looks at one page, as far as it was written.
+        void check(long index) {
+            if (index < pages()) {
+                long length = Math.min(1, bytes - index * page);
+                stream.toHost(span.address().plus(index * page), back.asSlice(0, length));
+                finish();
+                assertThat(back.asSlice(0, length).mismatch(mark(index).asSlice(0, length)))
+                        .isEqualTo(-1);
+            }
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(longs = {1, 2})
+    void givenRandomSteps_whenSpansGrowAndShrink_thenTheModelAgreesAndMemoryIsWhatIsNeeded(long seed) {
+        GrowthPool pool = new GrowthPool(memory, MOST_PAGES * page, SLACK_PAGES * page);
+        List<Sequence> sequences = new ArrayList<>();
+        Random random = new Random(seed);
+        int refused = 0;
+        for (int step = 0; step < STEPS; step++) {
+            if (sequences.size() < SPANS && random.nextInt(20) == 0) {
+                sequences.add(new Sequence(pool.open(MOST_PAGES * page)));
+            }
+            if (!sequences.isEmpty()) {
+                refused += step(sequences, random) ? 0 : 1;
+            }
+            pool.tick(random.nextInt(3));
+            long needed = sequences.stream().mapToLong(Sequence::pages).sum() * page;
+            assertThat(pool.physicalBytes()).isBetween(needed, Math.min(MOST_PAGES * page, needed + pool.slackBytes()));
+        }
+        assertThat(refused).as("steps for which there was no memory").isBetween(100, STEPS / 2);
+        sequences.forEach(sequence -> sequence.span.close());
+        pool.close();
+    }
+
+    /// Answers whether there was memory.
+    private boolean step(List<Sequence> sequences, Random random) {
+        Sequence any = sequences.get(random.nextInt(sequences.size()));
+        sequences.get(random.nextInt(sequences.size())).check(random.nextInt(8));
+        switch (random.nextInt(20)) {
+            case 0 -> {
+                any.span.close();
+                sequences.remove(any);
+            }
+            case 1, 2, 3, 4, 5, 6, 7 -> any.shrink((long) (random.nextDouble() * any.bytes));
+            default -> {
+                long more = (long) (random.nextDouble() * 3 * page);
+                long wanted = Math.min(any.bytes + more, MOST_PAGES * page);
+                boolean grown = any.grow(wanted);
+                long all = sequences.stream().mapToLong(Sequence::pages).sum() - any.pages();
+                assertThat(grown || all + (wanted + page - 1) / page > MOST_PAGES)
+                        .as("it is refused only what there is not")
+                        .isTrue();
+                return grown;
+            }
+        }
+        return true;
+    }
+
+    @Test
+    void givenGrowth_whenACopyCrossesPages_thenTheyAreOneRun() {
+        GrowthPool pool = new GrowthPool(memory, MOST_PAGES * page, 0);
+        GrowingSpan span = pool.open(4 * page);
+        assertThat(span.grow(page + 1)).isTrue();
+        assertThat(span.grow(3 * page)).isTrue();
+        MemorySegment content = arena.allocate(2 * page);
+        new BlockContent(1).fill(content);
+        stream.toDevice(content, span.address().plus(page / 2));
+        MemorySegment back = arena.allocate(2 * page);
+        stream.toHost(span.address().plus(page / 2), back);
+        finish();
+        new BlockContent(1).require(back);
+        assertThatExceptionOfType(DeviceException.class)
+                .isThrownBy(() -> stream.toDevice(content, span.address().plus(page + page / 2)))
+                .satisfies(beyond -> assertThat(beyond.error()).isEqualTo(DeviceError.BAD_REQUEST));
+        span.close();
+        pool.close();
+    }
+
+    @Test
+    void givenAPageMappedAhead_whenTheSpanGrowsIntoIt_thenTheDriverIsNotAsked() {
+        assumeThat(standIn.holds()).isTrue();
+        GrowthPool pool = new GrowthPool(memory, MOST_PAGES * page, 2 * page);
+        GrowingSpan span = pool.open(10 * page);
+        assertThat(span.grow(1)).isTrue();
+        assertThat(pool.tick(1)).isEqualTo(1);
+        long calls = standIn.calls();
+        assertThat(span.grow(2 * page)).isTrue();
+        assertThat(standIn.calls()).isEqualTo(calls);
+        span.shrink(0);
+        assertThat(standIn.calls()).isEqualTo(calls);
+        assertThat(pool.physicalBytes()).isEqualTo(2 * page);
+        span.close();
+        pool.close();
+    }
+
+    @Test
+    void givenAFaultAtEachCallInTurn_whenGrowing_thenNothingIsLost() {
+        assumeThat(standIn.holds()).isTrue();
+        Logger.getLogger("io.kvcache.gpu").setLevel(Level.OFF);
+        int faults = 0;
+        for (int nth = 1; nth < STEPS; nth++) {
+            standIn.fail("", nth, 2);
+            long before = standIn.injected();
+            GrowthPool pool = new GrowthPool(memory, MOST_PAGES * page, page);
+            try {
+                grow(pool);
+            } catch (DeviceException refused) {
+                assertThat(refused.error()).isEqualTo(DeviceError.OUT_OF_MEMORY);
+            }
+            assertThat(driver.use().virtual())
+                    .as("after a fault at call %d", nth)
+                    .isZero();
+            if (standIn.injected() == before) {
+                break;
+            }
+            faults++;
+        }
+        Logger.getLogger("io.kvcache.gpu").setLevel(null);
+        System.out.printf("growth faults injected: %d calls%n", faults);
+        assertThat(faults).isGreaterThan(20);
+        // What could not be given back by itself goes with the device, see close().
+    }
+
+    private static void grow(GrowthPool pool) {
+        GrowingSpan one = null;
+        GrowingSpan two = null;
+        try {
+            one = pool.open(1 << 24);
+            two = pool.open(1 << 24);
+            boolean grown = one.grow(6 << 20) && two.grow(6 << 20);
+            one.shrink(Math.min(1, one.bytes()));
+            assertThat(grown).isEqualTo(one.bytes() == 1 && two.bytes() > 0);
+            pool.tick(1);
+            two.grow(8 << 20);
+            assertThat(two.bytes()).isIn(0L, 6L << 20, 8L << 20);
+        } finally {
+            if (two != null) {
+                two.close();
+            }
+            if (one != null) {
+                one.close();
+            }
+            pool.close();
+        }
+    }
+
+    @Test
+    void givenSizesThatAreNone_whenAsked_thenRefused() {
+        GrowthPool pool = new GrowthPool(memory, page, 0);
+        GrowingSpan span = pool.open(page);
+        assertThatIllegalArgumentException().isThrownBy(() -> span.grow(page + 1));
+        assertThatIllegalArgumentException().isThrownBy(() -> span.shrink(1));
+        assertThatIllegalArgumentException().isThrownBy(() -> pool.open(0));
+        assertThatIllegalArgumentException().isThrownBy(() -> new GrowthPool(memory, page - 1, 0));
+        assertThatIllegalArgumentException().isThrownBy(() -> memory.reserve(page + 1));
+        assertThatIllegalStateException().isThrownBy(pool::close).withMessageContaining("1 spans are open");
+        span.close();
+        assertThatIllegalStateException().isThrownBy(span::close);
+        pool.close();
+        HostDriver host = HostDriver.open(1);
+        assertThatExceptionOfType(DeviceException.class).isThrownBy(host::virtualMemory);
+        host.close();
+    }
+
+    @Test
+    void givenMappingsLeft_whenTheDeviceCloses_thenItSaysSoAndGivesThemBack() {
+        DeviceDriver other = standIn.open();
+        VirtualMemory left = other.virtualMemory();
+        DeviceSpan range = left.reserve(2 * page);
+        left.map(range.address(), left.create(page));
+        assertThatIllegalStateException().isThrownBy(other::close).withMessageContaining("virtual=3");
+    }
+}

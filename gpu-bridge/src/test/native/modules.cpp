@@ -1,0 +1,151 @@
+// Device code: what is loaded is looked at as text, and what is launched is the same source compiled for the CPU.
+#include "stand_in.h"
+
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "../../main/cuda/kernels.cu"
+
+namespace {
+
+struct Kernel {
+    void (*call)(void** arguments);
+    std::vector<size_t> sizes;
+};
+
+template <auto Function>
+struct Adapter;
+
+template <class... Arguments, void (*Function)(Arguments...)>
+struct Adapter<Function> {
+    template <size_t... Index>
+    static void call(void** arguments, std::index_sequence<Index...>) {
+        Function(*static_cast<Arguments*>(arguments[Index])...);
+    }
+
+    static void call(void** arguments) { call(arguments, std::index_sequence_for<Arguments...>{}); }
+
+    static Kernel kernel() { return {&call, {sizeof(Arguments)...}}; }
+};
+
+const std::map<std::string, Kernel>& kernels() {
+    static const std::map<std::string, Kernel> all = {
+        {"kv_copy_pieces", Adapter<&kv_copy_pieces>::kernel()},
+        {"kv_crc32c_runs", Adapter<&kv_crc32c_runs>::kernel()},
+        {"kv_crc32c_chunks", Adapter<&kv_crc32c_chunks>::kernel()},
+        {"kv_rope_shift", Adapter<&kv_rope_shift>::kernel()},
+        {"kv_fp8_scales", Adapter<&kv_fp8_scales>::kernel()},
+        {"kv_to_fp8", Adapter<&kv_to_fp8>::kernel()},
+        {"kv_from_fp8", Adapter<&kv_from_fp8>::kernel()},
+    };
+    return all;
+}
+
+enum { INVALID_PTX = 218, UNSUPPORTED_PTX_VERSION = 222, NOT_FOUND = 500, MOST_THREADS = 1024 };
+
+// PTX up to what drivers of the first GPUs that are supported take.
+constexpr int NEWEST_VERSION = 7;
+
+struct Module {
+    std::string text;
+};
+
+std::mutex mutex;
+std::set<Module*> modules;
+
+// How many parameters the text declares for an entry; -1 when it has no such entry.
+int parameters(const std::string& text, const std::string& name) {
+    size_t entry = text.find(".entry " + name + "(");
+    if (entry == std::string::npos) return -1;
+    size_t end = text.find(')', entry);
+    int count = 0;
+    for (size_t at = text.find(".param", entry); at < end; at = text.find(".param", at + 1)) ++count;
+    return count;
+}
+
+using Arguments = std::vector<std::vector<char>>;
+
+void run(const Kernel* kernel, Arguments arguments, unsigned blocks, unsigned threads) {
+    if (work_failed() != OK) return;
+    std::vector<void*> places;
+    for (auto& argument : arguments) places.push_back(argument.data());
+    gridDim = {blocks, 1, 1};
+    blockDim = {threads, 1, 1};
+    for (unsigned block = 0; block < blocks; block++) {
+        blockIdx = {block, 0, 0};
+        for (unsigned thread = 0; thread < threads; thread++) {
+            threadIdx = {thread, 0, 0};
+            kernel->call(places.data());
+        }
+    }
+}
+
+} // namespace
+
+void release_modules() {
+    std::lock_guard lock(mutex);
+    for (Module* module : modules) delete module;
+    modules.clear();
+}
+
+long live_modules() {
+    std::lock_guard lock(mutex);
+    return static_cast<long>(modules.size());
+}
+
+API int cuModuleLoadData(void** handle, const char* image) {
+    ENTER(CONTEXT);
+    const char* version = strstr(image, ".version ");
+    if (version == nullptr) return INVALID_PTX;
+    if (version[9] - '0' > NEWEST_VERSION) return UNSUPPORTED_PTX_VERSION;
+    auto* module = new Module{image};
+    std::lock_guard lock(mutex);
+    modules.insert(module);
+    *handle = module;
+    return OK;
+}
+
+API int cuModuleUnload(void* handle) {
+    ENTER(CONTEXT);
+    drain_all();
+    std::lock_guard lock(mutex);
+    auto* module = static_cast<Module*>(handle);
+    if (modules.erase(module) == 0) return INVALID_HANDLE;
+    delete module;
+    return OK;
+}
+
+API int cuModuleGetFunction(const void** function, void* handle, const char* name) {
+    ENTER(CONTEXT);
+    std::lock_guard lock(mutex);
+    auto found = modules.find(static_cast<Module*>(handle));
+    if (found == modules.end()) return INVALID_HANDLE;
+    auto kernel = kernels().find(name);
+    int declared = parameters((*found)->text, name);
+    if (declared < 0 || kernel == kernels().end()) return NOT_FOUND;
+    if (declared != static_cast<int>(kernel->second.sizes.size())) return INVALID_PTX; // text and source differ
+    *function = &kernel->second;
+    return OK;
+}
+
+API int cuLaunchKernel(const void* function, unsigned blocks, unsigned blocks_y, unsigned blocks_z, unsigned threads,
+                       unsigned threads_y, unsigned threads_z, unsigned, void* handle, void** arguments, void**) {
+    ENTER(CONTEXT);
+    Stream* stream = stream_of(handle);
+    if (stream == nullptr) return INVALID_HANDLE;
+    bool flat = blocks_y == 1 && blocks_z == 1 && threads_y == 1 && threads_z == 1;
+    if (function == nullptr || !flat || blocks == 0 || threads == 0 || threads > MOST_THREADS) return INVALID_VALUE;
+    auto* kernel = static_cast<const Kernel*>(function);
+    Arguments copied;
+    for (size_t i = 0; i < kernel->sizes.size(); i++) {
+        auto* first = static_cast<const char*>(arguments[i]);
+        copied.emplace_back(first, first + kernel->sizes[i]);
+    }
+    give(stream, [=] { run(kernel, copied, blocks, threads); });
+    return OK;
+}

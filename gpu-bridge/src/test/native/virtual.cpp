@@ -1,0 +1,205 @@
+// Virtual memory of the device: ranges of addresses without memory, memory without addresses, and mappings between them.
+// A range is address space that nothing may touch, memory is a memfd, a mapping puts one over the other.
+#include "stand_in.h"
+
+#include <map>
+#include <mutex>
+#include <set>
+#include <sys/mman.h>
+#include <unistd.h>
+
+namespace {
+
+constexpr size_t GRANULARITY = size_t{2} << 20;
+enum { PINNED = 1, DEVICE = 1, READ_WRITE = 3, MINIMUM = 0 };
+
+struct Location {
+    int type;
+    int device;
+};
+
+// CUmemAllocationProp
+struct Properties {
+    int type;
+    int handle_types;
+    Location location;
+    void* unused_by_linux;
+    unsigned char compression;
+    unsigned char rdma;
+    unsigned short usage;
+    unsigned char reserved[4];
+};
+
+static_assert(sizeof(Properties) == 32);
+
+// CUmemAccessDesc
+struct Access {
+    Location location;
+    int flags;
+};
+
+static_assert(sizeof(Access) == 12);
+
+struct Physical {
+    int file;
+    size_t bytes;
+    int references; // the handle and each mapping
+};
+
+struct Mapping {
+    size_t bytes;
+    Physical* physical;
+};
+
+std::mutex mutex;
+std::map<Address, size_t> ranges;
+std::map<Address, Mapping> mappings;
+std::set<Physical*> handles;
+
+bool whole(size_t bytes) { return bytes != 0 && bytes % GRANULARITY == 0; }
+
+bool of_the_device(const Properties& wanted) {
+    return wanted.type == PINNED && wanted.location.type == DEVICE && wanted.location.device == 0 &&
+        wanted.compression <= 1 && wanted.rdma <= 1 && wanted.handle_types <= 1 && wanted.usage == 0;
+}
+
+void let_go(Physical* physical) {
+    if (--physical->references > 0) return;
+    give_bytes(physical->bytes);
+    close(physical->file);
+    delete physical;
+}
+
+// Nothing may touch it: as if there were no memory.
+void empty(Address at, size_t bytes) {
+    mmap(reinterpret_cast<void*>(at), bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+}
+
+bool reserved(Address at, size_t bytes) {
+    auto found = ranges.upper_bound(at);
+    if (found == ranges.begin()) return false;
+    --found;
+    return at + bytes <= found->first + found->second;
+}
+
+bool mapped(Address at, size_t bytes) {
+    auto next = mappings.lower_bound(at);
+    if (next != mappings.end() && next->first < at + bytes) return true;
+    return next != mappings.begin() && (--next)->first + next->second.bytes > at;
+}
+
+} // namespace
+
+void release_virtual() {
+    std::lock_guard lock(mutex);
+    for (auto& [at, mapping] : mappings) {
+        forget_span(at);
+        let_go(mapping.physical);
+    }
+    for (Physical* physical : handles) let_go(physical);
+    for (auto& [at, bytes] : ranges) munmap(reinterpret_cast<void*>(at), bytes);
+    mappings.clear();
+    handles.clear();
+    ranges.clear();
+}
+
+long live_virtual() {
+    std::lock_guard lock(mutex);
+    return static_cast<long>(ranges.size() + mappings.size() + handles.size());
+}
+
+API int cuMemGetAllocationGranularity(size_t* bytes, const Properties* wanted, int which) {
+    ENTER(CONTEXT);
+    if (!of_the_device(*wanted) || which != MINIMUM) return INVALID_VALUE;
+    *bytes = GRANULARITY;
+    return OK;
+}
+
+API int cuMemAddressReserve(Address* at, size_t bytes, size_t alignment, Address, unsigned long long) {
+    ENTER(CONTEXT);
+    if (!whole(bytes) || alignment > GRANULARITY) return INVALID_VALUE;
+    size_t with_slack = bytes + GRANULARITY;
+    int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    void* found = mmap(nullptr, with_slack, PROT_NONE, flags, -1, 0);
+    if (found == MAP_FAILED) return OUT_OF_MEMORY;
+    auto start = reinterpret_cast<Address>(found);
+    Address aligned = (start + GRANULARITY - 1) / GRANULARITY * GRANULARITY;
+    if (aligned > start) munmap(found, aligned - start);
+    munmap(reinterpret_cast<void*>(aligned + bytes), start + GRANULARITY - aligned);
+    std::lock_guard lock(mutex);
+    ranges[aligned] = bytes;
+    *at = aligned;
+    return OK;
+}
+
+API int cuMemAddressFree(Address at, size_t bytes) {
+    ENTER(CONTEXT);
+    std::lock_guard lock(mutex);
+    auto found = ranges.find(at);
+    if (found == ranges.end() || found->second != bytes || mapped(at, bytes)) return INVALID_VALUE;
+    munmap(reinterpret_cast<void*>(at), bytes);
+    ranges.erase(found);
+    return OK;
+}
+
+API int cuMemCreate(Physical** handle, size_t bytes, const Properties* wanted, unsigned long long) {
+    ENTER(CONTEXT);
+    if (!whole(bytes) || !of_the_device(*wanted)) return INVALID_VALUE;
+    if (!take_bytes(bytes)) return OUT_OF_MEMORY;
+    int file = memfd_create("kvcache-stand-in", MFD_CLOEXEC);
+    if (file < 0 || ftruncate(file, static_cast<off_t>(bytes)) != 0) {
+        give_bytes(bytes);
+        return OUT_OF_MEMORY;
+    }
+    std::lock_guard lock(mutex);
+    *handle = new Physical{file, bytes, 1};
+    handles.insert(*handle);
+    return OK;
+}
+
+API int cuMemRelease(Physical* handle) {
+    ENTER(CONTEXT);
+    std::lock_guard lock(mutex);
+    if (handles.erase(handle) == 0) return INVALID_VALUE;
+    let_go(handle);
+    return OK;
+}
+
+// Without access until that is set.
+API int cuMemMap(Address at, size_t bytes, size_t offset, Physical* handle, unsigned long long) {
+    ENTER(CONTEXT);
+    std::lock_guard lock(mutex);
+    bool fits = handles.count(handle) == 1 && offset == 0 && bytes == handle->bytes;
+    if (!fits || !reserved(at, bytes) || mapped(at, bytes)) return INVALID_VALUE;
+    int flags = MAP_SHARED | MAP_FIXED;
+    if (mmap(reinterpret_cast<void*>(at), bytes, PROT_NONE, flags, handle->file, 0) == MAP_FAILED) return INVALID_VALUE;
+    ++handle->references;
+    mappings[at] = {bytes, handle};
+    return OK;
+}
+
+API int cuMemSetAccess(Address at, size_t bytes, const Access* wanted, size_t count) {
+    ENTER(CONTEXT);
+    std::lock_guard lock(mutex);
+    auto found = mappings.find(at);
+    bool device = count == 1 && wanted->location.type == DEVICE && wanted->location.device == 0;
+    if (!device || wanted->flags != READ_WRITE || found == mappings.end() || found->second.bytes != bytes)
+        return INVALID_VALUE;
+    if (mprotect(reinterpret_cast<void*>(at), bytes, PROT_READ | PROT_WRITE) != 0) return INVALID_VALUE;
+    note_span(at, bytes);
+    return OK;
+}
+
+// Waits for what is on its way, as the real one does.
+API int cuMemUnmap(Address at, size_t bytes) {
+    ENTER(CONTEXT);
+    drain_all();
+    std::lock_guard lock(mutex);
+    auto found = mappings.find(at);
+    if (found == mappings.end() || found->second.bytes != bytes) return INVALID_VALUE;
+    forget_span(at);
+    empty(at, bytes);
+    let_go(found->second.physical);
+    mappings.erase(found);
+    return OK;
+}
