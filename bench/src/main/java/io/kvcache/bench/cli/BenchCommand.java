@@ -30,7 +30,7 @@ import picocli.CommandLine.Spec;
         name = "bench",
         description = "Measure this machine against the budgets: bench list names the suites.",
         mixinStandardHelpOptions = true,
-        subcommands = {ServerBenchCommand.class, TransportBenchCommand.class},
+        subcommands = {ServerBenchCommand.class, TransportBenchCommand.class, GpuBenchCommand.class},
         sortOptions = false)
 final class BenchCommand implements Callable<Integer> {
 
@@ -70,6 +70,7 @@ final class BenchCommand implements Callable<Integer> {
             SuiteCatalogue.all().forEach(this::list);
             print("server: the cache server beside redis-server; see bench server --help\n");
             print("transport: the remote cache beside a bare responder; see bench transport --help\n");
+            print("gpu: blocks, pages and kernels on a GPU beside bare copies; see bench gpu --help\n");
             return 0;
         }
         Suite chosen = chosen();
@@ -113,7 +114,7 @@ final class BenchCommand implements Callable<Integer> {
 
     private Suite chosen() {
         Suite named = SuiteCatalogue.named(suite)
-                .orElseThrow(() -> mistake("SUITE", suite, SuiteCatalogue.names() + ", server, transport, list"));
+                .orElseThrow(() -> mistake("SUITE", suite, SuiteCatalogue.names() + ", server, transport, gpu, list"));
         Suite chosen = named.filtered(filter);
         if (chosen.questions().isEmpty()) {
             throw mistake(

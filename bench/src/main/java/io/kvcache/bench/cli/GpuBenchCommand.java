@@ -1,0 +1,115 @@
+package io.kvcache.bench.cli;
+
+import io.kvcache.bench.gpu.BenchDevice;
+import io.kvcache.bench.gpu.GpuCell;
+import io.kvcache.bench.gpu.GpuComparison;
+import io.kvcache.gpu.driver.DeviceInfo;
+import java.io.PrintWriter;
+import java.util.List;
+import java.util.Locale;
+import java.util.concurrent.Callable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Spec;
+import tools.jackson.databind.json.JsonMapper;
+
+/// `kvcache bench gpu`: blocks, pages and kernels on the first GPU, beside bare copies of as many bytes;
+/// where there is no GPU, the same over host memory, which shows that it works and nothing else.
+@Command(
+        name = "gpu",
+        description = "Compare how blocks get to the first GPU and back with bare copies of the same bytes.",
+        mixinStandardHelpOptions = true,
+        sortOptions = false)
+final class GpuBenchCommand implements Callable<Integer> {
+
+    private static final long FULL_BYTES = 512L << 20;
+    private static final long QUICK_BYTES = 64L << 20;
+    private static final int FULL_ROUNDS = 15;
+
+    private static final JsonMapper JSON = JsonMapper.builder().build();
+
+    @Spec
+    private CommandSpec spec = CommandSpec.create();
+
+    @Option(names = "--quick", description = "One short round: shows what is broken, not what is slow.")
+    private boolean quick;
+
+    @Option(names = "--json", description = "One JSON object a line instead of a table.")
+    private boolean json;
+
+    @Option(names = "--strict", description = "Exit with 1 when a GPU misses a budget.")
+    private boolean strict;
+
+    /// A line of `--json`.
+    record Line(
+            String device,
+            boolean gpu,
+            String name,
+            double gigabytes,
+            double bareGigabytes,
+            double ratio,
+            double least,
+            boolean ok) {}
+
+    @Override
+    public Integer call() {
+        long bytes = quick ? QUICK_BYTES : FULL_BYTES;
+        BenchDevice device = BenchDevice.open(4 * bytes);
+        try (var driver = device.driver()) {
+            DeviceInfo info = driver.info();
+            if (!device.real()) {
+                say(spec.commandLine().getErr(), "kvcache bench: no GPU is used: " + device.why());
+                say(spec.commandLine().getErr(), "kvcache bench: these figures are of host memory and mean nothing");
+            }
+            List<GpuCell> cells = new GpuComparison(
+                            quick ? 1 : FULL_ROUNDS,
+                            bytes,
+                            step -> say(spec.commandLine().getErr(), "kvcache bench: " + step))
+                    .run(driver);
+            PrintWriter out = spec.commandLine().getOut();
+            if (json) {
+                cells.forEach(cell -> say(out, JSON.writeValueAsString(line(info, device.real(), cell))));
+            } else {
+                table(out, info, device.real(), cells);
+            }
+            return strict && device.real() && !cells.stream().allMatch(GpuCell::ok) ? 1 : 0;
+        }
+    }
+
+    private static Line line(DeviceInfo info, boolean gpu, GpuCell cell) {
+        return new Line(
+                info.name(),
+                gpu,
+                cell.name(),
+                cell.gigabytes(),
+                cell.bareGigabytes(),
+                cell.ratio(),
+                cell.least(),
+                cell.ok());
+    }
+
+    private static void table(PrintWriter out, DeviceInfo info, boolean gpu, List<GpuCell> cells) {
+        say(out, info.name() + ", " + info.driver() + (gpu ? "" : ": the figures mean nothing"));
+        say(out, String.format(Locale.ROOT, "%-14s %10s %12s %8s  %s", "", "GB/s", "bare GB/s", "ratio", "budget"));
+        for (GpuCell cell : cells) {
+            String budget = cell.least() == 0 ? "-" : String.format(Locale.ROOT, ">= %.2f", cell.least());
+            say(
+                    out,
+                    String.format(
+                            Locale.ROOT,
+                            "%-14s %10.2f %12.2f %8.2f  %s%s",
+                            cell.name(),
+                            cell.gigabytes(),
+                            cell.bareGigabytes(),
+                            cell.ratio(),
+                            budget,
+                            gpu && !cell.ok() ? "  missed" : ""));
+        }
+    }
+
+    private static void say(PrintWriter to, String line) {
+        to.println(line);
+        to.flush();
+    }
+}

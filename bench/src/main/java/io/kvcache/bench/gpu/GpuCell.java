@@ -1,0 +1,16 @@
+package io.kvcache.bench.gpu;
+
+/// What was measured of one way to move bytes: medians over the rounds, and of the ratio the median of
+/// each round's.
+///
+/// @param name of the way
+/// @param gigabytes a second, 10^9 bytes
+/// @param bareGigabytes what a bare copy of the same bytes made in the same round
+/// @param least ratio that is asked for; 0 when none is
+public record GpuCell(String name, double gigabytes, double bareGigabytes, double ratio, double least) {
+
+    /// Whether it is as fast as is asked for.
+    public boolean ok() {
+        return ratio >= least;
+    }
+}

@@ -1,0 +1,66 @@
+package io.kvcache.bench.gpu;
+
+import io.kvcache.gpu.driver.DeviceDriver;
+import io.kvcache.gpu.kernel.Kernels;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.function.Consumer;
+
+/// How fast are blocks, pages and kernels on a device, beside bare copies of as many bytes in the same
+/// round?
+///
+/// Each way and its bare copy take turns, so that a device that gets slower does so for both.
+///
+/// @param rounds how often each is measured, after one round that is not counted
+/// @param bytes that each moves, of whole blocks of 2 MiB
+public record GpuComparison(int rounds, long bytes, Consumer<String> progress) {
+
+    /// Measures, and gives all that it took of the device back.
+    public List<GpuCell> run(DeviceDriver driver) {
+        try (GpuStage stage = new GpuStage(driver, bytes)) {
+            GpuWays ways = new GpuWays(stage);
+            List<GpuCell> cells = new ArrayList<>();
+            for (GpuWay way : ways.copies()) {
+                cells.add(measure(way, ways.bareBytes(way, false)));
+            }
+            for (Kernels kernels : GpuWays.load(stage)) {
+                try (kernels) {
+                    for (GpuWay way : ways.kernels(kernels)) {
+                        cells.add(measure(way, ways.bareBytes(way, true)));
+                    }
+                }
+            }
+            return cells;
+        }
+    }
+
+    private GpuCell measure(GpuWay way, long bareBytes) {
+        progress.accept(way.name());
+        double[] ours = new double[rounds];
+        double[] bare = new double[rounds];
+        double[] ratios = new double[rounds];
+        for (int round = -1; round < rounds; round++) {
+            double other = gigabytes(way.bare(), bareBytes);
+            double own = gigabytes(way.way(), way.bytes());
+            if (round >= 0) {
+                ours[round] = own;
+                bare[round] = other;
+                ratios[round] = own / other;
+            }
+        }
+        return new GpuCell(way.name(), median(ours), median(bare), median(ratios), way.least());
+    }
+
+    private static double gigabytes(Runnable copy, long moved) {
+        long since = System.nanoTime();
+        copy.run();
+        return (double) moved / (System.nanoTime() - since);
+    }
+
+    private static double median(double... values) {
+        double[] sorted = values.clone();
+        Arrays.sort(sorted);
+        return sorted[sorted.length / 2];
+    }
+}

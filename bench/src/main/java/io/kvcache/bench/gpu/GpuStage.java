@@ -1,0 +1,107 @@
+package io.kvcache.bench.gpu;
+
+import io.kvcache.gpu.driver.CopyBatch;
+import io.kvcache.gpu.driver.DeviceDriver;
+import io.kvcache.gpu.driver.DeviceDriver.Priority;
+import io.kvcache.gpu.driver.DeviceEvent;
+import io.kvcache.gpu.driver.DeviceSpan;
+import io.kvcache.gpu.driver.DeviceStream;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.util.concurrent.TimeUnit;
+
+/// A device with memory on both sides, two streams, and copies that end before they return.
+final class GpuStage implements AutoCloseable {
+
+    private static final int PAGE = 4096;
+    private static final long LONGEST_NANOS = TimeUnit.SECONDS.toNanos(60);
+
+    final DeviceDriver driver;
+    final long bytes;
+    final MemorySegment source;
+    final MemorySegment target;
+    final DeviceSpan first;
+    final DeviceSpan second;
+    private final DeviceStream up;
+    private final DeviceStream down;
+    private final DeviceEvent upDone;
+    private final DeviceEvent downDone;
+    private final Arena arena = Arena.ofShared();
+
+    /// @param bytes of each of the four spans
+    GpuStage(DeviceDriver driver, long bytes) {
+        this.driver = driver;
+        this.bytes = bytes;
+        source = arena.allocate(bytes, PAGE);
+        target = arena.allocate(bytes, PAGE);
+        source.fill((byte) 0x3C); // a bf16 of a usual size, and pages that are there
+        target.fill((byte) 1);
+        driver.register(source);
+        driver.register(target);
+        first = driver.allocate(bytes);
+        second = driver.allocate(bytes);
+        up = driver.openStream(Priority.HIGH);
+        down = driver.openStream(Priority.HIGH);
+        upDone = driver.openEvent();
+        downDone = driver.openEvent();
+    }
+
+    DeviceStream stream() {
+        return up;
+    }
+
+    void copy(CopyBatch batch) {
+        up.copy(batch);
+        finish();
+    }
+
+    /// Both at once.
+    void copy(CopyBatch there, CopyBatch home) {
+        up.copy(there);
+        down.copy(home);
+        finish();
+    }
+
+    void bareUp() {
+        up.toDevice(source, first.address());
+        finish();
+    }
+
+    void bareDown() {
+        up.toHost(second.address(), target);
+        finish();
+    }
+
+    void bareBoth() {
+        up.toDevice(source, first.address());
+        down.toHost(second.address(), target);
+        finish();
+    }
+
+    void bareWithin() {
+        up.within(first.address(), second.address(), bytes);
+        finish();
+    }
+
+    /// Waits until both streams are done.
+    void finish() {
+        up.record(upDone);
+        down.record(downDone);
+        if (!upDone.await(LONGEST_NANOS) || !downDone.await(LONGEST_NANOS)) {
+            throw new IllegalStateException("the device did not end a copy within a minute");
+        }
+    }
+
+    @Override
+    public void close() {
+        upDone.close();
+        downDone.close();
+        up.close();
+        down.close();
+        driver.free(first);
+        driver.free(second);
+        driver.unregister(source);
+        driver.unregister(target);
+        arena.close();
+    }
+}

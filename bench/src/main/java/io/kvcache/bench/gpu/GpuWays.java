@@ -1,0 +1,138 @@
+package io.kvcache.bench.gpu;
+
+import io.kvcache.gpu.driver.CopyBatch;
+import io.kvcache.gpu.driver.DeviceException;
+import io.kvcache.gpu.driver.DeviceSpan;
+import io.kvcache.gpu.kernel.Kernels;
+import io.kvcache.gpu.paging.EnginePages;
+import io.kvcache.gpu.paging.PagedLayout;
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import java.util.Random;
+import java.util.stream.IntStream;
+
+/// The ways that are measured: blocks of 2 MiB in scattered slots, pages of 32 KiB a layer and side, and
+/// kernels.
+final class GpuWays {
+
+    private static final int BLOCK = 2 << 20;
+    private static final int PIECE = 32 << 10;
+    private static final int LAYERS = 32;
+    private static final int GROUP = 128;
+    private static final int PAIRS = 64;
+
+    /// Enough threads to use all of a large GPU, which an engine would not leave us.
+    private static final int ALL_GROUPS = 4096;
+
+    private static final double BLOCKS_LEAST = 0.95;
+    private static final double PAGES_LEAST = 0.85;
+    private static final double KERNELS_LEAST = 0.80;
+
+    private final GpuStage stage;
+    private final int blocks;
+    private final List<Integer> order = new ArrayList<>();
+
+    GpuWays(GpuStage stage) {
+        this.stage = stage;
+        blocks = Math.toIntExact(stage.bytes / BLOCK);
+        IntStream.range(0, blocks).forEach(order::add);
+        Collections.shuffle(order, new Random(1));
+    }
+
+    List<GpuWay> copies() {
+        CopyBatch there = scattered(CopyBatch.toDevice(), stage.source, stage.first);
+        CopyBatch home = scattered(CopyBatch.toHost(), stage.target, stage.second);
+        CopyBatch pagesIn = CopyBatch.toDevice();
+        CopyBatch pagesOut = CopyBatch.toHost();
+        pages(pagesIn, pagesOut);
+        return List.of(
+                new GpuWay("onboard", stage.bytes, () -> stage.copy(there), stage::bareUp, BLOCKS_LEAST),
+                new GpuWay("offload", stage.bytes, () -> stage.copy(home), stage::bareDown, BLOCKS_LEAST),
+                new GpuWay(
+                        "both at once", 2 * stage.bytes, () -> stage.copy(there, home), stage::bareBoth, PAGES_LEAST),
+                new GpuWay("into pages", stage.bytes, () -> stage.copy(pagesIn), stage::bareUp, PAGES_LEAST),
+                new GpuWay("out of pages", stage.bytes, () -> stage.copy(pagesOut), stage::bareDown, PAGES_LEAST));
+    }
+
+    private CopyBatch scattered(CopyBatch batch, MemorySegment host, DeviceSpan device) {
+        for (int i = 0; i < blocks; i++) {
+            MemorySegment slot = host.asSlice((long) order.get(i) * BLOCK, BLOCK);
+            batch.add(slot, device.address().plus((long) i * BLOCK));
+        }
+        return batch;
+    }
+
+    /// As an engine has them: each layer by itself, pages of a sequence anywhere.
+    private void pages(CopyBatch in, CopyBatch out) {
+        long layerBytes = stage.bytes / LAYERS;
+        List<DeviceSpan> into = new ArrayList<>();
+        List<DeviceSpan> from = new ArrayList<>();
+        for (int layer = 0; layer < LAYERS; layer++) {
+            into.add(stage.first.slice(layer * layerBytes, layerBytes));
+            from.add(stage.second.slice(layer * layerBytes, layerBytes));
+        }
+        EnginePages inPages = new EnginePages(PagedLayout.sideFirst(into, 2, blocks, PIECE, 1));
+        EnginePages outPages = new EnginePages(PagedLayout.sideFirst(from, 2, blocks, PIECE, 1));
+        for (int i = 0; i < blocks; i++) {
+            int[] page = {order.get(i)};
+            for (int layer = 0; layer < LAYERS; layer++) {
+                inPages.onboard(stage.source.asSlice((long) i * BLOCK, BLOCK), page, layer, in);
+                outPages.offload(page, stage.target.asSlice((long) i * BLOCK, BLOCK), layer, out);
+            }
+        }
+    }
+
+    /// What kernels do beside a copy within the device of as many bytes, read and written together.
+    List<GpuWay> kernels(Kernels kernels) {
+        DeviceSpan values = stage.first;
+        long count = values.bytes() / 2;
+        DeviceSpan codes = stage.second.slice(0, count);
+        DeviceSpan scales = stage.second.slice(count, count / GROUP * Float.BYTES);
+        DeviceSpan turns = stage.second.slice(0, 8L * PAIRS);
+        DeviceSpan sums = stage.second.slice(0, Kernels.crcSumBytes(values.bytes()));
+        DeviceSpan scratch = stage.second.slice(1 << 20, Kernels.crcScratchBytes(values.bytes()));
+        // A bare copy reads and writes all bytes; a kernel's share of that is what it reads and writes.
+        return List.of(
+                kernel(
+                        "bf16 to fp8",
+                        values.bytes() + count + scales.bytes(),
+                        () -> kernels.toFp8(stage.stream(), values, GROUP, scales, codes)),
+                kernel(
+                        "fp8 to bf16",
+                        values.bytes() + count + scales.bytes(),
+                        () -> kernels.fromFp8(stage.stream(), codes, GROUP, scales, values)),
+                kernel(
+                        "rope shift",
+                        2 * values.bytes(),
+                        () -> kernels.ropeShift(stage.stream(), values, 2 * PAIRS, turns, PAIRS, true)),
+                kernel("crc32c", values.bytes(), () -> kernels.crc32c(stage.stream(), values, scratch, sums)));
+    }
+
+    private GpuWay kernel(String name, long moved, Runnable run) {
+        return new GpuWay(
+                name,
+                moved,
+                () -> {
+                    run.run();
+                    stage.finish();
+                },
+                stage::bareWithin,
+                name.equals("crc32c") ? 0 : KERNELS_LEAST);
+    }
+
+    /// Kernels on this device, or none where it runs no code.
+    static List<Kernels> load(GpuStage stage) {
+        try {
+            return List.of(Kernels.load(stage.driver, ALL_GROUPS));
+        } catch (DeviceException none) {
+            return List.of();
+        }
+    }
+
+    /// Bytes that a bare copy of a way moves.
+    long bareBytes(GpuWay way, boolean kernel) {
+        return kernel ? 2 * stage.bytes : way.bytes();
+    }
+}

@@ -1,0 +1,36 @@
+package io.kvcache.bench.cli;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.util.List;
+import org.junit.jupiter.api.Test;
+import tools.jackson.databind.JsonNode;
+import tools.jackson.databind.json.JsonMapper;
+
+/// With or without a GPU.
+final class GpuBenchCommandTest {
+
+    @Test
+    void givenQuickAndJson_whenRun_thenALineEachAndItSaysWhetherTheyMeanAnything() {
+        Shell.Run run = Shell.run("bench", "gpu", "--quick", "--json", "--strict");
+        assertThat(run.exitCode()).isIn(0, 1);
+        JsonMapper json = JsonMapper.builder().build();
+        List<JsonNode> lines = run.out().lines().map(json::readTree).toList();
+        assertThat(lines)
+                .extracting(line -> line.path("name").asString())
+                .contains("onboard", "offload", "both at once", "into pages", "out of pages");
+        for (JsonNode line : lines) {
+            assertThat(line.path("device").asString()).isNotBlank();
+            assertThat(line.path("ratio").asDouble()).isPositive();
+            if (!line.path("gpu").asBoolean()) {
+                assertThat(run.err()).contains("no GPU is used", "mean nothing");
+                assertThat(run.exitCode()).as("budgets are for GPUs").isZero();
+            }
+        }
+    }
+
+    @Test
+    void givenNoGpuOrOne_whenProbed_thenOneLineSaysSo() {
+        assertThat(GpuProbe.line()).doesNotContain("\n").containsPattern("NO_DRIVER|NO_DEVICE|GB/s back|\\(CUDA_ERROR");
+    }
+}
