@@ -24,6 +24,7 @@ import io.kvcache.server.resp.RespProtocol;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.metrics.DiskMetrics;
 import io.kvcache.tiers.metrics.KvCacheMetrics;
+import io.kvcache.tiers.metrics.PolicyMetrics;
 import io.kvcache.transport.endpoint.EndpointStats;
 import io.micrometer.core.instrument.binder.MeterBinder;
 import io.micrometer.core.instrument.binder.jvm.JvmMemoryMetrics;
@@ -139,6 +140,7 @@ final class FrontEnds {
             List<MeterBinder> binders = new ArrayList<>(List.of(
                     new KvCacheMetrics(cache, "server"),
                     new DiskMetrics(cache, "server"),
+                    new PolicyMetrics(cache, "server"),
                     new JvmMemoryMetrics(),
                     new ServerMetrics(
                             tenants.keyspaces(),

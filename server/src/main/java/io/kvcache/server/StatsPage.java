@@ -2,6 +2,7 @@ package io.kvcache.server;
 
 import io.kvcache.core.CacheStats;
 import io.kvcache.core.NamespaceStats;
+import io.kvcache.core.policy.Guard;
 import io.kvcache.core.store.DiskSideStats;
 import io.kvcache.server.keyspace.KeyspaceStats;
 import io.kvcache.server.metrics.Latencies;
@@ -45,6 +46,7 @@ final class StatsPage implements Supplier<String> {
             CacheStats.Records records,
             CacheStats.Puts puts,
             CacheStats.Removals removals,
+            Guard.Report policy,
             long openViews,
             List<MoverStats> disks,
             DiskSideStats offload,
@@ -92,6 +94,7 @@ final class StatsPage implements Supplier<String> {
                                 stats.records(),
                                 stats.puts(),
                                 stats.removals(),
+                                cache.guard(),
                                 stats.openTables(),
                                 cache.diskStats(),
                                 cache.offloadStats(),

@@ -46,7 +46,7 @@ final class Hints implements AutoCloseable {
 
     private boolean expect(BlockChain chain) {
         int blocks = store.lookup().match(chain, chain.length());
-        if (blocks > 0) {
+        if (!store.expect(chain) && blocks > 0) {
             long handle = store.lookup().find(chain.keyHi(blocks - 1), chain.keyLo(blocks - 1));
             if (Handle.found(handle)) {
                 store.lookup().touch(handle);

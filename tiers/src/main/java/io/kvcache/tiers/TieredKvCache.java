@@ -17,6 +17,7 @@ import io.kvcache.core.event.EventStream;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.EngineKey;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.policy.Guard;
 import io.kvcache.core.store.DiskSideStats;
 import io.kvcache.core.store.HostStore;
 import io.kvcache.core.store.Loads;
@@ -327,6 +328,13 @@ public final class TieredKvCache implements KvCache {
         holders.requireOpen();
         hints.sweep();
         return store.inspection().stats(holders.count());
+    }
+
+    /// What a policy that learns has found, beside what plain LRU of the same size would have; all zero under the
+    /// others.
+    public Guard.Report guard() {
+        holders.requireOpen();
+        return store.inspection().guard();
     }
 
     /// What goes on between host memory and the disks, by disk.

@@ -4,8 +4,9 @@ import java.util.Arrays;
 
 /// Cuts the past into spans that are as long as they are far away.
 ///
-/// The newest span is open. Two neighbours become one when together they are no longer than a quarter of the time since
-/// they ended. So there are few spans, about eight a doubling of age, and what lies in one is of about one age.
+/// The newest span is open. Two neighbours become one when together they are no longer than a quarter
+/// of the time since they ended. So there are few spans, about eight a doubling of age, and what lies
+/// in one is of about one age.
 final class AgeSpans {
 
     /// A merged span's length is at most the time since its end divided by this.

@@ -1,24 +1,33 @@
 package io.kvcache.core.policy;
 
-/// What [Importance] notes of a resident block, in the word that each record has in [PolicyState#words].
+/// What [Importance] notes of a resident block, in the word that each record has in
+/// [PolicyState#words].
 ///
 /// ```
-/// last use (48 bits) | depth (2) | demoted (1) | last of its request (1) | uses (2) | - (1) | owner (8) | listed (1)
+/// last use (48 bits) | depth (2) | last of its request (1) | uses (2) | standing (2) | owner (8) | listed (1)
 /// ```
 ///
-/// Owner and the lowest bit lie where [LeafQueue] has them, as the same words serve [DiskLru] when a record has left
-/// the
-/// host tier. 2^48 uses last for a year and a half at five million a second.
+/// Owner and the lowest bit lie where [LeafQueue] has them, as the same words serve [DiskLru] when a
+/// record has left the host tier. 2^48 uses last for a year and a half at five million a second.
 final class BlockWord {
 
     static final long LISTED = 1;
-    static final long DEMOTED = 1L << 13;
+
+    /// Standing: nothing special.
+    static final int ORDINARY = 0;
+    /// Standing: worth nothing any more.
+    static final int DEMOTED = 1;
+    /// Standing: a request that will use it is known to come; its last use counts as at the
+    /// announcement.
+    static final int EXPECTED = 2;
 
     private static final int OWNER_SHIFT = 1;
     private static final long OWNER_MASK = 0xFFL << OWNER_SHIFT;
-    private static final int USES_SHIFT = 10;
+    private static final int STANDING_SHIFT = 9;
+    private static final long STANDING_MASK = 3L << STANDING_SHIFT;
+    private static final int USES_SHIFT = 11;
     private static final long USES_MASK = 3L << USES_SHIFT;
-    private static final long LAST_OF_REQUEST = 1L << 12;
+    private static final long LAST_OF_REQUEST = 1L << 13;
     private static final int DEPTH_SHIFT = 14;
     private static final int STAMP_SHIFT = 16;
     private static final long STAMP_MASK = -1L << STAMP_SHIFT;
@@ -31,7 +40,8 @@ final class BlockWord {
     private static final int LAST_CLASSES = 2;
     private static final int DEPTH_CLASSES = 3;
 
-    /// Depths, in blocks, from which a block counts as deeper: after the first few, and in long contexts.
+    /// Depths, in blocks, from which a block counts as deeper: after the first few, and in long
+    /// contexts.
     private static final int DEEP = 8;
 
     private static final int DEEPER = 32;
@@ -62,12 +72,20 @@ final class BlockWord {
         return (word & ~STAMP_MASK) | (stamp << STAMP_SHIFT);
     }
 
-    /// One more use.
+    static int standing(long word) {
+        return (int) ((word & STANDING_MASK) >>> STANDING_SHIFT);
+    }
+
+    static long withStanding(long word, int standing) {
+        return (word & ~STANDING_MASK) | ((long) standing << STANDING_SHIFT);
+    }
+
+    /// One more use, after which the standing is ordinary.
     ///
     /// @param last whether the request ends at this block, as far as is known
     static long used(long word, boolean last, long stamp) {
         long uses = Math.min(MOST_USES, uses(word) + 1);
-        long kept = word & ~(STAMP_MASK | USES_MASK | LAST_OF_REQUEST | DEMOTED);
+        long kept = word & ~(STAMP_MASK | USES_MASK | LAST_OF_REQUEST | STANDING_MASK);
         return kept | (uses << USES_SHIFT) | (last ? LAST_OF_REQUEST : 0) | (stamp << STAMP_SHIFT);
     }
 
@@ -80,8 +98,16 @@ final class BlockWord {
         return word & ~LAST_OF_REQUEST;
     }
 
-    /// The block's class, 0 to [ReuseModel#CLASSES], exclusive.
+    /// The class of what is expected, behind those that the model knows.
+    static final int EXPECTED_CLASS = ReuseModel.CLASSES;
+
+    /// The block's class, 0 to [#EXPECTED_CLASS].
     static int classOf(long word) {
+        return standing(word) == EXPECTED ? EXPECTED_CLASS : ownClass(word);
+    }
+
+    /// The block's class whatever is expected of it.
+    static int ownClass(long word) {
         int last = (word & LAST_OF_REQUEST) != 0 ? 1 : 0;
         int depthClass = (int) (word >>> DEPTH_SHIFT) & 3;
         return ((uses(word) - 1) * LAST_CLASSES + last) * DEPTH_CLASSES + depthClass;

@@ -4,14 +4,15 @@ import java.util.function.LongConsumer;
 
 /// When evicted blocks were last used, and of which class they were: eight bytes each.
 ///
-/// A table of sets of eight places. A block belongs to one set by its fingerprint, and the one of its set that was used
-/// longest ago makes room for it. An entry is
+/// A table of sets of eight places. A block belongs to one set by its fingerprint, and the one of its
+/// set that was used longest ago makes room for it. An entry is
 ///
 /// ```
 /// last use (40 bits, in steps of 16) | class (8 bits, plus 1) | tag of the fingerprint (16 bits)
 /// ```
 ///
-/// and 0 is an empty place. Two of ten thousand strangers are taken for one that is here; that costs a false count.
+/// and 0 is an empty place. Two of ten thousand strangers are taken for one that is here; that costs a
+/// false count.
 ///
 /// **Threads.** One writer, the holder of the store's lock.
 final class Departed {

@@ -37,6 +37,11 @@ public interface EvictionPolicy {
     /// The record is worth nothing any more: a next victim, if it is a leaf.
     void demote(int record);
 
+    /// A request that will use the record is known to come. It is told of every resident block of that request, and
+    /// [Expectations] of all its blocks, by policies that look ahead ([PolicyKind#looksAhead]); the others only
+    /// hear that its deepest resident block was used.
+    default void expect(int record) {}
+
     /// Chooses a victim, claims it and forgets it.
     ///
     /// @param claim tries to claim a record for eviction and answers whether it did; a pinned record refuses, and
@@ -54,5 +59,10 @@ public interface EvictionPolicy {
     /// Bytes that this instance keeps beside the arrays it shares with the others.
     default long heapBytes() {
         return 0;
+    }
+
+    /// What a policy that learns finds beside plain LRU; nothing for the others.
+    default Guard.Report guard() {
+        return Guard.Report.NOTHING;
     }
 }

@@ -3,51 +3,52 @@ package io.kvcache.core.policy;
 import java.util.Arrays;
 import java.util.function.IntPredicate;
 
-/// Evicts the leaf that is expected to give the fewest uses for the memory it holds, by what has been learned.
+/// Evicts the leaf that is expected to give the fewest uses for the memory it holds, by what has been
+/// learned.
 ///
-/// **Mechanism.** Blocks fall into classes by what can be seen of them: used once, twice or more often; whether the
-/// request
-/// that used it last ended there, as a partial or last block seldom returns; near the start of a prompt or far into it.
-/// [ReuseModel] learns for each class how soon a block of some age is used again, from resident and evicted blocks
-/// ([Departed]) alike, and what it is worth. Leaves wait in [LeafBuckets] by class and age, so a victim is the head of
-/// the
-/// list that is worth least: every leaf is considered, none is sampled. Ranks are computed anew, and ages move on, once
-/// in
-/// 256 uses or a thirty-second of the resident blocks.
+/// **Mechanism.** Blocks fall into classes by what can be seen of them: used once, twice or more often;
+/// whether the request that used it last ended there, as a partial or last block seldom returns; near
+/// the start of a prompt or far into it. [ReuseModel] learns for each class how soon a block of some
+/// age is used again, from resident and evicted blocks alike ([Lessons]), and what it is worth. Leaves
+/// wait in [LeafBuckets] by class and age, so a victim is the head of the list that is worth least:
+/// every leaf is considered, none is sampled.
 ///
-/// A parent never goes before its child, as only leaves go; since any use of a child is a use of its parent, the parent
-/// is worth no less. Before anything is learned it is about LRU.
+/// A parent never goes before its child, as only leaves go; since any use of a child is a use of its
+/// parent, the parent is worth no less. Before anything is learned it is about LRU.
 ///
-/// Costs 16 bytes a record, 8 for each remembered evicted block, and about 80 KiB an instance. It is told of all blocks
-/// of a
-/// path, and needs to be: how often a block was used is what speaks most.
+/// **When it is wrong.** [Guard] compares it with LRU all the time, and has it order by last use alone
+/// while that is better.
 ///
-/// Source: our own, on the ideas of LHD (Beckmann et al., NSDI 2018) and the workload-aware policy of "KVCache cache in
-/// the wild" (Wang et al., USENIX ATC 2025).
+/// **What is known to come.** Blocks that a waiting request will use are exempt while anything else can
+/// go. When nothing else can, those announced last go first. An announcement that does not come true is
+/// forgotten.
+///
+/// Costs 16 bytes a record, 32 to 64 for each resident block for what is remembered of evicted ones,
+/// and a third of a MiB an instance. It is told of all blocks of a path, and needs to be: how often a
+/// block was used is what speaks most.
+///
+/// Source: our own, on the ideas of LHD (Beckmann et al., NSDI 2018) and the workload-aware policy of
+/// "KVCache cache in the wild" (Wang et al., USENIX ATC 2025).
 public final class Importance implements EvictionPolicy {
 
     private static final int MOST_REFUSALS = 1024;
-    private static final int SHORTEST_TURN = 64;
-    private static final int TURNS_IN_MEMORY = 64;
-    private static final int SHORTEST_LESSON = 1024;
-    private static final int LESSONS_IN_MEMORY = 8;
+
+    /// Uses after which an announcement is given up.
+    private static final int SHORTEST_HORIZON = 1 << 16;
+
+    private static final int HORIZON_IN_MEMORY = 4;
 
     private final RecordView records;
     private final PolicyState state;
-    private final ImportanceRules rules;
-    private final ReuseModel model;
     private final LeafBuckets buckets;
+    private final Lessons lessons;
     private final long[] words;
     private final int mine;
-    private Departed departed = new Departed(1);
+    private final Guard guard = new Guard();
     private int[] refusals = new int[8];
     private int size;
     /// The block before the one touched last: if it is touched next, it belongs to the same request.
     private int before = NONE;
-
-    private long turnBegan;
-    private long nextTurn;
-    private long lessonBegan;
 
     /// @param state shared with the store's other instances
     public Importance(RecordView records, PolicyState state) {
@@ -63,29 +64,22 @@ public final class Importance implements EvictionPolicy {
         }
         this.records = records;
         this.state = state;
-        this.rules = rules;
-        model = new ReuseModel(rules);
-        buckets = new LeafBuckets(state, ReuseModel.CLASSES);
+        buckets = new LeafBuckets(state, BlockWord.EXPECTED_CLASS + 1);
+        lessons = new Lessons(rules, buckets, state.now());
         words = state.words();
         mine = state.newOwner();
-        turnBegan = state.now();
-        lessonBegan = turnBegan;
     }
 
     @Override
     public void admit(int record) {
         assert BlockWord.owner(words[record]) == 0 : "record " + record + " is admitted twice";
-        long now = tick();
+        long fingerprint = records.fingerprint(record);
+        long now = tick(false, fingerprint);
         continueAt(records.parent(record));
-        long known = departed.take(records.fingerprint(record));
-        int uses = 1;
-        if (known != Departed.NONE) {
-            uses = Math.min(BlockWord.MOST_USES, BlockWord.usesOf(Departed.classOf(known)) + 1);
-            learn(Departed.classOf(known), Departed.lastUse(known), now);
-        }
+        int uses = lessons.returned(fingerprint, now);
         long word = BlockWord.of(mine, uses, records.depth(record), now);
-        words[record] = word;
-        buckets.track(bucket(word), 1);
+        words[record] = BlockWord.withStanding(word, standingAfterUse(record));
+        lessons.begin(words[record]);
         size++;
         if (records.residentChildren(record) == 0) {
             list(record);
@@ -94,16 +88,16 @@ public final class Importance implements EvictionPolicy {
 
     @Override
     public void touch(int record) {
-        long word = words[record];
-        if (BlockWord.owner(word) != mine) {
+        if (BlockWord.owner(words[record]) != mine) {
             return;
         }
-        long now = tick();
+        long now = tick(true, records.fingerprint(record));
+        long word = words[record];
         boolean last = record != before;
         before = records.parent(record);
-        learn(BlockWord.classOf(word), BlockWord.stamp(word), now);
-        move(record, BlockWord.used(word, last, now));
-        buckets.track(bucket(words[record]), 1);
+        lessons.used(word, now);
+        move(record, BlockWord.withStanding(BlockWord.used(word, last, now), standingAfterUse(record)));
+        lessons.begin(words[record]);
     }
 
     @Override
@@ -123,7 +117,7 @@ public final class Importance implements EvictionPolicy {
     public void forget(int record) {
         assert BlockWord.owner(words[record]) == mine : "record " + record + " is not here";
         unlist(record);
-        buckets.track(bucket(words[record]), -1);
+        lessons.end(words[record]);
         words[record] = 0;
         size--;
     }
@@ -131,8 +125,22 @@ public final class Importance implements EvictionPolicy {
     @Override
     public void demote(int record) {
         assert BlockWord.owner(words[record]) == mine : "record " + record + " is not here";
-        move(record, words[record] | BlockWord.DEMOTED);
+        move(record, BlockWord.withStanding(words[record], BlockWord.DEMOTED));
         exposed(record);
+    }
+
+    /// {@inheritDoc}
+    ///
+    /// To the model this is the use, so it learns how long it takes until a use is known.
+    @Override
+    public void expect(int record) {
+        if (BlockWord.owner(words[record]) == mine && BlockWord.standing(words[record]) != BlockWord.EXPECTED) {
+            long now = tick();
+            long word = words[record];
+            lessons.used(word, now);
+            move(record, BlockWord.withStamp(BlockWord.withStanding(word, BlockWord.EXPECTED), now));
+            lessons.begin(words[record]);
+        }
     }
 
     @Override
@@ -155,7 +163,10 @@ public final class Importance implements EvictionPolicy {
             putOff(refusals[i]);
         }
         if (victim != NONE) {
-            depart(victim);
+            guard.full(size);
+            lessons.departs(records.fingerprint(victim), words[victim], size);
+            words[victim] = 0;
+            size--;
         }
         return victim;
     }
@@ -174,12 +185,17 @@ public final class Importance implements EvictionPolicy {
     /// Bytes of this instance's tables, without what is remembered of evicted blocks.
     @Override
     public long heapBytes() {
-        return buckets.bytes() + ReuseModel.bytes();
+        return buckets.bytes() + ReuseModel.bytes() + ShadowLru.BYTES;
     }
 
     /// Bytes that the memory of evicted blocks takes.
     public long departedBytes() {
-        return departed.bytes();
+        return lessons.departedBytes();
+    }
+
+    @Override
+    public Guard.Report guard() {
+        return guard.report();
     }
 
     /// The leaf that is worth least, taken off its list, or [#NONE].
@@ -199,42 +215,12 @@ public final class Importance implements EvictionPolicy {
     /// A leaf in use counts as used now, but that is no use to learn from.
     private void putOff(int record) {
         long word = words[record];
-        buckets.track(bucket(word), -1);
-        words[record] = BlockWord.withStamp(word, state.tick()) & ~BlockWord.DEMOTED;
-        buckets.track(bucket(words[record]), 1);
+        lessons.end(word);
+        long used = BlockWord.withStamp(word, state.tick());
+        boolean demoted = BlockWord.standing(word) == BlockWord.DEMOTED;
+        words[record] = demoted ? BlockWord.withStanding(used, BlockWord.ORDINARY) : used;
+        lessons.begin(words[record]);
         list(record);
-    }
-
-    private void depart(int record) {
-        long word = words[record];
-        if (departed.capacity() < rules.ghosts() * size) {
-            remember();
-        }
-        long fingerprint = records.fingerprint(record);
-        long lastUse = Departed.rounded(BlockWord.stamp(word));
-        forgetDeparted(departed.take(fingerprint));
-        forgetDeparted(departed.put(fingerprint, BlockWord.classOf(word), lastUse));
-        buckets.track(bucket(word), -1);
-        buckets.track(buckets.bucket(BlockWord.classOf(word), lastUse), 1);
-        words[record] = 0;
-        size--;
-    }
-
-    /// The memory of evicted blocks follows the number of resident ones; what it held is not carried over.
-    private void remember() {
-        departed.forEach(this::forgetDeparted);
-        departed = new Departed((long) (rules.ghosts() * size));
-    }
-
-    private void forgetDeparted(long entry) {
-        if (entry != Departed.NONE) {
-            buckets.track(buckets.bucket(Departed.classOf(entry), Departed.lastUse(entry)), -1);
-        }
-    }
-
-    private void learn(int classId, long lastUse, long now) {
-        model.used(classId, now - lastUse);
-        buckets.track(buckets.bucket(classId, lastUse), -1);
     }
 
     /// A request goes on behind a block, which is no leaf any more.
@@ -246,17 +232,15 @@ public final class Importance implements EvictionPolicy {
         long word = words[record];
         if (BlockWord.isLast(word)) {
             words[record] = BlockWord.continued(word);
-            buckets.track(bucket(word), -1);
-            buckets.track(bucket(words[record]), 1);
+            lessons.end(word);
+            lessons.begin(words[record]);
         }
     }
 
-    private int bucket(long word) {
-        return buckets.bucket(BlockWord.classOf(word), BlockWord.stamp(word));
-    }
-
     private int listOf(long word) {
-        return (word & BlockWord.DEMOTED) != 0 ? LeafBuckets.SPENT : bucket(word);
+        return BlockWord.standing(word) == BlockWord.DEMOTED
+                ? LeafBuckets.SPENT
+                : buckets.bucket(BlockWord.classOf(word), BlockWord.stamp(word));
     }
 
     private void list(int record) {
@@ -281,43 +265,50 @@ public final class Importance implements EvictionPolicy {
         }
     }
 
+    private int standingAfterUse(int record) {
+        boolean more = state.expectations().fulfil(records.fingerprint(record));
+        return more ? BlockWord.EXPECTED : BlockWord.ORDINARY;
+    }
+
+    /// What was announced long ago and has not come was a mistake.
+    private void expire(long now) {
+        long horizon = Math.max(SHORTEST_HORIZON, (long) HORIZON_IN_MEMORY * size);
+        for (int span = 0; span < buckets.spans() && buckets.age(span, now) > horizon; span++) {
+            int list = buckets.at(BlockWord.EXPECTED_CLASS, span);
+            while (buckets.oldest(list) != NONE) {
+                int record = buckets.oldest(list);
+                lessons.end(words[record]);
+                move(record, BlockWord.withStanding(words[record], BlockWord.ORDINARY));
+                lessons.begin(words[record]);
+            }
+        }
+    }
+
+    /// Time passes by a use.
+    ///
+    /// @param hit whether the block was here
+    private long tick(boolean hit, long fingerprint) {
+        if (guard.use(fingerprint, hit)) {
+            rank(state.now());
+        }
+        return tick();
+    }
+
     private long tick() {
         long now = state.tick();
-        if (now >= nextTurn) {
-            turn(now);
+        if (lessons.isDue(now)) {
+            lessons.turn(now, size);
+            rank(now);
+            expire(now);
         }
         return now;
     }
 
-    /// Lets time pass for everything that is remembered, and ranks the lists anew.
-    private void turn(long now) {
-        for (int span = 0; span < buckets.spans(); span++) {
-            long age = buckets.age(span, now);
-            for (int classId = 0; classId < ReuseModel.CLASSES; classId++) {
-                int tracked = buckets.tracked(buckets.at(classId, span));
-                if (tracked > 0) {
-                    model.unused(classId, age, (double) tracked * (now - turnBegan));
-                }
-            }
-        }
-        buckets.cut(now);
-        if (now - lessonBegan >= Math.max(SHORTEST_LESSON, size / LESSONS_IN_MEMORY)) {
-            double halfLives = (now - lessonBegan) / (rules.halfLife() * Math.max(SHORTEST_LESSON, size));
-            model.refresh(Math.pow(0.5, halfLives), AgeBins.of(buckets.age(0, now)));
-            lessonBegan = now;
-        }
-        rank(now);
-        turnBegan = now;
-        nextTurn = now + Math.max(SHORTEST_TURN, size / TURNS_IN_MEMORY);
-    }
-
     private void rank(long now) {
-        for (int span = 0; span < buckets.spans(); span++) {
-            long age = buckets.age(span, now);
-            for (int classId = 0; classId < ReuseModel.CLASSES; classId++) {
-                buckets.rank(buckets.at(classId, span), model.density(classId, age));
-            }
+        if (guard.followsLru()) {
+            lessons.rankByAge();
+        } else {
+            lessons.rankByWorth(now);
         }
-        buckets.ranked();
     }
 }

@@ -1,14 +1,16 @@
 package io.kvcache.core.policy;
 
-/// The constants of [Importance]. All lengths count in blocks used, relative to the blocks that are resident, so
-/// that none depends on a block's size, a machine's speed or a load's rate.
+/// The constants of [Importance]. All lengths count in blocks used, relative to the blocks that are
+/// resident, so that none depends on a block's size, a machine's speed or a load's rate.
 ///
 /// @param halfLife uses after which what was learned weighs half, as a multiple of the resident blocks
 /// @param ghosts evicted blocks that are remembered, as a multiple of the resident blocks
-/// @param priorRate what is believed before anything is seen: a block unused for an age is used within as many uses
-///     more with about this probability, at every age. That is the law that makes LRU right
+/// @param priorRate what is believed before anything is seen: a block unused for an age is used within
+///     as many uses more with about this probability, at every age. That is the law that makes LRU
+///     right
 /// @param priorEvents uses that it takes to doubt that belief
-/// @param groupEvents uses that it takes for blocks used once, twice or more often to differ from all blocks
+/// @param groupEvents uses that it takes for blocks used once, twice or more often to differ from all
+///     blocks
 /// @param classEvents uses that it takes for a class to differ from its group
 public record ImportanceRules(
         double halfLife, double ghosts, double priorRate, double priorEvents, double groupEvents, double classEvents) {

@@ -4,12 +4,13 @@ import java.util.Arrays;
 
 /// Leaves in lists by class and span of last use, and the list that ranks lowest.
 ///
-/// All leaves of a list are worth about the same, so ranking lists is enough and each leaf costs nothing while
-/// it waits. The lowest is remembered; it is looked for again, over all lists, only when it has become empty.
-/// A list's leaves lie from the oldest to the newest; links are in the arrays that all policies share.
+/// All leaves of a list are worth about the same, so ranking lists is enough and each leaf costs
+/// nothing while it waits. The lowest is remembered; it is looked for again, over all lists, only when
+/// it has become empty. A list's leaves lie from the oldest to the newest; links are in the arrays that
+/// all policies share.
 ///
-/// Beside the lists it counts, for each class and span, the blocks that were last used there and are still
-/// remembered, resident or not.
+/// Beside the lists it counts, for each class and span, the blocks that were last used there and are
+/// still remembered, resident or not.
 final class LeafBuckets {
 
     /// No leaf, no list.
@@ -83,8 +84,8 @@ final class LeafBuckets {
         lowest = NONE;
     }
 
-    /// Puts a leaf at the newest end when the list is of the newest span, else at the oldest: what comes late there
-    /// is a parent whose child has just gone, and is to go with it.
+    /// Puts a leaf at the newest end when the list is of the newest span, else at the oldest: what
+    /// comes late there is a parent whose child has just gone, and is to go with it.
     void add(int bucket, int record) {
         boolean atNewest = bucket >= at(0, spans.count() - 1);
         int olderOne = atNewest ? newest[bucket] : NONE;

@@ -60,6 +60,11 @@ public enum PolicyKind {
         return paper;
     }
 
+    /// Whether instances are to hear of each block that a request will use which is known to come.
+    public boolean looksAhead() {
+        return this == IMPORTANCE;
+    }
+
     /// An instance for one slot class that keeps its notes in a state shared with the others.
     public EvictionPolicy create(RecordView records, PolicyState state) {
         return switch (this) {

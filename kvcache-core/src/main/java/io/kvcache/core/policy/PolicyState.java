@@ -25,6 +25,7 @@ public final class PolicyState {
     private int @Nullable [] older;
     private byte @Nullable [] flags;
     private @Nullable GhostTable ghosts;
+    private final Expectations expectations = new Expectations();
     private long clock;
     private int owners;
 
@@ -70,6 +71,11 @@ public final class PolicyState {
     /// The clock: the reading that the latest use got.
     public long now() {
         return clock;
+    }
+
+    /// What requests that are known to come will use.
+    public Expectations expectations() {
+        return expectations;
     }
 
     /// Next reading of the clock that orders uses in all instances; the first is 1.

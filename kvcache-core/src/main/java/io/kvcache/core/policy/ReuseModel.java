@@ -2,14 +2,14 @@ package io.kvcache.core.policy;
 
 /// How soon blocks of a class and an age are used again, learned while they are.
 ///
-/// **What is counted.** For each class and age bin: the uses that came at that age, and the exposure, the time that
-/// blocks spent at that age unused. Their quotient is the hazard. Evicted blocks count as long as they are remembered,
-/// so that a class that always goes early is still seen to come back. All counts fade.
+/// **What is counted.** For each class and age bin: the uses that came at that age, and the exposure,
+/// the time that blocks spent at that age unused. Their quotient is the hazard. Evicted blocks count as
+/// long as they are remembered, so that a class that always goes early is still seen to come back. All
+/// counts fade.
 ///
-/// **Few observations.** A class takes its shape from its group — blocks used once, twice, more often — and the group
-/// from
-/// all blocks, and these from a belief. Each level first learns one factor by which it differs from the level above,
-/// then bin by bin, as far as there are uses to speak for it.
+/// **Few observations.** A class takes its shape from its group — blocks used once, twice, more often —
+/// and the group from all blocks, and these from a belief. Each level first learns one factor by which
+/// it differs from the level above, then bin by bin, as far as there are uses to speak for it.
 ///
 /// **Density.** From hazards follows what a block is worth: uses expected per unit of time in memory,
 ///
@@ -17,10 +17,12 @@ package io.kvcache.core.policy;
 /// D(a) = max over T of (1 - S(T)) / ∫₀ᵀ S,     S(T) = exp(-∫ hazard from a to a+T)
 /// ```
 ///
-/// It is the rate of the best plan "keep it until it is used, at most for T". With the hazard at the present age alone,
-/// a block whose user is reading the answer would look worthless just before it is used.
+/// It is the rate of the best plan "keep it until it is used, at most for T". With the hazard at the
+/// present age alone, a block whose user is reading the answer would look worthless just before it is
+/// used.
 ///
-/// Source: hit density in the manner of LHD (Beckmann, Chen, Cidon, NSDI 2018), the maximum over T is Gittins' index.
+/// Source: hit density in the manner of LHD (Beckmann, Chen, Cidon, NSDI 2018), the maximum over T is
+/// Gittins' index.
 ///
 /// **Threads.** One writer, the holder of the store's lock.
 final class ReuseModel {

@@ -1,6 +1,7 @@
 package io.kvcache.core.store;
 
 import io.kvcache.core.policy.EvictionPolicy;
+import io.kvcache.core.policy.Guard;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.policy.PolicyState;
 import io.kvcache.core.policy.RecordView;
@@ -57,6 +58,22 @@ final class ClassPolicies {
 
     int classes() {
         return byClass.size();
+    }
+
+    /// Whether the policies are to hear of each block that a request will use which is known to come.
+    boolean lookAhead() {
+        return kind.looksAhead();
+    }
+
+    /// What all instances find beside plain LRU.
+    Guard.Report guard() {
+        Guard.Report all = Guard.Report.NOTHING;
+        for (List<EvictionPolicy> groups : byClass) {
+            for (EvictionPolicy policy : groups) {
+                all = all.plus(policy.guard());
+            }
+        }
+        return all;
     }
 
     /// What the instances share.

@@ -48,6 +48,7 @@ public final class HostStore implements AutoCloseable {
     private final BlockTree tree;
     private final SlabPool slabs;
     private final Namespaces namespaces;
+    private final ClassPolicies policies;
     private final Lifecycle lifecycle;
     private final Room room;
     private final Reservations reservations;
@@ -74,6 +75,7 @@ public final class HostStore implements AutoCloseable {
         tree = parts.tree();
         shares = parts.shares();
         namespaces = parts.namespaces();
+        policies = parts.policies();
         lifecycle = new Lifecycle(parts);
         DiskLife diskLife = new DiskLife(parts, lifecycle);
         room = new Room(parts, lifecycle, diskLife);
@@ -357,6 +359,29 @@ public final class HostStore implements AutoCloseable {
                     lifecycle.policyOf(Handle.record(handle)).demote(Handle.record(handle));
                 }
             }
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /// A request for a chain is known to come: policies that look ahead are told of all its blocks.
+    ///
+    /// @return whether they were; else it is for the caller to count the resident ones as used
+    public boolean expect(BlockChain chain) {
+        if (!policies.lookAhead()) {
+            return false;
+        }
+        lock.lock();
+        try {
+            touches.drain();
+            for (int index = 0; index < chain.length(); index++) {
+                policies.state().expectations().add(chain.keyLo(index));
+                long handle = tree.find(chain.keyHi(index), chain.keyLo(index));
+                if (Handle.found(handle)) {
+                    lifecycle.policyOf(Handle.record(handle)).expect(Handle.record(handle));
+                }
+            }
+            return true;
         } finally {
             lock.unlock();
         }

@@ -9,6 +9,7 @@ import io.kvcache.core.event.Snapshot;
 import io.kvcache.core.event.TierKind;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.memory.SlabPool;
+import io.kvcache.core.policy.Guard;
 import io.kvcache.core.policy.RecordView;
 import io.kvcache.core.tree.Control;
 import io.kvcache.core.tree.RecordLayout;
@@ -67,6 +68,16 @@ public final class Inspection implements EventStream {
                     openTables,
                     counters.touches().lost(),
                     parts.namespaces().all().stream().map(NamespaceEntry::stats).toList());
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /// What a policy that learns finds beside plain LRU, over all slot classes.
+    public Guard.Report guard() {
+        lock.lock();
+        try {
+            return parts.policies().guard();
         } finally {
             lock.unlock();
         }

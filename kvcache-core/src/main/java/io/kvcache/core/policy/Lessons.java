@@ -1,0 +1,159 @@
+package io.kvcache.core.policy;
+
+/// What [Importance] remembers of all blocks, resident or gone, and what follows for its leaves.
+///
+/// Each block that is remembered counts in [LeafBuckets] under its class and the span of its last use.
+/// Once a turn, time is added up for all of them at once, list by list, so nothing is done for blocks
+/// that nobody uses. A turn is 64 uses or a 64th of the resident blocks, whichever is more; the model
+/// is computed anew every 1,024 uses or an eighth of them.
+///
+/// **Threads.** One writer, the holder of the store's lock.
+final class Lessons {
+
+    private static final int SHORTEST_TURN = 64;
+    private static final int TURNS_IN_MEMORY = 64;
+    private static final int SHORTEST_LESSON = 1024;
+    private static final int LESSONS_IN_MEMORY = 8;
+
+    /// Above every density.
+    private static final float EXEMPT = 1e6f;
+
+    private final ImportanceRules rules;
+    private final LeafBuckets buckets;
+    private final ReuseModel model;
+    private Departed departed = new Departed(1);
+    private long turnBegan;
+    private long nextTurn;
+    private long lessonBegan;
+
+    /// @param now reading of the clock that orders uses
+    Lessons(ImportanceRules rules, LeafBuckets buckets, long now) {
+        this.rules = rules;
+        this.buckets = buckets;
+        model = new ReuseModel(rules);
+        turnBegan = now;
+        lessonBegan = now;
+    }
+
+    /// A resident block with this word is remembered from now on.
+    void begin(long word) {
+        buckets.track(bucket(word), 1);
+    }
+
+    /// It is remembered no longer, or with another word.
+    void end(long word) {
+        buckets.track(bucket(word), -1);
+    }
+
+    /// A resident block with this word was used, or became known to be used.
+    void used(long word, long now) {
+        used(BlockWord.classOf(word), BlockWord.stamp(word), now);
+    }
+
+    /// A block is used that is not resident.
+    ///
+    /// @return the uses that are known of it, this one included, 1 to [BlockWord#MOST_USES]
+    int returned(long fingerprint, long now) {
+        long entry = departed.take(fingerprint);
+        if (entry == Departed.NONE) {
+            return 1;
+        }
+        int classId = Departed.classOf(entry);
+        used(classId, Departed.lastUse(entry), now);
+        return Math.min(BlockWord.MOST_USES, BlockWord.usesOf(classId) + 1);
+    }
+
+    /// A block with this word was evicted.
+    ///
+    /// @param size resident blocks; the memory of those that are gone follows it, and is begun anew
+    ///     when it grows
+    void departs(long fingerprint, long word, int size) {
+        if (departed.capacity() < rules.ghosts() * size) {
+            departed.forEach(this::forgotten);
+            departed = new Departed((long) (rules.ghosts() * size));
+        }
+        int classId = BlockWord.ownClass(word);
+        long lastUse = Departed.rounded(BlockWord.stamp(word));
+        forgotten(departed.take(fingerprint));
+        forgotten(departed.put(fingerprint, classId, lastUse));
+        end(word);
+        buckets.track(buckets.bucket(classId, lastUse), 1);
+    }
+
+    /// Whether time is to pass.
+    boolean isDue(long now) {
+        return now >= nextTurn;
+    }
+
+    /// Lets time pass for everything that is remembered. The lists are to be ranked then.
+    ///
+    /// @param size resident blocks
+    void turn(long now, int size) {
+        for (int span = 0; span < buckets.spans(); span++) {
+            expose(span, now);
+        }
+        buckets.cut(now);
+        if (now - lessonBegan >= Math.max(SHORTEST_LESSON, size / LESSONS_IN_MEMORY)) {
+            double halfLives = (now - lessonBegan) / (rules.halfLife() * Math.max(SHORTEST_LESSON, size));
+            model.refresh(Math.pow(0.5, halfLives), AgeBins.of(buckets.age(0, now)));
+            lessonBegan = now;
+        }
+        turnBegan = now;
+        nextTurn = now + Math.max(SHORTEST_TURN, size / TURNS_IN_MEMORY);
+    }
+
+    /// Ranks all lists by what their leaves are worth. What is known to be used soon is above all
+    /// others.
+    void rankByWorth(long now) {
+        for (int span = 0; span < buckets.spans(); span++) {
+            long age = buckets.age(span, now);
+            for (int classId = 0; classId < ReuseModel.CLASSES; classId++) {
+                buckets.rank(buckets.at(classId, span), model.density(classId, age));
+            }
+            buckets.rank(buckets.at(BlockWord.EXPECTED_CLASS, span), EXEMPT - span);
+        }
+        buckets.ranked();
+    }
+
+    /// Ranks all lists by last use alone.
+    void rankByAge() {
+        for (int span = 0; span < buckets.spans(); span++) {
+            for (int classId = 0; classId <= BlockWord.EXPECTED_CLASS; classId++) {
+                buckets.rank(buckets.at(classId, span), span);
+            }
+        }
+        buckets.ranked();
+    }
+
+    /// Bytes of the memory of evicted blocks.
+    long departedBytes() {
+        return departed.bytes();
+    }
+
+    private void expose(int span, long now) {
+        long age = buckets.age(span, now);
+        for (int classId = 0; classId < ReuseModel.CLASSES; classId++) {
+            int tracked = buckets.tracked(buckets.at(classId, span));
+            if (tracked > 0) {
+                model.unused(classId, age, (double) tracked * (now - turnBegan));
+            }
+        }
+    }
+
+    private void used(int classId, long lastUse, long now) {
+        if (classId != BlockWord.EXPECTED_CLASS) {
+            model.used(classId, now - lastUse);
+        }
+        buckets.track(buckets.bucket(classId, lastUse), -1);
+    }
+
+    private void forgotten(long entry) {
+        if (entry != Departed.NONE) {
+            buckets.track(buckets.bucket(Departed.classOf(entry), Departed.lastUse(entry)), -1);
+        }
+    }
+
+    private int bucket(long word) {
+        return buckets.bucket(BlockWord.classOf(word), BlockWord.stamp(word));
+    }
+}

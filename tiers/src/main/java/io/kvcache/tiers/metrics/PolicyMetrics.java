@@ -1,0 +1,51 @@
+package io.kvcache.tiers.metrics;
+
+import io.kvcache.core.policy.Guard;
+import io.kvcache.tiers.TieredKvCache;
+import io.micrometer.core.instrument.FunctionCounter;
+import io.micrometer.core.instrument.Gauge;
+import io.micrometer.core.instrument.MeterRegistry;
+import io.micrometer.core.instrument.Tags;
+import io.micrometer.core.instrument.binder.MeterBinder;
+import java.util.function.ToDoubleFunction;
+
+/// Binds what a policy that learns says of itself; all zero under the others.
+///
+/// | meter | tags | unit |
+/// |---|---|---|
+/// | `kv.policy.follows.lru` | | 1 while it orders by last use because LRU finds more |
+/// | `kv.policy.switches` | | times that it was made to |
+/// | `kv.policy.uses` | `order` own or lru | uses of blocks |
+/// | `kv.policy.sampled`, `kv.policy.hits` | `of` own or lru, for hits | uses in the sample, and those found |
+///
+/// **Threads.** Any; every reading takes the store's lock for a moment.
+public final class PolicyMetrics implements MeterBinder {
+
+    private final TieredKvCache cache;
+    private final Tags tags;
+
+    /// @param name value of the tag `cache`
+    public PolicyMetrics(TieredKvCache cache, String name) {
+        this.cache = cache;
+        tags = Tags.of("cache", name);
+    }
+
+    @Override
+    public void bindTo(MeterRegistry registry) {
+        Gauge.builder("kv.policy.follows.lru", cache, store -> store.guard().followsLru() ? 1 : 0)
+                .tags(tags)
+                .register(registry);
+        counter(registry, "kv.policy.switches", tags, Guard.Report::switches);
+        counter(registry, "kv.policy.uses", tags.and("order", "own"), all -> all.uses() - all.usesAsLru());
+        counter(registry, "kv.policy.uses", tags.and("order", "lru"), Guard.Report::usesAsLru);
+        counter(registry, "kv.policy.sampled", tags, Guard.Report::sampledUses);
+        counter(registry, "kv.policy.hits", tags.and("of", "own"), Guard.Report::hits);
+        counter(registry, "kv.policy.hits", tags.and("of", "lru"), Guard.Report::lruHits);
+    }
+
+    private void counter(MeterRegistry registry, String name, Tags own, ToDoubleFunction<Guard.Report> value) {
+        FunctionCounter.builder(name, cache, store -> value.applyAsDouble(store.guard()))
+                .tags(own)
+                .register(registry);
+    }
+}
