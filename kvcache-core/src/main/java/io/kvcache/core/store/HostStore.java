@@ -12,7 +12,6 @@ import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.memory.HostMemory;
 import io.kvcache.core.memory.HostMemorySource;
 import io.kvcache.core.memory.SlabPool;
-import io.kvcache.core.tier.TierBurial;
 import io.kvcache.core.tree.BlockTree;
 import io.kvcache.core.tree.Control;
 import io.kvcache.core.tree.Handle;
@@ -54,6 +53,7 @@ public final class HostStore implements AutoCloseable {
     private final Reservations reservations;
     private final Onboard onboard;
     private final Disks disks;
+    private final Drops drops;
     private final Touches touches;
     private final Lookup lookup;
     private final Inspection inspection;
@@ -85,6 +85,7 @@ public final class HostStore implements AutoCloseable {
         touches = new Touches(parts, lifecycle, lock);
         lookup = new Lookup(parts, lifecycle, touches, lock);
         disks = new Disks(parts, lifecycle, diskLife, room, lock);
+        drops = new Drops(parts, lifecycle, disks, touches, lock);
         inspection = new Inspection(parts, new Inspection.Counters(room, puts, touches), lock);
     }
 
@@ -271,64 +272,19 @@ public final class HostStore implements AutoCloseable {
     ///
     /// @return sealed records among them
     public int drop(long hi, long lo) {
-        lock.lock();
-        try {
-            return dropUnder(hi, lo);
-        } finally {
-            lock.unlock();
-        }
+        return drops.drop(hi, lo);
     }
 
     /// Drops a block of a chain and all below it; of the chain also what a disk may have and the store does not know.
     ///
     /// @return sealed records among them
     public int drop(BlockChain chain, int from) {
-        lock.lock();
-        try {
-            int namespaceId = namespaces.require(chain.namespace()).id();
-            int dropped = 0;
-            for (int index = chain.length() - 1; index >= from; index--) {
-                if (tree.findAny(chain.keyHi(index), chain.keyLo(index)) == NONE) {
-                    disks.dropped(new TierBurial(chain.keyHi(index), chain.keyLo(index), namespaceId, false));
-                }
-                dropped += dropUnder(chain.keyHi(index), chain.keyLo(index));
-            }
-            return dropped;
-        } finally {
-            lock.unlock();
-        }
-    }
-
-    private int dropUnder(long hi, long lo) {
-        touches.drain();
-        disks.overtaken(hi, lo);
-        int dropped = 0;
-        for (int record = tree.findAny(hi, lo); record != NONE; record = tree.findAny(hi, lo)) {
-            dropped += lifecycle.drop(record);
-        }
-        return dropped;
+        return drops.drop(chain, from);
     }
 
     /// Drops everything of a namespace, a bounded number of records a turn of the lock.
     public long dropAll(NamespaceEntry entry) {
-        long dropped = 0;
-        for (int from = 0; from < pool.capacity(); from += Sweep.TURN) {
-            lock.lock();
-            try {
-                disks.overtaken(entry.id());
-                if (from == 0) {
-                    disks.dropped(TierBurial.of(entry.id()));
-                }
-                if (from >= pool.highWater()) {
-                    return dropped;
-                }
-                touches.drain();
-                dropped += Sweep.drop(pool, lifecycle, entry.id(), from);
-            } finally {
-                lock.unlock();
-            }
-        }
-        return dropped;
+        return drops.dropAll(entry);
     }
 
     /// The objects of a namespace that are here or on disk; a bounded number of records a turn of the lock.

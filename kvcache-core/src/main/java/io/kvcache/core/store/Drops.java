@@ -1,0 +1,97 @@
+package io.kvcache.core.store;
+
+import static io.kvcache.core.policy.RecordView.NONE;
+
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.tier.TierBurial;
+import io.kvcache.core.tree.BlockTree;
+import io.kvcache.core.tree.RecordPool;
+import java.util.concurrent.locks.ReentrantLock;
+
+/// Takes away what its owner does not want any more, here and on disk.
+///
+/// **Threads.** Any; each turn holds the store's lock.
+final class Drops {
+
+    private final RecordPool pool;
+    private final BlockTree tree;
+    private final Namespaces namespaces;
+    private final Lifecycle lifecycle;
+    private final Disks disks;
+    private final Touches touches;
+    private final ReentrantLock lock;
+
+    Drops(StoreParts parts, Lifecycle lifecycle, Disks disks, Touches touches, ReentrantLock lock) {
+        pool = parts.pool();
+        tree = parts.tree();
+        namespaces = parts.namespaces();
+        this.lifecycle = lifecycle;
+        this.disks = disks;
+        this.touches = touches;
+        this.lock = lock;
+    }
+
+    /// Drops a record and all below it.
+    ///
+    /// @return sealed records among them
+    int drop(long hi, long lo) {
+        lock.lock();
+        try {
+            return dropUnder(hi, lo);
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /// Drops a block of a chain and all below it; of the chain also what a disk may have and the store does not know.
+    ///
+    /// @return sealed records among them
+    int drop(BlockChain chain, int from) {
+        lock.lock();
+        try {
+            int namespaceId = namespaces.require(chain.namespace()).id();
+            int dropped = 0;
+            for (int index = chain.length() - 1; index >= from; index--) {
+                if (tree.findAny(chain.keyHi(index), chain.keyLo(index)) == NONE) {
+                    disks.dropped(new TierBurial(chain.keyHi(index), chain.keyLo(index), namespaceId, false));
+                }
+                dropped += dropUnder(chain.keyHi(index), chain.keyLo(index));
+            }
+            return dropped;
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    private int dropUnder(long hi, long lo) {
+        touches.drain();
+        disks.overtaken(hi, lo);
+        int dropped = 0;
+        for (int record = tree.findAny(hi, lo); record != NONE; record = tree.findAny(hi, lo)) {
+            dropped += lifecycle.drop(record);
+        }
+        return dropped;
+    }
+
+    /// Drops everything of a namespace, a bounded number of records a turn of the lock.
+    long dropAll(NamespaceEntry entry) {
+        long dropped = 0;
+        for (int from = 0; from < pool.capacity(); from += Sweep.TURN) {
+            lock.lock();
+            try {
+                disks.overtaken(entry.id());
+                if (from == 0) {
+                    disks.dropped(TierBurial.of(entry.id()));
+                }
+                if (from >= pool.highWater()) {
+                    return dropped;
+                }
+                touches.drain();
+                dropped += Sweep.drop(pool, lifecycle, entry.id(), from);
+            } finally {
+                lock.unlock();
+            }
+        }
+        return dropped;
+    }
+}
