@@ -32,7 +32,9 @@ final class ServedStore {
             return builder(config).clock(clock).build();
         }
         try {
-            return builder(config).clock(clock).shared(shared).build();
+            TieredKvCache cache = builder(config).clock(clock).shared(shared).build();
+            LOG.log(Level.INFO, "Clients on this host may read in place: {0}", shared);
+            return cache;
         } catch (IllegalStateException refused) {
             if (config.transport().sharesByName()) {
                 throw refused;
