@@ -76,9 +76,10 @@ final class SharedMemoryTest {
 
     @Test
     void givenAServerThatSharesItsMemory_whenReadFrom_thenNoByteOfABlockIsSent() throws IOException {
+        Duration noRenewal = Duration.ofMinutes(10);
         try (TieredKvCache store = store().shared(folder.path()).build();
-                TcpEndpoint endpoint = serve(store, EndpointOptions.DEFAULTS);
-                RemoteKvCache cache = client(address(endpoint)).connect()) {
+                TcpEndpoint endpoint = serve(store, EndpointOptions.DEFAULTS.withLongestLease(noRenewal));
+                RemoteKvCache cache = client(address(endpoint)).lease(noRenewal).connect()) {
             cache.register(Sample.SPACE);
             BlockChain chain = Sample.stored(cache, 1, 10);
             long asked = endpoint.stats().requests();
