@@ -17,6 +17,9 @@ import java.lang.invoke.VarHandle;
 /// **How to read.** [#find] a block, ask for its [#page] and whatever else is needed, copy or compute, and
 /// ask whether the record still [holds][#holds] it. If not, what was read is nobody's: a miss.
 ///
+/// What the other process has written is not trusted to be an index: look-ups end whatever is there, and
+/// one that is led to a record that there is not answers [Handle#UNSURE].
+///
 /// **Ownership.** The memory is its caller's, and stays mapped for as long as this is used.
 ///
 /// **Threads.** Any.
@@ -49,14 +52,22 @@ public final class IndexReader {
     ///
     /// @return a [Handle], [Handle#MISS] or [Handle#UNSURE]
     public long find(long hi, long lo) {
-        return tree.find(hi, lo);
+        try {
+            return tree.find(hi, lo);
+        } catch (IndexOutOfBoundsException noRecord) {
+            return Handle.UNSURE;
+        }
     }
 
     /// Finds the record of a key that is in host memory, on disk, or on its way from there.
     ///
     /// @return a [Handle], [Handle#MISS] or [Handle#UNSURE]
     public long findKnown(long hi, long lo) {
-        return tree.findKnown(hi, lo);
+        try {
+            return tree.findKnown(hi, lo);
+        } catch (IndexOutOfBoundsException noRecord) {
+            return Handle.UNSURE;
+        }
     }
 
     /// Where the slot of a record begins that was found in host memory, or that the store keeps for us.

@@ -9,6 +9,7 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.charset.StandardCharsets;
+import java.util.SplittableRandom;
 import org.junit.jupiter.api.Test;
 
 /// What a process sees of the index of another one: here both see the same memory, the reader read-only.
@@ -131,5 +132,24 @@ final class IndexReaderTest {
         assertThat(file.get(RecordLayout.INT64, 40)).isEqualTo(4096 + 128);
         assertThat(file.get(RecordLayout.INT64, 48)).isEqualTo(1 << 20);
         assertThat(file.get(RecordLayout.INT32, 56)).isEqualTo(4096);
+    }
+
+    @Test
+    void givenBytesThatAreNoIndex_whenLookedUp_thenItEndsWithoutAFailure() {
+        int unsure = 0;
+        for (int seed = 0; seed < 2000; seed++) {
+            SplittableRandom random = new SplittableRandom(seed);
+            for (long at = IndexHeader.BYTES; at < header.readerBytes(); at += Integer.BYTES) {
+                int small = random.nextInt(RECORDS + 1) - 1;
+                file.set(RecordLayout.INT32, at, random.nextInt(4) == 0 ? random.nextInt() : small);
+            }
+            for (int key = 0; key < 20; key++) {
+                long handle = reader.find(random.nextInt(3), random.nextLong());
+                long known = reader.findKnown(random.nextInt(3), random.nextLong());
+                unsure += handle == Handle.UNSURE || known == Handle.UNSURE ? 1 : 0;
+                assertThat(reader.page(handle, BYTES)).isGreaterThanOrEqualTo(RecordView.NONE);
+            }
+        }
+        assertThat(unsure).as("some are noticed").isPositive();
     }
 }
