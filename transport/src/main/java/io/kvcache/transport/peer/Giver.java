@@ -7,7 +7,8 @@ import java.util.concurrent.atomic.LongAdder;
 import org.jspecify.annotations.Nullable;
 
 /// Gives peers what is new in the store, beside whoever stores it. What waits are names of blocks and not
-/// their bytes; there is a limit to it, and what is beyond is not given: a peer may lack what it lacks.
+/// their bytes. There is a limit to it; what is beyond is not given, nor what a peer does not take: it is a
+/// miss there, and given by whoever stores it next.
 ///
 /// **Threads.** Any may offer; one of its own gives.
 final class Giver implements AutoCloseable {
@@ -58,7 +59,9 @@ final class Giver implements AutoCloseable {
         BlockChain next = next();
         while (next != null) {
             try {
-                tier.give(next);
+                if (!tier.give(next)) {
+                    left.increment();
+                }
             } catch (RuntimeException failed) {
                 left.increment();
                 System.getLogger(Giver.class.getName())

@@ -50,6 +50,7 @@ final class PeerTable implements BlockTable {
     ///
     /// @return the block after the last one now, or -1 when the table is closed
     int append(BlockTable table) {
+        int after;
         synchronized (this) {
             if (!closed && !ended && table.firstBlock() == end) {
                 more.add(table);
@@ -57,12 +58,10 @@ final class PeerTable implements BlockTable {
             } else {
                 table.close();
             }
-            if (closed) {
-                return -1;
-            }
+            after = closed ? -1 : end;
         }
         wake();
-        return end;
+        return after;
     }
 
     /// No more will come.

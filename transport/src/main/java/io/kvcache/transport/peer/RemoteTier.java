@@ -137,14 +137,17 @@ final class RemoteTier implements AutoCloseable {
 
     private record Wanted(BlockChain chain, BlockGroup group, int at) {}
 
-    /// Answers the block after the last that is here; -1 when the peer failed.
+    /// Answers the block after the last that is here; -1 when the peer failed, or what it had could not be
+    /// kept, so that it is no miss.
     private int bring(Peer peer, RemoteKvCache cache, Wanted wanted, long timeoutNanos) {
         long start = nanoClock.getAsLong();
         long failedBefore = cache.remoteStats().failed();
         int at = wanted.at;
         int first = wanted.group.first();
+        boolean had;
         try (BlockTable table = cache.acquire(wanted.group.chain(), at - first, timeoutNanos)) {
-            boolean more = table.blocks() > 0;
+            had = table.blocks() > 0;
+            boolean more = had;
             while (more && at < first + wanted.group.chain().length()) {
                 long left = Math.max(0, timeoutNanos - (nanoClock.getAsLong() - start));
                 more = table.await(at - wanted.at + 1, left) > at - wanted.at
@@ -159,10 +162,10 @@ final class RemoteTier implements AutoCloseable {
         }
         peer.worked();
         peer.found.add((long) at - wanted.at);
-        if (at == wanted.at) {
+        if (!had) {
             peer.missed.increment();
         }
-        return at;
+        return had && at == wanted.at ? -1 : at;
     }
 
     /// Makes a block that has come one of the store's.
@@ -184,11 +187,11 @@ final class RemoteTier implements AutoCloseable {
     /// Gives the peers of a group what the store has of it.
     ///
     /// @param chain up to the last block that may be given
-    /// @return blocks that each of them has now
-    int give(BlockChain chain) {
+    /// @return whether each of them has all of it now
+    boolean give(BlockChain chain) {
         int last = chain.length() - 1;
         BlockGroup whole = BlockGroup.of(chain, last, chain.length());
-        int least = Integer.MAX_VALUE;
+        boolean all = true;
         try (BlockTable table = local.acquire(chain, whole.first(), KvCache.NO_WAIT)) {
             int ready = table.readyBlocks();
             List<MemorySegment> blocks = IntStream.range(whole.first(), whole.first() + ready)
@@ -197,10 +200,10 @@ final class RemoteTier implements AutoCloseable {
             for (Peer peer : keepers(whole.key())) {
                 RemoteKvCache cache =
                         blocks.isEmpty() ? null : peer.ready(whole.chain().namespace());
-                least = Math.min(least, cache == null ? 0 : give(peer, cache, whole, blocks));
+                all &= blocks.isEmpty() || (cache != null && give(peer, cache, whole, blocks) == ready);
             }
         }
-        return least;
+        return all;
     }
 
     private static int give(Peer peer, RemoteKvCache cache, BlockGroup group, List<MemorySegment> blocks) {

@@ -224,6 +224,7 @@ final class PeeredKvCacheTest {
         alone.register(SPACE);
         BlockChain chain = put(alone, chain(1, 10));
         alone.settle();
+        assertThat(alone.notGivenCount()).isPositive();
         assertThat(acquired(alone, chain, WAIT)).isEqualTo(10);
         assertThat(acquired(alone, chain(1, 20), WAIT)).isEqualTo(10);
         assertThatThrownBy(() -> alone.drop(chain, 5))
