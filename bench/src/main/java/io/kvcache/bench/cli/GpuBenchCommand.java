@@ -26,6 +26,10 @@ final class GpuBenchCommand implements Callable<Integer> {
     private static final long FULL_BYTES = 512L << 20;
     private static final long QUICK_BYTES = 64L << 20;
     private static final int FULL_ROUNDS = 15;
+    private static final long BLOCK_BYTES = 2 << 20;
+
+    /// Two spans of so many bytes are taken, of no more than half of what is free.
+    private static final int FREE_SHARE = 4;
 
     private static final JsonMapper JSON = JsonMapper.builder().build();
 
@@ -54,9 +58,14 @@ final class GpuBenchCommand implements Callable<Integer> {
 
     @Override
     public Integer call() {
-        long bytes = quick ? QUICK_BYTES : FULL_BYTES;
-        BenchDevice device = BenchDevice.open(4 * bytes);
+        long wanted = quick ? QUICK_BYTES : FULL_BYTES;
+        BenchDevice device = BenchDevice.open(FREE_SHARE * wanted);
         try (var driver = device.driver()) {
+            long bytes = Math.min(wanted, driver.freeBytes() / FREE_SHARE / BLOCK_BYTES * BLOCK_BYTES);
+            if (bytes == 0) {
+                say(spec.commandLine().getErr(), "kvcache bench: too little memory of the GPU is free");
+                return 1;
+            }
             DeviceInfo info = driver.info();
             if (!device.real()) {
                 say(spec.commandLine().getErr(), "kvcache bench: no GPU is used: " + device.why());

@@ -1,0 +1,54 @@
+# shellcheck shell=bash
+# Sourced by kvcache: gpu_kit [DIR] packs what runs on a bare x86-64 Linux machine with NVIDIA's driver and nothing else:
+# a JVM, the tests of gpu-bridge and the benchmark. On that machine: DIR/run.sh [RESULTS]
+
+# As the tests and the benchmark need them; zipfs to find tests in a jar.
+gpu_kit_modules=java.base,java.instrument,java.logging,java.management,java.naming,java.xml,jdk.management
+gpu_kit_modules+=,jdk.unsupported,jdk.zipfs
+
+gpu_kit() {
+    local kit=${1:-$root/.kvcache/gpu-kit} work jar
+    ensure_built || exit 1
+    require_writable
+    work=$root/.kvcache/gpu-kit-work
+    rm -rf "$work" "$kit"
+    mkdir -p "$kit/lib"
+    maven -q package dependency:copy-dependencies -Dkvcache.fast -DskipTests -pl kvcache-core,gpu-bridge \
+        -DincludeScope=test -DoutputDirectory="$work/lib" >"$logs/gpu-kit.log" 2>&1 ||
+        { explain "$logs/gpu-kit.log" >&2 && die 'could not gather the libraries'; }
+    rm -f "$work"/lib/{jcstress,jna,jopt}*.jar # of core's stress tests, which are not run there
+    cp "$work"/lib/*.jar "$root"/gpu-bridge/target/kvcache-gpu-bridge-*.jar "$kit/lib/"
+    for jar in kvcache-core kvcache-bench picocli jackson-; do
+        cp "$root"/bench/target/{,lib/}"$jar"*.jar "$kit/lib/" 2>/dev/null || true
+    done
+    (cd "$root/gpu-bridge/target/test-classes" && "$JAVA_HOME/bin/jar" --create --file "$kit/lib/gpu-tests.jar" .)
+    "$JAVA_HOME/bin/jlink" --add-modules "$gpu_kit_modules" --strip-debug --no-header-files --no-man-pages \
+        --compress zip-0 --vm server --output "$work/jre"
+    tar -C "$work" -cf - jre | xz -T0 -6 >"$kit/jre.tar.xz"
+    gpu_kit_runner >"$kit/run.sh"
+    chmod +x "$kit/run.sh"
+    rm -rf "$work"
+    echo "$kit: $(du -sm "$kit" | cut -f1) MB; on the machine with the GPU: run.sh [RESULTS]"
+}
+
+gpu_kit_runner() {
+    cat <<'RUN'
+#!/usr/bin/env bash
+# Tests and benchmarks on the first GPU: run.sh [RESULTS], a folder for what it writes.
+set -uo pipefail
+here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
+results=${1:-$here/results}
+mkdir -p "$results"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+tar -C "$work" -xJf "$here/jre.tar.xz" || exit 1
+export LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}/usr/local/nvidia/lib64
+java=("$work/jre/bin/java" --enable-native-access=ALL-UNNAMED --sun-misc-unsafe-memory-access=allow -Xmx2g
+    -cp "$here/lib/*")
+failed=0
+"${java[@]}" -ea -Dkvcache.gpu.real=true io.kvcache.gpu.kit.KitTests 2>&1 | tee "$results/tests.txt" || failed=1
+"${java[@]}" io.kvcache.bench.cli.GpuKit 2>&1 | tee "$results/bench.txt" || failed=1
+"${java[@]}" io.kvcache.bench.cli.GpuKit --json 2>/dev/null | grep '^{' >"$results/bench.jsonl" || failed=1
+exit $failed
+RUN
+}
