@@ -19,15 +19,21 @@ public final class Guard {
     /// Standard deviations of the difference that count as chance.
     private static final double CHANCE = 3;
 
+    /// Longer runs of equal differences count as several.
+    private static final int LONGEST_RUN = 64;
+
     private static final int PARTS = 8;
     private static final int SHORTEST_PART = 512;
     private static final int MOST_PATIENCE = 64;
 
     private final ShadowLru shadow = new ShadowLru();
     private final long[] losses = new long[PARTS];
-    private final long[] differences = new long[PARTS];
+    /// Of what each part has lost: the blocks of one request are found or lost together, so the square of each run
+    /// of equal differences.
+    private final long[] variances = new long[PARTS];
     private long loss;
-    private long difference;
+    private long varianceOfAll;
+    private int run;
     private int part;
     private long leftInPart = SHORTEST_PART;
     private boolean isFull;
@@ -104,7 +110,9 @@ public final class Guard {
         hits += hit ? 1 : 0;
         shadowHits += shadowHit ? 1 : 0;
         boolean before = followsLru;
-        if (hit != shadowHit) {
+        if (hit == shadowHit) {
+            run = 0;
+        } else {
             count(shadowHit ? 1 : -1);
         }
         if (--leftInPart <= 0) {
@@ -114,11 +122,15 @@ public final class Guard {
     }
 
     private void count(int lost) {
+        run = Integer.signum(run) == lost && Math.abs(run) < LONGEST_RUN ? run + lost : lost;
+        int variance = 2 * Math.abs(run) - 1;
         losses[part] += lost;
-        differences[part]++;
+        variances[part] += variance;
         loss += lost;
-        difference++;
-        if (!followsLru && loss > MOST_LOSS * PARTS * partLength() && loss > CHANCE * Math.sqrt((double) difference)) {
+        varianceOfAll += variance;
+        if (!followsLru
+                && loss > MOST_LOSS * PARTS * partLength()
+                && loss > CHANCE * Math.sqrt((double) varianceOfAll)) {
             followsLru = true;
             switches++;
             rest = patience * PARTS;
@@ -137,16 +149,16 @@ public final class Guard {
         }
         part = (part + 1) % PARTS;
         loss -= losses[part];
-        difference -= differences[part];
+        varianceOfAll -= variances[part];
         losses[part] = 0;
-        differences[part] = 0;
+        variances[part] = 0;
     }
 
     private void beginWindow() {
         Arrays.fill(losses, 0);
-        Arrays.fill(differences, 0);
+        Arrays.fill(variances, 0);
         loss = 0;
-        difference = 0;
+        varianceOfAll = 0;
         partsPassed = 0;
     }
 

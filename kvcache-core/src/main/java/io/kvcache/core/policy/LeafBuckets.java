@@ -29,6 +29,9 @@ final class LeafBuckets {
     private int[] newest;
     private int[] tracked;
     private float[] ranks;
+    /// A bit for each list that has leaves.
+    private long[] filled;
+
     private int lowest = NONE;
 
     LeafBuckets(PolicyState state, int classes) {
@@ -43,6 +46,7 @@ final class LeafBuckets {
         Arrays.fill(newest, NONE);
         tracked = new int[size];
         ranks = new float[size];
+        filled = new long[(size + Long.SIZE - 1) / Long.SIZE];
         ranks[SPENT] = Float.NEGATIVE_INFINITY;
     }
 
@@ -90,6 +94,7 @@ final class LeafBuckets {
         boolean atNewest = bucket >= at(0, spans.count() - 1);
         int olderOne = atNewest ? newest[bucket] : NONE;
         int newerOne = atNewest ? NONE : oldest[bucket];
+        filled[bucket / Long.SIZE] |= 1L << bucket;
         join(bucket, olderOne, record);
         join(bucket, record, newerOne);
         if (lowest != NONE && ranks[bucket] < ranks[lowest]) {
@@ -99,6 +104,9 @@ final class LeafBuckets {
 
     void remove(int bucket, int record) {
         join(bucket, older[record], newer[record]);
+        if (oldest[bucket] == NONE) {
+            filled[bucket / Long.SIZE] &= ~(1L << bucket);
+        }
     }
 
     int oldest(int bucket) {
@@ -109,10 +117,12 @@ final class LeafBuckets {
     int lowest() {
         if (lowest == NONE || oldest[lowest] == NONE) {
             lowest = NONE;
-            int end = at(0, spans.count());
-            for (int bucket = 0; bucket < end; bucket++) {
-                if (oldest[bucket] != NONE && (lowest == NONE || ranks[bucket] < ranks[lowest])) {
-                    lowest = bucket;
+            for (int word = 0; word < filled.length; word++) {
+                for (long left = filled[word]; left != 0; left &= left - 1) {
+                    int bucket = word * Long.SIZE + Long.numberOfTrailingZeros(left);
+                    if (lowest == NONE || ranks[bucket] < ranks[lowest]) {
+                        lowest = bucket;
+                    }
                 }
             }
         }
@@ -132,11 +142,22 @@ final class LeafBuckets {
         for (int span = spans.mergeable(0, now); span >= 0; span = spans.mergeable(span, now)) {
             merge(span);
         }
+        markFilled();
         lowest = NONE;
     }
 
     long bytes() {
         return (long) oldest.length * (3 * Integer.BYTES + Float.BYTES) + spans.bytes();
+    }
+
+    private void markFilled() {
+        Arrays.fill(filled, 0);
+        int end = at(0, spans.count());
+        for (int bucket = 0; bucket < end; bucket++) {
+            if (oldest[bucket] != NONE) {
+                filled[bucket / Long.SIZE] |= 1L << bucket;
+            }
+        }
     }
 
     private void merge(int span) {
@@ -179,5 +200,6 @@ final class LeafBuckets {
         newest = Arrays.copyOf(newest, size);
         tracked = Arrays.copyOf(tracked, size);
         ranks = Arrays.copyOf(ranks, size);
+        filled = Arrays.copyOf(filled, (size + Long.SIZE - 1) / Long.SIZE);
     }
 }

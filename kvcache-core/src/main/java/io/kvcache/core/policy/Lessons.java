@@ -10,6 +10,9 @@ package io.kvcache.core.policy;
 /// **Threads.** One writer, the holder of the store's lock.
 final class Lessons {
 
+    /// Evicted blocks that even a small cache remembers, 8 bytes each.
+    private static final int FEWEST_DEPARTED = 1 << 13;
+
     private static final int SHORTEST_TURN = 64;
     private static final int TURNS_IN_MEMORY = 64;
     private static final int SHORTEST_LESSON = 1024;
@@ -68,9 +71,10 @@ final class Lessons {
     /// @param size resident blocks; the memory of those that are gone follows it, and is begun anew
     ///     when it grows
     void departs(long fingerprint, long word, int size) {
-        if (departed.capacity() < rules.ghosts() * size) {
+        double wanted = Math.max(FEWEST_DEPARTED, rules.ghosts() * size);
+        if (departed.capacity() < wanted) {
             departed.forEach(this::forgotten);
-            departed = new Departed((long) (rules.ghosts() * size));
+            departed = new Departed((long) wanted);
         }
         int classId = BlockWord.ownClass(word);
         long lastUse = Departed.rounded(BlockWord.stamp(word));
