@@ -19,7 +19,6 @@ import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.MessageType;
 import io.kvcache.transport.wire.NamespaceCodec;
 import io.kvcache.transport.wire.Payload;
-import io.kvcache.transport.wire.Secret;
 import io.kvcache.transport.wire.Status;
 import io.kvcache.transport.wire.Violation;
 import io.kvcache.transport.wire.Welcome;
@@ -28,13 +27,10 @@ import java.lang.foreign.MemorySegment;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
-import java.util.Map;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.EnumSource;
 
 /// An endpoint without a network, by a clock that the test moves.
 final class EndpointTest {
@@ -288,90 +284,6 @@ final class EndpointTest {
                     .as("a body longer than it is known")
                     .isEqualTo(Status.OK);
             peer.end(CloseReason.PEER_CLOSED);
-        }
-    }
-
-    @Test
-    void givenASecret_whenTheProofIsWrong_thenUnauthorized() throws Violation {
-        try (Endpoint endpoint = open(OPTIONS.withAccess(Access.secret("0123456789abcdef")))) {
-            Peer right = new Peer(endpoint);
-            Welcome welcome = Welcome.read(
-                    right.greet("anybody", "0123456789abcdef", null).reader());
-            for (String secret : new String[] {null, "x", "0123456789abcdeF"}) {
-                Peer wrong = new Peer(endpoint);
-                assertThat(wrong.greet("anybody", secret, null).header().status())
-                        .isEqualTo(Status.UNAUTHORIZED);
-                assertThat(wrong.reason()).isEqualTo(CloseReason.UNAUTHORIZED);
-                wrong.end(CloseReason.UNAUTHORIZED);
-                Peer joining = new Peer(endpoint);
-                assertThat(joining.greet("anybody", secret, welcome).header().status())
-                        .as("with a ticket, but no secret")
-                        .isEqualTo(Status.UNAUTHORIZED);
-                joining.end(CloseReason.UNAUTHORIZED);
-            }
-            assertThat(endpoint.stats().closed()).containsEntry(CloseReason.UNAUTHORIZED, 6L);
-            right.end(CloseReason.PEER_CLOSED);
-        }
-    }
-
-    @Test
-    void givenTenants_whenOneNamesAnothersNamespace_thenForbidden() throws Violation {
-        Map<String, String> secrets = Map.of("a", "secret of tenant a", "b", "secret of tenant b");
-        try (Endpoint endpoint = open(OPTIONS.withAccess(Access.tenants(secrets)))) {
-            Peer peer = new Peer(endpoint);
-            peer.greet("a", "secret of tenant a", null);
-            Namespace mine = SPACE.toBuilder().tenant("a").build();
-            Namespace theirs = SPACE.toBuilder().tenant("b").build();
-            assertThat(peer.register(mine)).isEqualTo(1);
-            for (Namespace other : List.of(theirs, SPACE)) {
-                BodyWriter body = new BodyWriter();
-                NamespaceCodec.write(other, body);
-                Loopback.Whole reply = peer.ask(MessageType.REGISTER, body);
-                assertThat(reply.header().status()).isEqualTo(Status.FORBIDDEN);
-                assertThat(reply.reader().text("text")).contains("allowed: \"a\"");
-            }
-            assertThat(peer.ask(MessageType.EVENTS, new BodyWriter().i64(0).i32(1))
-                            .header()
-                            .status())
-                    .isEqualTo(Status.FORBIDDEN);
-            assertThatThrownBy(() -> peer.tell(MessageType.CHAIN, Peer.chain(0, 2, chain(1, 1))))
-                    .isInstanceOf(Violation.class);
-            peer.end(CloseReason.MALFORMED);
-            Peer stranger = new Peer(endpoint);
-            assertThat(stranger.greet("a", "secret of tenant b", null).header().status())
-                    .isEqualTo(Status.UNAUTHORIZED);
-            stranger.end(CloseReason.UNAUTHORIZED);
-            Peer unknown = new Peer(endpoint);
-            assertThat(unknown.greet("c", "secret of tenant a", null).header().status())
-                    .isEqualTo(Status.UNAUTHORIZED);
-            unknown.end(CloseReason.UNAUTHORIZED);
-        }
-    }
-
-    @Test
-    void givenAWrongTicket_whenJoined_thenUnauthorized() throws Violation {
-        try (Endpoint endpoint = open(OPTIONS)) {
-            Peer peer = new Peer(endpoint);
-            Welcome welcome = Welcome.read(peer.greet("", null, null).reader());
-            Welcome guessed = new Welcome(welcome.session(), Secret.random(16), 1, welcome.proof());
-            Peer thief = new Peer(endpoint);
-            assertThat(thief.greet("", null, guessed).header().status()).isEqualTo(Status.UNAUTHORIZED);
-            thief.end(CloseReason.UNAUTHORIZED);
-            peer.end(CloseReason.PEER_CLOSED);
-        }
-    }
-
-    @ParameterizedTest
-    @EnumSource(MessageType.class)
-    void givenNobodyKnown_whenAnythingIsAsked_thenTheConnectionIsOver(MessageType type) {
-        try (Endpoint endpoint = open(OPTIONS)) {
-            Peer peer = new Peer(endpoint);
-            BodyWriter body = new BodyWriter().bytes(new byte[100]);
-            if (type == MessageType.ERROR) {
-                return;
-            }
-            assertThatThrownBy(() -> peer.ask(type, body)).isInstanceOf(Violation.class);
-            peer.end(CloseReason.MALFORMED);
         }
     }
 
