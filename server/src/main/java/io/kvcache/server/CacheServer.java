@@ -20,6 +20,8 @@ import io.kvcache.server.lease.LeaseArea;
 import io.kvcache.server.lease.Leases;
 import io.kvcache.server.memory.MemoryBudget;
 import io.kvcache.server.metrics.Latencies;
+import io.kvcache.server.metrics.LeaseMetrics;
+import io.kvcache.server.metrics.PublisherMetrics;
 import io.kvcache.server.net.CloseReason;
 import io.kvcache.server.net.Connections;
 import io.kvcache.server.net.Listener;
@@ -122,7 +124,14 @@ public final class CacheServer implements AutoCloseable {
         FrontEnds frontEnds = new FrontEnds(
                 cache,
                 tenants,
-                new FrontEnds.Counted(connections, latencies, logins, () -> front == null ? null : front.stats()),
+                new FrontEnds.Counted(
+                        connections,
+                        latencies,
+                        logins,
+                        () -> front == null ? null : front.stats(),
+                        config.events().on()
+                                ? List.of(new LeaseMetrics(leases), new PublisherMetrics(this::publisher))
+                                : List.of(new LeaseMetrics(leases))),
                 clock,
                 areas(config, events));
         for (ListenConfig listen : config.access().listeners()) {

@@ -58,8 +58,13 @@ final class FrontEnds {
     /// What tells how it goes.
     ///
     /// @param transport of the endpoint for other JVMs; null in it where there is none
+    /// @param more meters of what is only sometimes there
     record Counted(
-            Connections connections, Latencies latencies, Logins logins, Supplier<@Nullable EndpointStats> transport) {}
+            Connections connections,
+            Latencies latencies,
+            Logins logins,
+            Supplier<@Nullable EndpointStats> transport,
+            List<MeterBinder> more) {}
 
     FrontEnds(TieredKvCache cache, Tenants tenants, Counted counted, Clock clock, Areas areas) {
         this.counted = counted;
@@ -154,6 +159,7 @@ final class FrontEnds {
             if (counted.transport.get() != null) {
                 binders.add(new EndpointMetrics(() -> Objects.requireNonNull(counted.transport.get())));
             }
+            binders.addAll(counted.more);
             PrometheusText metrics = new PrometheusText(binders);
             pages.put("/metrics", Page.of(PrometheusText.CONTENT_TYPE, metrics));
             pages.put("/v1/stats", Page.of("application/json", new StatsPage(cache, tenants, counted, version())));

@@ -305,6 +305,11 @@ final class ZmqEventsTest {
         }
         assertThat(all).hasSize(1);
         assertThat(replay(dealer, 1)).isEmpty();
+        ask(dealer, "snapshot".getBytes(US_ASCII));
+        assertThat(new String(http.get("/metrics").body(), US_ASCII))
+                .contains("kv_events_published_total 1.0", "kv_events_asked_total{kind=\"snapshot\"} 1.0")
+                .containsPattern("kv_events_asked_total\\{kind=\"replay\"\\} [2-9]")
+                .contains("kv_events_overrun_total 0.0", "kv_leases 0.0", "kv_leases_held_bytes 0.0");
     }
 
     @Test

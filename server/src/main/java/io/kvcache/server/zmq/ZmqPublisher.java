@@ -15,6 +15,7 @@ import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
 import java.util.List;
+import java.util.concurrent.atomic.LongAdder;
 
 /// Follows the store and publishes what happens to blocks, on one thread of its own.
 ///
@@ -47,6 +48,9 @@ public final class ZmqPublisher implements AutoCloseable {
     private volatile boolean closed;
     private long nextEvent;
     private volatile long nextSequence;
+    private final LongAdder replays = new LongAdder();
+    private final LongAdder snapshots = new LongAdder();
+    private final LongAdder overruns = new LongAdder();
 
     private ZmqPublisher(
             EventsConfig config, EventStream events, EventNames names, InstantSource wall, ZmqSockets sockets) {
@@ -85,6 +89,21 @@ public final class ZmqPublisher implements AutoCloseable {
         return nextSequence;
     }
 
+    /// Replays that were asked for.
+    public long replayCount() {
+        return replays.sum();
+    }
+
+    /// Snapshots that were asked for.
+    public long snapshotCount() {
+        return snapshots.sum();
+    }
+
+    /// Times that events came faster than they could be published, and everybody got a snapshot.
+    public long overrunCount() {
+        return overruns.sum();
+    }
+
     private void run() {
         try {
             while (!closed) {
@@ -118,6 +137,7 @@ public final class ZmqPublisher implements AutoCloseable {
     }
 
     private void startOver() {
+        overruns.increment();
         Snapshot snapshot = events.snapshot();
         LOG.log(Level.WARNING, "events came faster than they could be published: everybody gets a snapshot");
         nextEvent = snapshot.nextSequence();
@@ -172,6 +192,7 @@ public final class ZmqPublisher implements AutoCloseable {
     }
 
     private void answer(ZmqSockets.Question question) {
+        (question.snapshot() ? snapshots : replays).increment();
         List<Message> reply = question.snapshot() ? snapshot() : replay(question.from());
         for (Message message : reply) {
             if (!sockets.reply(question, message)) {
