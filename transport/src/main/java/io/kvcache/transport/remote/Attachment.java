@@ -17,6 +17,7 @@ import io.kvcache.transport.wire.Status;
 import io.kvcache.transport.wire.Violation;
 import java.io.IOException;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
@@ -36,6 +37,7 @@ final class Attachment {
     private final DataLines data;
     private final Releases releases = new Releases();
     private final Map<Namespace, Integer> numbers = new ConcurrentHashMap<>();
+    private final Set<Namespace> refused = ConcurrentHashMap.newKeySet();
     private final Map<Long, RemoteTable> expecting = new ConcurrentHashMap<>();
     private final Touched touched = new Touched();
     private final boolean sharing;
@@ -143,13 +145,24 @@ final class Attachment {
     void register(Namespace namespace) throws CallFailed {
         BodyWriter body = new BodyWriter(512);
         NamespaceCodec.write(namespace, body);
-        int number = ask(MessageType.REGISTER, body, reply -> reply.count("number"), 0);
-        numbers.put(namespace, number);
+        try {
+            int number = ask(MessageType.REGISTER, body, reply -> reply.count("number"), 0);
+            numbers.put(namespace, number);
+        } catch (CallFailed failed) {
+            if (failed.answered()) {
+                refused.add(namespace);
+            }
+            throw failed;
+        }
     }
 
-    /// The session's number of a namespace.
+    /// The session's number of a namespace. When the answer to its registration was lost, it is asked again.
     int number(Namespace namespace) throws CallFailed {
         Integer number = numbers.get(namespace);
+        if (number == null && !refused.contains(namespace)) {
+            register(namespace);
+            number = numbers.get(namespace);
+        }
         if (number == null) {
             throw CallFailed.unanswered(namespace + " was refused by this server");
         }

@@ -1,0 +1,83 @@
+package io.kvcache.transport.remote;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.tiers.TieredKvCache;
+import io.kvcache.transport.endpoint.EndpointOptions;
+import io.kvcache.transport.link.CloseReason;
+import io.kvcache.transport.link.Connector;
+import io.kvcache.transport.link.FrameHandler;
+import io.kvcache.transport.link.Landing;
+import io.kvcache.transport.link.Line;
+import io.kvcache.transport.tcp.TcpConnector;
+import io.kvcache.transport.tcp.TcpEndpoint;
+import io.kvcache.transport.wire.BodyReader;
+import io.kvcache.transport.wire.FrameHeader;
+import io.kvcache.transport.wire.MessageType;
+import io.kvcache.transport.wire.Violation;
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.time.Duration;
+import java.util.concurrent.atomic.AtomicBoolean;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/// Answers that do not come in time while their session goes on.
+@Timeout(60)
+final class LostAnswersTest {
+
+    /// Loses the first reply of one type on connections that stay.
+    private record Losing(Connector connector, MessageType type, AtomicBoolean lost) implements Connector {
+
+        @Override
+        public Line connect(FrameHandler handler, long timeoutNanos) throws IOException {
+            return connector.connect(new Sieve(handler, type, lost), timeoutNanos);
+        }
+    }
+
+    private record Sieve(FrameHandler handler, MessageType type, AtomicBoolean lost) implements FrameHandler {
+
+        @Override
+        public void message(FrameHeader header, BodyReader body) throws Violation {
+            if (header.type() != type.code() || !lost.compareAndSet(false, true)) {
+                handler.message(header, body);
+            }
+        }
+
+        @Override
+        public Landing payload(FrameHeader header, BodyReader body) throws Violation {
+            return handler.payload(header, body);
+        }
+
+        @Override
+        public void closed(CloseReason reason) {
+            handler.closed(reason);
+        }
+    }
+
+    @Test
+    void givenARegistrationWhoseAnswerIsLost_whenTheNamespaceIsUsed_thenItIsRegisteredAgain() throws IOException {
+        try (TieredKvCache store = TieredKvCache.builder()
+                        .hostBytes(64 << 20)
+                        .touched(false)
+                        .build();
+                TcpEndpoint endpoint = TcpEndpoint.open(
+                        store, new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), EndpointOptions.DEFAULTS)) {
+            AtomicBoolean lost = new AtomicBoolean();
+            Connector network = new TcpConnector("127.0.0.1", endpoint.address().getPort());
+            try (RemoteKvCache cache = new RemoteKvCacheBuilder(new Losing(network, MessageType.REGISTER, lost))
+                    .requestTimeout(Duration.ofMillis(500))
+                    .connect()) {
+                cache.register(Sample.SPACE);
+                assertThat(lost).isTrue();
+
+                BlockChain chain = Sample.stored(cache, 1, 2);
+
+                assertThat(Sample.verified(cache, chain)).isEqualTo(2);
+                assertThat(cache.remoteStats().sessions()).isEqualTo(1);
+            }
+        }
+    }
+}
