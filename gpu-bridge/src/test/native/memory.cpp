@@ -6,20 +6,35 @@
 #include <map>
 #include <mutex>
 #include <sys/mman.h>
+#include <unistd.h>
 
 namespace {
+
+enum { NOT_FOUND = 500 };
 
 constexpr size_t PAGE = 4096;
 constexpr unsigned char POISON = 0xD5;
 
 std::mutex mutex;
-std::map<Address, size_t> slabs;
+// Memory in a file without a name, so that another process can map it too.
+struct Slab {
+    size_t bytes;
+    int file;
+    bool imported;
+};
+
+std::map<Address, Slab> slabs;
 std::map<Address, size_t> mapped;
 std::map<uintptr_t, size_t> registrations;
 size_t used;
 std::atomic<size_t> total{size_t{256} << 20};
 
 size_t pages(size_t bytes) { return (bytes + PAGE - 1) / PAGE * PAGE; }
+
+void unmap(Address at, const Slab& slab) {
+    munmap(reinterpret_cast<void*>(at), pages(slab.bytes));
+    close(slab.file);
+}
 
 std::map<uintptr_t, size_t>::iterator registration_at(uintptr_t at) {
     auto found = registrations.upper_bound(at);
@@ -33,7 +48,7 @@ bool slab_span(Address at, size_t bytes) {
     if (found == slabs.begin()) return false;
     --found;
     Address offset = at - found->first;
-    return bytes <= found->second && offset <= found->second - bytes;
+    return bytes <= found->second.bytes && offset <= found->second.bytes - bytes;
 }
 
 // Mappings side by side are one span.
@@ -103,7 +118,7 @@ size_t total_bytes() { return total; }
 
 void release_memory() {
     std::lock_guard lock(mutex);
-    for (auto& [at, bytes] : slabs) munmap(reinterpret_cast<void*>(at), pages(bytes));
+    for (auto& [at, slab] : slabs) unmap(at, slab);
     slabs.clear();
     registrations.clear();
     used = 0;
@@ -126,11 +141,13 @@ API int cuMemAlloc_v2(Address* at, size_t bytes) {
     if (bytes == 0) return INVALID_VALUE;
     std::lock_guard lock(mutex);
     if (bytes > total || pages(bytes) > total - used) return OUT_OF_MEMORY;
-    void* memory = mmap(nullptr, pages(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) return OUT_OF_MEMORY;
+    int file = shared_file(pages(bytes));
+    if (file < 0) return OUT_OF_MEMORY;
+    void* memory = map_file(file, pages(bytes));
+    if (memory == nullptr) return OUT_OF_MEMORY;
     memset(memory, POISON, bytes);
     *at = reinterpret_cast<Address>(memory);
-    slabs[*at] = bytes;
+    slabs[*at] = {bytes, file, false};
     used += pages(bytes);
     return OK;
 }
@@ -141,9 +158,52 @@ API int cuMemFree_v2(Address at) {
     drain_all();
     std::lock_guard lock(mutex);
     auto found = slabs.find(at);
-    if (found == slabs.end()) return INVALID_VALUE;
-    munmap(reinterpret_cast<void*>(at), pages(found->second));
-    used -= pages(found->second);
+    if (found == slabs.end() || found->second.imported) return INVALID_VALUE;
+    unmap(at, found->second);
+    used -= pages(found->second.bytes);
+    slabs.erase(found);
+    return OK;
+}
+
+API int cuMemGetAddressRange_v2(Address* base, size_t* bytes, Address at) {
+    ENTER(CONTEXT);
+    std::lock_guard lock(mutex);
+    auto found = slabs.upper_bound(at);
+    if (found == slabs.begin() || at >= (--found)->first + found->second.bytes) return NOT_FOUND;
+    *base = found->first;
+    *bytes = found->second.bytes;
+    return OK;
+}
+
+API int cuIpcGetMemHandle(Token* token, Address at) {
+    ENTER(CONTEXT);
+    std::lock_guard lock(mutex);
+    auto found = slabs.find(at);
+    if (found == slabs.end() || found->second.imported) return INVALID_VALUE;
+    return tell_file(token, found->second.file, found->second.bytes) ? OK : INVALID_VALUE;
+}
+
+// The real one refuses the process that has the memory, too.
+API int cuIpcOpenMemHandle_v2(Address* at, Token token, unsigned) {
+    ENTER(CONTEXT);
+    if (told_here(token)) return INVALID_CONTEXT;
+    int file = told_file(token);
+    if (file < 0) return INVALID_VALUE;
+    void* memory = map_file(file, pages(token.bytes));
+    if (memory == nullptr) return INVALID_VALUE;
+    std::lock_guard lock(mutex);
+    *at = reinterpret_cast<Address>(memory);
+    slabs[*at] = {token.bytes, file, true};
+    return OK;
+}
+
+API int cuIpcCloseMemHandle(Address at) {
+    ENTER(CONTEXT);
+    drain_all();
+    std::lock_guard lock(mutex);
+    auto found = slabs.find(at);
+    if (found == slabs.end() || !found->second.imported) return INVALID_VALUE;
+    unmap(at, found->second);
     slabs.erase(found);
     return OK;
 }

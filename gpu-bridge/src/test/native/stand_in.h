@@ -78,3 +78,23 @@ long live_modules();
 // virtual.cpp
 void release_virtual();
 long live_virtual();
+
+// sharing.cpp: memory in files without a name, which another process finds by what it is told of them.
+struct Token {
+    unsigned magic;
+    int process;
+    int file;
+    int unused;
+    size_t bytes;
+    unsigned long long cookie; // tells a file from another that got its number
+    char rest[32];
+};
+
+static_assert(sizeof(Token) == 64);
+
+int shared_file(size_t bytes);
+void* map_file(int file, size_t bytes);
+bool tell_file(Token* token, int file, size_t bytes);
+int told_file(const Token& token);
+bool told_here(const Token& token);
+bool alive(const Token& token);

@@ -1,12 +1,14 @@
 // Streams, each with a thread that is as late as tests want it, events between them, and copies.
 #include "stand_in.h"
 
+#include <atomic>
 #include <condition_variable>
 #include <cstring>
 #include <deque>
 #include <memory>
 #include <mutex>
 #include <set>
+#include <sys/mman.h>
 #include <thread>
 #include <unistd.h>
 #include <vector>
@@ -77,16 +79,41 @@ struct Stream {
 
 namespace {
 
-// Shared by the handle and by the work that refers to it, as an event may be destroyed while streams wait for it.
+struct Counters {
+    std::atomic<uint64_t> recorded;
+    std::atomic<uint64_t> reached;
+};
+
+// Shared by the handle and by the work that refers to it, as an event may be destroyed while streams wait for it; in a
+// file where another process has it too.
 struct Mark {
-    std::mutex mutex;
-    std::condition_variable changed;
-    uint64_t recorded = 0;
-    uint64_t reached = 0;
+    int file = shared_file(sizeof(Counters));
+    Counters* counters = static_cast<Counters*>(map_file(file, sizeof(Counters)));
+    Token owner{};
+
+    Mark() = default;
+
+    explicit Mark(const Token& token, int told)
+        : file(told), counters(static_cast<Counters*>(map_file(told, sizeof(Counters)))), owner(token) {}
+
+    ~Mark() {
+        munmap(counters, sizeof(Counters));
+        close(file);
+    }
+
+    // One whose process is gone holds nobody up.
+    void await(uint64_t number) {
+        while (counters->reached < number && (owner.magic == 0 || alive(owner))) usleep(20);
+    }
+
+    void reach(uint64_t number) {
+        uint64_t before = counters->reached;
+        while (before < number && !counters->reached.compare_exchange_weak(before, number)) {}
+    }
 };
 
 struct Event {
-    std::shared_ptr<Mark> mark = std::make_shared<Mark>();
+    std::shared_ptr<Mark> mark;
 };
 
 std::mutex mutex;
@@ -97,6 +124,14 @@ std::shared_ptr<Mark> mark_of(void* handle) {
     std::lock_guard lock(mutex);
     auto found = events.find(static_cast<Event*>(handle));
     return found == events.end() ? nullptr : (*found)->mark;
+}
+
+int keep_event(void** handle, std::shared_ptr<Mark> mark) {
+    auto* event = new Event{std::move(mark)};
+    std::lock_guard lock(mutex);
+    events.insert(event);
+    *handle = event;
+    return OK;
 }
 
 std::vector<Stream*> all_streams() {
@@ -217,25 +252,29 @@ API int cuStreamWaitEvent(void* handle, void* event, unsigned) {
     Stream* stream = stream_of(handle);
     std::shared_ptr<Mark> mark = mark_of(event);
     if (stream == nullptr || mark == nullptr) return INVALID_HANDLE;
-    uint64_t awaited;
-    {
-        std::lock_guard lock(mark->mutex);
-        awaited = mark->recorded;
-    }
-    give(stream, [mark, awaited] {
-        std::unique_lock lock(mark->mutex);
-        mark->changed.wait(lock, [&] { return mark->reached >= awaited; });
-    });
+    uint64_t awaited = mark->counters->recorded;
+    give(stream, [mark, awaited] { mark->await(awaited); });
     return OK;
 }
 
 API int cuEventCreate(void** handle, unsigned) {
     ENTER(CONTEXT);
-    auto* event = new Event;
-    std::lock_guard lock(mutex);
-    events.insert(event);
-    *handle = event;
-    return OK;
+    return keep_event(handle, std::make_shared<Mark>());
+}
+
+API int cuIpcGetEventHandle(Token* token, void* handle) {
+    ENTER(CONTEXT);
+    std::shared_ptr<Mark> mark = mark_of(handle);
+    if (mark == nullptr || mark->owner.magic != 0) return INVALID_HANDLE;
+    return tell_file(token, mark->file, sizeof(Counters)) ? OK : INVALID_VALUE;
+}
+
+API int cuIpcOpenEventHandle(void** handle, Token token) {
+    ENTER(CONTEXT);
+    if (told_here(token)) return INVALID_CONTEXT;
+    int file = told_file(token);
+    if (file < 0 || token.bytes != sizeof(Counters)) return INVALID_VALUE;
+    return keep_event(handle, std::make_shared<Mark>(token, file));
 }
 
 API int cuEventDestroy_v2(void* handle) {
@@ -252,16 +291,8 @@ API int cuEventRecord(void* handle, void* stream_handle) {
     Stream* stream = stream_of(stream_handle);
     std::shared_ptr<Mark> mark = mark_of(handle);
     if (stream == nullptr || mark == nullptr) return INVALID_HANDLE;
-    uint64_t number;
-    {
-        std::lock_guard lock(mark->mutex);
-        number = ++mark->recorded;
-    }
-    give(stream, [mark, number] {
-        std::lock_guard lock(mark->mutex);
-        if (mark->reached < number) mark->reached = number;
-        mark->changed.notify_all();
-    });
+    uint64_t number = ++mark->counters->recorded;
+    give(stream, [mark, number] { mark->reach(number); });
     return OK;
 }
 
@@ -269,8 +300,7 @@ API int cuEventQuery(void* handle) {
     ENTER(CONTEXT);
     std::shared_ptr<Mark> mark = mark_of(handle);
     if (mark == nullptr) return INVALID_HANDLE;
-    std::lock_guard lock(mark->mutex);
-    if (mark->reached < mark->recorded) return NOT_READY;
+    if (mark->counters->reached < mark->counters->recorded) return NOT_READY;
     return stuck();
 }
 

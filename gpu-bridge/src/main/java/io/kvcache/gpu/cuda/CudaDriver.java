@@ -6,6 +6,7 @@ import io.kvcache.gpu.driver.DeviceEvent;
 import io.kvcache.gpu.driver.DeviceException;
 import io.kvcache.gpu.driver.DeviceInfo;
 import io.kvcache.gpu.driver.DeviceProgram;
+import io.kvcache.gpu.driver.DeviceSharing;
 import io.kvcache.gpu.driver.DeviceSlabs;
 import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.DeviceStream;
@@ -52,6 +53,7 @@ public final class CudaDriver implements DeviceDriver {
     private final Set<CudaEvent> events = new HashSet<>();
     private final Set<CudaProgram> programs = new HashSet<>();
     private @Nullable VirtualCalls virtual;
+    private @Nullable SharingCalls sharing;
     private boolean failed;
     private boolean closed;
 
@@ -173,7 +175,7 @@ public final class CudaDriver implements DeviceDriver {
     }
 
     /// The driver's own wait has no end.
-    private void drain() {
+    void drain() {
         long since = System.nanoTime();
         while (!failed && !streams.stream().allMatch(CudaStream::quiet)) {
             if (System.nanoTime() - since > LONGEST_DRAIN_NANOS) {
@@ -258,9 +260,24 @@ public final class CudaDriver implements DeviceDriver {
         enter();
         CUevent handle = new CUevent();
         check("cuEventCreate", JCudaDriver.cuEventCreate(handle, CUevent_flags.CU_EVENT_DISABLE_TIMING));
+        return keep(new EventHandle.OfJcuda(handle));
+    }
+
+    CudaEvent keep(EventHandle handle) {
         CudaEvent event = new CudaEvent(this, handle);
         events.add(event);
         return event;
+    }
+
+    @Override
+    public DeviceSharing sharing() {
+        enter();
+        SharingCalls present = sharing;
+        if (present == null) {
+            present = new SharingCalls(this, functions);
+            sharing = present;
+        }
+        return present;
     }
 
     @Override

@@ -1,22 +1,20 @@
 package io.kvcache.gpu.cuda;
 
 import io.kvcache.gpu.driver.DeviceEvent;
-import jcuda.driver.CUevent;
-import jcuda.driver.JCudaDriver;
 
 /// An event without a time.
 final class CudaEvent implements DeviceEvent {
 
     private final CudaDriver driver;
-    private final CUevent handle;
+    private final EventHandle handle;
     private boolean closed;
 
-    CudaEvent(CudaDriver driver, CUevent handle) {
+    CudaEvent(CudaDriver driver, EventHandle handle) {
         this.driver = driver;
         this.handle = handle;
     }
 
-    CUevent handle() {
+    EventHandle handle() {
         requireOpen();
         return handle;
     }
@@ -25,7 +23,7 @@ final class CudaEvent implements DeviceEvent {
     public boolean reached() {
         driver.enter();
         requireOpen();
-        int result = JCudaDriver.cuEventQuery(handle);
+        int result = handle.query();
         if (result == CudaResult.NOT_READY) {
             return false;
         }
@@ -44,6 +42,6 @@ final class CudaEvent implements DeviceEvent {
         requireOpen();
         closed = true;
         driver.closing(this);
-        driver.letGo("cuEventDestroy", () -> JCudaDriver.cuEventDestroy(handle));
+        driver.letGo("cuEventDestroy", handle::destroy);
     }
 }

@@ -151,16 +151,13 @@ final class CudaStream implements DeviceStream {
     @Override
     public void record(DeviceEvent event) {
         enter();
-        driver.check(
-                "cuEventRecord", JCudaDriver.cuEventRecord(driver.own(event).handle(), handle));
+        driver.check("cuEventRecord", driver.own(event).handle().record(handle));
     }
 
     @Override
     public void waitFor(DeviceEvent event) {
         enter();
-        driver.check(
-                "cuStreamWaitEvent",
-                JCudaDriver.cuStreamWaitEvent(handle, driver.own(event).handle(), 0));
+        driver.check("cuStreamWaitEvent", driver.own(event).handle().holdBack(handle));
     }
 
     @Override

@@ -77,6 +77,11 @@ public interface DeviceDriver extends AutoCloseable {
     /// @throws DeviceException with [DeviceError#NOT_SUPPORTED] of a device that has none
     VirtualMemory virtualMemory();
 
+    /// Memory and events that other processes use too.
+    ///
+    /// @throws DeviceException with [DeviceError#NOT_SUPPORTED] of a device that cannot share
+    DeviceSharing sharing();
+
     /// What was taken and not given back.
     DeviceUse use();
 

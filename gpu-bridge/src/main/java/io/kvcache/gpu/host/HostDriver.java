@@ -7,6 +7,7 @@ import io.kvcache.gpu.driver.DeviceEvent;
 import io.kvcache.gpu.driver.DeviceException;
 import io.kvcache.gpu.driver.DeviceInfo;
 import io.kvcache.gpu.driver.DeviceProgram;
+import io.kvcache.gpu.driver.DeviceSharing;
 import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.DeviceStream;
 import io.kvcache.gpu.driver.DeviceThread;
@@ -162,6 +163,12 @@ public final class HostDriver implements DeviceDriver {
     public VirtualMemory virtualMemory() {
         enter();
         throw new DeviceException(DeviceError.NOT_SUPPORTED, "virtualMemory", "host memory does not move");
+    }
+
+    @Override
+    public DeviceSharing sharing() {
+        enter();
+        throw new DeviceException(DeviceError.NOT_SUPPORTED, "sharing", "host memory of one process");
     }
 
     @Override

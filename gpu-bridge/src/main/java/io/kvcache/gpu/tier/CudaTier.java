@@ -33,8 +33,8 @@ public final class CudaTier implements TierSource {
     /// So many bytes of a GPU, once a store is built with it.
     ///
     /// @param ordinal which, from 0 on, in the driver's order
-    /// @param bytes 1 MiB and up; the largest block is a sixteenth of them below 1 GiB, and 64 MiB or more
-    ///     above
+    /// @param bytes 1 MiB and up; the largest block is a sixteenth of them below 1 GiB, and 64 MiB or
+    ///     more above
     public static CudaTier open(int ordinal, long bytes) {
         if (ordinal < 0) {
             throw new IllegalArgumentException("GPU " + ordinal + "; it takes 0 and up");

@@ -1,0 +1,192 @@
+package io.kvcache.gpu.cuda;
+
+import static java.lang.foreign.ValueLayout.ADDRESS;
+import static java.lang.foreign.ValueLayout.JAVA_BYTE;
+import static java.lang.foreign.ValueLayout.JAVA_INT;
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+
+import io.kvcache.gpu.driver.DeviceAddress;
+import io.kvcache.gpu.driver.DeviceError;
+import io.kvcache.gpu.driver.DeviceEvent;
+import io.kvcache.gpu.driver.DeviceException;
+import io.kvcache.gpu.driver.DeviceSharing;
+import io.kvcache.gpu.driver.DeviceSpan;
+import java.lang.foreign.Arena;
+import java.lang.foreign.FunctionDescriptor;
+import java.lang.foreign.Linker;
+import java.lang.foreign.MemoryLayout;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.StructLayout;
+import java.lang.foreign.SymbolLookup;
+import java.lang.invoke.MethodHandle;
+
+/// The driver's handles for other processes. JCuda has these calls, but keeps the 64 bytes of a handle to
+/// itself.
+final class SharingCalls implements DeviceSharing {
+
+    /// A handle goes by value.
+    private static final StructLayout HANDLE =
+            MemoryLayout.structLayout(MemoryLayout.sequenceLayout(TOKEN_BYTES, JAVA_BYTE));
+
+    private static final int WITH_PEERS = 1;
+
+    /// Between processes, and without a time.
+    private static final int EVENT_FLAGS = 4 | 2;
+
+    private final CudaDriver driver;
+    private final SymbolLookup functions;
+    private final MethodHandle exportMemory;
+    private final MethodHandle openMemory;
+    private final MethodHandle closeMemory;
+    private final MethodHandle range;
+    private final MethodHandle createEvent;
+    private final MethodHandle exportEvent;
+    private final MethodHandle openEvent;
+    private final MethodHandle query;
+    private final MethodHandle record;
+    private final MethodHandle holdBack;
+    private final MethodHandle destroy;
+
+    SharingCalls(CudaDriver driver, SymbolLookup functions) {
+        this.driver = driver;
+        this.functions = functions;
+        exportMemory = bind("cuIpcGetMemHandle", ADDRESS, JAVA_LONG);
+        openMemory = bind("cuIpcOpenMemHandle_v2", ADDRESS, HANDLE, JAVA_INT);
+        closeMemory = bind("cuIpcCloseMemHandle", JAVA_LONG);
+        range = bind("cuMemGetAddressRange_v2", ADDRESS, ADDRESS, JAVA_LONG);
+        createEvent = bind("cuEventCreate", ADDRESS, JAVA_INT);
+        exportEvent = bind("cuIpcGetEventHandle", ADDRESS, JAVA_LONG);
+        openEvent = bind("cuIpcOpenEventHandle", ADDRESS, HANDLE);
+        query = bind("cuEventQuery", JAVA_LONG);
+        record = bind("cuEventRecord", JAVA_LONG, JAVA_LONG);
+        holdBack = bind("cuStreamWaitEvent", JAVA_LONG, JAVA_LONG, JAVA_INT);
+        destroy = bind("cuEventDestroy_v2", JAVA_LONG);
+    }
+
+    @SuppressWarnings("restricted") // Signatures as in cuda.h; handles and addresses as numbers.
+    private MethodHandle bind(String name, MemoryLayout... arguments) {
+        return Linker.nativeLinker()
+                .downcallHandle(functions.find(name).orElseThrow(), FunctionDescriptor.of(JAVA_INT, arguments));
+    }
+
+    private interface Calling {
+
+        int call() throws Throwable;
+    }
+
+    private static int returned(Calling call) {
+        try {
+            return call.call();
+        } catch (Throwable thrown) {
+            throw new AssertionError("a C function does not throw", thrown);
+        }
+    }
+
+    private static MemorySegment handle(Arena arena, byte[] token) {
+        if (token.length != TOKEN_BYTES) {
+            throw new IllegalArgumentException("a token of " + token.length + " bytes; it takes " + TOKEN_BYTES);
+        }
+        return arena.allocate(HANDLE).copyFrom(MemorySegment.ofArray(token));
+    }
+
+    @Override
+    public byte[] export(DeviceSpan slab) {
+        driver.enter();
+        driver.slabs().requireSlab(slab);
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment token = arena.allocate(HANDLE);
+            driver.check("cuIpcGetMemHandle", returned(() ->
+                    (int) exportMemory.invokeExact(token, slab.address().value())));
+            return token.toArray(JAVA_BYTE);
+        }
+    }
+
+    @Override
+    public DeviceSpan open(byte[] token) {
+        driver.enter();
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment told = handle(arena, token);
+            MemorySegment at = arena.allocate(JAVA_LONG);
+            driver.check("cuIpcOpenMemHandle", returned(() -> (int) openMemory.invokeExact(at, told, WITH_PEERS)));
+            long address = at.get(JAVA_LONG, 0);
+            DeviceSpan opened = new DeviceSpan(new DeviceAddress(address), bytes(arena, address));
+            driver.slabs().adopt(opened);
+            return opened;
+        }
+    }
+
+    /// How much there is behind an address, as the driver says and not the one who gave the token.
+    private long bytes(Arena arena, long address) {
+        MemorySegment base = arena.allocate(JAVA_LONG);
+        MemorySegment size = arena.allocate(JAVA_LONG);
+        int result = returned(() -> (int) range.invokeExact(base, size, address));
+        if (result != CudaResult.SUCCESS) {
+            closeMemory(address);
+        }
+        driver.check("cuMemGetAddressRange", result);
+        return size.get(JAVA_LONG, 0);
+    }
+
+    @Override
+    public void close(DeviceSpan opened) {
+        driver.enter();
+        driver.slabs().disown(opened);
+        driver.drain();
+        closeMemory(opened.address().value());
+    }
+
+    private void closeMemory(long address) {
+        driver.letGo("cuIpcCloseMemHandle", () -> returned(() -> (int) closeMemory.invokeExact(address)));
+    }
+
+    @Override
+    public DeviceEvent sharedEvent() {
+        driver.enter();
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment event = arena.allocate(JAVA_LONG);
+            driver.check("cuEventCreate", returned(() -> (int) createEvent.invokeExact(event, EVENT_FLAGS)));
+            return driver.keep(new EventHandle.OfNumber(this, event.get(JAVA_LONG, 0)));
+        }
+    }
+
+    @Override
+    public byte[] export(DeviceEvent event) {
+        driver.enter();
+        long value = driver.own(event).handle().value();
+        if (value == 0) {
+            throw new DeviceException(DeviceError.BAD_REQUEST, "export", "an event that is not to be shared");
+        }
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment token = arena.allocate(HANDLE);
+            driver.check("cuIpcGetEventHandle", returned(() -> (int) exportEvent.invokeExact(token, value)));
+            return token.toArray(JAVA_BYTE);
+        }
+    }
+
+    @Override
+    public DeviceEvent openEvent(byte[] token) {
+        driver.enter();
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment told = handle(arena, token);
+            MemorySegment event = arena.allocate(JAVA_LONG);
+            driver.check("cuIpcOpenEventHandle", returned(() -> (int) openEvent.invokeExact(event, told)));
+            return driver.keep(new EventHandle.OfNumber(this, event.get(JAVA_LONG, 0)));
+        }
+    }
+
+    int query(long event) {
+        return returned(() -> (int) query.invokeExact(event));
+    }
+
+    int record(long event, long stream) {
+        return returned(() -> (int) record.invokeExact(event, stream));
+    }
+
+    int holdBack(long event, long stream) {
+        return returned(() -> (int) holdBack.invokeExact(stream, event, 0));
+    }
+
+    int destroy(long event) {
+        return returned(() -> (int) destroy.invokeExact(event));
+    }
+}

@@ -1,0 +1,38 @@
+package io.kvcache.gpu.driver;
+
+/// Memory and events of a device that another process on the same machine uses too.
+///
+/// A token of 64 bytes goes to the other process by whatever way there is; it opens the token once. A
+/// token speaks of a whole allocation, so where in it something lies has to be said besides. The one who
+/// exports keeps what it exported until the other has closed it: memory that is freed before, and events
+/// of a process that ended, must not be used.
+///
+/// **Threads.** The driver's.
+///
+/// **Errors.** [DeviceException] with [DeviceError#BAD_REQUEST] for a token of this process, of something
+/// that is gone, or of nothing.
+public interface DeviceSharing {
+
+    /// Bytes of a token.
+    int TOKEN_BYTES = 64;
+
+    /// A token of memory that was allocated here.
+    byte[] export(DeviceSpan slab);
+
+    /// Opens another process's memory. It can be copied from and to until it is closed.
+    ///
+    /// @return all of the allocation that the token speaks of
+    DeviceSpan open(byte[] token);
+
+    /// Closes what [#open] opened, after waiting for what is on its way.
+    void close(DeviceSpan opened);
+
+    /// Makes an event that other processes can wait for.
+    DeviceEvent sharedEvent();
+
+    /// A token of such an event.
+    byte[] export(DeviceEvent event);
+
+    /// Opens another process's event: to wait for what that records, or to record what that waits for.
+    DeviceEvent openEvent(byte[] token);
+}

@@ -1,0 +1,63 @@
+package io.kvcache.gpu.cuda;
+
+import io.kvcache.core.contract.BlockContent;
+import io.kvcache.gpu.driver.DeviceDriver;
+import io.kvcache.gpu.driver.DeviceDriver.Priority;
+import io.kvcache.gpu.driver.DeviceEvent;
+import io.kvcache.gpu.driver.DeviceException;
+import io.kvcache.gpu.driver.DeviceSharing;
+import io.kvcache.gpu.driver.DeviceSpan;
+import io.kvcache.gpu.driver.DeviceStream;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.util.HexFormat;
+import java.util.concurrent.TimeUnit;
+
+/// The other process of [SharingTest]: waits for an event of the test's, looks at the memory, writes
+/// there, and says by an event of its own when that is done. It speaks by lines.
+final class SharingPeer {
+
+    static final long SEEN = 31;
+    static final long WRITTEN = 32;
+
+    private SharingPeer() {}
+
+    /// Token of memory, token of an event.
+    public static void main(String... tokens) throws Exception {
+        DeviceDriver driver = StandIn.fresh().open();
+        DeviceSharing sharing = driver.sharing();
+        try (Arena arena = Arena.ofShared()) {
+            DeviceSpan memory = sharing.open(HexFormat.of().parseHex(tokens[0]));
+            DeviceEvent filled = sharing.openEvent(HexFormat.of().parseHex(tokens[1]));
+            DeviceEvent written = sharing.sharedEvent();
+            DeviceEvent looked = driver.openEvent();
+            DeviceStream stream = driver.openStream(Priority.NORMAL);
+            MemorySegment seen = arena.allocate(memory.bytes());
+            MemorySegment content = arena.allocate(memory.bytes());
+            new BlockContent(WRITTEN).fill(content);
+            stream.waitFor(filled);
+            stream.toHost(memory.address(), seen);
+            stream.record(looked);
+            System.out.println(looked.await(TimeUnit.MILLISECONDS.toNanos(50)) ? "did not wait" : "waits");
+            say(looked.await(TimeUnit.SECONDS.toNanos(30)), "looked");
+            say(new BlockContent(SEEN).mismatch(seen) == -1, "saw what was there");
+            stream.toDevice(content, memory.address());
+            stream.record(written);
+            System.out.println(HexFormat.of().formatHex(sharing.export(written)));
+            int ignored = System.in.read();
+            say(ignored >= 0, "was told to end");
+            filled.close();
+            written.close();
+            looked.close();
+            stream.close();
+            sharing.close(memory);
+            driver.close();
+        } catch (DeviceException refused) {
+            System.out.println("refused: " + refused.getMessage());
+        }
+    }
+
+    private static void say(boolean good, String what) {
+        System.out.println((good ? "" : "not: ") + what);
+    }
+}

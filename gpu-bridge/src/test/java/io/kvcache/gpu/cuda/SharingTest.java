@@ -1,0 +1,175 @@
+package io.kvcache.gpu.cuda;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
+import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
+import static org.assertj.core.api.Assumptions.assumeThat;
+
+import io.kvcache.core.contract.BlockContent;
+import io.kvcache.gpu.driver.DeviceDriver;
+import io.kvcache.gpu.driver.DeviceDriver.Priority;
+import io.kvcache.gpu.driver.DeviceError;
+import io.kvcache.gpu.driver.DeviceEvent;
+import io.kvcache.gpu.driver.DeviceException;
+import io.kvcache.gpu.driver.DeviceSharing;
+import io.kvcache.gpu.driver.DeviceSpan;
+import io.kvcache.gpu.driver.DeviceStream;
+import io.kvcache.gpu.host.HostDriver;
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.nio.file.Path;
+import java.util.HexFormat;
+import java.util.concurrent.TimeUnit;
+import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+
+/// Two JVMs share memory of a device, and each waits for the other.
+final class SharingTest {
+
+    private static final int BYTES = 300_000;
+    private static final long LONG_NANOS = TimeUnit.SECONDS.toNanos(60);
+
+    private final StandIn standIn = StandIn.fresh();
+    private final Arena arena = Arena.ofShared();
+    private DeviceDriver driver;
+    private DeviceSharing sharing;
+    private DeviceStream stream;
+    private DeviceSpan slab;
+    private DeviceEvent filled;
+
+    @SuppressWarnings("NullAway.Init") // opened before each test
+    SharingTest() {}
+
+    @BeforeEach
+    void open() {
+        assumeThat(standIn.holds()).isTrue();
+        driver = standIn.open();
+        sharing = driver.sharing();
+        stream = driver.openStream(Priority.NORMAL);
+        slab = driver.allocate(BYTES);
+        filled = sharing.sharedEvent();
+    }
+
+    @AfterEach
+    void close() {
+        standIn.release();
+        filled.close();
+        stream.close();
+        driver.free(slab);
+        driver.close();
+        assertThat(standIn.left()).isEmpty();
+        arena.close();
+    }
+
+    private Process start(byte[] memory, byte[] event) throws IOException {
+        return new ProcessBuilder(
+                        Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                        "-XX:TieredStopAtLevel=1",
+                        "--enable-native-access=ALL-UNNAMED",
+                        "-cp",
+                        System.getProperty("java.class.path"),
+                        SharingPeer.class.getName(),
+                        HexFormat.of().formatHex(memory),
+                        HexFormat.of().formatHex(event))
+                .redirectError(ProcessBuilder.Redirect.INHERIT)
+                .start();
+    }
+
+    private static BufferedReader lines(Process peer) {
+        return new BufferedReader(new InputStreamReader(peer.getInputStream(), UTF_8));
+    }
+
+    private void fill() {
+        MemorySegment content = arena.allocate(BYTES);
+        new BlockContent(SharingPeer.SEEN).fill(content);
+        stream.toDevice(content, slab.address());
+        stream.record(filled);
+    }
+
+    @Test
+    void givenAnotherJvm_whenItUsesOurMemory_thenEachSeesTheOthersBytesAfterItsEvent() throws Exception {
+        standIn.hold();
+        fill();
+        Process peer = start(sharing.export(slab), sharing.export(filled));
+        BufferedReader said = lines(peer);
+        assertThat(said.readLine()).isEqualTo("waits");
+        standIn.release();
+        assertThat(said.readLine()).isEqualTo("looked");
+        assertThat(said.readLine()).isEqualTo("saw what was there");
+        DeviceEvent written = sharing.openEvent(HexFormat.of().parseHex(said.readLine()));
+        MemorySegment back = arena.allocate(BYTES);
+        DeviceEvent done = driver.openEvent();
+        stream.waitFor(written);
+        stream.toHost(slab.address(), back);
+        stream.record(done);
+        assertThat(done.await(LONG_NANOS)).isTrue();
+        new BlockContent(SharingPeer.WRITTEN).require(back);
+        written.close();
+        done.close();
+        peer.getOutputStream().write('\n');
+        peer.getOutputStream().close();
+        assertThat(said.readLine()).isEqualTo("was told to end");
+        assertThat(said.readLine()).isNull();
+        assertThat(peer.waitFor()).isZero();
+    }
+
+    @Test
+    void givenAPeerThatDies_whenWeGoOn_thenOurMemoryIsOursAndAllIsGivenBack() throws Exception {
+        fill();
+        Process peer = start(sharing.export(slab), sharing.export(filled));
+        BufferedReader said = lines(peer);
+        assertThat(said.readLine()).isIn("waits", "did not wait");
+        assertThat(said.readLine()).isEqualTo("looked");
+        assertThat(said.readLine()).isEqualTo("saw what was there");
+        byte[] token = HexFormat.of().parseHex(said.readLine());
+        peer.destroyForcibly().onExit().join();
+        refused(() -> sharing.openEvent(token));
+        DeviceEvent done = driver.openEvent();
+        stream.record(done);
+        assertThat(done.await(LONG_NANOS)).isTrue();
+        done.close();
+    }
+
+    @Test
+    void givenMemoryThatIsGone_whenAPeerOpensIt_thenItIsRefused() throws Exception {
+        DeviceSpan gone = driver.allocate(BYTES);
+        byte[] token = sharing.export(gone);
+        driver.free(gone);
+        DeviceSpan other = driver.allocate(BYTES);
+        Process peer = start(token, sharing.export(filled));
+        assertThat(lines(peer).readLine()).startsWith("refused: cuIpcOpenMemHandle: BAD_REQUEST");
+        assertThat(peer.waitFor()).isNotNegative();
+        driver.free(other);
+    }
+
+    private static void refused(ThrowingCallable call) {
+        assertThatExceptionOfType(DeviceException.class)
+                .isThrownBy(call)
+                .satisfies(refused -> assertThat(refused.error()).isEqualTo(DeviceError.BAD_REQUEST));
+    }
+
+    @Test
+    void givenTokensThatAreNone_whenOpened_thenRefused() {
+        assertThatIllegalArgumentException()
+                .isThrownBy(() -> sharing.open(new byte[63]))
+                .withMessageContaining("63 bytes");
+        refused(() -> sharing.open(new byte[64]));
+        refused(() -> sharing.open(sharing.export(slab)));
+        refused(() -> sharing.openEvent(new byte[64]));
+        refused(() -> sharing.openEvent(sharing.export(filled)));
+        refused(() -> sharing.export(slab.slice(1, 5)));
+        refused(() -> sharing.close(slab));
+        DeviceEvent own = driver.openEvent();
+        refused(() -> sharing.export(own));
+        own.close();
+        HostDriver host = HostDriver.open(1);
+        assertThatExceptionOfType(DeviceException.class).isThrownBy(host::sharing);
+        host.close();
+    }
+}
