@@ -56,6 +56,13 @@ final class BatchCalls {
         return since13 != null || since128 != null;
     }
 
+    /// Whether a driver says that it does not copy these together: for memory of some kinds it may, by an
+    /// answer that also means mistakes. One by one they are copied, or the mistake shows; what was copied
+    /// before is only copied again.
+    static boolean declined(int result) {
+        return result == CudaResult.NOT_SUPPORTED || result == CudaResult.INVALID_VALUE;
+    }
+
     /// Answers as the driver does.
     int copy(CopyRuns runs, long stream) {
         try (Arena arena = Arena.ofConfined()) {

@@ -8,6 +8,7 @@ import jcuda.driver.CUresult;
 final class CudaResult {
 
     static final int SUCCESS = 0;
+    static final int INVALID_VALUE = 1;
     static final int NOT_READY = 600;
     static final int NOT_SUPPORTED = 801;
 
@@ -29,7 +30,7 @@ final class CudaResult {
             case 2, 701 -> DeviceError.OUT_OF_MEMORY;
             case 34, 35, 803, 804 -> DeviceError.NO_DRIVER;
             case 100, 101 -> DeviceError.NO_DEVICE;
-            case 1, 201, 400, 500, 708 -> DeviceError.BAD_REQUEST;
+            case INVALID_VALUE, 201, 400, 500, 708 -> DeviceError.BAD_REQUEST;
             case 200, 209, 218, 221, 222 -> DeviceError.BAD_CODE;
             case 712 -> DeviceError.ALREADY_REGISTERED;
             case 713 -> DeviceError.NOT_REGISTERED;

@@ -102,7 +102,7 @@ final class CudaStream implements DeviceStream {
         }
         if (runs.count() > 1 && batches.available()) {
             int result = batches.copy(runs, handle.value());
-            if (result != CudaResult.NOT_SUPPORTED) {
+            if (!BatchCalls.declined(result)) {
                 driver.check("cuMemcpyBatchAsync", result);
                 return;
             }
