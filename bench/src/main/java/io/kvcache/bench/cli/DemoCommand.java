@@ -4,6 +4,7 @@ import com.sun.management.OperatingSystemMXBean;
 import io.kvcache.bench.demo.Demo;
 import io.kvcache.bench.demo.DemoResult;
 import io.kvcache.bench.demo.DemoText;
+import io.kvcache.bench.gpu.GpuDemo;
 import io.kvcache.bench.trace.MalformedLine;
 import io.kvcache.bench.trace.MooncakeTraceReader;
 import io.kvcache.bench.trace.Trace;
@@ -13,6 +14,7 @@ import java.io.IOException;
 import java.io.PrintWriter;
 import java.lang.management.ManagementFactory;
 import java.util.List;
+import java.util.Locale;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;
@@ -70,8 +72,14 @@ final class DemoCommand implements Callable<Integer> {
     @Option(names = "--json", description = "One JSON object instead of a page.")
     private boolean json;
 
+    @Option(names = "--gpu", description = "Show a store with the first GPU below it instead, if there is one.")
+    private boolean gpu;
+
     @Override
     public Integer call() throws IOException {
+        if (gpu) {
+            return demoGpu();
+        }
         Demo.Settings settings = settings();
         PrintWriter out = spec.commandLine().getOut();
         if (!json) {
@@ -94,6 +102,29 @@ final class DemoCommand implements Callable<Integer> {
         } else {
             new DemoText(out, result).print();
         }
+        return result.passed() ? 0 : 1;
+    }
+
+    private int demoGpu() {
+        GpuDemo.Result result = GpuDemo.run();
+        PrintWriter out = spec.commandLine().getOut();
+        if (json) {
+            out.println(JsonMapper.builder().build().writeValueAsString(result));
+        } else {
+            out.println(
+                    result.noGpu().isEmpty()
+                            ? "The GPU is " + result.device()
+                            : "No GPU is used: " + result.noGpu() + "\nInstead: " + result.device());
+            out.printf(
+                    Locale.ROOT,
+                    "%d blocks of 1 MiB were put through 64 MiB of host memory; %d lie on the device, where an engine"
+                            + " could read them;%n%d came back with every byte: %s%n",
+                    result.put(),
+                    result.onDevice(),
+                    result.back(),
+                    result.passed() ? "passed" : "failed");
+        }
+        out.flush();
         return result.passed() ? 0 : 1;
     }
 

@@ -1,0 +1,112 @@
+package io.kvcache.bench.gpu;
+
+import io.kvcache.core.BlockTable;
+import io.kvcache.core.BlockWriter;
+import io.kvcache.core.PutOutcome;
+import io.kvcache.core.contract.BlockContent;
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.BlockShape;
+import io.kvcache.core.identity.Dtype;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.tier.AdmissionKind;
+import io.kvcache.gpu.driver.DeviceDriver;
+import io.kvcache.gpu.host.HostDriver;
+import io.kvcache.gpu.tier.CudaTier;
+import io.kvcache.gpu.tier.DeviceBlockTable;
+import io.kvcache.tiers.TieredKvCache;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.IntStream;
+
+/// Sequences that are more than host memory holds, kept with the help of the first GPU: what comes back
+/// is checked byte by byte. Without a GPU, a device in plain Java stands in and the result says so.
+public final class GpuDemo {
+
+    private static final Namespace SPACE = Namespace.of("demo", BlockShape.kv(16, 8, 128, 16, Dtype.BF16));
+    private static final int BLOCK_BYTES = 1 << 20;
+    private static final int SEQUENCES = 5;
+    private static final int BLOCKS = 30;
+    private static final long HOST_BYTES = 64L << 20;
+    private static final long DEVICE_BYTES = 256L << 20;
+    private static final long PATIENCE_NANOS = TimeUnit.SECONDS.toNanos(60);
+
+    private GpuDemo() {}
+
+    /// What came of it.
+    ///
+    /// @param device what it is called
+    /// @param noGpu why there is none; empty when there is one
+    /// @param put blocks of 1 MiB
+    /// @param onDevice leading blocks of sequences that are on the device, where an engine could read
+    ///     them
+    /// @param back blocks that came back with all their bytes
+    public record Result(String device, String noGpu, int put, int onDevice, int back) {
+
+        /// Whether all did.
+        public boolean passed() {
+            return back == put;
+        }
+    }
+
+    /// Runs it.
+    public static Result run() {
+        BenchDevice probe = BenchDevice.open(1);
+        String name;
+        try (DeviceDriver driver = probe.driver()) {
+            name = driver.info().name();
+        }
+        CudaTier tier = probe.real()
+                ? CudaTier.open(0, DEVICE_BYTES)
+                : CudaTier.over(name, () -> HostDriver.open(2 * DEVICE_BYTES), DEVICE_BYTES);
+        try (TieredKvCache cache = TieredKvCache.builder()
+                .hostBytes(HOST_BYTES)
+                .admission(AdmissionKind.ALWAYS)
+                .tier(tier)
+                .build()) {
+            cache.register(SPACE);
+            int put = 0;
+            for (int sequence = 0; sequence < SEQUENCES; sequence++) {
+                put += put(cache, chain(sequence));
+            }
+            int back = 0;
+            int onDevice = 0;
+            for (int sequence = 0; sequence < SEQUENCES; sequence++) {
+                back += back(cache, chain(sequence));
+                try (DeviceBlockTable table = tier.acquire(chain(sequence), 0)) {
+                    onDevice += table.endBlock();
+                }
+            }
+            return new Result(name, probe.why(), put, onDevice, back);
+        }
+    }
+
+    private static BlockChain chain(int sequence) {
+        int first = sequence * 1_000_000;
+        return BlockChain.of(
+                SPACE,
+                IntStream.range(first, first + BLOCKS * SPACE.blockTokens()).toArray());
+    }
+
+    private static int put(TieredKvCache cache, BlockChain chain) {
+        int put = 0;
+        for (int index = 0; index < chain.length(); index++) {
+            try (BlockWriter writer = cache.put(chain, index, 0, PATIENCE_NANOS)) {
+                if (writer.outcome() == PutOutcome.RESERVED) {
+                    writer.copyFrom(BlockContent.of(chain.key(index)).heap(BLOCK_BYTES));
+                    writer.seal();
+                    put++;
+                }
+            }
+        }
+        return put;
+    }
+
+    private static int back(TieredKvCache cache, BlockChain chain) {
+        try (BlockTable table = cache.acquire(chain, 0, PATIENCE_NANOS)) {
+            int ready = table.await(chain.length(), PATIENCE_NANOS);
+            for (int index = 0; index < ready; index++) {
+                BlockContent.of(chain.key(index)).require(table.segment(index));
+            }
+            return ready;
+        }
+    }
+}
