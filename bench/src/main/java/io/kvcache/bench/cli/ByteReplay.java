@@ -69,8 +69,8 @@ final class ByteReplay {
         boolean right = true;
         for (int blocks : choices.blocks()) {
             for (Replay each : choices.replays()) {
-                if (each instanceof PolicyReplay(PolicyKind kind)) {
-                    right &= one(forest, new StoreReplay.Settings(kind, blocks, blockBytes, warmup), copy);
+                if (each instanceof PolicyReplay policy) {
+                    right &= one(forest, new StoreReplay.Settings(policy.kind(), blocks, blockBytes, warmup), copy);
                 }
             }
         }

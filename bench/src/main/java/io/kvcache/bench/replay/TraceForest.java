@@ -90,7 +90,7 @@ public final class TraceForest {
     }
 
     /// Leading blocks of a request that can be hits.
-    int lookedUp(int request) {
+    public int lookedUp(int request) {
         return lookedUp[request];
     }
 

@@ -10,7 +10,7 @@ import java.util.Set;
 public sealed interface TraceSource {
 
     /// What `--trace` takes, for messages.
-    String FORMS = "a file, conversation, synthetic, generated or generated:SEED";
+    String FORMS = "a file, conversation, synthetic, generated, generated:SEED, hostile or hostile:SEED";
 
     /// Requests in a generated trace: enough to turn a cache of a few thousand blocks over many times.
     int GENERATED_REQUESTS = 10_000;
@@ -28,14 +28,24 @@ public sealed interface TraceSource {
         if (text.equals("generated")) {
             return new Generated(1);
         }
+        if (text.equals("hostile")) {
+            return new Hostile(1);
+        }
         if (text.startsWith("generated:")) {
-            try {
-                return new Generated(Long.parseLong(text.substring("generated:".length())));
-            } catch (NumberFormatException e) {
-                throw new IllegalArgumentException("'" + text + "' is not a trace: must be " + FORMS, e);
-            }
+            return new Generated(seed(text));
+        }
+        if (text.startsWith("hostile:")) {
+            return new Hostile(seed(text));
         }
         return new File(Path.of(text));
+    }
+
+    private static long seed(String text) {
+        try {
+            return Long.parseLong(text.substring(text.indexOf(':') + 1));
+        } catch (NumberFormatException e) {
+            throw new IllegalArgumentException("'" + text + "' is not a trace: must be " + FORMS, e);
+        }
     }
 
     /// One of Mooncake's traces, looked for where [TraceFinder] looks.
@@ -59,6 +69,14 @@ public sealed interface TraceSource {
         @Override
         public Trace load(MooncakeTraceReader reader) {
             return new TraceGenerator(Workload.mixed(), seed).generate("generated:" + seed, GENERATED_REQUESTS);
+        }
+    }
+
+    /// Made up from a seed to mislead policies that learn.
+    record Hostile(long seed) implements TraceSource {
+        @Override
+        public Trace load(MooncakeTraceReader reader) {
+            return new HostileTrace(seed).generate("hostile:" + seed);
         }
     }
 

@@ -76,7 +76,7 @@ final class ReplayCommandTest {
     @CsvSource(
             delimiter = '|',
             value = {
-                "--policy|lru,random|random|lru, fifo, lfu-da, gdsf, slru, s3-fifo, sieve, w-tinylfu, belady",
+                "--policy|lru,random|random|lru, fifo, lfu-da, gdsf, slru, s3-fifo, sieve, importance, w-tinylfu",
                 "--blocks|0|0|at least 1",
                 "--blocks|many|many|int",
                 "--capacity|64 gallons|64 gallons|GiB",

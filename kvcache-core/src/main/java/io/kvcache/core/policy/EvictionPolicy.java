@@ -37,9 +37,10 @@ public interface EvictionPolicy {
     /// The record is worth nothing any more: a next victim, if it is a leaf.
     void demote(int record);
 
-    /// A request that will use the record is known to come. It is told of every resident block of that request, and
-    /// [Expectations] of all its blocks, by policies that look ahead ([PolicyKind#looksAhead]); the others only
-    /// hear that its deepest resident block was used.
+    /// A request that will use the record is known to come.
+    ///
+    /// Policies that look ahead ([PolicyKind#looksAhead]) are told of every resident block of that request, and
+    /// [PolicyState#expect] of all its blocks; the others only hear that its deepest resident block was used.
     default void expect(int record) {}
 
     /// Chooses a victim, claims it and forgets it.

@@ -78,7 +78,7 @@ public final class Importance implements EvictionPolicy {
         continueAt(records.parent(record));
         int uses = lessons.returned(fingerprint, now);
         long word = BlockWord.of(mine, uses, records.depth(record), now);
-        words[record] = BlockWord.withStanding(word, standingAfterUse(record));
+        words[record] = afterUse(record, word);
         lessons.begin(words[record]);
         size++;
         if (records.residentChildren(record) == 0) {
@@ -96,7 +96,7 @@ public final class Importance implements EvictionPolicy {
         boolean last = record != before;
         before = records.parent(record);
         lessons.used(word, now);
-        move(record, BlockWord.withStanding(BlockWord.used(word, last, now), standingAfterUse(record)));
+        move(record, afterUse(record, BlockWord.used(word, last, now)));
         lessons.begin(words[record]);
     }
 
@@ -265,9 +265,13 @@ public final class Importance implements EvictionPolicy {
         }
     }
 
-    private int standingAfterUse(int record) {
-        boolean more = state.expectations().fulfil(records.fingerprint(record));
-        return more ? BlockWord.EXPECTED : BlockWord.ORDINARY;
+    /// The word of a block that was used just now. When more requests are known to come, it stands where the next of
+    /// them was announced.
+    private long afterUse(int record, long word) {
+        long next = state.expectations().fulfil(records.fingerprint(record), BlockWord.stamp(word));
+        return next == Expectations.NONE
+                ? word
+                : BlockWord.withStamp(BlockWord.withStanding(word, BlockWord.EXPECTED), next);
     }
 
     /// What was announced long ago and has not come was a mistake.

@@ -73,8 +73,13 @@ public final class PolicyState {
         return clock;
     }
 
+    /// A request is known to come that will use a block, resident or not.
+    public void expect(long fingerprint) {
+        expectations.add(fingerprint, clock);
+    }
+
     /// What requests that are known to come will use.
-    public Expectations expectations() {
+    Expectations expectations() {
         return expectations;
     }
 

@@ -331,7 +331,7 @@ public final class HostStore implements AutoCloseable {
         try {
             touches.drain();
             for (int index = 0; index < chain.length(); index++) {
-                policies.state().expectations().add(chain.keyLo(index));
+                policies.state().expect(chain.keyLo(index));
                 long handle = tree.find(chain.keyHi(index), chain.keyLo(index));
                 if (Handle.found(handle)) {
                     lifecycle.policyOf(Handle.record(handle)).expect(Handle.record(handle));

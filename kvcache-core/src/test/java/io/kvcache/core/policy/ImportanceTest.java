@@ -97,4 +97,60 @@ final class ImportanceTest {
     void givenImpossibleRules_whenMade_thenTheErrorNamesTheConstant() {
         assertThatThrownBy(() -> new ImportanceRules(64, 0, 1, 1, 1, 1)).hasMessageContaining("ghosts is 0.0");
     }
+
+    @Test
+    void givenAnnouncedBlocks_whenRoomIsNeeded_thenTheOthersGoFirstAndTheLatestAnnouncedNext() {
+        PolicyState state = new PolicyState(500);
+        TreeStore store = full(state, 500);
+        for (int record = 0; record < 200; record++) {
+            announce(store, state, record);
+            store.use(499);
+        }
+        for (int i = 0; i < 300; i++) {
+            assertThat(store.evict(0)).isGreaterThanOrEqualTo(200);
+        }
+        assertThat(store.evict(0)).as("announced late").isGreaterThan(100);
+        store.use(0);
+        assertThat(store.evict(0)).as("its request has come").isZero();
+    }
+
+    @Test
+    void givenBlockAnnouncedTwiceBeforeItIsHere_whenAdmitted_thenItIsExemptUntilTheSecondUse() {
+        PolicyState state = new PolicyState(11);
+        TreeStore store = full(state, 10);
+        state.expect(11); // the fingerprint of the next admission
+        state.expect(11);
+        store.admit(10, RecordView.NONE, 0);
+        for (int i = 0; i < 10; i++) {
+            assertThat(store.evict(0)).isNotEqualTo(10);
+        }
+        assertThat(store.evict(0)).isEqualTo(10);
+    }
+
+    @Test
+    void givenAnnouncementThatNeverComesTrue_whenLongPast_thenTheBlockIsLikeOthers() {
+        PolicyState state = new PolicyState(10);
+        TreeStore store = full(state, 10);
+        announce(store, state, 0);
+        for (int i = 0; i < 200_000; i++) {
+            store.use(9);
+        }
+        for (int i = 0; i < 9; i++) {
+            assertThat(store.evict(0)).isNotEqualTo(9);
+        }
+    }
+
+    private static TreeStore full(PolicyState state, int records) {
+        TreeStore store = new TreeStore(state.capacity());
+        store.addClass(new Importance(store, state));
+        for (int record = 0; record < records; record++) {
+            store.admit(record, RecordView.NONE, 0);
+        }
+        return store;
+    }
+
+    private static void announce(TreeStore store, PolicyState state, int record) {
+        state.expect(store.fingerprint(record));
+        store.policy(0).expect(record);
+    }
 }

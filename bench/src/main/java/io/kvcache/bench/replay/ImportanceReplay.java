@@ -1,0 +1,30 @@
+package io.kvcache.bench.replay;
+
+import io.kvcache.core.policy.Importance;
+import io.kvcache.core.policy.ImportanceRules;
+import io.kvcache.core.policy.PolicyState;
+
+/// Replays against [Importance] with other constants than the store's.
+///
+/// @param variant what is different, for output
+/// @param lookAhead how many of the next requests are known
+public record ImportanceReplay(String variant, ImportanceRules rules, int lookAhead) implements Replay {
+
+    @Override
+    public String commandName() {
+        return "importance " + variant;
+    }
+
+    @Override
+    public String title() {
+        return "Importance with " + variant;
+    }
+
+    @Override
+    public HitTotals run(TraceForest forest, int blocks, int warmup) {
+        ForestRecords records = new ForestRecords(forest);
+        PolicyState state = new PolicyState(records.capacity());
+        Importance policy = new Importance(records, state, rules);
+        return new PolicyRun(forest, new PolicyRun.Cache(records, state, policy, blocks), true, lookAhead).all(warmup);
+    }
+}

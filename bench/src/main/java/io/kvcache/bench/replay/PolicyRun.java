@@ -1,0 +1,103 @@
+package io.kvcache.bench.replay;
+
+import io.kvcache.core.policy.EvictionPolicy;
+import io.kvcache.core.policy.PolicyState;
+import java.util.function.IntPredicate;
+
+/// One pass of a trace over one policy instance.
+///
+/// With look-ahead, each request is hinted once, when it comes into sight: a policy that looks ahead is
+/// told of all its blocks, for another those that are resident count as used then, as the store does.
+final class PolicyRun {
+
+    private final TraceForest forest;
+    private final Cache cache;
+    private final boolean byBlock;
+    private final int lookAhead;
+    /// The last request that each node was part of: its claim is refused while that request is served.
+    private final int[] pinnedBy;
+
+    private int inSight;
+
+    /// The policy and what is around it.
+    ///
+    /// @param blocks capacity
+    record Cache(ForestRecords records, PolicyState state, EvictionPolicy policy, int blocks) {
+
+        void touch(TraceForest forest, int request, int hits) {
+            int last = policy.touchesAncestors() ? 0 : hits - 1;
+            for (int i = hits - 1; i >= Math.max(0, last); i--) {
+                policy.touch(forest.node(request, i));
+            }
+        }
+
+        private boolean makeRoom(IntPredicate claim) {
+            if (records.size() < blocks) {
+                return true;
+            }
+            int victim = policy.evict(claim);
+            if (victim == EvictionPolicy.NONE) {
+                return false;
+            }
+            int exposed = records.leave(victim);
+            if (exposed != ForestRecords.NONE) {
+                policy.exposed(exposed);
+            }
+            return true;
+        }
+    }
+
+    /// @param byBlock whether the policy is told of each block of a request in sight
+    /// @param lookAhead requests in sight
+    PolicyRun(TraceForest forest, Cache cache, boolean byBlock, int lookAhead) {
+        this.forest = forest;
+        this.cache = cache;
+        this.byBlock = byBlock;
+        this.lookAhead = lookAhead;
+        pinnedBy = new int[forest.nodes()];
+    }
+
+    /// @param warmup leading requests that do not count
+    HitTotals all(int warmup) {
+        HitCounter counter = new HitCounter(forest, warmup);
+        for (int request = 0; request < forest.requests(); request++) {
+            int sight = Math.min(request + lookAhead, forest.requests() - 1);
+            for (; lookAhead > 0 && inSight <= sight; inSight++) {
+                announce(inSight);
+            }
+            counter.count(request, cache.records.residentPrefix(request));
+            serve(request);
+        }
+        return counter.totals();
+    }
+
+    private void serve(int request) {
+        int hits = cache.records.residentPrefix(request);
+        int pin = request + 1;
+        for (int i = 0; i < forest.length(request); i++) {
+            pinnedBy[forest.node(request, i)] = pin;
+        }
+        cache.touch(forest, request, hits);
+        IntPredicate claim = node -> pinnedBy[node] != pin;
+        for (int i = hits; i < forest.length(request) && cache.makeRoom(claim); i++) {
+            int node = forest.node(request, i);
+            cache.records.enter(node);
+            cache.policy.admit(node);
+        }
+    }
+
+    private void announce(int request) {
+        int resident = cache.records.residentPrefix(request);
+        if (!byBlock) {
+            cache.touch(forest, request, resident);
+            return;
+        }
+        for (int i = 0; i < forest.length(request); i++) {
+            int node = forest.node(request, i);
+            cache.state.expect(cache.records.fingerprint(node));
+            if (i < resident) {
+                cache.policy.expect(node);
+            }
+        }
+    }
+}
