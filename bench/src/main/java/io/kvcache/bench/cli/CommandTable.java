@@ -21,6 +21,8 @@ final class CommandTable {
                 new Entry(CommandGroup.RUN, new DemoCommand()),
                 new Entry(CommandGroup.RUN, new ServeCommand()),
                 new Entry(CommandGroup.PLAN, new ReplayCommand()),
+                new Entry(CommandGroup.PLAN, new LabCommand()),
+                new Entry(CommandGroup.PLAN, new SizeCommand()),
                 new Entry(CommandGroup.CHECK, new BenchCommand()),
                 new Entry(CommandGroup.CHECK, new CrashCommand()),
                 new Entry(CommandGroup.CHECK, new FsckCommand()),

@@ -89,6 +89,14 @@ record ReplayChoices(
         };
     }
 
+    static ReplayRule rule(String name) {
+        return switch (name) {
+            case "reference" -> ReplayRule.REFERENCE;
+            case "full-blocks" -> ReplayRule.FULL_BLOCKS;
+            default -> throw mustBe("--rule", name, "reference, full-blocks");
+        };
+    }
+
     static MalformedLine.Choice malformed(String name) {
         return switch (name) {
             case "skip" -> MalformedLine.Choice.SKIP;

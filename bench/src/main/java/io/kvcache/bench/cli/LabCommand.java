@@ -1,0 +1,147 @@
+package io.kvcache.bench.cli;
+
+import io.kvcache.bench.lab.LabRow;
+import io.kvcache.bench.lab.Laboratory;
+import io.kvcache.bench.lab.Sensitivity;
+import io.kvcache.bench.replay.PolicyReplay;
+import io.kvcache.bench.replay.Replay;
+import io.kvcache.bench.replay.ReplayRule;
+import io.kvcache.bench.trace.MalformedLine;
+import io.kvcache.bench.trace.MooncakeTraceReader;
+import io.kvcache.bench.trace.Trace;
+import io.kvcache.bench.trace.TraceSource;
+import io.kvcache.core.policy.PolicyKind;
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.Callable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.Spec;
+
+/// `kvcache lab`: all policies over capacities that are shares of a trace's distinct blocks, with hints
+/// and other constants.
+@Command(
+        name = "lab",
+        description = "Compare policies over traces and capacities: hit ratios and the share of the gap from LRU to"
+                + " Belady that each closes.",
+        mixinStandardHelpOptions = true,
+        sortOptions = false)
+final class LabCommand implements Callable<Integer> {
+
+    @Spec
+    private CommandSpec spec = CommandSpec.create();
+
+    @Option(
+            names = "--trace",
+            paramLabel = "TRACE",
+            split = ",",
+            defaultValue = "conversation,synthetic",
+            description = "Traces: a file in Mooncake's format, conversation, synthetic, or generated[:SEED]."
+                    + " Default: ${DEFAULT-VALUE}.")
+    private List<String> traces = new ArrayList<>();
+
+    @Option(
+            names = "--share",
+            paramLabel = "PERCENT",
+            split = ",",
+            defaultValue = "0.5,1.5,3,6,11,30",
+            description = "Capacities in percent of the trace's distinct blocks. Default: ${DEFAULT-VALUE}.")
+    private List<Double> percents = new ArrayList<>();
+
+    @Option(
+            names = "--policy",
+            paramLabel = "NAME",
+            split = ",",
+            description = "Policies, separated by commas. Default: all that there are.")
+    private List<String> policies = new ArrayList<>();
+
+    @Option(
+            names = "--look-ahead",
+            paramLabel = "N",
+            split = ",",
+            description = "Also importance that is told of the next N requests, as a server knows those that wait.")
+    private List<Integer> lookAheads = new ArrayList<>();
+
+    @Option(names = "--sensitivity", description = "Also importance with each of its constants halved and doubled.")
+    private boolean sensitivity;
+
+    @Option(
+            names = "--rule",
+            paramLabel = "RULE",
+            defaultValue = "reference",
+            description = "reference: every id is a block. full-blocks: as the store does, never a partial block."
+                    + " Default: ${DEFAULT-VALUE}.")
+    private String rule = "";
+
+    @Option(
+            names = "--warmup",
+            paramLabel = "N",
+            description = "Leading requests that are replayed but not counted. Default: 0.")
+    private int warmup;
+
+    @Option(
+            names = "--format",
+            paramLabel = "text|json|csv",
+            defaultValue = "text",
+            description = "A table, one JSON object a line, or comma-separated values. Default: ${DEFAULT-VALUE}.")
+    private String format = "";
+
+    @Override
+    public Integer call() throws IOException {
+        List<Replay> caches = caches();
+        List<Double> shares = percents.stream().map(this::share).toList();
+        ReplayRule counted = ReplayChoices.rule(rule);
+        LabReport report = LabReport.named(format, spec.commandLine().getOut());
+        try (Progress progress = new Progress(spec.commandLine().getErr())) {
+            for (String name : traces) {
+                Trace trace =
+                        TraceSource.parse(name).load(new MooncakeTraceReader(MalformedLine.Choice.REFUSE, line -> {}));
+                report.begin(trace);
+                new Laboratory(trace, counted, warmup).run(caches, shares, row -> show(row, report, progress));
+            }
+        }
+        report.end();
+        return 0;
+    }
+
+    private static void show(LabRow row, LabReport report, Progress progress) {
+        progress.close();
+        report.add(row);
+        progress.show("replaying " + row.trace() + " at " + row.blocks() + " blocks");
+    }
+
+    private List<Replay> caches() {
+        try {
+            List<Replay> caches = new ArrayList<>(ReplayChoices.replays(policies));
+            for (int lookAhead : lookAheads) {
+                if (lookAhead < 1) {
+                    throw new IllegalArgumentException("--look-ahead is '" + lookAhead + "', must be: at least 1");
+                }
+                caches.add(new PolicyReplay(PolicyKind.IMPORTANCE, lookAhead));
+            }
+            if (sensitivity) {
+                caches.addAll(Sensitivity.variants(0));
+            }
+            if (warmup < 0) {
+                throw new IllegalArgumentException("--warmup is '" + warmup + "', must be: at least 0");
+            }
+            LabReport.check(format);
+            ReplayChoices.rule(rule);
+            percents.forEach(this::share);
+            traces.forEach(TraceSource::parse);
+            return caches;
+        } catch (IllegalArgumentException e) {
+            throw new ParameterException(spec.commandLine(), "kvcache lab: " + e.getMessage(), e);
+        }
+    }
+
+    private double share(double percent) {
+        if (!(percent > 0 && percent <= 100)) {
+            throw new IllegalArgumentException("--share is '" + percent + "', must be: above 0 to 100");
+        }
+        return percent / 100;
+    }
+}

@@ -1,0 +1,127 @@
+package io.kvcache.bench.cli;
+
+import io.kvcache.bench.lab.LabRow;
+import io.kvcache.bench.trace.Trace;
+import java.io.PrintWriter;
+import java.util.Locale;
+import tools.jackson.databind.json.JsonMapper;
+
+/// How the rows of the laboratory are shown.
+abstract sealed class LabReport {
+
+    private static final JsonMapper JSON = JsonMapper.builder().build();
+
+    private final PrintWriter out;
+
+    LabReport(PrintWriter out) {
+        this.out = out;
+    }
+
+    /// @throws IllegalArgumentException when there is no such format
+    static void check(String format) {
+        if (!format.equals("text") && !format.equals("json") && !format.equals("csv")) {
+            throw new IllegalArgumentException("--format is '" + format + "', must be: text, json, csv");
+        }
+    }
+
+    static LabReport named(String format, PrintWriter out) {
+        check(format);
+        return switch (format) {
+            case "json" -> new Lines(out);
+            case "csv" -> new Csv(out);
+            default -> new Text(out);
+        };
+    }
+
+    /// The rows that follow are of this trace.
+    abstract void begin(Trace trace);
+
+    /// One cache at one capacity.
+    abstract void add(LabRow row);
+
+    /// No more rows.
+    void end() {
+        out.flush();
+    }
+
+    final void print(String line) {
+        out.println(line);
+        out.flush();
+    }
+
+    private static final class Lines extends LabReport {
+
+        Lines(PrintWriter out) {
+            super(out);
+        }
+
+        @Override
+        void begin(Trace trace) {}
+
+        @Override
+        void add(LabRow row) {
+            print(JSON.writeValueAsString(row));
+        }
+    }
+
+    private static final class Csv extends LabReport {
+
+        private boolean begun;
+
+        Csv(PrintWriter out) {
+            super(out);
+        }
+
+        @Override
+        void begin(Trace trace) {
+            if (!begun) {
+                print(LabRow.CSV_HEAD);
+            }
+            begun = true;
+        }
+
+        @Override
+        void add(LabRow row) {
+            print(row.csv());
+        }
+    }
+
+    private static final class Text extends LabReport {
+
+        private int blocks;
+
+        Text(PrintWriter out) {
+            super(out);
+        }
+
+        @Override
+        void begin(Trace trace) {
+            Trace.Totals totals = trace.totals();
+            print(String.format(
+                    Locale.ROOT,
+                    "%s: %,d requests, %,d blocks, %,d distinct",
+                    trace.name(),
+                    totals.requests(),
+                    totals.blockAccesses(),
+                    totals.distinctBlocks()));
+            print("  share    blocks  policy                          block hits  token hits     Belady  of the gap");
+            blocks = 0;
+        }
+
+        @Override
+        void add(LabRow row) {
+            boolean first = row.blocks() != blocks;
+            blocks = row.blocks();
+            print(String.format(
+                    Locale.ROOT,
+                    "%6s %9s  %-30s  %8.2f %%  %8.2f %%  %7.2f %%  %8.0f %%",
+                    first ? String.format(Locale.ROOT, "%.1f %%", 100 * row.share()) : "",
+                    first ? String.format(Locale.ROOT, "%,d", row.blocks()) : "",
+                    row.policy(),
+                    100 * row.blockHitRatio(),
+                    100 * row.tokenHitRatio(),
+                    100 * row.beladyHitRatio(),
+                    100 * row.gapClosed()));
+        }
+    }
+}

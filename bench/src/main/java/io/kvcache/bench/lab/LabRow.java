@@ -1,0 +1,68 @@
+package io.kvcache.bench.lab;
+
+import io.kvcache.bench.replay.ReplayComparison;
+import java.util.OptionalDouble;
+
+/// One cache at one capacity over one trace. The fields' names are what programs rely on.
+///
+/// @param trace its name
+/// @param rule which blocks counted
+/// @param policy the cache, by its command-line name
+/// @param share of the trace's distinct blocks that fit
+/// @param blocks capacity
+/// @param blockHitRatio hits over blocks looked up
+/// @param tokenHitRatio the same in tokens
+/// @param lruHitRatio of LRU at this capacity, in blocks
+/// @param beladyHitRatio of Belady's rule with bypass, in blocks: the bound
+/// @param gapClosed share of the way from LRU to the bound, 0 when there is none
+/// @param seconds that the replay took
+public record LabRow(
+        String trace,
+        String rule,
+        String policy,
+        double share,
+        int blocks,
+        double blockHitRatio,
+        double tokenHitRatio,
+        double lruHitRatio,
+        double beladyHitRatio,
+        double gapClosed,
+        double seconds) {
+
+    /// The heads of a table of rows in [#csv].
+    public static final String CSV_HEAD = "trace,rule,policy,share,blocks,block_hit_ratio,token_hit_ratio,"
+            + "lru_hit_ratio,belady_hit_ratio,gap_closed,seconds";
+
+    static LabRow of(String trace, String rule, double share, ReplayComparison.Outcome outcome) {
+        OptionalDouble gap = outcome.shareOfGap();
+        return new LabRow(
+                trace,
+                rule,
+                outcome.replay().commandName(),
+                share,
+                outcome.blocks(),
+                outcome.totals().blockHitRatio(),
+                outcome.totals().tokenHitRatio(),
+                outcome.bounds().lru().blockHitRatio(),
+                outcome.bounds().beladyBypass().blockHitRatio(),
+                gap.orElse(0),
+                outcome.seconds());
+    }
+
+    /// A line of comma-separated values. Names hold no commas.
+    public String csv() {
+        return String.join(
+                ",",
+                trace,
+                rule,
+                policy,
+                String.valueOf(share),
+                String.valueOf(blocks),
+                String.valueOf(blockHitRatio),
+                String.valueOf(tokenHitRatio),
+                String.valueOf(lruHitRatio),
+                String.valueOf(beladyHitRatio),
+                String.valueOf(gapClosed),
+                String.valueOf(seconds));
+    }
+}

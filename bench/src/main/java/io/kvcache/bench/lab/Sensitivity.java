@@ -1,0 +1,49 @@
+package io.kvcache.bench.lab;
+
+import io.kvcache.bench.replay.ImportanceReplay;
+import io.kvcache.bench.replay.Replay;
+import io.kvcache.core.policy.ImportanceRules;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.function.DoubleFunction;
+
+/// Importance with each of its constants halved and doubled: what was fitted would show by a fall.
+public final class Sensitivity {
+
+    private static final double[] FACTORS = {0.5, 2};
+
+    private Sensitivity() {}
+
+    /// Two replays a constant.
+    ///
+    /// @param lookAhead how many of the next requests are known
+    public static List<Replay> variants(int lookAhead) {
+        ImportanceRules usual = ImportanceRules.DEFAULT;
+        List<Replay> all = new ArrayList<>();
+        add(all, lookAhead, "half-life", usual.halfLife(), value -> with(usual, 0, value));
+        add(all, lookAhead, "ghosts", usual.ghosts(), value -> with(usual, 1, value));
+        add(all, lookAhead, "prior-rate", usual.priorRate(), value -> with(usual, 2, value));
+        add(all, lookAhead, "prior-events", usual.priorEvents(), value -> with(usual, 3, value));
+        add(all, lookAhead, "group-events", usual.groupEvents(), value -> with(usual, 4, value));
+        add(all, lookAhead, "class-events", usual.classEvents(), value -> with(usual, 5, value));
+        return all;
+    }
+
+    private static void add(
+            List<Replay> all, int lookAhead, String name, double usual, DoubleFunction<ImportanceRules> rules) {
+        for (double factor : FACTORS) {
+            double value = usual * factor;
+            all.add(new ImportanceReplay(name + "=" + value, rules.apply(value), lookAhead));
+        }
+    }
+
+    private static ImportanceRules with(ImportanceRules usual, int index, double value) {
+        return new ImportanceRules(
+                index == 0 ? value : usual.halfLife(),
+                index == 1 ? value : usual.ghosts(),
+                index == 2 ? value : usual.priorRate(),
+                index == 3 ? value : usual.priorEvents(),
+                index == 4 ? value : usual.groupEvents(),
+                index == 5 ? value : usual.classEvents());
+    }
+}

@@ -1,0 +1,83 @@
+package io.kvcache.bench.cli;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.kvcache.bench.lab.LabRow;
+import java.util.Arrays;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import tools.jackson.databind.JsonNode;
+import tools.jackson.databind.json.JsonMapper;
+
+final class LabCommandTest {
+
+    @Test
+    void givenPoliciesAndHints_whenCompared_thenARowForEachAtEachCapacity() {
+        Shell.Run run = Shell.run(
+                "lab", "--trace", "generated:7", "--share", "2,10", "--policy", "lru,importance", "--look-ahead", "32");
+        assertThat(run.err()).isEmpty();
+        assertThat(run.exitCode()).isZero();
+        assertThat(run.out().lines().filter(line -> line.contains(" importance ")))
+                .hasSize(2);
+        assertThat(run.out().lines().filter(line -> line.contains(" importance+32 ")))
+                .hasSize(2);
+        assertThat(run.out()).contains("generated:7: 10,000 requests", "of the gap");
+    }
+
+    @Test
+    void givenCsvAndJson_whenCompared_thenTheSameRows() {
+        String[] asked = {"lab", "--trace", "generated:3", "--share", "5", "--policy", "lru,belady-bypass", "--format"};
+        List<String> csv = run(asked, "csv");
+        assertThat(csv.getFirst()).isEqualTo(LabRow.CSV_HEAD);
+        List<String> json = run(asked, "json");
+        assertThat(json).hasSize(csv.size() - 1).hasSize(2);
+        JsonNode bound = JsonMapper.builder().build().readTree(json.get(1));
+        assertThat(bound.propertyNames()).hasSize(LabRow.CSV_HEAD.split(",").length);
+        assertThat(bound.get("gapClosed").asDouble()).isEqualTo(1);
+        assertThat(csv.get(2)).startsWith("generated:3,reference,belady-bypass,0.05," + bound.get("blocks") + ",");
+        assertThat(csv.get(2)).contains("," + bound.get("blockHitRatio") + ",");
+    }
+
+    @Test
+    void givenSensitivity_whenCompared_thenEachConstantHalvedAndDoubled() {
+        Shell.Run run =
+                Shell.run("lab", "--trace", "generated:2", "--share", "3", "--policy", "importance", "--sensitivity");
+        assertThat(run.exitCode()).isZero();
+        assertThat(run.out()).contains("half-life=32.0", "half-life=128.0", "class-events=500.0", "ghosts=8.0");
+    }
+
+    @ParameterizedTest
+    @CsvSource(
+            value = {"--share;0", "--share;101", "--look-ahead;0", "--format;html", "--policy;best", "--rule;none"},
+            delimiter = ';')
+    void givenBadChoice_whenRun_thenTheErrorNamesOptionAndValue(String option, String value) {
+        Shell.Run run = Shell.run("lab", "--trace", "generated", option, value);
+        assertThat(run.exitCode()).isEqualTo(2);
+        assertThat(run.err()).contains(option).contains(value).contains("must be");
+    }
+
+    @Test
+    void givenTarget_whenSized_thenMemoryForBothPolicies() {
+        Shell.Run run = Shell.run("size", "--trace", "generated:4", "--target-hit", "0.3");
+        assertThat(run.err()).isEmpty();
+        assertThat(run.exitCode()).isZero();
+        assertThat(run.out()).contains("lru", "importance", "GiB of llama-3-8b");
+    }
+
+    @Test
+    void givenTargetThatNothingReaches_whenSized_thenTheCeilingAndFailure() {
+        Shell.Run run = Shell.run("size", "--trace", "generated:4", "--target-hit", "0.99");
+        assertThat(run.exitCode()).isEqualTo(1);
+        assertThat(run.out()).contains("cannot reach 0.9900", "with memory for everything");
+    }
+
+    private static List<String> run(String[] arguments, String format) {
+        String[] all = Arrays.copyOf(arguments, arguments.length + 1);
+        all[arguments.length] = format;
+        Shell.Run run = Shell.run(all);
+        assertThat(run.exitCode()).isZero();
+        return run.out().lines().toList();
+    }
+}
