@@ -1,6 +1,7 @@
 package io.kvcache.bench.store;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.within;
 
 import io.kvcache.bench.replay.HitTotals;
 import io.kvcache.bench.replay.PolicyReplay;
@@ -10,6 +11,7 @@ import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceGenerator;
 import io.kvcache.bench.trace.Workload;
 import io.kvcache.core.policy.PolicyKind;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
@@ -35,5 +37,19 @@ final class StoreReplayTest {
         assertThat(real.check().blocksServed()).isEqualTo(real.totals().blockHits());
         assertThat(real.totals()).isEqualTo(expected);
         assertThat(real.totals().blockHits()).isPositive();
+    }
+
+    /// Importance remembers evicted blocks by their keys, in sets; which of them share one differs between the two.
+    @Test
+    void givenImportance_whenReplayedThroughTheRealStore_thenRightBytesAndNearlyTheSameHits() {
+        TraceForest forest = new TraceForest(trace, ReplayRule.REFERENCE);
+        StoreReplayResult real = new StoreReplay(
+                        forest, new StoreReplay.Settings(PolicyKind.IMPORTANCE, BLOCKS, 4096, 0))
+                .run(request -> {});
+        double expected =
+                new PolicyReplay(PolicyKind.IMPORTANCE).run(forest, BLOCKS, 0).blockHitRatio();
+        assertThat(real.check().wrongBlocks()).isZero();
+        assertThat(real.check().blocksServed()).isEqualTo(real.totals().blockHits());
+        assertThat(real.totals().blockHitRatio()).isCloseTo(expected, within(0.01));
     }
 }
