@@ -80,7 +80,8 @@ public final class RemoteKvCache implements KvCache {
 
     /// Connects to a server.
     ///
-    /// @param address `host:port`, or `shm:host:port` to be refused where memory cannot be shared
+    /// @param address `host:port`, or `shm:host:port` to be refused where memory cannot be shared, or
+    ///     `aeron:…` as in [io.kvcache.transport.aeron.AeronEndpoint], which takes a flag of the JVM
     /// @throws UncheckedIOException when it cannot be reached
     public static RemoteKvCache connect(String address) {
         return builder(address).connect();

@@ -1,5 +1,6 @@
 package io.kvcache.transport.remote;
 
+import io.kvcache.transport.aeron.AeronConnector;
 import io.kvcache.transport.link.Connector;
 import io.kvcache.transport.tcp.TcpConnector;
 import io.kvcache.transport.wire.Secret;
@@ -31,7 +32,7 @@ public final class RemoteKvCacheBuilder {
     private SharedMemoryUse sharedMemory = SharedMemoryUse.AUTO;
 
     RemoteKvCacheBuilder(String address) {
-        this(tcp(address.startsWith(SHM) ? address.substring(SHM.length()) : address));
+        this(connector(address));
         if (address.startsWith(SHM)) {
             sharedMemory = SharedMemoryUse.REQUIRED;
         }
@@ -42,12 +43,20 @@ public final class RemoteKvCacheBuilder {
         this.connector = connector;
     }
 
+    /// What Aeron needs is loaded for its own addresses alone.
+    private static Connector connector(String address) {
+        if (address.startsWith(AeronConnector.SCHEME)) {
+            return new AeronConnector(address);
+        }
+        return tcp(address.startsWith(SHM) ? address.substring(SHM.length()) : address);
+    }
+
     private static Connector tcp(String address) {
         int colon = address.lastIndexOf(':');
         int port = colon < 1 ? -1 : port(address.substring(colon + 1));
         if (port < 1 || port > 65_535) {
-            throw new IllegalArgumentException(
-                    "address = \"" + address + "\"; allowed: host:port or shm:host:port, the port from 1 to 65535");
+            throw new IllegalArgumentException("address = \"" + address
+                    + "\"; allowed: host:port or shm:host:port, the port from 1 to 65535, or aeron:…");
         }
         String host = address.substring(0, colon);
         boolean bracketed = host.startsWith("[") && host.endsWith("]");

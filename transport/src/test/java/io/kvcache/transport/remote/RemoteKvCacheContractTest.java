@@ -33,10 +33,40 @@ final class RemoteKvCacheContractTest {
         return open(setup, UnaryOperator.identity(), "");
     }
 
+    /// A store that other processes may use, and how they reach it.
+    record Served(Closing endpoint, String address) {}
+
+    /// Ends serving.
+    @FunctionalInterface
+    interface Closing extends AutoCloseable {
+
+        /// Ends all connections.
+        @Override
+        void close() throws IOException;
+    }
+
+    /// Begins to serve.
+    @FunctionalInterface
+    interface Serving {
+
+        /// Serves a store until it is closed.
+        Served serve(KvCache store) throws IOException;
+    }
+
     /// Opens a cache of a store with something beside what the contract asks for.
     ///
     /// @param scheme what the address begins with
     static CacheUnderTest open(CacheSetup setup, UnaryOperator<TieredKvCacheBuilder> more, String scheme) {
+        return open(setup, more, store -> {
+            TcpEndpoint endpoint = TcpEndpoint.open(
+                    store, new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), EndpointOptions.DEFAULTS);
+            return new Served(
+                    endpoint::close, scheme + "127.0.0.1:" + endpoint.address().getPort());
+        });
+    }
+
+    /// Opens a cache of a store that is served somehow.
+    static CacheUnderTest open(CacheSetup setup, UnaryOperator<TieredKvCacheBuilder> more, Serving serving) {
         ManualClock time = new ManualClock();
         TieredKvCacheBuilder builder = TieredKvCache.builder()
                 .hostBytes(setup.hostBytes())
@@ -49,16 +79,14 @@ final class RemoteKvCacheContractTest {
         TieredKvCache store =
                 more.apply(setup.manualTime() ? builder.clock(time) : builder).build();
         try {
-            TcpEndpoint endpoint = TcpEndpoint.open(
-                    store, new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), EndpointOptions.DEFAULTS);
-            RemoteKvCache cache = RemoteKvCache.builder(
-                            scheme + "127.0.0.1:" + endpoint.address().getPort())
+            Served served = serving.serve(store);
+            RemoteKvCache cache = RemoteKvCache.builder(served.address())
                     .memoryBytes(Math.max(256L << 20, 3 * setup.hostBytes()))
                     .checked(true)
                     .strict(setup.strict())
                     .requestTimeout(Duration.ofSeconds(20))
                     .connect();
-            return new Subject(cache, endpoint, store, setup, time);
+            return new Subject(cache, served.endpoint(), store, setup, time);
         } catch (IOException e) {
             throw new UncheckedIOException(e);
         }
@@ -88,7 +116,7 @@ final class RemoteKvCacheContractTest {
     }
 
     private record Subject(
-            RemoteKvCache cache, TcpEndpoint endpoint, TieredKvCache store, CacheSetup setup, ManualClock time)
+            RemoteKvCache cache, Closing endpoint, TieredKvCache store, CacheSetup setup, ManualClock time)
             implements CacheUnderTest {
 
         @Override
@@ -117,7 +145,7 @@ final class RemoteKvCacheContractTest {
         @SuppressWarnings("try") // closed one after the other, whatever fails
         public void close() {
             try (KvCache last = store;
-                    TcpEndpoint before = endpoint) {
+                    Closing before = endpoint) {
                 if (open()) {
                     cache.close();
                 }

@@ -1,0 +1,151 @@
+package io.kvcache.transport.aeron;
+
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.jspecify.annotations.Nullable;
+
+/// Where a cache is served over Aeron: `aeron:ipc` or `aeron:udp?endpoint=host:port`, with more after `?`
+/// and `|`. Loads nothing of Aeron.
+///
+/// @param text as it was given
+/// @param endpoint host and port of the server, empty for IPC
+/// @param folder where an embedded driver has its directory, or null for one that has no name
+/// @param driver directory of a media driver that runs by itself, or null to embed one
+/// @param termBytes of each of the three terms of a stream, a power of two
+/// @param mtuBytes of a UDP message, a multiple of 32
+/// @param dedicated whether there are processors to spin on
+record AeronAddress(
+        String text,
+        String endpoint,
+        @Nullable Path folder,
+        @Nullable Path driver,
+        int termBytes,
+        int mtuBytes,
+        boolean dedicated) {
+
+    private static final String IPC = "aeron:ipc";
+    private static final String UDP = "aeron:udp";
+    private static final List<String> KEYS = List.of("endpoint", "dir", "driver", "term-length", "mtu", "idle");
+
+    /// A connection has two streams of three terms: 6 MiB, so that several fit a container's 64 MiB of
+    /// shared memory.
+    private static final int TERM_BYTES = 1 << 20;
+
+    /// What networks with large frames carry in one; Aeron's own limit is 65,504.
+    private static final int MTU_BYTES = 8 << 10;
+
+    private static final int MOST_MTU_BYTES = 65_504;
+
+    /// @throws IllegalArgumentException when it is no such address
+    static AeronAddress parse(String text) {
+        int question = text.indexOf('?');
+        String media = question < 0 ? text : text.substring(0, question);
+        if (!media.equals(IPC) && !media.equals(UDP)) {
+            throw wrong("address", text, "aeron:ipc?… or aeron:udp?endpoint=host:port|…");
+        }
+        Map<String, String> given = question < 0 ? Map.of() : parameters(text.substring(question + 1));
+        boolean ipc = media.equals(IPC);
+        String driver = given.get("driver");
+        String folder = given.get("dir");
+        if (driver != null && folder != null) {
+            throw wrong("address", text, "dir (of an embedded driver) or driver (one that runs), not both");
+        }
+        return new AeronAddress(
+                text,
+                endpoint(text, ipc, given.get("endpoint")),
+                folder == null ? (ipc && driver == null ? usual() : null) : Path.of(folder),
+                driver == null ? null : Path.of(driver),
+                termBytes(given.get("term-length")),
+                mtuBytes(given.get("mtu")),
+                dedicated(given.get("idle")));
+    }
+
+    private static Map<String, String> parameters(String text) {
+        Map<String, String> given = new HashMap<>();
+        for (String each : text.split("\\|", -1)) {
+            int equal = each.indexOf('=');
+            String key = equal < 0 ? each : each.substring(0, equal);
+            if (equal < 0 || !KEYS.contains(key) || given.put(key, each.substring(equal + 1)) != null) {
+                throw wrong("parameter", each, "each of " + String.join(", ", KEYS) + " once, as key=value");
+            }
+        }
+        return given;
+    }
+
+    private static String endpoint(String text, boolean ipc, @Nullable String endpoint) {
+        if (ipc != (endpoint == null)) {
+            throw wrong("address", text, "an endpoint for aeron:udp, and for no other");
+        }
+        if (endpoint != null && !endpoint.matches("(\\[[0-9a-fA-F:.%]+]|[\\w.-]+):\\d{1,5}")) {
+            throw wrong("endpoint", endpoint, "host:port");
+        }
+        return endpoint == null ? "" : endpoint;
+    }
+
+    private static int termBytes(@Nullable String text) {
+        int bytes = text == null ? TERM_BYTES : number(text);
+        if (bytes < 1 << 16 || bytes > 1 << 30 || Integer.bitCount(bytes) != 1) {
+            throw wrong("term-length", String.valueOf(text), "powers of two from 65536 to 1073741824");
+        }
+        return bytes;
+    }
+
+    private static int mtuBytes(@Nullable String text) {
+        int bytes = text == null ? MTU_BYTES : number(text);
+        if (bytes < 1408 || bytes > MOST_MTU_BYTES || bytes % 32 != 0) {
+            throw wrong("mtu", String.valueOf(text), "multiples of 32 from 1408 to " + MOST_MTU_BYTES);
+        }
+        return bytes;
+    }
+
+    private static boolean dedicated(@Nullable String text) {
+        if (text != null && !text.equals("shared") && !text.equals("dedicated")) {
+            throw wrong("idle", text, "shared or dedicated");
+        }
+        return "dedicated".equals(text);
+    }
+
+    private static int number(String text) {
+        try {
+            return Integer.parseInt(text);
+        } catch (NumberFormatException none) {
+            return -1;
+        }
+    }
+
+    private static IllegalArgumentException wrong(String what, String value, String allowed) {
+        return new IllegalArgumentException("%s = \"%s\"; allowed: %s".formatted(what, value, allowed));
+    }
+
+    /// Where a server of this user is, if nothing else is said.
+    private static Path usual() {
+        Path shm = Path.of("/dev/shm");
+        Path base = Files.isWritable(shm) ? shm : Path.of(System.getProperty("java.io.tmpdir"));
+        return base.resolve("kvcache-aeron-" + System.getProperty("user.name"));
+    }
+
+    boolean ipc() {
+        return endpoint.isEmpty();
+    }
+
+    /// The channel in Aeron's own words.
+    ///
+    /// @param at host and port; nothing for IPC
+    String channel(String at) {
+        String length = "term-length=" + termBytes;
+        return ipc() ? IPC + "?" + length : "%s?endpoint=%s|%s|mtu=%d".formatted(UDP, at, length, mtuBytes);
+    }
+
+    /// What a client connects to.
+    ///
+    /// @param at host and port that the server got; nothing for IPC
+    String forClients(String at) {
+        if (!ipc()) {
+            return UDP + "?endpoint=" + at;
+        }
+        return IPC + (driver != null ? "?driver=" + driver : "?dir=" + folder);
+    }
+}

@@ -1,0 +1,169 @@
+package io.kvcache.transport.aeron;
+
+import io.aeron.Aeron;
+import io.aeron.ExclusivePublication;
+import io.aeron.Subscription;
+import io.aeron.logbuffer.BufferClaim;
+import io.kvcache.transport.link.Connector;
+import io.kvcache.transport.link.FrameHandler;
+import io.kvcache.transport.link.Line;
+import java.io.IOException;
+import java.io.InterruptedIOException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.net.UnknownHostException;
+import java.nio.channels.DatagramChannel;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
+import java.util.function.BooleanSupplier;
+import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
+
+/// Opens connections over Aeron to one address, `aeron:ipc?dir=FOLDER` or `aeron:udp?endpoint=host:port`:
+/// over IPC through the driver of the server, over UDP through one of its own, which all its connections
+/// share, or in both cases through one that runs by itself in `driver=DIRECTORY`.
+///
+/// **Threads.** Any.
+public final class AeronConnector implements Connector {
+
+    /// What its addresses begin with.
+    public static final String SCHEME = "aeron:";
+
+    private static final long LOOK_NANOS = TimeUnit.MICROSECONDS.toNanos(200);
+
+    /// Streams of one client have the numbers from here on; the driver gives them out.
+    private static final int FIRST_STREAM = 1 << 30;
+
+    private final AeronAddress address;
+    private @Nullable AeronMedia current;
+
+    /// @throws IllegalStateException when this JVM was started without the flag that Agrona needs
+    /// @throws IllegalArgumentException when it is no address of Aeron
+    public AeronConnector(String address) {
+        this.address = AeronAddress.parse(address);
+        JvmFlag.require(address);
+    }
+
+    @Override
+    public Line connect(FrameHandler handler, long timeoutNanos) throws IOException {
+        long end = System.nanoTime() + timeoutNanos;
+        AeronMedia media = media();
+        Opening opening = new Opening(media, end);
+        try {
+            return opening.open(handler);
+        } catch (RuntimeException failed) {
+            throw new IOException("Aeron cannot connect: " + failed.getMessage(), failed);
+        } finally {
+            if (!opening.done) {
+                forget(media);
+                opening.undo();
+            }
+        }
+    }
+
+    private synchronized AeronMedia media() throws IOException {
+        AeronMedia media = current;
+        if (media == null || !media.retain()) {
+            media = AeronMedia.using(address);
+            current = media;
+        }
+        return media;
+    }
+
+    /// It may be what has failed: the next connection opens another.
+    private synchronized void forget(AeronMedia media) {
+        if (current == media) {
+            current = null;
+        }
+    }
+
+    @Override
+    public String toString() {
+        return address.text();
+    }
+
+    /// A connection on its way.
+    private final class Opening {
+
+        private final AeronMedia media;
+        private final long end;
+        private @Nullable Subscription in;
+        private @Nullable ExclusivePublication out;
+        private boolean done;
+
+        private Opening(AeronMedia media, long end) {
+            this.media = media;
+            this.end = end;
+        }
+
+        private Line open(FrameHandler handler) throws IOException {
+            Aeron aeron = media.aeron();
+            int stream = FIRST_STREAM | (int) (aeron.nextCorrelationId() & (FIRST_STREAM - 1));
+            Subscription subscription = aeron.addSubscription(address.channel(address.ipc() ? "" : local()), stream);
+            in = subscription;
+            ExclusivePublication publication =
+                    aeron.addExclusivePublication(address.channel(address.endpoint()), Connect.STREAM);
+            out = publication;
+            await(publication::isConnected, "nobody serves a cache");
+            int port = address.ipc() ? 0 : port(subscription);
+            BufferClaim claim = new BufferClaim();
+            await(() -> publication.tryClaim(Connect.BYTES, claim) > 0, "the server takes no bytes");
+            new Connect(stream, port).write(claim.buffer(), claim.offset());
+            claim.commit();
+            await(() -> subscription.imageCount() > 0, "the server does not answer");
+            Streams streams = new Streams(media, subscription.imageAtIndex(0), publication, subscription);
+            Line line = new AeronLine(streams, address.dedicated(), outlet -> handler);
+            done = true;
+            return line;
+        }
+
+        /// Any free port of the address that packets to the server leave from.
+        private String local() throws IOException {
+            int colon = address.endpoint().lastIndexOf(':');
+            String host = address.endpoint().substring(0, colon);
+            String bare = host.startsWith("[") ? host.substring(1, host.length() - 1) : host;
+            InetSocketAddress server = new InetSocketAddress(
+                    bare, Integer.parseInt(address.endpoint().substring(colon + 1)));
+            if (server.isUnresolved()) {
+                throw new UnknownHostException(host + ": no such host");
+            }
+            try (DatagramChannel channel = DatagramChannel.open()) {
+                InetAddress from = ((InetSocketAddress) channel.connect(server).getLocalAddress()).getAddress();
+                String name = from.getHostAddress();
+                return (name.contains(":") ? "[" + name + "]" : name) + ":0";
+            }
+        }
+
+        private int port(Subscription subscription) throws IOException {
+            Supplier<@Nullable String> resolved = subscription::resolvedEndpoint;
+            await(() -> resolved.get() != null, "no port is free");
+            String endpoint = String.valueOf(resolved.get());
+            return Integer.parseInt(endpoint.substring(endpoint.lastIndexOf(':') + 1));
+        }
+
+        private void await(BooleanSupplier condition, String otherwise) throws IOException {
+            while (!condition.getAsBoolean()) {
+                if (System.nanoTime() - end > 0) {
+                    throw new IOException(address.text() + ": " + otherwise + " in time");
+                }
+                if (Thread.currentThread().isInterrupted()) {
+                    throw new InterruptedIOException("interrupted while connecting to " + address.text());
+                }
+                LockSupport.parkNanos(LOOK_NANOS);
+            }
+        }
+
+        private void undo() {
+            try {
+                if (in != null) {
+                    in.close();
+                }
+                if (out != null) {
+                    out.close();
+                }
+            } finally {
+                media.release();
+            }
+        }
+    }
+}

@@ -1,0 +1,240 @@
+package io.kvcache.transport.aeron;
+
+import io.aeron.Image;
+import io.aeron.Subscription;
+import io.kvcache.core.KvCache;
+import io.kvcache.transport.endpoint.Endpoint;
+import io.kvcache.transport.endpoint.EndpointOptions;
+import io.kvcache.transport.endpoint.EndpointStats;
+import io.kvcache.transport.link.CloseReason;
+import io.kvcache.transport.wire.Violation;
+import java.io.IOException;
+import java.time.Duration;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.locks.LockSupport;
+import org.jspecify.annotations.Nullable;
+
+/// Serves a cache over Aeron: one platform thread a connection, and one that watches the clock.
+///
+/// ```java
+/// try (var endpoint = AeronEndpoint.open(cache, "aeron:ipc?dir=/dev/shm/cache", EndpointOptions.DEFAULTS)) {
+///     // RemoteKvCache.connect("aeron:ipc?dir=/dev/shm/cache") in other processes of this user
+/// }
+/// ```
+///
+/// Addresses are `aeron:ipc` and `aeron:udp?endpoint=host:port`, with these after `?` and `|`:
+///
+/// - `dir` a folder of mode 0700 for an embedded driver, made when missing; by default one in `/dev/shm` that is
+///   named after the user for IPC, and one without a name for UDP
+/// - `driver` the directory of a media driver that runs by itself, instead; one server of IPC at each
+/// - `term-length` bytes of a term, of which a connection has six; 1 MiB unless given
+/// - `mtu` bytes of a UDP message; 8,192 unless given
+/// - `idle` `shared` or `dedicated`: whether waiting threads give their processors up at once
+///
+/// **Ownership.** The cache stays its caller's, who closes the endpoint first.
+public final class AeronEndpoint implements AutoCloseable {
+
+    private static final System.Logger LOG = System.getLogger(AeronEndpoint.class.getName());
+
+    /// How late an end of a lease may be noticed, at most.
+    private static final long LONGEST_TICK_NANOS = TimeUnit.MILLISECONDS.toNanos(100);
+
+    /// Longer than any thread of a connection takes to notice that it is closed.
+    private static final long LONGEST_CLOSE_MILLIS = 5_000;
+
+    private final AeronAddress address;
+    private final Endpoint endpoint;
+    private final EndpointOptions options;
+    private final AeronMedia media;
+    private final Subscription arrivals;
+    private final String clients;
+    private final Set<AeronLine> lines = ConcurrentHashMap.newKeySet();
+    private final Set<Thread> connections = ConcurrentHashMap.newKeySet();
+    private final AtomicInteger arriving = new AtomicInteger();
+    private final Thread watch;
+    private volatile boolean closed;
+
+    private AeronEndpoint(AeronAddress address, Endpoint endpoint, EndpointOptions options, AeronMedia media)
+            throws IOException {
+        this.address = address;
+        this.endpoint = endpoint;
+        this.options = options;
+        this.media = media;
+        arrivals = media.aeron()
+                .addSubscription(address.channel(address.endpoint()), Connect.STREAM, this::arrived, image -> {});
+        clients = address.forClients(address.ipc() ? "" : resolved());
+        watch = thread("watch", this::watch);
+        watch.start();
+    }
+
+    private static Thread thread(String name, Runnable work) {
+        return Thread.ofPlatform().daemon().name("kvcache-aeron-" + name).unstarted(work);
+    }
+
+    /// Begins to serve.
+    ///
+    /// @param address see above; port 0 for any free one
+    /// @throws IllegalArgumentException when it is no address of Aeron
+    /// @throws IllegalStateException when this JVM was started without the flag that Agrona needs
+    /// @throws IOException when there is no media driver and none can be started, or the port is taken
+    public static AeronEndpoint open(KvCache cache, String address, EndpointOptions options) throws IOException {
+        AeronAddress parsed = AeronAddress.parse(address);
+        JvmFlag.require(address);
+        AeronMedia media = AeronMedia.serving(parsed);
+        boolean good = false;
+        try {
+            Endpoint endpoint = new Endpoint(cache, options, System::nanoTime);
+            AeronEndpoint opened = new AeronEndpoint(parsed, endpoint, options, media);
+            good = true;
+            return opened;
+        } catch (RuntimeException failed) {
+            throw new IOException("cannot serve at " + address + ": " + failed.getMessage(), failed);
+        } finally {
+            if (!good) {
+                media.release();
+            }
+        }
+    }
+
+    private String resolved() throws IOException {
+        long end = System.nanoTime() + options.handshake().toNanos();
+        String endpoint = arrivals.resolvedEndpoint();
+        while (endpoint == null) {
+            if (System.nanoTime() - end > 0) {
+                throw new IOException(address.text() + ": the driver opens no port in time");
+            }
+            LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(1));
+            endpoint = arrivals.resolvedEndpoint();
+        }
+        return endpoint;
+    }
+
+    /// What clients connect to.
+    public String address() {
+        return clients;
+    }
+
+    /// What it serves and has served.
+    public EndpointStats stats() {
+        return endpoint.stats();
+    }
+
+    /// A client's stream is there; said by a thread that may not wait.
+    private void arrived(Image image) {
+        Arrival arrival = new Arrival(media, address, image);
+        boolean room = arriving.incrementAndGet() <= options.maxConnections();
+        if (closed || !room || !media.retain()) {
+            arriving.decrementAndGet();
+            return;
+        }
+        Thread connection = thread("connection", () -> serve(arrival));
+        connections.add(connection);
+        connection.start();
+    }
+
+    private void serve(Arrival arrival) {
+        Streams streams = null;
+        try {
+            streams = meet(arrival);
+        } catch (RuntimeException failed) {
+            LOG.log(System.Logger.Level.WARNING, "cannot answer a connection at " + clients, failed);
+        } finally {
+            arriving.decrementAndGet();
+            if (streams == null) {
+                media.release();
+                connections.remove(Thread.currentThread());
+            }
+        }
+        if (streams != null) {
+            pump(streams);
+        }
+    }
+
+    private @Nullable Streams meet(Arrival arrival) {
+        long end = System.nanoTime() + options.handshake().toNanos();
+        Streams streams = null;
+        try {
+            streams = arrival.meet(() -> !closed && System.nanoTime() - end < 0);
+            if (streams == null) {
+                arrival.reject("no connection came of it");
+            }
+        } catch (Violation malformed) {
+            LOG.log(System.Logger.Level.DEBUG, "a client does not speak the protocol", malformed);
+            arrival.reject(String.valueOf(malformed.getMessage()));
+        }
+        return streams;
+    }
+
+    private void pump(Streams streams) {
+        AeronLine line = new AeronLine(streams, address.dedicated(), endpoint::connected);
+        lines.add(line);
+        if (closed) {
+            line.close(CloseReason.SHUTDOWN);
+        }
+        try {
+            boolean open = true;
+            while (open) {
+                open = line.pump();
+            }
+        } finally {
+            lines.remove(line);
+            connections.remove(Thread.currentThread());
+        }
+    }
+
+    private void watch() {
+        long stallNanos = options.stall().toNanos();
+        while (!closed) {
+            LockSupport.parkNanos(Math.min(LONGEST_TICK_NANOS, stallNanos / 4));
+            endpoint.tick();
+            for (AeronLine line : lines) {
+                if (line.stalledNanos() > stallNanos) {
+                    line.close(CloseReason.STALLED);
+                }
+            }
+        }
+    }
+
+    /// Begins nothing new any more; see [Endpoint#drain].
+    public void drain() {
+        endpoint.drain();
+    }
+
+    /// Whether all that had begun has ended; to be asked again and again after [#drain].
+    public boolean drained() {
+        return endpoint.drained(lines.stream().anyMatch(line -> line.stalledNanos() > 0));
+    }
+
+    /// Ends all connections; what their clients held goes back to the cache. The driver's files are gone
+    /// afterwards.
+    @Override
+    public void close() {
+        if (closed) {
+            return;
+        }
+        closed = true;
+        LockSupport.unpark(watch);
+        endpoint.close();
+        lines.forEach(line -> line.close(CloseReason.SHUTDOWN));
+        long end = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(LONGEST_CLOSE_MILLIS);
+        for (Thread each : connections) {
+            join(each, end);
+        }
+        media.release();
+    }
+
+    private static void join(Thread connection, long end) {
+        try {
+            long millis = Math.max(1, TimeUnit.NANOSECONDS.toMillis(end - System.nanoTime()));
+            LockSupport.unpark(connection);
+            if (!connection.join(Duration.ofMillis(millis))) {
+                LOG.log(System.Logger.Level.WARNING, connection.getName() + " does not end");
+            }
+        } catch (InterruptedException stopped) {
+            Thread.currentThread().interrupt();
+        }
+    }
+}

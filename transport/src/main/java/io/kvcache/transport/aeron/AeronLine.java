@@ -1,0 +1,225 @@
+package io.kvcache.transport.aeron;
+
+import io.aeron.ExclusivePublication;
+import io.aeron.Image;
+import io.aeron.logbuffer.BufferClaim;
+import io.aeron.logbuffer.ControlledFragmentHandler;
+import io.aeron.logbuffer.Header;
+import io.kvcache.transport.link.CloseReason;
+import io.kvcache.transport.link.FrameHandler;
+import io.kvcache.transport.link.FrameReader;
+import io.kvcache.transport.link.Line;
+import io.kvcache.transport.link.Outlet;
+import io.kvcache.transport.wire.BodyWriter;
+import io.kvcache.transport.wire.Frame;
+import io.kvcache.transport.wire.MessageType;
+import io.kvcache.transport.wire.Status;
+import io.kvcache.transport.wire.Violation;
+import java.nio.ByteBuffer;
+import java.util.concurrent.atomic.AtomicReference;
+import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.Function;
+import org.agrona.DirectBuffer;
+import org.jspecify.annotations.Nullable;
+
+/// One connection over Aeron, of either side. The streams carry the bytes of frames without regard to where
+/// a fragment ends: what fits is claimed in the term and filled from slots, and fragments are copied to where
+/// [FrameReader] wants them.
+///
+/// A side that does not read stops the other once the window of the term is full; the one that writes waits
+/// for room, which [#stalledNanos] tells.
+final class AeronLine implements Line {
+
+    /// What of a payload came with its header is copied: little, and most messages fit.
+    private static final int BUFFER_BYTES = 8 << 10;
+
+    /// Of 64 KiB and less, after which whoever pumps looks up.
+    private static final int FRAGMENTS = 16;
+
+    private static final System.Logger LOG = System.getLogger(AeronLine.class.getName());
+
+    private final Streams streams;
+    private final Image in;
+    private final ExclusivePublication out;
+    private final FrameHandler handler;
+    private final FrameReader reader;
+    private final ControlledFragmentHandler fragments = this::fragment;
+    private final BufferClaim claim = new BufferClaim();
+    private final Pause reading;
+    private final Pause writing;
+    private final ReentrantLock sending = new ReentrantLock();
+    private final AtomicReference<@Nullable CloseReason> reason = new AtomicReference<>();
+
+    /// When bytes last moved that are being waited for, or 0.
+    private volatile long writeSince;
+
+    private volatile long readSince;
+    private boolean ended;
+
+    /// @param streams which are closed with it
+    /// @param handler of this line, which must not use it yet
+    AeronLine(Streams streams, boolean dedicated, Function<Outlet, FrameHandler> handler) {
+        this.streams = streams;
+        in = streams.in();
+        out = streams.out();
+        reading = new Pause(dedicated);
+        writing = new Pause(dedicated);
+        this.handler = handler.apply(this);
+        reader = new FrameReader(this.handler, BUFFER_BYTES);
+    }
+
+    @Override
+    public boolean pump() {
+        if (live() && streams.enter()) {
+            try {
+                reading.reset();
+                while (live() && !poll()) {
+                    reading.pause();
+                }
+            } finally {
+                streams.exit();
+            }
+        }
+        return live() || end();
+    }
+
+    /// Hands on what is there; answers whether anything was.
+    private boolean poll() {
+        if (in.controlledPoll(fragments, FRAGMENTS) > 0) {
+            return true;
+        }
+        if (in.isClosed() || in.isEndOfStream()) {
+            close(reader.inFrame() ? CloseReason.BROKEN : CloseReason.PEER_CLOSED);
+        }
+        return false;
+    }
+
+    /// Takes one fragment; what it throws would go to a handler of errors instead of to the caller.
+    private ControlledFragmentHandler.Action fragment(DirectBuffer from, int offset, int bytes, Header header) {
+        try {
+            take(from, offset, bytes);
+            readSince = reader.inFrame() ? moment() : 0;
+        } catch (Violation malformed) {
+            send(BodyWriter.refusal(
+                    MessageType.ERROR.code(), 0, Status.INVALID, String.valueOf(malformed.getMessage())));
+            close(CloseReason.MALFORMED);
+        } catch (RuntimeException | Error bug) {
+            close(CloseReason.INTERNAL);
+            LOG.log(System.Logger.Level.ERROR, "a connection is closed because of a bug", bug);
+        }
+        return live() ? ControlledFragmentHandler.Action.COMMIT : ControlledFragmentHandler.Action.BREAK;
+    }
+
+    private void take(DirectBuffer from, int offset, int bytes) throws Violation {
+        int taken = 0;
+        while (taken < bytes && live()) {
+            // Whoever hears a frame may wait for long, and the term of a stream that ended meanwhile is unmapped soon.
+            if (in.isClosed()) {
+                close(CloseReason.BROKEN);
+                return;
+            }
+            ByteBuffer target = reader.target();
+            int some = Math.min(bytes - taken, target.remaining());
+            from.getBytes(offset + taken, target, some);
+            taken += some;
+            reader.received(some);
+        }
+    }
+
+    /// The pumping thread has seen the end; answers false.
+    private boolean end() {
+        CloseReason why = reason.get();
+        if (why != null && !ended) {
+            ended = true;
+            handler.closed(why);
+        }
+        return false;
+    }
+
+    @Override
+    public boolean send(Frame frame) {
+        sending.lock();
+        try {
+            if (!open() || !streams.enter()) {
+                return false;
+            }
+            try {
+                return write(new Gather(frame));
+            } finally {
+                writeSince = 0;
+                streams.exit();
+            }
+        } finally {
+            sending.unlock();
+        }
+    }
+
+    private boolean write(Gather bytes) {
+        writing.reset();
+        writeSince = moment();
+        while (bytes.left() > 0) {
+            int some = (int) Math.min(bytes.left(), out.maxPayloadLength());
+            long position = out.tryClaim(some, claim);
+            if (position > 0) {
+                fill(bytes, some);
+                writing.reset();
+                writeSince = moment();
+            } else if (position != ExclusivePublication.BACK_PRESSURED
+                    && position != ExclusivePublication.ADMIN_ACTION) {
+                close(CloseReason.BROKEN);
+                return false;
+            } else if (!open()) {
+                return false;
+            } else {
+                writing.pause();
+            }
+        }
+        return true;
+    }
+
+    private void fill(Gather bytes, int some) {
+        boolean good = false;
+        try {
+            bytes.copy(claim.buffer(), claim.offset(), some);
+            good = true;
+        } finally {
+            if (good) {
+                claim.commit();
+            } else {
+                claim.abort();
+                close(CloseReason.INTERNAL);
+            }
+        }
+    }
+
+    /// Never 0, which means none.
+    private static long moment() {
+        return System.nanoTime() | 1;
+    }
+
+    private boolean live() {
+        return reason.get() == null;
+    }
+
+    @Override
+    public boolean open() {
+        return live() && !in.isClosed();
+    }
+
+    @Override
+    public long stalledNanos() {
+        long now = System.nanoTime();
+        return Math.max(since(writeSince, now), since(readSince, now));
+    }
+
+    private static long since(long start, long now) {
+        return start == 0 ? 0 : Math.max(0, now - start);
+    }
+
+    @Override
+    public void close(CloseReason why) {
+        if (reason.compareAndSet(null, why)) {
+            streams.close();
+        }
+    }
+}

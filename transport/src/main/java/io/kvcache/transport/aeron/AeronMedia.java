@@ -1,0 +1,182 @@
+package io.kvcache.transport.aeron;
+
+import io.aeron.Aeron;
+import io.aeron.driver.MediaDriver;
+import io.aeron.driver.ThreadingMode;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.concurrent.ThreadFactory;
+import java.util.concurrent.TimeUnit;
+import org.agrona.CloseHelper;
+import org.agrona.concurrent.BackoffIdleStrategy;
+import org.agrona.concurrent.IdleStrategy;
+import org.jspecify.annotations.Nullable;
+
+/// A client of a media driver, and the driver if it is embedded: shared by the connections that go through
+/// it, closed by the last of them.
+///
+/// What is mapped goes with the client, so nobody may touch a stream who has not retained it.
+///
+/// **Threads.** Any.
+final class AeronMedia {
+
+    private static final System.Logger LOG = System.getLogger(AeronMedia.class.getName());
+
+    /// How long a process may be dead or stopped before its streams end. A server's leases last longer.
+    private static final long LIVENESS_NANOS = TimeUnit.SECONDS.toNanos(5);
+
+    /// After the driver went silent.
+    private static final long DRIVER_TIMEOUT_MILLIS = 4_000;
+
+    /// How late time-outs and lost peers may be noticed.
+    private static final long TIMER_NANOS = TimeUnit.MILLISECONDS.toNanos(100);
+
+    /// How late news of streams may be heard: while a connection is opened, never while it is used.
+    private static final long NEWS_NANOS = TimeUnit.MILLISECONDS.toNanos(4);
+
+    /// Of an idle driver: it moves no bytes of IPC, but opens the next part of a term when one is used up.
+    private static final long LONGEST_IDLE_NANOS = TimeUnit.MILLISECONDS.toNanos(1);
+
+    private static final int MOST_IPC_MTU_BYTES = 65_504;
+
+    private final Aeron aeron;
+    private final @Nullable MediaDriver driver;
+    private final @Nullable DriverFolder folder;
+    private int users = 1;
+
+    private AeronMedia(Aeron aeron, @Nullable MediaDriver driver, @Nullable DriverFolder folder) {
+        this.aeron = aeron;
+        this.driver = driver;
+        this.folder = folder;
+    }
+
+    /// For a server: embeds a driver unless the address names one.
+    static AeronMedia serving(AeronAddress address) throws IOException {
+        Path external = address.driver();
+        if (external != null) {
+            return attach(address, external);
+        }
+        Path named = address.folder();
+        return embed(address, named == null ? DriverFolder.make() : DriverFolder.take(named));
+    }
+
+    /// For a client: over IPC there is the server's driver, over UDP a client has its own.
+    static AeronMedia using(AeronAddress address) throws IOException {
+        Path external = address.driver();
+        Path folder = address.folder();
+        if (external != null) {
+            return attach(address, external);
+        }
+        if (address.ipc() && folder != null) {
+            if (!Files.exists(folder)) {
+                throw new IOException("no server has its driver in " + folder);
+            }
+            DriverFolder.requirePrivate(folder);
+            return attach(address, DriverFolder.driver(folder));
+        }
+        return embed(address, DriverFolder.make());
+    }
+
+    private static AeronMedia attach(AeronAddress address, Path directory) throws IOException {
+        if (!Files.exists(directory.resolve("cnc.dat"))) {
+            throw new IOException("no media driver runs in " + directory);
+        }
+        try {
+            return new AeronMedia(client(directory), null, null);
+        } catch (RuntimeException failed) {
+            throw new IOException("cannot use the media driver of " + address.text(), failed);
+        }
+    }
+
+    private static AeronMedia embed(AeronAddress address, DriverFolder folder) throws IOException {
+        MediaDriver driver = null;
+        try {
+            driver = MediaDriver.launch(settings(address, folder.driver()));
+            return new AeronMedia(client(folder.driver()), driver, folder);
+        } catch (RuntimeException failed) {
+            CloseHelper.quietClose(driver);
+            folder.close();
+            throw new IOException("cannot start a media driver for " + address.text(), failed);
+        }
+    }
+
+    private static Aeron client(Path directory) {
+        return Aeron.connect(new Aeron.Context()
+                .aeronDirectoryName(directory.toString())
+                .driverTimeoutMs(DRIVER_TIMEOUT_MILLIS)
+                .idleSleepDurationNs(NEWS_NANOS)
+                .threadFactory(threads("client"))
+                .errorHandler(AeronMedia::failed)
+                .subscriberErrorHandler(AeronMedia::failed));
+    }
+
+    private static MediaDriver.Context settings(AeronAddress address, Path directory) {
+        return new MediaDriver.Context()
+                .aeronDirectoryName(directory.toString())
+                .dirDeleteOnStart(true)
+                .dirDeleteOnShutdown(true)
+                .warnIfDirectoryExists(false)
+                .threadingMode(address.dedicated() ? ThreadingMode.DEDICATED : ThreadingMode.SHARED)
+                .sharedIdleStrategy(idle())
+                .conductorIdleStrategy(idle())
+                .senderIdleStrategy(idle())
+                .receiverIdleStrategy(idle())
+                .sharedThreadFactory(threads("driver"))
+                .conductorThreadFactory(threads("conductor"))
+                .senderThreadFactory(threads("sender"))
+                .receiverThreadFactory(threads("receiver"))
+                .asyncExecutorThreadFactory(threads("tasks"))
+                .ipcMtuLength(MOST_IPC_MTU_BYTES)
+                .mtuLength(address.mtuBytes())
+                .ipcTermBufferLength(address.termBytes())
+                .publicationTermBufferLength(address.termBytes())
+                .termBufferSparseFile(true)
+                .timerIntervalNs(TIMER_NANOS)
+                .clientLivenessTimeoutNs(LIVENESS_NANOS)
+                .imageLivenessTimeoutNs(LIVENESS_NANOS)
+                .publicationConnectionTimeoutNs(LIVENESS_NANOS)
+                .publicationUnblockTimeoutNs(2 * LIVENESS_NANOS)
+                .publicationLingerTimeoutNs(TimeUnit.SECONDS.toNanos(1))
+                .errorHandler(AeronMedia::failed);
+    }
+
+    private static IdleStrategy idle() {
+        return new BackoffIdleStrategy(10, 10, TimeUnit.MICROSECONDS.toNanos(1), LONGEST_IDLE_NANOS);
+    }
+
+    private static ThreadFactory threads(String name) {
+        return Thread.ofPlatform().daemon().name("kvcache-aeron-" + name).factory();
+    }
+
+    private static void failed(Throwable what) {
+        LOG.log(System.Logger.Level.DEBUG, "Aeron reports", what);
+    }
+
+    Aeron aeron() {
+        return aeron;
+    }
+
+    /// One more user.
+    ///
+    /// @return false when it is closed, or of no use any more
+    synchronized boolean retain() {
+        if (users == 0 || aeron.isClosed()) {
+            return false;
+        }
+        users++;
+        return true;
+    }
+
+    /// One user less; the last one closes.
+    void release() {
+        synchronized (this) {
+            if (--users > 0) {
+                return;
+            }
+        }
+        CloseHelper.quietClose(aeron);
+        CloseHelper.quietClose(driver);
+        CloseHelper.quietClose(folder);
+    }
+}

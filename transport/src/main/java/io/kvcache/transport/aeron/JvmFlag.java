@@ -1,0 +1,19 @@
+package io.kvcache.transport.aeron;
+
+/// The flag without which Agrona fails at its first use, with an error that names no remedy.
+final class JvmFlag {
+
+    private static final String FLAG = "--add-exports java.base/jdk.internal.misc=ALL-UNNAMED";
+
+    private JvmFlag() {}
+
+    /// Loads nothing of Aeron.
+    ///
+    /// @throws IllegalStateException when this JVM was started without the flag
+    static void require(String address) {
+        boolean there = Object.class.getModule().isExported("jdk.internal.misc", JvmFlag.class.getModule());
+        if (!there) {
+            throw new IllegalStateException(address + " needs a JVM that is started with " + FLAG);
+        }
+    }
+}
