@@ -135,8 +135,13 @@ record AeronAddress(
     ///
     /// @param at host and port; nothing for IPC
     String channel(String at) {
-        String length = "term-length=" + termBytes;
-        return ipc() ? IPC + "?" + length : "%s?endpoint=%s|%s|mtu=%d".formatted(UDP, at, length, mtuBytes);
+        String sizes = "term-length=%d|mtu=%d".formatted(termBytes, messageBytes());
+        return ipc() ? IPC + "?" + sizes : UDP + "?endpoint=" + at + "|" + sizes;
+    }
+
+    /// The most that is claimed at a time, with its header: Aeron allows an eighth of a term.
+    int messageBytes() {
+        return Math.min(ipc() ? MOST_MTU_BYTES : mtuBytes, termBytes / 8);
     }
 
     /// What a client connects to.

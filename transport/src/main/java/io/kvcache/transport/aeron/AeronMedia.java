@@ -8,6 +8,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.concurrent.ThreadFactory;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
 import org.agrona.CloseHelper;
 import org.agrona.concurrent.BackoffIdleStrategy;
 import org.agrona.concurrent.IdleStrategy;
@@ -35,17 +36,22 @@ final class AeronMedia {
     /// How late news of streams may be heard: while a connection is opened, never while it is used.
     private static final long NEWS_NANOS = TimeUnit.MILLISECONDS.toNanos(4);
 
+    /// What an embedded driver gets to tell over UDP that streams have ended, which it says ten times a second;
+    /// without it the other side waits until it takes them for dead.
+    private static final long LINGER_NANOS = TimeUnit.MILLISECONDS.toNanos(250);
+
     /// Of an idle driver: it moves no bytes of IPC, but opens the next part of a term when one is used up.
     private static final long LONGEST_IDLE_NANOS = TimeUnit.MILLISECONDS.toNanos(1);
-
-    private static final int MOST_IPC_MTU_BYTES = 65_504;
 
     private final Aeron aeron;
     private final @Nullable MediaDriver driver;
     private final @Nullable DriverFolder folder;
+    private final boolean lingers;
     private int users = 1;
 
-    private AeronMedia(Aeron aeron, @Nullable MediaDriver driver, @Nullable DriverFolder folder) {
+    /// @param lingers whether an embedded driver has something to tell others when its streams end
+    private AeronMedia(Aeron aeron, @Nullable MediaDriver driver, @Nullable DriverFolder folder, boolean lingers) {
+        this.lingers = lingers;
         this.aeron = aeron;
         this.driver = driver;
         this.folder = folder;
@@ -83,7 +89,7 @@ final class AeronMedia {
             throw new IOException("no media driver runs in " + directory);
         }
         try {
-            return new AeronMedia(client(directory), null, null);
+            return new AeronMedia(client(directory), null, null, false);
         } catch (RuntimeException failed) {
             throw new IOException("cannot use the media driver of " + address.text(), failed);
         }
@@ -93,7 +99,7 @@ final class AeronMedia {
         MediaDriver driver = null;
         try {
             driver = MediaDriver.launch(settings(address, folder.driver()));
-            return new AeronMedia(client(folder.driver()), driver, folder);
+            return new AeronMedia(client(folder.driver()), driver, folder, !address.ipc());
         } catch (RuntimeException failed) {
             CloseHelper.quietClose(driver);
             folder.close();
@@ -127,8 +133,8 @@ final class AeronMedia {
                 .senderThreadFactory(threads("sender"))
                 .receiverThreadFactory(threads("receiver"))
                 .asyncExecutorThreadFactory(threads("tasks"))
-                .ipcMtuLength(MOST_IPC_MTU_BYTES)
-                .mtuLength(address.mtuBytes())
+                .ipcMtuLength(address.messageBytes())
+                .mtuLength(address.messageBytes())
                 .ipcTermBufferLength(address.termBytes())
                 .publicationTermBufferLength(address.termBytes())
                 .termBufferSparseFile(true)
@@ -176,6 +182,9 @@ final class AeronMedia {
             }
         }
         CloseHelper.quietClose(aeron);
+        if (driver != null && lingers) {
+            LockSupport.parkNanos(LINGER_NANOS);
+        }
         CloseHelper.quietClose(driver);
         CloseHelper.quietClose(folder);
     }

@@ -7,6 +7,8 @@ import io.kvcache.core.contract.BlockContent;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.TieredKvCacheBuilder;
+import io.kvcache.transport.aeron.AeronConnector;
+import io.kvcache.transport.aeron.AeronEndpoint;
 import io.kvcache.transport.endpoint.EndpointOptions;
 import io.kvcache.transport.tcp.TcpEndpoint;
 import java.io.BufferedReader;
@@ -19,6 +21,7 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /// Another JVM of a test: a server, or a client that holds a table and a writer. It says on its output
@@ -33,15 +36,25 @@ final class Child implements AutoCloseable {
         said = new BufferedReader(new InputStreamReader(process.getInputStream(), StandardCharsets.UTF_8));
     }
 
+    /// With the flag that Aeron needs if an argument is an address of it.
     static Child start(String... arguments) throws IOException {
+        boolean aeron = Stream.of(arguments).anyMatch(each -> each.startsWith(AeronConnector.SCHEME));
+        return start(
+                aeron ? List.of("--add-exports", "java.base/jdk.internal.misc=ALL-UNNAMED") : List.of(), arguments);
+    }
+
+    /// @param flags of the JVM, beside the usual ones
+    static Child start(List<String> flags, String... arguments) throws IOException {
         List<String> command = new ArrayList<>(List.of(
                 ProcessHandle.current().info().command().orElse("java"),
                 "-ea",
                 "-Xmx256m",
                 "--enable-native-access=ALL-UNNAMED",
+                "--sun-misc-unsafe-memory-access=allow",
                 "-cp",
-                System.getProperty("java.class.path"),
-                Child.class.getName()));
+                System.getProperty("java.class.path")));
+        command.addAll(flags);
+        command.add(Child.class.getName());
         command.addAll(List.of(arguments));
         return new Child(new ProcessBuilder(command)
                 .redirectError(ProcessBuilder.Redirect.INHERIT)
@@ -82,13 +95,20 @@ final class Child implements AutoCloseable {
         process.destroyForcibly();
     }
 
-    /// `serve PORT`, perhaps with a folder for shared memory, `hold ADDRESS` or `view ADDRESS`
+    /// `serve PORT`, perhaps with a folder for shared memory, `serve aeron:…`, `hold ADDRESS`, `view ADDRESS`,
+    /// or `plain ADDRESS aeron:…`
     @SuppressWarnings("SystemOut") // that is how a child speaks
     public static void main(String[] arguments) throws IOException {
         BufferedReader told = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         switch (arguments[0]) {
-            case "serve" ->
+            case "plain" -> plain(arguments[1], arguments[2], told);
+            case "serve" -> {
+                if (arguments[1].startsWith(AeronConnector.SCHEME)) {
+                    serveAeron(arguments[1], told);
+                    return;
+                }
                 serve(Integer.parseInt(arguments[1]), arguments.length > 2 ? Path.of(arguments[2]) : null, told);
+            }
             case "view" -> view(arguments[1], told);
             case "hold" -> hold(arguments[1], told);
             default -> throw new IllegalArgumentException(arguments[0]);
@@ -106,6 +126,39 @@ final class Child implements AutoCloseable {
                         EndpointOptions.DEFAULTS)) {
             System.out.println(endpoint.address().getPort());
             told.readLine();
+        }
+    }
+
+    @SuppressWarnings("SystemOut")
+    private static void serveAeron(String address, BufferedReader told) throws IOException {
+        try (KvCache store = TieredKvCache.builder()
+                        .hostBytes(128 << 20)
+                        .touched(false)
+                        .build();
+                AeronEndpoint endpoint = AeronEndpoint.open(store, address, EndpointOptions.DEFAULTS)) {
+            System.out.println(endpoint.address());
+            told.readLine();
+        }
+    }
+
+    /// Uses one address, and when it is told to, says what becomes of the other two ways to use Aeron.
+    @SuppressWarnings("SystemOut")
+    private static void plain(String address, String aeron, BufferedReader told) throws IOException {
+        try (RemoteKvCache cache = RemoteKvCache.connect(address)) {
+            cache.register(Sample.SPACE);
+            System.out.println("verified " + Sample.verified(cache, Sample.chain(1, 10)));
+            told.readLine();
+            try {
+                RemoteKvCache.connect(aeron).close();
+            } catch (IllegalStateException refused) {
+                System.out.println("connect: " + refused.getMessage());
+            }
+            try {
+                AeronEndpoint.open(cache, aeron, EndpointOptions.DEFAULTS).close();
+            } catch (IllegalStateException refused) {
+                System.out.println("open: " + refused.getMessage());
+            }
+            System.out.println("verified " + Sample.verified(cache, Sample.chain(1, 10)));
         }
     }
 

@@ -1,0 +1,233 @@
+package io.kvcache.transport.remote;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.kvcache.core.BlockTable;
+import io.kvcache.core.Match;
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.tiers.TieredKvCache;
+import io.kvcache.transport.aeron.AeronEndpoint;
+import io.kvcache.transport.endpoint.EndpointOptions;
+import io.kvcache.transport.tcp.TcpEndpoint;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.time.Duration;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/// What is Aeron's own of a remote cache: its addresses, its driver's folder, UDP, peers that die, and the flag
+/// of the JVM that others do without.
+final class AeronTest {
+
+    private static final String UDP = "aeron:udp?endpoint=127.0.0.1:0";
+
+    @TempDir
+    private Path folder = Path.of("");
+
+    private static TieredKvCache store() {
+        return TieredKvCache.builder()
+                .hostBytes(128 << 20)
+                .touched(false)
+                .strict(true)
+                .closeWait(Duration.ofSeconds(10))
+                .build();
+    }
+
+    private static AeronEndpoint serve(TieredKvCache store, String address) throws IOException {
+        return AeronEndpoint.open(store, address, EndpointOptions.DEFAULTS);
+    }
+
+    private String ipc() {
+        return "aeron:ipc?dir=" + folder.resolve("server");
+    }
+
+    private static RemoteKvCache connect(String address) {
+        RemoteKvCache cache = RemoteKvCache.builder(address)
+                .requestTimeout(Duration.ofSeconds(5))
+                .connect();
+        cache.register(Sample.SPACE);
+        return cache;
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {UDP, UDP + "|mtu=65504|term-length=4194304", UDP + "|idle=dedicated|mtu=1408"})
+    void givenUdp_whenBlocksGoThereAndBack_thenEveryByteIsRight(String address) throws IOException {
+        try (TieredKvCache store = store();
+                AeronEndpoint endpoint = serve(store, address)) {
+            try (RemoteKvCache cache = connect(endpoint.address())) {
+                BlockChain chain = Sample.stored(cache, 1, 20);
+                assertThat(Sample.verified(store, chain)).isEqualTo(20);
+                assertThat(Sample.verified(cache, chain)).isEqualTo(20);
+            }
+            Sample.await("all connections end", () -> endpoint.stats().connections() == 0);
+            assertThat(endpoint.stats().leases().open()).isZero();
+        }
+    }
+
+    @Test
+    void givenSmallTerms_whenABlockIsLargerThanAll_thenItComesThroughInPieces() throws IOException {
+        // An eighth of a term is the most that goes at a time.
+        try (TieredKvCache store = store();
+                AeronEndpoint endpoint = serve(store, ipc() + "|term-length=65536");
+                RemoteKvCache cache = connect(ipc() + "|term-length=65536")) {
+            assertThat(endpoint.address()).isEqualTo(ipc());
+            BlockChain chain = Sample.stored(cache, 1, 5);
+            assertThat(Sample.verified(cache, chain)).isEqualTo(5);
+        }
+    }
+
+    @Test
+    void givenAServer_whenClosed_thenItsDriverIsGoneAndTheFolderMayBeTakenAgain() throws IOException {
+        for (int round = 0; round < 2; round++) {
+            try (TieredKvCache store = store();
+                    AeronEndpoint endpoint = serve(store, ipc())) {
+                assertThat(folder.resolve("server/driver")).isDirectory();
+                assertThatThrownBy(() -> serve(store, ipc()))
+                        .isInstanceOf(IOException.class)
+                        .hasMessageContaining("belongs to another server");
+                try (RemoteKvCache cache = connect(endpoint.address())) {
+                    assertThat(Sample.put(cache, Sample.chain(1, 1), 0)).isTrue();
+                }
+            }
+            assertThat(folder.resolve("server/driver")).doesNotExist();
+        }
+    }
+
+    @Test
+    void givenNoServer_whenConnecting_thenItSaysWhereThereIsNone() {
+        assertThatThrownBy(() -> RemoteKvCache.connect(ipc()))
+                .isInstanceOf(UncheckedIOException.class)
+                .hasStackTraceContaining("no server has its driver in");
+        assertThatThrownBy(() -> RemoteKvCache.builder("aeron:udp?endpoint=127.0.0.1:9")
+                        .requestTimeout(Duration.ofMillis(500))
+                        .connect())
+                .isInstanceOf(UncheckedIOException.class)
+                .hasStackTraceContaining("nobody serves a cache in time");
+    }
+
+    @Test
+    void givenAFolderThatOthersMayEnter_whenServing_thenItIsRefused() throws IOException {
+        Path open = Files.createDirectory(folder.resolve("open"));
+        Files.setPosixFilePermissions(open, PosixFilePermissions.fromString("rwxr-xr-x"));
+        try (TieredKvCache store = store()) {
+            assertThatThrownBy(() -> serve(store, "aeron:ipc?dir=" + open))
+                    .isInstanceOf(IOException.class)
+                    .hasMessageContaining("0700");
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(
+            strings = {
+                "aeron:",
+                "aeron:spy?endpoint=a:1",
+                "aeron:udp",
+                "aeron:udp?endpoint=a",
+                "aeron:udp?endpoint=a:1,b",
+                "aeron:ipc?endpoint=a:1",
+                "aeron:ipc?term-length=100000",
+                "aeron:ipc?mtu=1400",
+                "aeron:ipc?idle=never",
+                "aeron:ipc?dir=/a|dir=/b",
+                "aeron:ipc?dir=/a|driver=/b",
+                "aeron:ipc?alias=x"
+            })
+    void givenAnAddressThatIsNone_whenConnecting_thenItSaysWhatIsAllowed(String address) {
+        assertThatThrownBy(() -> RemoteKvCache.builder(address))
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessageContaining("allowed:");
+    }
+
+    @Test
+    void givenTooManyConnections_whenOneMoreComes_thenItIsRefusedAndTheOthersGoOn() throws IOException {
+        EndpointOptions options = EndpointOptions.DEFAULTS.withMaxConnections(2);
+        try (TieredKvCache store = store();
+                AeronEndpoint endpoint = AeronEndpoint.open(store, ipc(), options);
+                RemoteKvCache cache = connect(ipc())) {
+            assertThat(Sample.put(cache, Sample.chain(1, 1), 0)).isTrue();
+            assertThatThrownBy(() -> RemoteKvCache.builder(ipc())
+                            .requestTimeout(Duration.ofSeconds(1))
+                            .connect())
+                    .isInstanceOf(UncheckedIOException.class);
+            assertThat(Sample.verified(cache, Sample.chain(1, 1))).isEqualTo(1);
+            Sample.await("the third is gone", () -> endpoint.stats().connections() == 2);
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"ipc", "udp"})
+    void givenAClientThatHoldsATableAndAWriter_whenKilled_thenAllIsBack(String media) throws Exception {
+        try (TieredKvCache store = store();
+                AeronEndpoint endpoint = serve(store, media.equals("ipc") ? ipc() : UDP)) {
+            store.register(Sample.SPACE);
+            Sample.stored(store, 1, 10);
+            try (Child client = Child.start("hold", endpoint.address())) {
+                assertThat(client.line()).isEqualTo("10 RESERVED");
+                assertThat(store.stats().openTables()).isEqualTo(2);
+                client.kill();
+                Sample.await("all is back", () -> store.stats().openTables() == 0);
+                Sample.await("no connection stays", () -> endpoint.stats().connections() == 0);
+            }
+            assertThat(endpoint.stats().leases().open()).isZero();
+            assertThat(endpoint.stats().reservations().open()).isZero();
+            store.validate();
+        }
+    }
+
+    @Test
+    void givenAServerThatIsKilled_whenAnotherTakesItsPlace_thenAMissAndThenItIsFound() throws Exception {
+        try (Child first = Child.start("serve", ipc())) {
+            first.line();
+            try (RemoteKvCache cache = connect(ipc())) {
+                BlockChain chain = Sample.stored(cache, 1, 10);
+                BlockTable held = cache.acquire(chain);
+                first.kill();
+                Sample.await("a miss", () -> Sample.verified(cache, chain) == 0);
+                assertThat(cache.match(chain)).isEqualTo(Match.NOTHING);
+                assertThat(Sample.verify(held, chain))
+                        .as("what had arrived stays")
+                        .isEqualTo(10);
+                held.close();
+                try (Child second = Child.start("serve", ipc())) {
+                    second.line();
+                    Sample.await("connected again", () -> Sample.put(cache, chain, 0));
+                    assertThat(Sample.verified(cache, chain)).isEqualTo(1);
+                }
+                assertThat(cache.remoteStats().open()).isZero();
+                assertThat(cache.remoteStats().memoryUsed()).isZero();
+            }
+        }
+    }
+
+    @Test
+    void givenAJvmWithoutTheFlag_whenAnAddressIsNotAerons_thenItWorksAndAeronStaysUnloaded() throws Exception {
+        Path loaded = folder.resolve("loaded");
+        try (TieredKvCache store = store();
+                TcpEndpoint endpoint = TcpEndpoint.open(
+                        store, new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), EndpointOptions.DEFAULTS)) {
+            store.register(Sample.SPACE);
+            Sample.stored(store, 1, 10);
+            String address = "127.0.0.1:" + endpoint.address().getPort();
+            try (Child client = Child.start(List.of("-Xlog:class+load:file=" + loaded), "plain", address, ipc())) {
+                assertThat(client.line()).isEqualTo("verified 10");
+                assertThat(Files.readString(loaded))
+                        .contains("io.kvcache.transport.tcp.TcpConnector")
+                        .doesNotContain("io.aeron.", "org.agrona.");
+                client.goOn();
+                String flag = "--add-exports java.base/jdk.internal.misc=ALL-UNNAMED";
+                assertThat(client.line()).startsWith("connect: ").contains(flag);
+                assertThat(client.line()).startsWith("open: ").contains(flag);
+                assertThat(client.line()).isEqualTo("verified 10");
+            }
+        }
+    }
+}
