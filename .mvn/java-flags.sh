@@ -23,6 +23,8 @@ java_flags() {
     ((fourth >= mebibytes)) || mebibytes=$((fourth > 128 ? fourth : 128))
     flags=(--enable-native-access=ALL-UNNAMED --sun-misc-unsafe-memory-access=allow
         "-Xmx${mebibytes}m" "-XX:MaxDirectMemorySize=${mebibytes}m" -XX:+UseCompactObjectHeaders)
+    # What Agrona needs, below Aeron, which only this command uses.
+    [ "$1" != bench ] || flags+=(--add-exports java.base/jdk.internal.misc=ALL-UNNAMED)
     [ "$1" != serve ] || flags+=(-XX:+ExitOnOutOfMemoryError)
     read -ra own <<<"${KVCACHE_JAVA_OPTS:-}"
     flags+=("${own[@]}")

@@ -18,7 +18,8 @@ import picocli.CommandLine.Option;
 import picocli.CommandLine.Spec;
 
 /// `kvcache bench transport`: the remote cache from another process, over TCP beside a responder that does
-/// nothing but answer and whose client sums the bytes too, and over shared memory beside a bare copy.
+/// nothing but answer and whose client sums the bytes too, over Aeron beside TCP, and over shared memory beside
+/// a bare copy.
 @Command(
         name = "transport",
         description = "Compare the remote cache with a bare responder and a bare copy on this machine.",
@@ -29,6 +30,7 @@ final class TransportBenchCommand implements Callable<Integer> {
     /// What carries the blocks.
     private enum Part {
         TCP,
+        AERON,
         SHARED
     }
 
@@ -53,8 +55,15 @@ final class TransportBenchCommand implements Callable<Integer> {
     @Option(names = "--quick", description = "One short round: shows what is broken, not what is slow.")
     private boolean quick;
 
-    @Option(names = "--part", split = ",", description = "What to measure: TCP, SHARED; both when not said.")
+    @Option(names = "--part", split = ",", description = "What to measure: TCP, AERON, SHARED; all when not said.")
     private List<Part> parts = List.of(Part.values());
+
+    @Option(
+            names = "--term",
+            paramLabel = "BYTES",
+            defaultValue = "1048576",
+            description = "Of a term of Aeron; ${DEFAULT-VALUE} when not said.")
+    private int termBytes;
 
     @Option(names = "--strict", description = "Exit with 1 when a budget is missed.")
     private boolean strict;
@@ -66,7 +75,15 @@ final class TransportBenchCommand implements Callable<Integer> {
         Duration time = Duration.ofMillis(quick ? 100 : 1000);
         boolean good = true;
         if (parts.contains(Part.TCP)) {
-            good = print(new TransportComparison(rounds, time, step -> say(errors, "kvcache bench: " + step)).run());
+            good = print(
+                    new TransportComparison(rounds, time, step -> say(errors, "kvcache bench: " + step)).run(),
+                    "bare responder",
+                    true);
+        }
+        if (parts.contains(Part.AERON)) {
+            TransportComparison aeron =
+                    new TransportComparison(rounds, time, step -> say(errors, "kvcache bench: Aeron, " + step));
+            print(aeron.runAeron(termBytes), "the same over TCP", false);
         }
         if (parts.contains(Part.SHARED) && SharedComparison.possible()) {
             good &= printShared(
@@ -125,13 +142,13 @@ final class TransportBenchCommand implements Callable<Integer> {
         return p50 > most ? "  p50 above " + most : "";
     }
 
-    private boolean print(List<TransportCell> cells) {
+    private boolean print(List<TransportCell> cells, String other, boolean judging) {
         PrintWriter out = spec.commandLine().getOut();
-        say(out, "                       |       remote cache        |      bare responder       |");
+        say(out, "                       |       remote cache        |     %-17s     |".formatted(other));
         say(out, "            KiB flight |   GB/s   p50 µs   p99 µs  |   GB/s   p50 µs   p99 µs  |  ratio");
         boolean all = true;
         for (TransportCell cell : cells) {
-            boolean low = judged(cell) && cell.ratio() < LEAST;
+            boolean low = judging && judged(cell) && cell.ratio() < LEAST;
             all &= !low;
             say(
                     out,

@@ -24,11 +24,17 @@ final class RemoteClient implements Contestant {
     private static final int MOST_BYTES = 4 << 20;
 
     private final RemoteKvCache cache;
-    private final AtomicInteger puts = new AtomicInteger();
+    private final AtomicInteger puts;
     private final ThreadLocal<MemorySegment> source =
             ThreadLocal.withInitial(() -> Arena.ofAuto().allocate(MOST_BYTES, 4096));
 
     RemoteClient(String address, int connections) {
+        this(address, connections, 0);
+    }
+
+    /// @param first of its puts, so that two clients of one server do not put the same
+    RemoteClient(String address, int connections, int first) {
+        puts = new AtomicInteger(first);
         cache = RemoteKvCache.builder(address)
                 .connections(connections)
                 .sharedMemory(SharedMemoryUse.OFF)
@@ -65,6 +71,11 @@ final class RemoteClient implements Contestant {
                 throw new IllegalStateException("block " + seed + " was not taken: " + cache.remoteStats());
             }
         }
+    }
+
+    /// Uses what another client has put.
+    void know(int bytes) {
+        cache.register(space(bytes));
     }
 
     /// Forgets all blocks of this size, so that the next one has the store to itself.

@@ -72,7 +72,7 @@ public final class SharedComparison {
     }
 
     /// With what a server leaves there that had to be killed.
-    private static void remove(Path folder) throws IOException {
+    static void remove(Path folder) throws IOException {
         try (DirectoryStream<Path> all = Files.newDirectoryStream(folder)) {
             for (Path each : all) {
                 Files.deleteIfExists(each);

@@ -1,10 +1,13 @@
 package io.kvcache.bench.transport;
 
 import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Consumer;
+import java.util.function.IntConsumer;
 
 /// Moves the same blocks through the remote cache and to a bare responder in turn, round by round, so
 /// that what else the machine does meets both.
@@ -13,6 +16,9 @@ public final class TransportComparison {
     private static final List<Integer> SIZES = List.of(64 << 10, 1 << 20, 4 << 20);
     private static final List<Integer> IN_FLIGHT = List.of(1, 4);
     private static final int CONNECTIONS = 2;
+    private static final int SECOND_PUTS = 1 << 24;
+    private static final Path MEMORY = Path.of("/dev/shm");
+    private static final Path TEMPORARY = Path.of(System.getProperty("java.io.tmpdir"));
 
     private final int rounds;
     private final Duration time;
@@ -34,19 +40,39 @@ public final class TransportComparison {
         try (TransportServer server = TransportServer.start();
                 RemoteClient ours = new RemoteClient("127.0.0.1:" + server.port(), CONNECTIONS);
                 BareClient bare = new BareClient(server.barePort(), CONNECTIONS, SIZES.getLast())) {
-            List<TransportCell> cells = new ArrayList<>();
-            for (int bytes : SIZES) {
-                ours.fill(bytes);
-                for (Operation operation : Operation.values()) {
-                    warm(ours, bare, new Cargo(operation, bytes, 2));
-                    for (int inFlight : IN_FLIGHT) {
-                        cells.add(cell(ours, bare, new Cargo(operation, bytes, inFlight)));
-                    }
-                }
-                ours.empty(bytes);
-            }
-            return cells;
+            return run(ours, bare, bytes -> {});
         }
+    }
+
+    /// The same over Aeron on this host, where the other is the remote cache over TCP.
+    ///
+    /// @param termBytes of the terms of all streams
+    public List<TransportCell> runAeron(int termBytes) throws IOException, InterruptedException {
+        Path folder = Files.createTempDirectory(SharedComparison.possible() ? MEMORY : TEMPORARY, "kvcache-bench-");
+        String address = "aeron:ipc?dir=" + folder + "|term-length=" + termBytes;
+        try (TransportServer server = TransportServer.aeron(address);
+                RemoteClient ours = new RemoteClient(address, CONNECTIONS);
+                RemoteClient tcp = new RemoteClient("127.0.0.1:" + server.port(), CONNECTIONS, SECOND_PUTS)) {
+            return run(ours, tcp, tcp::know);
+        } finally {
+            SharedComparison.remove(folder);
+        }
+    }
+
+    private List<TransportCell> run(RemoteClient ours, Contestant other, IntConsumer size) throws InterruptedException {
+        List<TransportCell> cells = new ArrayList<>();
+        for (int bytes : SIZES) {
+            ours.fill(bytes);
+            size.accept(bytes);
+            for (Operation operation : Operation.values()) {
+                warm(ours, other, new Cargo(operation, bytes, 2));
+                for (int inFlight : IN_FLIGHT) {
+                    cells.add(cell(ours, other, new Cargo(operation, bytes, inFlight)));
+                }
+            }
+            ours.empty(bytes);
+        }
+        return cells;
     }
 
     private void warm(Contestant ours, Contestant bare, Cargo cargo) throws InterruptedException {

@@ -2,6 +2,8 @@ package io.kvcache.bench.transport;
 
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.TieredKvCacheBuilder;
+import io.kvcache.transport.aeron.AeronConnector;
+import io.kvcache.transport.aeron.AeronEndpoint;
 import io.kvcache.transport.endpoint.EndpointOptions;
 import io.kvcache.transport.tcp.TcpEndpoint;
 import java.io.BufferedReader;
@@ -20,6 +22,7 @@ import java.util.concurrent.TimeUnit;
 /// with its input.
 public final class TransportServer implements AutoCloseable {
 
+    private static final System.Logger LOG = System.getLogger(TransportServer.class.getName());
     private static final long HOST_BYTES = 1L << 30;
 
     private final Process process;
@@ -43,10 +46,18 @@ public final class TransportServer implements AutoCloseable {
         return start(List.of(folder.toString()));
     }
 
+    /// One that serves over Aeron too.
+    static TransportServer aeron(String address) throws IOException {
+        return start(List.of(address));
+    }
+
     private static TransportServer start(List<String> arguments) throws IOException {
         List<String> command = new ArrayList<>(List.of(
                 Path.of(System.getProperty("java.home"), "bin", "java").toString(),
                 "--enable-native-access=ALL-UNNAMED",
+                "--sun-misc-unsafe-memory-access=allow",
+                "--add-exports",
+                "java.base/jdk.internal.misc=ALL-UNNAMED",
                 "-Xmx512m",
                 "-cp",
                 System.getProperty("java.class.path"),
@@ -92,16 +103,26 @@ public final class TransportServer implements AutoCloseable {
 
     /// Serves until its input ends.
     ///
-    /// @param arguments perhaps a folder for memory to be shared
+    /// @param arguments perhaps a folder for memory to be shared, or an address of Aeron
     @SuppressWarnings("SystemOut") // tells its ports to who started it
     public static void main(String[] arguments) throws IOException {
         TieredKvCacheBuilder builder = TieredKvCache.builder().hostBytes(HOST_BYTES);
-        for (String folder : arguments) {
-            builder = builder.shared(Path.of(folder));
+        String aeron = null;
+        for (String argument : arguments) {
+            if (argument.startsWith(AeronConnector.SCHEME)) {
+                aeron = argument;
+            } else {
+                builder = builder.shared(Path.of(argument));
+            }
         }
         try (TieredKvCache store = builder.build();
                 TcpEndpoint endpoint = TcpEndpoint.open(
-                        store, new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), EndpointOptions.DEFAULTS)) {
+                        store, new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), EndpointOptions.DEFAULTS);
+                AeronEndpoint second =
+                        aeron == null ? null : AeronEndpoint.open(store, aeron, EndpointOptions.DEFAULTS)) {
+            if (second != null) {
+                LOG.log(System.Logger.Level.DEBUG, second.address());
+            }
             System.out.println(endpoint.address().getPort() + " " + new BareResponder().port());
             while (System.in.read() >= 0) {
                 // Nothing is said.

@@ -62,8 +62,8 @@ final class AeronLine implements Line {
         this.streams = streams;
         in = streams.in();
         out = streams.out();
-        reading = new Pause(dedicated);
-        writing = new Pause(dedicated);
+        reading = Pause.ofConnection(dedicated);
+        writing = Pause.ofConnection(dedicated);
         this.handler = handler.apply(this);
         reader = new FrameReader(this.handler, BUFFER_BYTES);
     }
@@ -74,7 +74,7 @@ final class AeronLine implements Line {
             try {
                 reading.reset();
                 while (live() && !poll()) {
-                    reading.pause();
+                    reading.idle();
                 }
             } finally {
                 streams.exit();
@@ -171,7 +171,7 @@ final class AeronLine implements Line {
             } else if (!open()) {
                 return false;
             } else {
-                writing.pause();
+                writing.idle();
             }
         }
         return true;

@@ -10,8 +10,6 @@ import java.util.concurrent.ThreadFactory;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import org.agrona.CloseHelper;
-import org.agrona.concurrent.BackoffIdleStrategy;
-import org.agrona.concurrent.IdleStrategy;
 import org.jspecify.annotations.Nullable;
 
 /// A client of a media driver, and the driver if it is embedded: shared by the connections that go through
@@ -39,9 +37,6 @@ final class AeronMedia {
     /// What an embedded driver gets to tell over UDP that streams have ended, which it says ten times a second;
     /// without it the other side waits until it takes them for dead.
     private static final long LINGER_NANOS = TimeUnit.MILLISECONDS.toNanos(250);
-
-    /// Of an idle driver: it moves no bytes of IPC, but opens the next part of a term when one is used up.
-    private static final long LONGEST_IDLE_NANOS = TimeUnit.MILLISECONDS.toNanos(1);
 
     private final Aeron aeron;
     private final @Nullable MediaDriver driver;
@@ -124,10 +119,10 @@ final class AeronMedia {
                 .dirDeleteOnShutdown(true)
                 .warnIfDirectoryExists(false)
                 .threadingMode(address.dedicated() ? ThreadingMode.DEDICATED : ThreadingMode.SHARED)
-                .sharedIdleStrategy(idle())
-                .conductorIdleStrategy(idle())
-                .senderIdleStrategy(idle())
-                .receiverIdleStrategy(idle())
+                .sharedIdleStrategy(Pause.ofDriver(address.dedicated()))
+                .conductorIdleStrategy(Pause.ofDriver(address.dedicated()))
+                .senderIdleStrategy(Pause.ofDriver(address.dedicated()))
+                .receiverIdleStrategy(Pause.ofDriver(address.dedicated()))
                 .sharedThreadFactory(threads("driver"))
                 .conductorThreadFactory(threads("conductor"))
                 .senderThreadFactory(threads("sender"))
@@ -145,10 +140,6 @@ final class AeronMedia {
                 .publicationUnblockTimeoutNs(2 * LIVENESS_NANOS)
                 .publicationLingerTimeoutNs(TimeUnit.SECONDS.toNanos(1))
                 .errorHandler(AeronMedia::failed);
-    }
-
-    private static IdleStrategy idle() {
-        return new BackoffIdleStrategy(10, 10, TimeUnit.MICROSECONDS.toNanos(1), LONGEST_IDLE_NANOS);
     }
 
     private static ThreadFactory threads(String name) {

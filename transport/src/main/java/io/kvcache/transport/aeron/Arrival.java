@@ -32,13 +32,13 @@ final class Arrival {
     /// @throws Violation when the first message is not what it should be
     @Nullable
     Streams meet(BooleanSupplier wanted) throws Violation {
-        Pause pause = new Pause(address.dedicated());
+        Pause pause = Pause.ofConnection(address.dedicated());
         while (connect == null && wrong == null) {
             if (in.controlledPoll(this::first, 1) == 0) {
                 if (!wanted.getAsBoolean() || in.isClosed() || in.isEndOfStream()) {
                     return null;
                 }
-                pause.pause();
+                pause.idle();
             }
         }
         if (wrong != null) {
@@ -60,13 +60,13 @@ final class Arrival {
         Aeron aeron = media.aeron();
         String back = address.channel(address.ipc() ? "" : source() + ":" + to.port());
         ExclusivePublication out = aeron.addExclusivePublication(back, to.stream());
-        Pause pause = new Pause(address.dedicated());
+        Pause pause = Pause.ofConnection(address.dedicated());
         while (!out.isConnected()) {
             if (!wanted.getAsBoolean() || in.isClosed()) {
                 out.close();
                 return null;
             }
-            pause.pause();
+            pause.idle();
         }
         return new Streams(media, in, out, null);
     }

@@ -1,55 +1,83 @@
 package io.kvcache.transport.aeron;
 
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
+import org.agrona.concurrent.IdleStrategy;
 
-/// What a thread does that waits for the other side's bytes or room: spins for a bounded time, then sleeps
-/// for longer and longer.
+/// What a thread does that waits for the other side's bytes or room: spins for a bounded time, then sleeps,
+/// for longer the longer nothing happens.
 ///
-/// With few processors the other side may need the one that spins, so it spins for microseconds only. After
-/// 50 ms without anything it sleeps for 10 ms at a time: an idle connection costs some hundredths of a
-/// percent of a processor, and the first request after that up to 10 ms. With processors to spare it spins for
-/// about a millisecond and never sleeps longer than one.
+/// With few processors the other side may need the one that spins, so it spins for microseconds only. The sleeps
+/// stay short for long enough that two sides which wait for each other do not send each other to sleep. In the end a
+/// connection sleeps for 10 ms at a time, so that many idle ones cost little, and the first request after that may
+/// take as long to be seen. With processors to spare it spins for about a millisecond and never sleeps
+/// longer than one.
 ///
 /// Not safe for several threads.
-final class Pause {
+final class Pause implements IdleStrategy {
 
-    private static final long SHORTEST_NANOS = 1_000;
-    private static final long LONG_NANOS = 1_000_000;
-    private static final long LONGEST_NANOS = 10_000_000;
+    /// As long as a sleep takes at the least is added by the kernel: some 50 µs.
+    private static final long SHORT_NANOS = TimeUnit.MICROSECONDS.toNanos(20);
 
-    /// How many sleeps of 1 ms make 50 ms of silence.
+    private static final long LONG_NANOS = TimeUnit.MILLISECONDS.toNanos(1);
+    private static final long LONGEST_NANOS = TimeUnit.MILLISECONDS.toNanos(10);
+
+    /// About 20 ms of short sleeps, then at least 50 ms of long ones.
+    private static final int SHORT_SLEEPS = 250;
+
     private static final int LONG_SLEEPS = 50;
 
-    private final boolean dedicated;
     private final int spins;
+    private final long longestNanos;
     private int tries;
-    private int longSleeps;
-    private long nanos = SHORTEST_NANOS;
 
-    Pause(boolean dedicated) {
-        this.dedicated = dedicated;
+    private Pause(boolean dedicated, long longestNanos) {
         spins = dedicated ? 20_000 : 100;
+        this.longestNanos = dedicated ? LONG_NANOS : longestNanos;
+    }
+
+    /// Of a connection.
+    static Pause ofConnection(boolean dedicated) {
+        return new Pause(dedicated, LONGEST_NANOS);
+    }
+
+    /// Of a driver, which all connections need when a part of a term is used up.
+    static Pause ofDriver(boolean dedicated) {
+        return new Pause(dedicated, LONG_NANOS);
     }
 
     /// Something happened.
-    void reset() {
+    @Override
+    public void reset() {
         tries = 0;
-        longSleeps = 0;
-        nanos = SHORTEST_NANOS;
     }
 
     /// Nothing happened.
-    void pause() {
+    @Override
+    public void idle() {
         if (tries < spins) {
             tries++;
             Thread.onSpinWait();
             return;
         }
-        LockSupport.parkNanos(nanos);
-        if (nanos < LONG_NANOS) {
-            nanos = Math.min(2 * nanos, LONG_NANOS);
-        } else if (!dedicated && longSleeps++ >= LONG_SLEEPS) {
-            nanos = LONGEST_NANOS;
+        int sleeps = tries - spins;
+        if (sleeps < SHORT_SLEEPS) {
+            tries++;
+            LockSupport.parkNanos(SHORT_NANOS);
+        } else if (sleeps < SHORT_SLEEPS + LONG_SLEEPS) {
+            tries++;
+            LockSupport.parkNanos(LONG_NANOS);
+        } else {
+            LockSupport.parkNanos(longestNanos);
+        }
+    }
+
+    @Override
+    public void idle(int work) {
+        if (work > 0) {
+            reset();
+        } else {
+            idle();
         }
     }
 }
