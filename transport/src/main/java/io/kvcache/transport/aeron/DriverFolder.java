@@ -2,8 +2,7 @@ package io.kvcache.transport.aeron;
 
 import java.io.IOException;
 import java.nio.channels.FileChannel;
-import java.nio.channels.FileLock;
-import java.nio.channels.OverlappingFileLockException;
+import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
 import java.nio.file.LinkOption;
 import java.nio.file.Path;
@@ -11,6 +10,9 @@ import java.nio.file.StandardOpenOption;
 import java.nio.file.attribute.PosixFilePermission;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import org.agrona.CloseHelper;
+import org.agrona.IoUtil;
 import org.jspecify.annotations.Nullable;
 
 /// The folder around the directory of an embedded driver: nobody but this user may enter, since who can read
@@ -20,13 +22,23 @@ final class DriverFolder implements AutoCloseable {
 
     private static final Set<PosixFilePermission> PRIVATE = PosixFilePermissions.fromString("rwx------");
     private static final String DRIVER = "driver";
+    private static final String LOCK = "lock";
+
+    /// Of folders that nobody knows by their names.
+    private static final String PREFIX = "kvcache-aeron-of-";
+
+    /// What this process has. Closing any channel of a file gives up the process's lock, so such a file
+    /// may not be opened a second time.
+    private static final Set<Path> TAKEN = ConcurrentHashMap.newKeySet();
 
     private final Path folder;
-    private final @Nullable FileChannel lock;
+    private final FileChannel lock;
+    private final boolean named;
 
-    private DriverFolder(Path folder, @Nullable FileChannel lock) {
+    private DriverFolder(Path folder, FileChannel lock, boolean named) {
         this.folder = folder;
         this.lock = lock;
+        this.named = named;
     }
 
     /// The driver's directory in a server's folder.
@@ -42,30 +54,60 @@ final class DriverFolder implements AutoCloseable {
             Files.createDirectory(folder, PosixFilePermissions.asFileAttribute(PRIVATE));
         }
         requirePrivate(folder);
-        FileChannel channel =
-                FileChannel.open(folder.resolve("lock"), StandardOpenOption.CREATE, StandardOpenOption.WRITE);
-        if (locked(channel) == null) {
-            channel.close();
-            throw new IOException(folder + " belongs to another server; name another folder with dir=");
-        }
-        return new DriverFolder(folder, channel);
+        return take(folder.toRealPath(), true);
     }
 
-    private static @Nullable FileLock locked(FileChannel channel) throws IOException {
-        try {
-            return channel.tryLock();
-        } catch (OverlappingFileLockException ours) {
-            return null;
-        }
-    }
-
-    /// Makes one without a name that anybody knows.
+    /// Makes one without a name that anybody knows, and removes what killed processes left of such.
     static DriverFolder make() throws IOException {
         Path shm = Path.of("/dev/shm");
-        Path made = Files.isWritable(shm)
-                ? Files.createTempDirectory(shm, "kvcache-aeron-")
-                : Files.createTempDirectory("kvcache-aeron-");
-        return new DriverFolder(made, null);
+        Path base = Files.isWritable(shm) ? shm : Path.of(System.getProperty("java.io.tmpdir"));
+        try (DirectoryStream<Path> others = Files.newDirectoryStream(base, PREFIX + "*")) {
+            for (Path other : others) {
+                removeAbandoned(other);
+            }
+        }
+        return take(Files.createTempDirectory(base, PREFIX).toRealPath(), false);
+    }
+
+    private static DriverFolder take(Path folder, boolean named) throws IOException {
+        FileChannel lock = TAKEN.add(folder) ? locked(folder) : null;
+        if (lock == null) {
+            throw new IOException(folder + " belongs to another server; name another folder with dir=");
+        }
+        return new DriverFolder(folder, lock, named);
+    }
+
+    /// @return null when another process has it, or when it cannot be had
+    private static @Nullable FileChannel locked(Path folder) throws IOException {
+        FileChannel channel = null;
+        boolean good = false;
+        try {
+            channel = FileChannel.open(folder.resolve(LOCK), StandardOpenOption.CREATE, StandardOpenOption.WRITE);
+            good = channel.tryLock() != null;
+            return good ? channel : null;
+        } finally {
+            if (!good) {
+                CloseHelper.quietClose(channel);
+                TAKEN.remove(folder);
+            }
+        }
+    }
+
+    /// A driver's directory is there only while its folder is locked, or after its process was killed.
+    private static void removeAbandoned(Path other) {
+        try {
+            Path folder = other.toRealPath();
+            if (Files.exists(driver(folder)) && TAKEN.add(folder)) {
+                FileChannel lock = locked(folder);
+                if (lock != null) {
+                    IoUtil.delete(driver(folder).toFile(), true);
+                    new DriverFolder(folder, lock, false).close();
+                }
+            }
+        } catch (IOException | RuntimeException notOurs) {
+            System.getLogger(DriverFolder.class.getName())
+                    .log(System.Logger.Level.DEBUG, "left where it is: " + other, notOurs);
+        }
     }
 
     /// @throws IOException when others may enter the folder
@@ -90,11 +132,15 @@ final class DriverFolder implements AutoCloseable {
     /// What the driver had is gone by now. A folder with a name stays, and its lock's file, so that nobody
     /// locks a file that is being removed.
     @Override
+    @SuppressWarnings("try") // held until all is gone
     public void close() throws IOException {
-        if (lock == null) {
-            Files.deleteIfExists(folder);
-        } else {
-            lock.close();
+        try (FileChannel last = lock) {
+            if (!named) {
+                Files.deleteIfExists(folder.resolve(LOCK));
+                Files.deleteIfExists(folder);
+            }
+        } finally {
+            TAKEN.remove(folder);
         }
     }
 }

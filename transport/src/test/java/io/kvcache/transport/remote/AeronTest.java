@@ -18,7 +18,9 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -99,6 +101,37 @@ final class AeronTest {
                 }
             }
             assertThat(folder.resolve("server/driver")).doesNotExist();
+        }
+    }
+
+    @Test
+    void givenAUdpClientThatWasKilled_whenTheNextComes_thenItsDriverIsRemoved() throws Exception {
+        try (TieredKvCache store = store();
+                AeronEndpoint endpoint = serve(store, UDP)) {
+            store.register(Sample.SPACE);
+            Sample.stored(store, 1, 10);
+            List<Path> before = folders();
+            List<Path> left;
+            try (Child client = Child.start("hold", endpoint.address())) {
+                client.line();
+                left = folders();
+                left.removeAll(before);
+                assertThat(left).hasSize(1);
+                client.kill();
+            }
+            connect(endpoint.address()).close();
+            assertThat(left.getFirst()).doesNotExist();
+        }
+    }
+
+    /// Of drivers without a name.
+    private static List<Path> folders() throws IOException {
+        Path shm = Path.of("/dev/shm");
+        Path base = Files.isWritable(shm) ? shm : Path.of(System.getProperty("java.io.tmpdir"));
+        try (Stream<Path> all = Files.list(base)) {
+            return new ArrayList<>(
+                    all.filter(each -> each.getFileName().toString().startsWith("kvcache-aeron-of-"))
+                            .toList());
         }
     }
 
