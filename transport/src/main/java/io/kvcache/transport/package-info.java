@@ -2,10 +2,10 @@
 ///
 /// [io.kvcache.transport.tcp.TcpEndpoint] serves any `KvCache`,
 /// [io.kvcache.transport.remote.RemoteKvCache] is one. What they say to each other is in `wire`, how
-/// frames travel in `link`, what serves them in `endpoint`. Shared memory, Aeron and RDMA are to come.
+/// frames travel in `link`, what serves them in `endpoint`; `shm` and `aeron` are other ways than TCP.
 ///
 /// May import `io.kvcache.core`; never `io.kvcache.tiers` or `io.kvcache.gpu`. Aeron and Agrona are used
-/// nowhere else.
+/// in `aeron` alone.
 @NullMarked
 package io.kvcache.transport;
 
