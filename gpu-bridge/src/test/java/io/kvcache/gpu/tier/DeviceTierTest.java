@@ -41,7 +41,7 @@ final class DeviceTierTest {
     private static final long BYTES = 4 << 20;
     private static final Namespace NAMESPACE = Namespace.of("device", BlockShape.kv(2, 2, 64, 16, Dtype.BF16));
     private static final int MOST_CALLS = 20_000;
-    private static final int MOST_STEPS = 1_000_000;
+    private static final long PATIENCE = TimeUnit.SECONDS.toNanos(60);
 
     private final StandIn standIn = StandIn.fresh();
     private final TierHarness store = new TierHarness();
@@ -124,8 +124,9 @@ final class DeviceTierTest {
         DeviceTier tier = open();
         Random random = new Random(delayMicros);
         long number = 0;
-        int steps = 0;
-        for (; steps < MOST_STEPS && (tier.stats().regionsReclaimed() < 40 || store.good < 1_000); steps++) {
+        long start = System.nanoTime();
+        while (tier.stats().regionsReclaimed() < 20 || store.good < 500) {
+            assertThat(System.nanoTime() - start).as("nanoseconds").isLessThan(PATIENCE);
             if (random.nextInt(3) == 0) {
                 store.write(tier, key(number++));
             } else if (!store.places.isEmpty()) {
@@ -138,8 +139,7 @@ final class DeviceTierTest {
             }
         }
         settle(tier);
-        assertThat(steps).isLessThan(MOST_STEPS);
-        assertThat(tier.stats().blocksKept()).isGreaterThan(10);
+        assertThat(tier.stats().blocksKept()).isGreaterThan(5);
         assertThat(store.refused + store.notRead).isZero();
         tier.close();
     }

@@ -238,4 +238,30 @@ public abstract class CapacityContract extends KvCacheContract {
                 .findFirst()
                 .orElseThrow();
     }
+
+    @Test
+    void givenATable_whenAnotherThreadClosesIt_thenItsBlocksAreFree() throws Exception {
+        BlockChain chain = stored(chain(1, 64));
+        BlockTable table = cache().acquire(chain);
+        try (ExecutorService other = Executors.newSingleThreadExecutor()) {
+            other.submit(table::close).get();
+        }
+        subject().settle();
+        assertThat(verified(stored(chain(2, 64)))).isEqualTo(64);
+        assertThat(match(chain)).isZero();
+    }
+
+    @Test
+    void givenSeveralTablesOfOneChain_whenSomeClose_thenTheOthersHoldItsBlocks() {
+        BlockChain chain = stored(chain(1, 30));
+        BlockTable first = cache().acquire(chain);
+        BlockTable second = cache().acquire(chain.prefix(10));
+        assertThat(cache().stats().openTables()).isEqualTo(2);
+        first.close();
+        subject().settle();
+        stored(chain(2, 54));
+        assertThat(match(chain)).isEqualTo(10);
+        requireContent(second, chain);
+        second.close();
+    }
 }

@@ -15,8 +15,6 @@ import io.kvcache.core.identity.BlockChain;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.List;
-import java.util.concurrent.ExecutorService;
-import java.util.concurrent.Executors;
 import org.junit.jupiter.api.Test;
 
 /// Opening and closing: of tables, views and the cache itself.
@@ -132,32 +130,6 @@ public abstract class LifecycleContract extends KvCacheContract {
         for (MemorySegment stale : List.of(abandoned, piece)) {
             assertThatIllegalStateException().isThrownBy(() -> stale.set(ValueLayout.JAVA_BYTE, 0, (byte) 1));
         }
-    }
-
-    @Test
-    void givenATable_whenAnotherThreadClosesIt_thenItsBlocksAreFree() throws Exception {
-        BlockChain chain = stored(chain(1, 64));
-        BlockTable table = cache().acquire(chain);
-        try (ExecutorService other = Executors.newSingleThreadExecutor()) {
-            other.submit(table::close).get();
-        }
-        subject().settle();
-        assertThat(verified(stored(chain(2, 64)))).isEqualTo(64);
-        assertThat(match(chain)).isZero();
-    }
-
-    @Test
-    void givenSeveralTablesOfOneChain_whenSomeClose_thenTheOthersHoldItsBlocks() {
-        BlockChain chain = stored(chain(1, 30));
-        BlockTable first = cache().acquire(chain);
-        BlockTable second = cache().acquire(chain.prefix(10));
-        assertThat(cache().stats().openTables()).isEqualTo(2);
-        first.close();
-        subject().settle();
-        stored(chain(2, 54));
-        assertThat(match(chain)).isEqualTo(10);
-        requireContent(second, chain);
-        second.close();
     }
 
     @Test
