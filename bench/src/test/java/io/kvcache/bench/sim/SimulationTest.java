@@ -17,6 +17,12 @@ final class SimulationTest {
         assertThat(seen.all()).containsKeys(RARE);
     }
 
+    /// In a pool without a record to stand in, what a disk has told of stays below a record that is doomed.
+    @Test
+    void givenADoomedParentAmongWhatIsDropped_whenItsLastChildGoes_thenItIsFreedOnce() {
+        assertThat(new SimSuite(400).run(1681, 1, _ -> {}).all()).containsKey("namespace dropped");
+    }
+
     /// What so many seeds must have seen.
     private static final String[] RARE = {
         "DISK DROPPED",

@@ -146,12 +146,14 @@ final class Lifecycle {
 
     /// Drops a record that nobody fills, and what was put below it; what a disk has told of below it stays.
     private void abandon(int root) {
+        int above = pool.parent(root);
         tree.eachBelow(root, record -> {
             if (state(record) != Control.DETACHED) {
                 standIns.before(record);
                 doomOne(record, EventKind.DROPPED);
             }
         });
+        bury(above);
     }
 
     /// A record's slot goes; its copy on disk stays.
@@ -221,18 +223,23 @@ final class Lifecycle {
     /// @return known records among them
     int doom(int root, EventKind cause) {
         int[] dropped = {0};
+        int above = pool.parent(root);
         tree.eachBelow(root, record -> {
             if (cause == EventKind.DROPPED) {
                 overtaken.add(pool.keyHi(record), pool.keyLo(record));
             }
             dropped[0] += doomOne(record, cause) ? 1 : 0;
         });
+        bury(above);
         return dropped[0];
     }
 
+    /// Ends one record of a walk from below, and frees no other: a doomed parent, which may have had what a disk
+    /// told of below it, is still to be visited.
     private boolean doomOne(int record, EventKind cause) {
         int before = state(record);
         if (before == Control.DOOMED) {
+            freeIfDead(record);
             return false;
         }
         if (before == Control.SEALED) {
@@ -257,7 +264,7 @@ final class Lifecycle {
         }
         offload.dropping(record);
         tree.unindex(record);
-        bury(record);
+        freeIfDead(record);
         return known;
     }
 
@@ -273,6 +280,12 @@ final class Lifecycle {
         int at = record;
         while (at != NONE && dead(at)) {
             at = free(at);
+        }
+    }
+
+    private void freeIfDead(int record) {
+        if (dead(record)) {
+            free(record);
         }
     }
 
