@@ -1,6 +1,5 @@
 package io.kvcache.tiers;
 
-import io.kvcache.core.Clock;
 import io.kvcache.core.contract.BlockContract;
 import io.kvcache.core.contract.BlockWriterContract;
 import io.kvcache.core.contract.CacheSetup;
@@ -10,10 +9,10 @@ import io.kvcache.core.contract.ConcurrencyContract;
 import io.kvcache.core.contract.EventContract;
 import io.kvcache.core.contract.HintContract;
 import io.kvcache.core.contract.LifecycleContract;
+import io.kvcache.core.contract.ManualClock;
 import io.kvcache.core.contract.ObjectContract;
 import io.kvcache.core.contract.RefusalContract;
 import java.time.Duration;
-import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.UnaryOperator;
 import org.junit.jupiter.api.Nested;
 
@@ -37,29 +36,6 @@ final class TieredKvCacheContractTest {
                 .closeWait(Duration.ofMillis(1));
         TieredKvCacheBuilder timed = setup.manualTime() ? builder.clock(time) : builder;
         return new Subject(more.apply(timed).build(), setup, time);
-    }
-
-    /// Stands still until it is moved.
-    private record ManualClock(AtomicLong now) implements Clock {
-
-        ManualClock() {
-            this(new AtomicLong());
-        }
-
-        @Override
-        public long nanos() {
-            return now.get();
-        }
-
-        @Override
-        public void pause(long nanos) {
-            now.addAndGet(nanos);
-        }
-
-        @Override
-        public void await(Object monitor, long nanos) {
-            pause(nanos);
-        }
     }
 
     private record Subject(TieredKvCache cache, CacheSetup setup, ManualClock time) implements CacheUnderTest {

@@ -1,6 +1,5 @@
 package io.kvcache.transport.peer;
 
-import io.kvcache.core.Clock;
 import io.kvcache.core.KvCache;
 import io.kvcache.core.contract.BlockContract;
 import io.kvcache.core.contract.BlockWriterContract;
@@ -11,6 +10,7 @@ import io.kvcache.core.contract.ConcurrencyContract;
 import io.kvcache.core.contract.EventContract;
 import io.kvcache.core.contract.HintContract;
 import io.kvcache.core.contract.LifecycleContract;
+import io.kvcache.core.contract.ManualClock;
 import io.kvcache.core.contract.ObjectContract;
 import io.kvcache.core.contract.RefusalContract;
 import io.kvcache.tiers.TieredKvCache;
@@ -56,25 +56,6 @@ final class PeeredKvCacheContractTest {
             return new Subject(cache, store, endpoint, peer, setup, now);
         } catch (IOException e) {
             throw new UncheckedIOException(e);
-        }
-    }
-
-    /// Stands still until it is moved.
-    private record ManualClock(AtomicLong now) implements Clock {
-
-        @Override
-        public long nanos() {
-            return now.get();
-        }
-
-        @Override
-        public void pause(long nanos) {
-            now.addAndGet(nanos);
-        }
-
-        @Override
-        public void await(Object monitor, long nanos) {
-            pause(nanos);
         }
     }
 
