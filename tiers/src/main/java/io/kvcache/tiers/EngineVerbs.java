@@ -2,6 +2,7 @@ package io.kvcache.tiers;
 
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.BlockWriter;
+import io.kvcache.core.EmptyBlockTable;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
@@ -93,7 +94,7 @@ final class EngineVerbs {
     /// The table of a block that is not known.
     BlockTable missing(Namespace namespace) {
         store.require(namespace).asked(1, 0);
-        return new EmptyTable(0);
+        return new EmptyBlockTable(0);
     }
 
     /// The chain that ends with a block that is known, or null.

@@ -3,6 +3,7 @@ package io.kvcache.tiers;
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.BlockWriter;
 import io.kvcache.core.CacheStats;
+import io.kvcache.core.EmptyBlockTable;
 import io.kvcache.core.Hint;
 import io.kvcache.core.KvCache;
 import io.kvcache.core.Match;
@@ -135,7 +136,7 @@ public final class TieredKvCache implements KvCache {
             store.lookup().unpin(Handle.record(deepest));
         }
         holders.leave(hold);
-        return new EmptyTable(from);
+        return new EmptyBlockTable(from);
     }
 
     @Override

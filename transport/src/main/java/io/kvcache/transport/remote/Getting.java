@@ -31,7 +31,7 @@ final class Getting {
         BlockArrivals.Wanted wanted = new BlockArrivals.Wanted(chain, from);
         Optional<BlockTable> table =
                 asking.or(Optional.empty(), attachment -> Optional.ofNullable(resident(attachment, wanted)));
-        return table.orElseGet(() -> new MissTable(wiring, from));
+        return table.orElseGet(() -> wiring.miss(from));
     }
 
     private @Nullable BlockTable resident(Attachment attachment, BlockArrivals.Wanted wanted) throws CallFailed {
@@ -45,7 +45,7 @@ final class Getting {
     BlockTable arriving(BlockChain chain, int from, long timeoutNanos) {
         Optional<BlockTable> table =
                 asking.or(Optional.empty(), attachment -> Optional.of(begin(attachment, chain, from, timeoutNanos)));
-        return table.orElseGet(() -> new MissTable(wiring, from));
+        return table.orElseGet(() -> wiring.miss(from));
     }
 
     private RemoteTable begin(Attachment attachment, BlockChain chain, int from, long timeoutNanos) throws CallFailed {

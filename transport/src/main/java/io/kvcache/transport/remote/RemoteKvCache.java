@@ -140,7 +140,7 @@ public final class RemoteKvCache implements KvCache {
         Arguments.timeout(timeoutNanos);
         require(chain.namespace());
         if (chain.length() == 0) {
-            return new MissTable(wiring, from);
+            return wiring.miss(from);
         }
         return timeoutNanos == 0 ? getting.resident(chain, from) : getting.arriving(chain, from, timeoutNanos);
     }

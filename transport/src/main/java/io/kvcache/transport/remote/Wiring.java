@@ -1,5 +1,7 @@
 package io.kvcache.transport.remote;
 
+import io.kvcache.core.BlockTable;
+import io.kvcache.core.EmptyBlockTable;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.atomic.AtomicInteger;
 
@@ -13,4 +15,11 @@ record Wiring(
         ArrivalMemory memory,
         RemoteCounters counters,
         AtomicInteger open,
-        ExecutorService fetching) {}
+        ExecutorService fetching) {
+
+    /// The table of a question that was not answered.
+    BlockTable miss(int firstBlock) {
+        open.incrementAndGet();
+        return new EmptyBlockTable(firstBlock, open::decrementAndGet);
+    }
+}

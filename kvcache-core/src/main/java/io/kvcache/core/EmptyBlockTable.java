@@ -1,6 +1,5 @@
-package io.kvcache.tiers;
+package io.kvcache.core;
 
-import io.kvcache.core.BlockTable;
 import java.lang.foreign.MemorySegment;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
@@ -8,13 +7,20 @@ import java.util.concurrent.Executor;
 import java.util.concurrent.atomic.AtomicBoolean;
 
 /// The table of a miss: holds nothing.
-final class EmptyTable implements BlockTable {
+public final class EmptyBlockTable implements BlockTable {
 
     private final int firstBlock;
+    private final Runnable closing;
     private final AtomicBoolean closed = new AtomicBoolean();
 
-    EmptyTable(int firstBlock) {
+    public EmptyBlockTable(int firstBlock) {
+        this(firstBlock, () -> {});
+    }
+
+    /// @param closing run when it is closed
+    public EmptyBlockTable(int firstBlock, Runnable closing) {
         this.firstBlock = firstBlock;
+        this.closing = closing;
     }
 
     @Override
@@ -34,7 +40,9 @@ final class EmptyTable implements BlockTable {
 
     @Override
     public int await(int blocks, long timeoutNanos) {
-        Waiting.requireNotNegative(timeoutNanos);
+        if (timeoutNanos < 0) {
+            throw new IllegalArgumentException("timeoutNanos is " + timeoutNanos + "; it takes 0 and up");
+        }
         return 0;
     }
 
@@ -58,5 +66,6 @@ final class EmptyTable implements BlockTable {
         if (!closed.compareAndSet(false, true)) {
             throw new IllegalStateException("the table is closed twice");
         }
+        closing.run();
     }
 }
