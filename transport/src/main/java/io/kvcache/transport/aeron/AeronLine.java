@@ -9,6 +9,7 @@ import io.kvcache.transport.link.CloseReason;
 import io.kvcache.transport.link.FrameHandler;
 import io.kvcache.transport.link.FrameReader;
 import io.kvcache.transport.link.Line;
+import io.kvcache.transport.link.LineState;
 import io.kvcache.transport.link.Outlet;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.Frame;
@@ -16,11 +17,9 @@ import io.kvcache.transport.wire.MessageType;
 import io.kvcache.transport.wire.Status;
 import io.kvcache.transport.wire.Violation;
 import java.nio.ByteBuffer;
-import java.util.concurrent.atomic.AtomicReference;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Function;
 import org.agrona.DirectBuffer;
-import org.jspecify.annotations.Nullable;
 
 /// One connection over Aeron, of either side. The streams carry the bytes of frames without regard to where
 /// a fragment ends: what fits is claimed in the term and filled from slots, and fragments are copied to where
@@ -48,13 +47,7 @@ final class AeronLine implements Line {
     private final Pause reading;
     private final Pause writing;
     private final ReentrantLock sending = new ReentrantLock();
-    private final AtomicReference<@Nullable CloseReason> reason = new AtomicReference<>();
-
-    /// When bytes last moved that are being waited for, or 0.
-    private volatile long writeSince;
-
-    private volatile long readSince;
-    private boolean ended;
+    private final LineState state = new LineState();
 
     /// @param streams which are closed with it
     /// @param handler of this line, which must not use it yet
@@ -70,17 +63,21 @@ final class AeronLine implements Line {
 
     @Override
     public boolean pump() {
-        if (live() && streams.enter()) {
+        if (state.live() && streams.enter()) {
             try {
                 reading.reset();
-                while (live() && !poll()) {
+                while (state.live() && !poll()) {
                     reading.idle();
                 }
             } finally {
                 streams.exit();
             }
         }
-        return live() || end();
+        if (state.live()) {
+            return true;
+        }
+        state.tell(handler);
+        return false;
     }
 
     /// Hands on what is there; answers whether anything was.
@@ -98,7 +95,7 @@ final class AeronLine implements Line {
     private ControlledFragmentHandler.Action fragment(DirectBuffer from, int offset, int bytes, Header header) {
         try {
             take(from, offset, bytes);
-            readSince = reader.inFrame() ? moment() : 0;
+            state.received(reader.inFrame());
         } catch (Violation malformed) {
             send(BodyWriter.refusal(
                     MessageType.ERROR.code(), 0, Status.INVALID, String.valueOf(malformed.getMessage())));
@@ -107,12 +104,12 @@ final class AeronLine implements Line {
             close(CloseReason.INTERNAL);
             LOG.log(System.Logger.Level.ERROR, "a connection is closed because of a bug", bug);
         }
-        return live() ? ControlledFragmentHandler.Action.COMMIT : ControlledFragmentHandler.Action.BREAK;
+        return state.live() ? ControlledFragmentHandler.Action.COMMIT : ControlledFragmentHandler.Action.BREAK;
     }
 
     private void take(DirectBuffer from, int offset, int bytes) throws Violation {
         int taken = 0;
-        while (taken < bytes && live()) {
+        while (taken < bytes && state.live()) {
             // Whoever hears a frame may wait for long, and the term of a stream that ended meanwhile is unmapped soon.
             if (in.isClosed()) {
                 close(CloseReason.BROKEN);
@@ -126,16 +123,6 @@ final class AeronLine implements Line {
         }
     }
 
-    /// The pumping thread has seen the end; answers false.
-    private boolean end() {
-        CloseReason why = reason.get();
-        if (why != null && !ended) {
-            ended = true;
-            handler.closed(why);
-        }
-        return false;
-    }
-
     @Override
     public boolean send(Frame frame) {
         sending.lock();
@@ -146,7 +133,7 @@ final class AeronLine implements Line {
             try {
                 return write(new Gather(frame));
             } finally {
-                writeSince = 0;
+                state.written();
                 streams.exit();
             }
         } finally {
@@ -156,14 +143,14 @@ final class AeronLine implements Line {
 
     private boolean write(Gather bytes) {
         writing.reset();
-        writeSince = moment();
+        state.writing();
         while (bytes.left() > 0) {
             int some = (int) Math.min(bytes.left(), out.maxPayloadLength());
             long position = out.tryClaim(some, claim);
             if (position > 0) {
                 fill(bytes, some);
                 writing.reset();
-                writeSince = moment();
+                state.writing();
             } else if (position != ExclusivePublication.BACK_PRESSURED
                     && position != ExclusivePublication.ADMIN_ACTION) {
                 close(CloseReason.BROKEN);
@@ -192,33 +179,19 @@ final class AeronLine implements Line {
         }
     }
 
-    /// Never 0, which means none.
-    private static long moment() {
-        return System.nanoTime() | 1;
-    }
-
-    private boolean live() {
-        return reason.get() == null;
-    }
-
     @Override
     public boolean open() {
-        return live() && !in.isClosed();
+        return state.live() && !in.isClosed();
     }
 
     @Override
     public long stalledNanos() {
-        long now = System.nanoTime();
-        return Math.max(since(writeSince, now), since(readSince, now));
-    }
-
-    private static long since(long start, long now) {
-        return start == 0 ? 0 : Math.max(0, now - start);
+        return state.stalledNanos();
     }
 
     @Override
     public void close(CloseReason why) {
-        if (reason.compareAndSet(null, why)) {
+        if (state.end(why)) {
             streams.close();
         }
     }

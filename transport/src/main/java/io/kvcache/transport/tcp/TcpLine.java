@@ -4,6 +4,7 @@ import io.kvcache.transport.link.CloseReason;
 import io.kvcache.transport.link.FrameHandler;
 import io.kvcache.transport.link.FrameReader;
 import io.kvcache.transport.link.Line;
+import io.kvcache.transport.link.LineState;
 import io.kvcache.transport.link.Outlet;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.Frame;
@@ -17,10 +18,8 @@ import java.nio.ByteBuffer;
 import java.nio.channels.SocketChannel;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.concurrent.atomic.AtomicReference;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Function;
-import org.jspecify.annotations.Nullable;
 
 /// One TCP connection, of either side.
 ///
@@ -41,13 +40,7 @@ final class TcpLine implements Line {
     private final FrameHandler handler;
     private final FrameReader reader;
     private final ReentrantLock writing = new ReentrantLock();
-    private final AtomicReference<@Nullable CloseReason> reason = new AtomicReference<>();
-
-    /// When bytes last moved that are being waited for, or 0.
-    private volatile long writeSince;
-
-    private volatile long readSince;
-    private boolean ended;
+    private final LineState state = new LineState();
 
     TcpLine(SocketChannel channel, FrameHandler handler) {
         this(channel, line -> handler);
@@ -76,7 +69,7 @@ final class TcpLine implements Line {
                 close(reader.inFrame() ? CloseReason.BROKEN : CloseReason.PEER_CLOSED);
             } else {
                 reader.received(bytes);
-                readSince = reader.inFrame() ? moment() : 0;
+                state.received(reader.inFrame());
             }
         } catch (IOException broken) {
             close(CloseReason.BROKEN);
@@ -88,16 +81,10 @@ final class TcpLine implements Line {
             close(CloseReason.INTERNAL);
             LOG.log(System.Logger.Level.ERROR, "a connection is closed because of a bug", bug);
         }
-        return open() || end();
-    }
-
-    /// The pumping thread has seen the end; answers false.
-    private boolean end() {
-        CloseReason why = reason.get();
-        if (why != null && !ended) {
-            ended = true;
-            handler.closed(why);
+        if (open()) {
+            return true;
         }
+        state.tell(handler);
         return false;
     }
 
@@ -112,7 +99,7 @@ final class TcpLine implements Line {
             close(CloseReason.BROKEN);
             return false;
         } finally {
-            writeSince = 0;
+            state.written();
             writing.unlock();
             if (interrupted) {
                 Thread.currentThread().interrupt();
@@ -142,35 +129,25 @@ final class TcpLine implements Line {
     private void drain(List<ByteBuffer> buffers) throws IOException {
         ByteBuffer[] all = buffers.toArray(ByteBuffer[]::new);
         while (all.length > 0 && all[all.length - 1].hasRemaining()) {
-            writeSince = moment();
+            state.writing();
             channel.write(all);
         }
         buffers.clear();
     }
 
-    /// Never 0, which means none.
-    private static long moment() {
-        return System.nanoTime() | 1;
-    }
-
     @Override
     public boolean open() {
-        return reason.get() == null && channel.isOpen();
+        return state.live() && channel.isOpen();
     }
 
     @Override
     public long stalledNanos() {
-        long now = System.nanoTime();
-        return Math.max(since(writeSince, now), since(readSince, now));
-    }
-
-    private static long since(long start, long now) {
-        return start == 0 ? 0 : Math.max(0, now - start);
+        return state.stalledNanos();
     }
 
     @Override
     public void close(CloseReason why) {
-        if (reason.compareAndSet(null, why)) {
+        if (state.end(why)) {
             try {
                 channel.close();
             } catch (IOException ignored) {
