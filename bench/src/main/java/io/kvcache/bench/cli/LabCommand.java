@@ -118,16 +118,14 @@ final class LabCommand implements Callable<Integer> {
             List<Replay> caches = new ArrayList<>(ReplayChoices.replays(policies));
             for (int lookAhead : lookAheads) {
                 if (lookAhead < 1) {
-                    throw new IllegalArgumentException("--look-ahead is '" + lookAhead + "', must be: at least 1");
+                    throw ReplayChoices.mustBe("--look-ahead", String.valueOf(lookAhead), "at least 1");
                 }
                 caches.add(new PolicyReplay(PolicyKind.IMPORTANCE, lookAhead));
             }
             if (sensitivity) {
                 caches.addAll(Sensitivity.variants(0));
             }
-            if (warmup < 0) {
-                throw new IllegalArgumentException("--warmup is '" + warmup + "', must be: at least 0");
-            }
+            ReplayChoices.checkWarmup(warmup);
             LabReport.check(format);
             ReplayChoices.rule(rule);
             percents.forEach(this::share);
@@ -140,7 +138,7 @@ final class LabCommand implements Callable<Integer> {
 
     private double share(double percent) {
         if (!(percent > 0 && percent <= 100)) {
-            throw new IllegalArgumentException("--share is '" + percent + "', must be: above 0 to 100");
+            throw ReplayChoices.mustBe("--share", String.valueOf(percent), "above 0 to 100");
         }
         return percent / 100;
     }

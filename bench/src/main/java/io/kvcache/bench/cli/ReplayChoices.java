@@ -105,7 +105,14 @@ record ReplayChoices(
         };
     }
 
-    private static IllegalArgumentException mustBe(String option, String value, String allowed) {
+    static void checkWarmup(int requests) {
+        if (requests < 0) {
+            throw mustBe("--warmup", String.valueOf(requests), "at least 0");
+        }
+    }
+
+    /// What an option's text may be when it is something else.
+    static IllegalArgumentException mustBe(String option, String value, String allowed) {
         return new IllegalArgumentException(option + " is '" + value + "', must be: " + allowed);
     }
 }

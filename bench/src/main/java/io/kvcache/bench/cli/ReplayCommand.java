@@ -166,9 +166,7 @@ final class ReplayCommand implements Callable<Integer> {
     /// The options as values, or an error that names the option's value and what it may be.
     private ReplayChoices choices() {
         try {
-            if (warmup < 0) {
-                throw new IllegalArgumentException("--warmup is '" + warmup + "', must be: at least 0");
-            }
+            ReplayChoices.checkWarmup(warmup);
             Optional<ModelPreset> size = ReplayChoices.model(model, !capacities.isEmpty());
             if (real()) {
                 ByteReplay.check(blockBytes(), policies);

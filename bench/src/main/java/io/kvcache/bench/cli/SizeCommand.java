@@ -129,7 +129,7 @@ final class SizeCommand implements Callable<Integer> {
     private ModelPreset preset() {
         try {
             if (!(target > 0 && target <= 1)) {
-                throw new IllegalArgumentException("--target-hit is '" + target + "', must be: above 0 to 1");
+                throw ReplayChoices.mustBe("--target-hit", String.valueOf(target), "above 0 to 1");
             }
             return ReplayChoices.model(model, true).orElseThrow();
         } catch (IllegalArgumentException e) {
