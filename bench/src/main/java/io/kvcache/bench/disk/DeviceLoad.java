@@ -32,7 +32,7 @@ final class DeviceLoad {
         LongStream.range(0, slots).forEach(freeSlots::add);
     }
 
-    /// Moves it all, in the calling thread, whose name begins with [ThreadCpu#NAME].
+    /// Moves it all, in the calling thread, named [ThreadCpu#NAME].
     ///
     /// @param slots pieces of the pool that are used in turns, at least as many as the queue is deep
     /// @throws IOException when the device could not

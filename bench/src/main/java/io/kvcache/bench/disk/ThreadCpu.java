@@ -17,9 +17,11 @@ import java.util.Map;
 /// @param nanos by thread
 record ThreadCpu(Map<String, Long> nanos) {
 
-    /// Of threads that count, as the kernel knows them: 15 letters.
+    /// Of the thread that runs a load, as the kernel knows it: at most 15 letters. The threads of a store's
+    /// disks have a number behind, and do not count: stores wait for their next trial meanwhile.
     static final String NAME = "kvcache-disk";
 
+    private static final String DEVICE_WORKER = "kvcache-io-";
     private static final String KERNEL_WORKER = "iou-wrk";
     private static final Path TASKS = Path.of("/proc/self/task");
     private static final Path SELF = Path.of("/proc/thread-self");
@@ -52,8 +54,8 @@ record ThreadCpu(Map<String, Long> nanos) {
 
     private static void add(Path task, Map<String, Long> nanos) throws IOException {
         try {
-            String name = Files.readString(task.resolve("comm"));
-            if (name.startsWith(NAME) || name.startsWith(KERNEL_WORKER)) {
+            String name = Files.readString(task.resolve("comm")).strip();
+            if (name.equals(NAME) || name.startsWith(DEVICE_WORKER) || name.startsWith(KERNEL_WORKER)) {
                 String times = Files.readString(task.resolve("schedstat"));
                 nanos.put(task.getFileName().toString(), Long.valueOf(times.substring(0, times.indexOf(' '))));
             }

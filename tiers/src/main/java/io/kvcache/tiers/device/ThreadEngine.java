@@ -51,7 +51,7 @@ final class ThreadEngine implements Engine {
         this.threads = IntStream.range(0, count)
                 .mapToObj(number -> Thread.ofPlatform()
                         .daemon()
-                        .name("kvcache-disk-" + number)
+                        .name("kvcache-io-" + number)
                         .start(this::serve))
                 .toArray(Thread[]::new);
     }
