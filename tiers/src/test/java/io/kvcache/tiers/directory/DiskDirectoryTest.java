@@ -126,12 +126,28 @@ final class DiskDirectoryTest {
     }
 
     @Test
-    void givenADirectoryThatIsNotWritable_whenOpened_thenRefusedAndNothingIsMade() throws IOException {
+    void givenADirectoryThatIsNotWritable_whenOpened_thenRefusedAndNothingIsMade() throws Exception {
         Files.createDirectories(folder);
         Files.setPosixFilePermissions(folder, PosixFilePermissions.fromString("r-x------"));
-        assumeThat(Files.isWritable(folder)).as("root may do everything").isFalse();
-        requireRefused(() -> DiskDirectory.open(folder, BYTES, REFUSE), "cannot be written to by this user");
-        assertThat(folder).isEmptyDirectory();
+        boolean root = Files.isWritable(folder);
+        assumeThat(!root || immutable("+i")).as("a directory closed to root").isTrue();
+        try {
+            requireRefused(() -> DiskDirectory.open(folder, BYTES, REFUSE), "cannot be written to by this user");
+            assertThat(folder).isEmptyDirectory();
+        } finally {
+            if (root) {
+                immutable("-i");
+            }
+        }
+    }
+
+    /// What closes a directory to root as well, on file systems that know it.
+    private boolean immutable(String change) throws Exception {
+        return new ProcessBuilder("chattr", change, folder.toString())
+                        .redirectErrorStream(true)
+                        .start()
+                        .waitFor()
+                == 0;
     }
 
     @Test
