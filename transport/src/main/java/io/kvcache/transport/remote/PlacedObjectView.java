@@ -6,27 +6,19 @@ import io.kvcache.transport.shm.SharedStore;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
 import java.util.Objects;
-import java.util.concurrent.atomic.AtomicBoolean;
 import org.jspecify.annotations.Nullable;
 
 /// An object where it lies in the server's memory, which keeps it there for as long as the lease lasts.
-final class PlacedObjectView implements ObjectView {
+final class PlacedObjectView extends LeasedObjectView {
 
-    private final Wiring wiring;
-    private final Attachment attachment;
     private final Held held;
-    private final ViewScope scope;
-    private final AtomicBoolean closed = new AtomicBoolean();
 
-    /// What the view owns: a lease, and a use of the mapped memory.
-    private record Held(long lease, SharedStore store, ObjectPlaces places, List<MemorySegment> pieces, long bytes) {}
+    /// What the view owns: a use of the mapped memory.
+    private record Held(SharedStore store, ObjectPlaces places, List<MemorySegment> pieces) {}
 
-    private PlacedObjectView(Wiring wiring, Attachment attachment, Held held) {
-        this.wiring = wiring;
-        this.attachment = attachment;
+    private PlacedObjectView(Wiring wiring, Attachment attachment, ObjectArrival.Found found, Held held) {
+        super(wiring, attachment, found.lease(), found.bytes());
         this.held = held;
-        scope = new ViewScope(wiring.options().checked());
-        wiring.open().incrementAndGet();
     }
 
     /// A view of what was found; null when it has to be read.
@@ -42,24 +34,19 @@ final class PlacedObjectView implements ObjectView {
             return null;
         }
         wiring.counters().placed.increment();
-        return new PlacedObjectView(wiring, attachment, new Held(found.lease(), store, places, pieces, found.bytes()));
-    }
-
-    @Override
-    public long bytes() {
-        return held.bytes;
+        return new PlacedObjectView(wiring, attachment, found, new Held(store, places, pieces));
     }
 
     @Override
     public void visit(long offset, long bytes, PieceVisitor each) {
         requireOpen();
-        Objects.checkFromIndexSize(offset, bytes, held.bytes);
+        Objects.checkFromIndexSize(offset, bytes, bytes());
         long begin = 0;
         for (MemorySegment piece : held.pieces) {
             long from = Math.max(offset, begin) - begin;
             long to = Math.min(offset + bytes, begin + piece.byteSize()) - begin;
             if (from < to) {
-                each.piece(scope.limit(piece).asReadOnly(), from, to - from);
+                each.piece(scope().limit(piece).asReadOnly(), from, to - from);
             }
             begin += piece.byteSize();
         }
@@ -73,7 +60,7 @@ final class PlacedObjectView implements ObjectView {
 
     @Override
     public boolean valid() {
-        return !closed.get() && held.store.holds(held.places.handle());
+        return open() && held.store.holds(held.places.handle());
     }
 
     @Override
@@ -91,23 +78,8 @@ final class PlacedObjectView implements ObjectView {
         });
     }
 
-    private void requireOpen() {
-        if (closed.get()) {
-            throw new IllegalStateException("the view is closed");
-        }
-    }
-
     @Override
-    public void close() {
-        if (!closed.compareAndSet(false, true)) {
-            throw new IllegalStateException("the view is closed twice");
-        }
-        try {
-            scope.close();
-            held.store.release();
-        } finally {
-            wiring.open().decrementAndGet();
-            attachment.release(held.lease);
-        }
+    void letGo() {
+        held.store.release();
     }
 }
