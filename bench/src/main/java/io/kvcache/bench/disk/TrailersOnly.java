@@ -2,6 +2,7 @@ package io.kvcache.bench.disk;
 
 import io.kvcache.tiers.device.BlockDevice;
 import io.kvcache.tiers.device.CompletionSink;
+import io.kvcache.tiers.device.ForwardingDevice;
 import io.kvcache.tiers.device.IoOutcome;
 import io.kvcache.tiers.disk.Geometry;
 import java.lang.foreign.MemorySegment;
@@ -10,14 +11,13 @@ import java.util.Queue;
 
 /// Writes superblocks and trailers to the device below and forgets everything else, so that a tier of any size
 /// costs no more than its trailers.
-final class TrailersOnly implements BlockDevice {
+final class TrailersOnly extends ForwardingDevice {
 
-    private final BlockDevice below;
     private final Geometry geometry;
     private final Queue<Long> forgotten = new ArrayDeque<>();
 
     TrailersOnly(BlockDevice below, Geometry geometry) {
-        this.below = below;
+        super(below);
         this.geometry = geometry;
     }
 
@@ -28,7 +28,7 @@ final class TrailersOnly implements BlockDevice {
 
     @Override
     public boolean write(MemorySegment source, long offset, long tag) {
-        return counts(offset, source.byteSize()) ? below.write(source, offset, tag) : forget(tag);
+        return counts(offset, source.byteSize()) ? below().write(source, offset, tag) : forget(tag);
     }
 
     /// The log waits for a sync after each region; nobody needs these.
@@ -47,32 +47,12 @@ final class TrailersOnly implements BlockDevice {
         for (int i = 0; i < count; i++) {
             sink.completed(forgotten.remove(), IoOutcome.DONE);
         }
-        return count + below.await(sink, count > 0 ? 0 : timeoutNanos);
-    }
-
-    @Override
-    public int poll(CompletionSink sink) {
-        return await(sink, 0);
-    }
-
-    @Override
-    public long size() {
-        return below.size();
-    }
-
-    @Override
-    public int depth() {
-        return below.depth();
+        return count + below().await(sink, count > 0 ? 0 : timeoutNanos);
     }
 
     @Override
     public int inFlight() {
-        return below.inFlight() + forgotten.size();
-    }
-
-    @Override
-    public boolean read(MemorySegment target, long offset, long tag) {
-        return below.read(target, offset, tag);
+        return below().inFlight() + forgotten.size();
     }
 
     @Override
@@ -81,27 +61,7 @@ final class TrailersOnly implements BlockDevice {
     }
 
     @Override
-    public void submit() {
-        below.submit();
-    }
-
-    @Override
-    public void register(MemorySegment pool) {
-        below.register(pool);
-    }
-
-    @Override
-    public void wake() {
-        below.wake();
-    }
-
-    @Override
     public String describe() {
-        return "trailers only, " + below.describe();
-    }
-
-    @Override
-    public void close() {
-        below.close();
+        return "trailers only, " + below().describe();
     }
 }

@@ -14,11 +14,10 @@ import org.jspecify.annotations.Nullable;
 /// **Ownership.** The device below is not closed with this one.
 ///
 /// **Threads.** One.
-public final class OverlayDevice implements BlockDevice {
+public final class OverlayDevice extends ForwardingDevice {
 
     private static final byte[] HOLE = new byte[ALIGNMENT];
 
-    private final BlockDevice below;
     private final Map<Long, byte[]> pages = new HashMap<>();
     private final Map<Long, Reading> readings = new HashMap<>();
     private final Queue<Long> done = new ArrayDeque<>();
@@ -27,17 +26,7 @@ public final class OverlayDevice implements BlockDevice {
 
     /// @param below a device that nobody else uses
     public OverlayDevice(BlockDevice below) {
-        this.below = below;
-    }
-
-    @Override
-    public long size() {
-        return below.size();
-    }
-
-    @Override
-    public int depth() {
-        return below.depth();
+        super(below);
     }
 
     @Override
@@ -47,7 +36,7 @@ public final class OverlayDevice implements BlockDevice {
 
     @Override
     public boolean read(MemorySegment target, long offset, long tag) {
-        if (inFlight() == depth() || !below.read(target, offset, tag)) {
+        if (inFlight() == depth() || !below().read(target, offset, tag)) {
             return false;
         }
         readings.put(tag, new Reading(target, offset));
@@ -80,22 +69,13 @@ public final class OverlayDevice implements BlockDevice {
     }
 
     @Override
-    public void submit() {
-        below.submit();
-    }
-
-    @Override
-    public int poll(CompletionSink sink) {
-        return await(sink, 0);
-    }
-
-    @Override
     public int await(CompletionSink sink, long timeoutNanos) {
         int delivered = done.size();
         for (int i = 0; i < delivered; i++) {
             sink.completed(done.remove(), IoOutcome.DONE);
         }
-        return delivered + below.await((tag, outcome) -> arrived(tag, outcome, sink), delivered > 0 ? 0 : timeoutNanos);
+        return delivered
+                + below().await((tag, outcome) -> arrived(tag, outcome, sink), delivered > 0 ? 0 : timeoutNanos);
     }
 
     private void arrived(long tag, IoOutcome outcome, CompletionSink sink) {
@@ -110,18 +90,8 @@ public final class OverlayDevice implements BlockDevice {
     }
 
     @Override
-    public void register(MemorySegment pool) {
-        below.register(pool);
-    }
-
-    @Override
-    public void wake() {
-        below.wake();
-    }
-
-    @Override
     public String describe() {
-        return "written to memory over " + below.describe();
+        return "written to memory over " + below().describe();
     }
 
     @Override

@@ -15,11 +15,10 @@ import java.util.random.RandomGenerator;
 /// **Ownership.** The device below is closed with this one.
 ///
 /// **Threads.** One.
-public final class RecordingDevice implements BlockDevice {
+public final class RecordingDevice extends ForwardingDevice {
 
     private static final int SECTOR_BYTES = 512;
 
-    private final BlockDevice below;
     private final List<Event> events = new ArrayList<>();
     private final Map<Long, Event> flying = new HashMap<>();
     private final Map<Event.Write, Integer> ends = new HashMap<>();
@@ -42,7 +41,7 @@ public final class RecordingDevice implements BlockDevice {
 
     /// @param below a device that nobody else uses
     public RecordingDevice(BlockDevice below) {
-        this.below = below;
+        super(below);
     }
 
     /// How many events there have been.
@@ -107,33 +106,13 @@ public final class RecordingDevice implements BlockDevice {
     }
 
     @Override
-    public long size() {
-        return below.size();
-    }
-
-    @Override
-    public int depth() {
-        return below.depth();
-    }
-
-    @Override
-    public int inFlight() {
-        return below.inFlight();
-    }
-
-    @Override
-    public boolean read(MemorySegment target, long offset, long tag) {
-        return below.read(target, offset, tag);
-    }
-
-    @Override
     public boolean write(MemorySegment source, long offset, long tag) {
-        return below.write(source, offset, tag) && record(tag, new Event.Write(offset, source.toArray(JAVA_BYTE)));
+        return below().write(source, offset, tag) && record(tag, new Event.Write(offset, source.toArray(JAVA_BYTE)));
     }
 
     @Override
     public boolean sync(long tag) {
-        return below.sync(tag) && record(tag, new Event.Sync(events.size()));
+        return below().sync(tag) && record(tag, new Event.Sync(events.size()));
     }
 
     private boolean record(long tag, Event event) {
@@ -148,50 +127,25 @@ public final class RecordingDevice implements BlockDevice {
     }
 
     @Override
-    public void submit() {
-        below.submit();
-    }
-
-    @Override
-    public int poll(CompletionSink sink) {
-        return await(sink, 0);
-    }
-
-    @Override
     public int await(CompletionSink sink, long timeoutNanos) {
-        return below.await(
-                (tag, outcome) -> {
-                    switch (flying.remove(tag)) {
-                        case Event.Write write -> {
-                            ends.put(write, events.size());
-                            events.add(new Event.Written(write));
-                        }
-                        case Event.Sync sync -> events.add(new Event.Synced(sync));
-                        case Event.Written _, Event.Synced _ -> throw new AssertionError("ended twice");
-                        case null -> {}
-                    }
-                    sink.completed(tag, outcome);
-                },
-                timeoutNanos);
-    }
-
-    @Override
-    public void register(MemorySegment pool) {
-        below.register(pool);
-    }
-
-    @Override
-    public void wake() {
-        below.wake();
+        return below().await(
+                        (tag, outcome) -> {
+                            switch (flying.remove(tag)) {
+                                case Event.Write write -> {
+                                    ends.put(write, events.size());
+                                    events.add(new Event.Written(write));
+                                }
+                                case Event.Sync sync -> events.add(new Event.Synced(sync));
+                                case Event.Written _, Event.Synced _ -> throw new AssertionError("ended twice");
+                                case null -> {}
+                            }
+                            sink.completed(tag, outcome);
+                        },
+                        timeoutNanos);
     }
 
     @Override
     public String describe() {
-        return "recorded " + below.describe();
-    }
-
-    @Override
-    public void close() {
-        below.close();
+        return "recorded " + below().describe();
     }
 }

@@ -2,13 +2,14 @@ package io.kvcache.tiers.disk;
 
 import io.kvcache.tiers.device.BlockDevice;
 import io.kvcache.tiers.device.CompletionSink;
+import io.kvcache.tiers.device.ForwardingDevice;
 import io.kvcache.tiers.device.IoOutcome;
 import java.lang.foreign.MemorySegment;
 import java.util.HashMap;
 import java.util.Map;
 
 /// A device on which a test picks the operations that fail, or that do not end for now.
-final class PickyDevice implements BlockDevice {
+final class PickyDevice extends ForwardingDevice {
 
     /// An operation that a test may pick.
     enum Operation {
@@ -36,13 +37,12 @@ final class PickyDevice implements BlockDevice {
 
     private record Held(Operation operation, long offset, MemorySegment segment, long tag) {}
 
-    private final BlockDevice below;
     private final Map<Long, Fate> fates = new HashMap<>();
     private final Map<Long, Held> held = new HashMap<>();
     private Picker picker = ALL_DONE;
 
     PickyDevice(BlockDevice below) {
-        this.below = below;
+        super(below);
     }
 
     void pick(Picker next) {
@@ -54,18 +54,8 @@ final class PickyDevice implements BlockDevice {
     }
 
     @Override
-    public long size() {
-        return below.size();
-    }
-
-    @Override
-    public int depth() {
-        return below.depth();
-    }
-
-    @Override
     public int inFlight() {
-        return below.inFlight() + held.size();
+        return below().inFlight() + held.size();
     }
 
     @Override
@@ -83,11 +73,6 @@ final class PickyDevice implements BlockDevice {
         return queue(new Held(Operation.SYNC, 0, MemorySegment.NULL, tag));
     }
 
-    @Override
-    public boolean discard(long offset, long length, long tag) {
-        return below.discard(offset, length, tag);
-    }
-
     private boolean queue(Held one) {
         Fate fate = picker.pick(one.operation, one.offset);
         if (fate == Fate.LATER) {
@@ -96,18 +81,13 @@ final class PickyDevice implements BlockDevice {
         }
         if (fate != Fate.DONE) {
             fates.put(one.tag, fate);
-            return below.sync(one.tag);
+            return below().sync(one.tag);
         }
         return switch (one.operation) {
-            case READ -> below.read(one.segment, one.offset, one.tag);
-            case WRITE -> below.write(one.segment, one.offset, one.tag);
-            case SYNC -> below.sync(one.tag);
+            case READ -> below().read(one.segment, one.offset, one.tag);
+            case WRITE -> below().write(one.segment, one.offset, one.tag);
+            case SYNC -> below().sync(one.tag);
         };
-    }
-
-    @Override
-    public void submit() {
-        below.submit();
     }
 
     @Override
@@ -118,7 +98,7 @@ final class PickyDevice implements BlockDevice {
                 queue(each);
             }
         }
-        return below.poll((tag, outcome) -> {
+        return below().poll((tag, outcome) -> {
             Fate fate = fates.remove(tag);
             sink.completed(tag, fate == null ? outcome : outcome(fate));
         });
@@ -138,22 +118,7 @@ final class PickyDevice implements BlockDevice {
     }
 
     @Override
-    public void wake() {
-        below.wake();
-    }
-
-    @Override
-    public void register(MemorySegment pool) {
-        below.register(pool);
-    }
-
-    @Override
     public String describe() {
-        return "picky " + below.describe();
-    }
-
-    @Override
-    public void close() {
-        below.close();
+        return "picky " + below().describe();
     }
 }
