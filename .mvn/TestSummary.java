@@ -37,7 +37,7 @@ void main(String[] arguments) throws Exception {
 
 List<Case> readReports(Path root) throws IOException, XMLStreamException {
     List<Case> cases = new ArrayList<>();
-    try (Stream<Path> modules = Files.list(root)) {
+    try (Stream<Path> modules = Files.walk(root, 2)) { // engines has modules of its own
         for (Path module : modules.sorted().toList()) {
             Path folder = module.resolve("target", "surefire-reports");
             if (Files.isDirectory(folder)) {

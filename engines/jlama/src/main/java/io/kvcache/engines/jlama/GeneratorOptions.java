@@ -1,0 +1,63 @@
+package io.kvcache.engines.jlama;
+
+import java.time.Duration;
+
+/// How a generator uses its store.
+///
+/// @param blockTokens tokens in a block, 1 to 65,536; who shares blocks takes the same
+/// @param tenant whose blocks these are; may be empty
+/// @param salt keeps users of a tenant apart; may be empty
+/// @param arrival how long a prompt's blocks may take to arrive from slower tiers or a server, before the
+///     rest is computed
+/// @param storesWaiting finished sequences whose blocks wait to be stored, 1 to 1,024; a further one is
+///     not stored
+/// @param verifiedShare of the hits that are computed all the same and compared, 0 to 1
+/// @param seed decides which hits those are
+public record GeneratorOptions(
+        int blockTokens,
+        String tenant,
+        String salt,
+        Duration arrival,
+        int storesWaiting,
+        double verifiedShare,
+        long seed) {
+
+    private static final int MOST_WAITING = 1024;
+
+    /// Blocks of 64 tokens of nobody in particular, which may take a second to arrive; nothing is
+    /// verified.
+    public static final GeneratorOptions DEFAULTS =
+            new GeneratorOptions(64, "", "", Duration.ofSeconds(1), 2, 0, 0x6b76_6361_6368_6531L);
+
+    public GeneratorOptions {
+        if (arrival.isNegative()) {
+            throw new IllegalArgumentException("arrival is " + arrival + "; it takes zero and more");
+        }
+        if (storesWaiting < 1 || storesWaiting > MOST_WAITING) {
+            throw new IllegalArgumentException("storesWaiting is " + storesWaiting + "; allowed: 1 to " + MOST_WAITING);
+        }
+        if (!(verifiedShare >= 0 && verifiedShare <= 1)) {
+            throw new IllegalArgumentException("verifiedShare is " + verifiedShare + "; allowed: 0 to 1");
+        }
+    }
+
+    /// Takes blocks of another length.
+    public GeneratorOptions withBlockTokens(int tokens) {
+        return new GeneratorOptions(tokens, tenant, salt, arrival, storesWaiting, verifiedShare, seed);
+    }
+
+    /// Keeps blocks for a tenant, and for those of his users who know the salt.
+    public GeneratorOptions withTenant(String name, String secret) {
+        return new GeneratorOptions(blockTokens, name, secret, arrival, storesWaiting, verifiedShare, seed);
+    }
+
+    /// Waits longer or shorter for blocks from elsewhere.
+    public GeneratorOptions withArrival(Duration longest) {
+        return new GeneratorOptions(blockTokens, tenant, salt, longest, storesWaiting, verifiedShare, seed);
+    }
+
+    /// Verifies a share of the hits.
+    public GeneratorOptions withVerifiedShare(double share) {
+        return new GeneratorOptions(blockTokens, tenant, salt, arrival, storesWaiting, share, seed);
+    }
+}

@@ -1,0 +1,93 @@
+package io.kvcache.engines.jlama;
+
+import io.micrometer.core.instrument.FunctionCounter;
+import io.micrometer.core.instrument.FunctionTimer;
+import io.micrometer.core.instrument.MeterRegistry;
+import io.micrometer.core.instrument.Tags;
+import io.micrometer.core.instrument.binder.MeterBinder;
+import java.util.concurrent.TimeUnit;
+import java.util.function.Function;
+import java.util.function.ToLongFunction;
+
+/// Binds what a generator counts to a registry.
+///
+/// | meter | tags | unit |
+/// |---|---|---|
+/// | `kv.engine.ttft` | `result` hit or miss | time to the first token |
+/// | `kv.engine.tokens` | `kind` prompt, saved (of the prompt, not computed) or generated | tokens |
+/// | `kv.engine.time` | `step` lookup, import, prefill or store | seconds |
+/// | `kv.engine.blocks` | `outcome` stored or refused | blocks |
+/// | `kv.engine.stores` | `outcome` skipped or failed | sequences |
+/// | `kv.engine.verified` | `result` same or different | hits |
+///
+/// **Threads.** Any.
+public final class JlamaMetrics implements MeterBinder {
+
+    private static final double NANOS = 1e9;
+
+    private final PrefixCachedGenerator generator;
+    private final Tags tags;
+
+    /// @param name value of the tag `engine`
+    public JlamaMetrics(PrefixCachedGenerator generator, String name) {
+        this.generator = generator;
+        this.tags = Tags.of("engine", name);
+    }
+
+    @Override
+    public void bindTo(MeterRegistry registry) {
+        timer(registry, "hit", GeneratorStats::hits);
+        timer(registry, "miss", GeneratorStats::misses);
+        Series tokens = new Series(registry, "kv.engine.tokens", "kind", 1);
+        tokens.of("prompt", stats -> stats.tokens().prompt());
+        tokens.of("saved", stats -> stats.tokens().saved());
+        tokens.of("generated", stats -> stats.tokens().generated());
+        Series time = new Series(registry, "kv.engine.time", "step", NANOS);
+        time.of("lookup", stats -> stats.nanos().lookup());
+        time.of("import", stats -> stats.nanos().imports());
+        time.of("prefill", stats -> stats.nanos().prefill());
+        time.of("store", stats -> stats.nanos().store());
+        Series blocks = new Series(registry, "kv.engine.blocks", "outcome", 1);
+        blocks.of("stored", stats -> stats.stores().blocks());
+        blocks.of("refused", stats -> stats.stores().refused());
+        Series stores = new Series(registry, "kv.engine.stores", "outcome", 1);
+        stores.of("skipped", stats -> stats.stores().skipped());
+        stores.of("failed", stats -> stats.stores().failed());
+        Series verified = new Series(registry, "kv.engine.verified", "result", 1);
+        verified.of("same", stats -> stats.verified().count() - stats.verified().mismatches());
+        verified.of("different", stats -> stats.verified().mismatches());
+    }
+
+    private void timer(MeterRegistry registry, String result, Function<GeneratorStats, GeneratorStats.Requests> of) {
+        FunctionTimer.builder(
+                        "kv.engine.ttft",
+                        generator,
+                        made -> of.apply(made.stats()).count(),
+                        made -> (double) of.apply(made.stats()).firstTokenNanos(),
+                        TimeUnit.NANOSECONDS)
+                .tags(tags.and("result", result))
+                .register(registry);
+    }
+
+    /// Counters of one name that differ in one tag.
+    private final class Series {
+
+        private final MeterRegistry registry;
+        private final String name;
+        private final String tag;
+        private final double unit;
+
+        Series(MeterRegistry registry, String name, String tag, double unit) {
+            this.registry = registry;
+            this.name = name;
+            this.tag = tag;
+            this.unit = unit;
+        }
+
+        void of(String value, ToLongFunction<GeneratorStats> count) {
+            FunctionCounter.builder(name, generator, made -> count.applyAsLong(made.stats()) / unit)
+                    .tags(tags.and(tag, value))
+                    .register(registry);
+        }
+    }
+}

@@ -1,0 +1,153 @@
+package io.kvcache.engines.jlama;
+
+import com.github.tjake.jlama.model.AbstractModel;
+import com.github.tjake.jlama.model.ModelSupport;
+import com.github.tjake.jlama.safetensors.Config;
+import com.github.tjake.jlama.safetensors.DType;
+import com.github.tjake.jlama.safetensors.prompt.PromptContext;
+import com.github.tjake.jlama.util.PhysicalCoreExecutor;
+import io.kvcache.core.identity.Dtype;
+import java.io.IOException;
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.Locale;
+import java.util.Optional;
+
+/// A model that Jlama has loaded, and what identifies the keys and values that it computes.
+///
+/// **Ownership.** Who loaded it closes it, after the generators over it.
+///
+/// **Threads.** Jlama computes one sequence at a time in a model; a [PrefixCachedGenerator] sees to that,
+/// so have one generator over a model.
+public final class JlamaModel implements AutoCloseable {
+
+    private static final Logger LOG = System.getLogger(JlamaModel.class.getName());
+
+    private final AbstractModel engine;
+    private final Fingerprint fingerprint;
+    private final boolean exact;
+
+    private JlamaModel(AbstractModel engine, Fingerprint fingerprint, boolean exact) {
+        this.engine = engine;
+        this.fingerprint = fingerprint;
+        this.exact = exact;
+    }
+
+    /// Loads a model and reads all of its files once for their digest.
+    ///
+    /// @param directory has `config.json`, `tokenizer.json` and `*.safetensors`, as Hugging Face lays
+    ///     them out
+    /// @throws IOException when a file is missing or cannot be read
+    /// @throws IllegalStateException when the JVM has no vectors, or this adapter does not know this
+    ///     Jlama
+    public static JlamaModel load(Path directory, ModelOptions options) throws IOException {
+        for (String file : new String[] {"config.json", "tokenizer.json"}) {
+            if (!Files.isReadable(directory.resolve(file))) {
+                throw new IOException(directory + " is no directory of a model: it has no readable " + file);
+            }
+        }
+        JlamaBuild.requireVectors();
+        String weights = WeightsDigest.of(directory);
+        useThreads(options.threads());
+        AbstractModel engine = ModelSupport.loadModel(
+                directory.toFile(), null, options.working(), options.quantized(), Optional.empty(), Optional.empty());
+        return of(
+                engine,
+                String.valueOf(directory.toAbsolutePath().normalize().getFileName()),
+                weights,
+                options.quantized());
+    }
+
+    /// Jlama's pool takes a number of threads once, before its first use.
+    private static void useThreads(int threads) {
+        try {
+            PhysicalCoreExecutor.overrideThreadCount(threads);
+        } catch (IllegalStateException started) {
+            LOG.log(Level.DEBUG, "Jlama computes already, by as many threads as it was told first", started);
+        }
+    }
+
+    /// Takes a model that the caller has loaded, and owns it from now on.
+    ///
+    /// @param name for people
+    /// @param weights tells this model's weights from any others, such as a digest of them
+    /// @param quantized as it was given to Jlama
+    public static JlamaModel of(AbstractModel engine, String name, String weights, DType quantized) {
+        JlamaBuild build = JlamaBuild.here();
+        Config config = engine.getConfig();
+        if (config.dctx().numberOfLayers != config.numberOfLayers || config.dctx().kvSegmentLength != config.kvLength) {
+            throw new IllegalArgumentException("the model is distributed: this process computes a part of each row");
+        }
+        Fingerprint fingerprint = new Fingerprint(
+                name,
+                build.version() + " " + build.operations(),
+                weights,
+                quantized.name().toLowerCase(Locale.ROOT),
+                Fingerprint.rope(config),
+                config.numberOfLayers,
+                config.numberOfKeyValueHeads,
+                config.headSize,
+                dtype(engine.getWorkingDType()));
+        return new JlamaModel(engine, fingerprint, build.exact());
+    }
+
+    private static Dtype dtype(DType working) {
+        return switch (working) {
+            case F32 -> Dtype.F32;
+            case BF16 -> Dtype.BF16;
+            default ->
+                throw new IllegalArgumentException(
+                        "keys and values are of type " + working + "; this adapter takes F32 and BF16");
+        };
+    }
+
+    /// Jlama's own model, for what this adapter does not do.
+    public AbstractModel engine() {
+        return engine;
+    }
+
+    /// What identifies its keys and values.
+    public Fingerprint fingerprint() {
+        return fingerprint;
+    }
+
+    /// Whether its kernels give equal bits for equal tokens, however they are cut into batches.
+    public boolean exact() {
+        return exact;
+    }
+
+    /// Tokens that a sequence may have. Jlama 0.8.4 reads its table of rotations two rows further on for
+    /// each head of keys (of queries, where they are as many), so it fails that close before the end of a
+    /// model's context.
+    public int contextLength() {
+        Config config = engine.getConfig();
+        return config.contextLength - (config.ropeFreqs.isPresent() ? 2 * (config.numberOfKeyValueHeads - 1) : 0);
+    }
+
+    /// Tokens there are, numbered from 0.
+    public int vocabulary() {
+        return engine.getConfig().vocabularySize;
+    }
+
+    /// The tokens of a text, its beginning marked as the model wants it.
+    ///
+    /// **Threads.** Any number at once; Jlama's tokenizers keep nothing of what they encode.
+    public int[] encode(String text) {
+        return engine.encodePrompt(PromptContext.of(text));
+    }
+
+    /// The tokens of a text that goes on from another one: without the mark of a beginning.
+    public int[] encodeMore(String text) {
+        int[] tokens = encode(text);
+        boolean marked = tokens.length > 0 && tokens[0] == engine.getConfig().bosToken;
+        return marked ? Arrays.copyOfRange(tokens, 1, tokens.length) : tokens;
+    }
+
+    @Override
+    public void close() {
+        engine.close();
+    }
+}

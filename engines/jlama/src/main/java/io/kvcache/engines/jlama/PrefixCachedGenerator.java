@@ -1,0 +1,288 @@
+package io.kvcache.engines.jlama;
+
+import com.github.tjake.jlama.tensor.KvBufferCache;
+import io.kvcache.core.BlockTable;
+import io.kvcache.core.KvCache;
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.Namespace;
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
+import java.time.Duration;
+import java.util.Arrays;
+import java.util.SplittableRandom;
+import java.util.concurrent.locks.ReentrantLock;
+
+/// Generates with Jlama and skips the prefill of what the store has of a prompt.
+///
+/// ```java
+/// try (JlamaModel model = JlamaModel.load(directory, ModelOptions.defaults());
+///         PrefixCachedGenerator generator = new PrefixCachedGenerator(model, cache, GeneratorOptions.DEFAULTS)) {
+///     Generation answer = generator.generate(GenerationRequest.greedy(tokens, 100), TokenListener.NOBODY);
+/// }
+/// ```
+///
+/// A prompt's tokens become a chain of blocks in the [namespace][#namespace()] of the model. Of the full
+/// blocks without the prompt's last token, which has to be computed for what follows it, the store gives
+/// the leading ones that it has; their rows are copied into the sequence, the rest is computed, and after
+/// the last token all full blocks of prompt and answer that are new go to the store, beside the next
+/// request. Whatever the store cannot give is computed.
+///
+/// **Verifying.** A share of the hits, chosen at random, is computed all the same and compared block by
+/// block: by bits where the kernels are [exact][JlamaModel#exact()], within a thousandth elsewhere. From
+/// the first block that differs the chain is dropped from the store; it is counted and logged, and the
+/// answer is made of what was computed.
+///
+/// **Ownership.** Model and store stay the caller's, and are closed after this.
+///
+/// **Threads.** Any number may generate; they take turns, as the model takes one sequence at a time.
+public final class PrefixCachedGenerator implements AutoCloseable {
+
+    private static final Logger LOG = System.getLogger(PrefixCachedGenerator.class.getName());
+
+    /// For rows of kernels that are not exact; a row of another token is off by about its own size.
+    private static final double TOLERANCE = 1e-3;
+
+    private static final Duration CLOSING = Duration.ofSeconds(30);
+
+    private final JlamaModel model;
+    private final KvCache cache;
+    private final GeneratorOptions options;
+    private final Namespace namespace;
+    private final KvBufferCache buffers;
+    private final Counters counters = new Counters();
+    private final Storing storing;
+    private final SplittableRandom random;
+    private final ReentrantLock turn = new ReentrantLock(true);
+
+    /// @param cache embedded or remote; the namespace is registered there
+    /// @throws IllegalArgumentException when the store refuses the namespace, for example because a block
+    ///     is too large for it
+    public PrefixCachedGenerator(JlamaModel model, KvCache cache, GeneratorOptions options) {
+        this.model = model;
+        this.cache = cache;
+        this.options = options;
+        namespace = model.fingerprint().namespace(options.blockTokens(), options.tenant(), options.salt());
+        cache.register(namespace);
+        buffers = new KvBufferCache(model.engine());
+        storing = new Storing(cache, counters, options.storesWaiting());
+        random = new SplittableRandom(options.seed());
+    }
+
+    /// Where its blocks are in the store.
+    public Namespace namespace() {
+        return namespace;
+    }
+
+    public JlamaModel model() {
+        return model;
+    }
+
+    /// Generates, and waits for its turn first.
+    ///
+    /// @throws IllegalArgumentException when a token is none of the model's, or the prompt leaves no room
+    ///     in its context
+    public Generation generate(GenerationRequest request, TokenListener listener) {
+        check(request.prompt());
+        turn.lock();
+        try {
+            return new Run(request).generate(listener);
+        } finally {
+            turn.unlock();
+        }
+    }
+
+    private void check(int[] prompt) {
+        if (prompt.length >= model.contextLength()) {
+            throw new IllegalArgumentException("the prompt has %d tokens; this model takes 1 to %d"
+                    .formatted(prompt.length, model.contextLength() - 1));
+        }
+        for (int token : prompt) {
+            if (token < 0 || token >= model.vocabulary()) {
+                throw new IllegalArgumentException(
+                        "token %d is none of this model's, which are 0 to %d".formatted(token, model.vocabulary() - 1));
+            }
+        }
+    }
+
+    /// What has been done until now.
+    public GeneratorStats stats() {
+        return counters.read();
+    }
+
+    /// Waits until the blocks of all that was generated are in the store, or could not be stored.
+    ///
+    /// @return whether they are done
+    public boolean awaitStored(Duration longest) throws InterruptedException {
+        return storing.await(longest.toNanos());
+    }
+
+    /// Lets what is being stored end, for half a minute at most.
+    @Override
+    public void close() {
+        storing.close();
+        try {
+            if (!storing.await(CLOSING.toNanos())) {
+                LOG.log(Level.WARNING, "blocks of " + namespace + " were still being stored after " + CLOSING);
+            }
+        } catch (InterruptedException stopped) {
+            Thread.currentThread().interrupt();
+        }
+        buffers.close();
+    }
+
+    /// One request, while it has the model.
+    private final class Run {
+
+        private final GenerationRequest request;
+        private final int[] prompt;
+        private final long start = System.nanoTime();
+        private int cachedBlocks;
+        private boolean verified;
+        private long lookedUp;
+        private long imported;
+
+        Run(GenerationRequest request) {
+            this.request = request;
+            prompt = request.prompt();
+        }
+
+        Generation generate(TokenListener listener) {
+            BlockChain chain = request.cached() ? BlockChain.of(namespace, prompt) : null;
+            Sequence sequence = sequence();
+            boolean offered = false;
+            try {
+                if (chain != null) {
+                    load(sequence, chain);
+                    if (cachedBlocks > 0 && random.nextDouble() < options.verifiedShare()) {
+                        sequence = recomputed(sequence, chain);
+                    }
+                }
+                Generation made = decode(sequence, listener);
+                counters.add(made);
+                if (chain != null) {
+                    // The last token's keys and values were never computed.
+                    int computed = sequence.tokens() - prompt.length;
+                    offered = true;
+                    storing.offer(sequence, chain.extend(Arrays.copyOf(made.tokens(), computed)));
+                }
+                return made;
+            } finally {
+                if (!offered) {
+                    sequence.close();
+                }
+            }
+        }
+
+        private Sequence sequence() {
+            return new Sequence(
+                    model.engine(),
+                    buffers,
+                    model.fingerprint().shape(options.blockTokens()),
+                    request.temperature(),
+                    request.seed());
+        }
+
+        /// Copies what the store has into the sequence.
+        private void load(Sequence sequence, BlockChain chain) {
+            int usable = (prompt.length - 1) / options.blockTokens();
+            if (usable > 0) {
+                long patience = options.arrival().toNanos();
+                try (BlockTable table = cache.acquire(chain.prefix(usable), 0, patience)) {
+                    int blocks = table.await(usable, patience);
+                    lookedUp = System.nanoTime() - start;
+                    if (blocks > 0) {
+                        copy(table, blocks, sequence);
+                    }
+                }
+            }
+            long now = System.nanoTime() - start;
+            lookedUp = lookedUp == 0 ? now : lookedUp;
+            imported = now - lookedUp;
+        }
+
+        private void copy(BlockTable table, int blocks, Sequence sequence) {
+            KvPages pages = sequence.pages(blocks * options.blockTokens());
+            for (int i = 0; i < blocks; i++) {
+                pages.copyIn(i, table.segment(i));
+            }
+            if (table.valid()) {
+                cachedBlocks = blocks;
+                sequence.imported(blocks * options.blockTokens());
+            }
+        }
+
+        /// The same prompt computed, whose rows should be those of the store; closes what had them from
+        /// there.
+        private Sequence recomputed(Sequence suspect, BlockChain chain) {
+            Sequence computed = sequence();
+            try (suspect) {
+                computed.prefill(Arrays.copyOf(prompt, prompt.length - 1));
+                compare(suspect, computed, chain);
+                return computed;
+            } catch (RuntimeException failed) {
+                computed.close();
+                throw failed;
+            }
+        }
+
+        private void compare(Sequence suspect, Sequence computed, BlockChain chain) {
+            verified = true;
+            counters.verified.increment();
+            int same = sameBlocks(suspect, computed);
+            if (same < cachedBlocks) {
+                counters.mismatches.increment();
+                int dropped = cache.drop(chain, same);
+                LOG.log(
+                        Level.ERROR,
+                        "block %d of %d from the store is not what the model computes: dropped %d blocks; %s"
+                                .formatted(same, cachedBlocks, dropped, model.fingerprint()));
+                cachedBlocks = same;
+            }
+        }
+
+        private int sameBlocks(Sequence suspect, Sequence computed) {
+            KvPages stored = suspect.pages(cachedBlocks * options.blockTokens());
+            KvPages fresh = computed.pages(cachedBlocks * options.blockTokens());
+            for (int block = 0; block < cachedBlocks; block++) {
+                if (!stored.same(block, fresh, model.exact() ? 0 : TOLERANCE)) {
+                    return block;
+                }
+            }
+            return cachedBlocks;
+        }
+
+        private Generation decode(Sequence sequence, TokenListener listener) {
+            int next = sequence.prefill(prompt);
+            final long first = System.nanoTime() - start;
+            final float[] logits = sequence.logits();
+            int room = Math.min(request.mostTokens(), model.contextLength() - prompt.length);
+            int[] tokens = new int[room];
+            int count = 0;
+            Generation.End end = Generation.End.LENGTH;
+            while (true) {
+                if (request.stops().contains(next)) {
+                    end = Generation.End.STOP;
+                    break;
+                }
+                tokens[count++] = next;
+                if (!listener.accept(next)) {
+                    end = Generation.End.CANCELLED;
+                    break;
+                }
+                if (count == room) {
+                    break;
+                }
+                next = sequence.step(next);
+            }
+            return new Generation(
+                    Arrays.copyOf(tokens, count),
+                    logits,
+                    end,
+                    prompt.length,
+                    cachedBlocks * options.blockTokens(),
+                    verified,
+                    new Generation.Time(
+                            lookedUp, imported, first - lookedUp - imported, first, System.nanoTime() - start));
+        }
+    }
+}

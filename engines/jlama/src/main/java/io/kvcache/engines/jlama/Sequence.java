@@ -1,0 +1,108 @@
+package io.kvcache.engines.jlama;
+
+import com.github.tjake.jlama.model.AbstractModel;
+import com.github.tjake.jlama.tensor.AbstractTensor;
+import com.github.tjake.jlama.tensor.KvBufferCache;
+import com.github.tjake.jlama.tensor.KvBufferCache.KvBuffer;
+import io.kvcache.core.identity.BlockShape;
+import java.util.Arrays;
+import java.util.Optional;
+import java.util.SplittableRandom;
+
+/// One sequence in the model: the keys and values of its tokens so far, and the way to the next one.
+///
+/// **Ownership.** Its pages are Jlama's; closing gives them back.
+///
+/// **Threads.** One at a time.
+final class Sequence implements AutoCloseable {
+
+    private final AbstractModel model;
+    private final BlockShape shape;
+    private final KvBuffer buffer;
+    private final AbstractTensor<?, ?> logits;
+    private final float temperature;
+    private final SplittableRandom random;
+
+    /// Tokens whose keys and values are here.
+    private int tokens;
+
+    private boolean closed;
+
+    /// @param buffers our own, beside the model's: its pages stay in memory and have no files
+    Sequence(AbstractModel model, KvBufferCache buffers, BlockShape shape, float temperature, long seed) {
+        this.model = model;
+        this.shape = shape;
+        this.temperature = temperature;
+        buffer = buffers.getEphemeralKvBuffer();
+        logits = model.makeDenseTensor(model.getConfig().vocabularySize);
+        random = new SplittableRandom(seed);
+    }
+
+    /// Where the first `upTo` tokens lie.
+    KvPages pages(int upTo) {
+        return new KvPages(buffer, shape, upTo);
+    }
+
+    int tokens() {
+        return tokens;
+    }
+
+    /// Says that keys and values of the first tokens were copied in.
+    void imported(int count) {
+        tokens = count;
+    }
+
+    /// Computes the tokens of the prompt that are not here yet, at least one.
+    ///
+    /// @return the token after the prompt
+    int prefill(int[] prompt) {
+        int next = 0;
+        for (int batch : PromptBatches.of(prompt.length - tokens)) {
+            int[] some = Arrays.copyOfRange(prompt, tokens, tokens + batch);
+            try (AbstractTensor<?, ?> rows = model.batchForward(some, tokens, buffer)) {
+                tokens += batch;
+                if (tokens == prompt.length) {
+                    next = sample(rows.slice(rows.shape().first() - 1));
+                }
+            }
+        }
+        return next;
+    }
+
+    /// Computes one more token.
+    ///
+    /// @return the token after it
+    int step(int token) {
+        try (AbstractTensor<?, ?> row = model.forward(token, tokens, buffer, Optional.empty())) {
+            tokens++;
+            return sample(row);
+        }
+    }
+
+    private int sample(AbstractTensor<?, ?> row) {
+        int token = model.sample(row, temperature, (float) random.nextDouble(), logits);
+        if (token < 0 || token >= model.getConfig().vocabularySize) {
+            throw new IllegalStateException("what the model says after " + tokens + " tokens is not a number");
+        }
+        return token;
+    }
+
+    /// What the last choice was made from. A copy.
+    float[] logits() {
+        float[] copy = new float[model.getConfig().vocabularySize];
+        for (int i = 0; i < copy.length; i++) {
+            copy[i] = logits.get(0, i);
+        }
+        return copy;
+    }
+
+    /// Jlama would hand out a tensor twice that was given back twice; so a second close does nothing.
+    @Override
+    public void close() {
+        if (!closed) {
+            closed = true;
+            logits.close();
+            buffer.close();
+        }
+    }
+}

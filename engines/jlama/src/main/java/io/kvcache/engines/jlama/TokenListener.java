@@ -1,0 +1,14 @@
+package io.kvcache.engines.jlama;
+
+/// Hears of tokens as they come.
+@FunctionalInterface
+public interface TokenListener {
+
+    /// Does nothing.
+    TokenListener NOBODY = _ -> true;
+
+    /// Takes a token, on the thread that generates.
+    ///
+    /// @return whether to go on
+    boolean accept(int token);
+}

@@ -1,0 +1,87 @@
+package io.kvcache.engines.jlama;
+
+import com.github.tjake.jlama.model.AbstractModel;
+import com.github.tjake.jlama.tensor.AbstractTensor;
+import com.github.tjake.jlama.tensor.KvBufferCache;
+import com.github.tjake.jlama.tensor.KvBufferCache.KvBuffer;
+import io.kvcache.core.KvCache;
+import io.kvcache.core.identity.BlockChain;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.Optional;
+import java.util.concurrent.TimeUnit;
+
+/// Models that all tests of this JVM use, and what they say without any store.
+final class TestModels {
+
+    /// Rows that every kernel computes right at once.
+    private static final int FEW = 5;
+
+    private TestModels() {}
+
+    private static final class Small {
+        static final JlamaModel MODEL = load(RandomLlama.SMALL, "small");
+    }
+
+    /// One for all; nobody closes it.
+    static JlamaModel small() {
+        return Small.MODEL;
+    }
+
+    static JlamaModel load(RandomLlama weights, String name) {
+        try {
+            Path folder = weights.write(Path.of("target", "models", name));
+            return JlamaModel.load(folder, ModelOptions.defaults());
+        } catch (IOException failed) {
+            throw new UncheckedIOException(failed);
+        }
+    }
+
+    /// Waits until a store that was opened has found so many blocks on its disk, which it does beside its
+    /// work.
+    static void awaitKnown(KvCache cache, BlockChain chain, int blocks) {
+        long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(60);
+        while (cache.match(chain).blocks() < blocks) {
+            if (System.nanoTime() > end) {
+                throw new AssertionError(cache.match(chain) + " after a minute, not " + blocks + " blocks");
+            }
+            Thread.onSpinWait();
+        }
+    }
+
+    /// What Jlama says by itself, computed in batches of at most five tokens.
+    ///
+    /// @param tokens greedy ones
+    /// @param logits after the prompt
+    @SuppressWarnings("ArrayRecordComponent")
+    record Said(int[] tokens, float[] logits) {}
+
+    static Said plainly(JlamaModel model, int[] prompt, int count) {
+        AbstractModel engine = model.engine();
+        int[] tokens = new int[count];
+        float[] first = new float[model.vocabulary()];
+        try (KvBufferCache buffers = new KvBufferCache(engine);
+                KvBuffer buffer = buffers.getEphemeralKvBuffer();
+                AbstractTensor<?, ?> logits = engine.makeDenseTensor(model.vocabulary())) {
+            int next = 0;
+            for (int at = 0; at < prompt.length; at += FEW) {
+                int[] some = Arrays.copyOfRange(prompt, at, Math.min(prompt.length, at + FEW));
+                try (AbstractTensor<?, ?> rows = engine.batchForward(some, at, buffer)) {
+                    next = engine.sample(rows.slice(some.length - 1), 0, 0, logits);
+                }
+            }
+            for (int i = 0; i < first.length; i++) {
+                first[i] = logits.get(0, i);
+            }
+            for (int i = 0; i < count; i++) {
+                tokens[i] = next;
+                try (AbstractTensor<?, ?> row = engine.forward(next, prompt.length + i, buffer, Optional.empty())) {
+                    next = engine.sample(row, 0, 0, logits);
+                }
+            }
+        }
+        return new Said(tokens, first);
+    }
+}
