@@ -2,16 +2,21 @@
 // A range is address space that nothing may touch, memory is a memfd, a mapping puts one over the other.
 #include "stand_in.h"
 
+#include <cstring>
+#include <fcntl.h>
 #include <map>
 #include <mutex>
 #include <set>
+#include <string>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace {
 
 constexpr size_t GRANULARITY = size_t{2} << 20;
-enum { PINNED = 1, DEVICE = 1, READ_WRITE = 3, MINIMUM = 0 };
+enum { PINNED = 1, DEVICE = 1, READ_WRITE = 3, MINIMUM = 0, BY_DESCRIPTOR = 1 };
+constexpr const char* LINK = "/memfd:kvcache-stand-in";
 
 struct Location {
     int type;
@@ -44,6 +49,8 @@ struct Physical {
     int file;
     size_t bytes;
     int references; // the handle and each mapping
+    bool shared;    // may be made a descriptor of
+    bool imported;  // another process's, or opened once more
 };
 
 struct Mapping {
@@ -65,7 +72,7 @@ bool of_the_device(const Properties& wanted) {
 
 void let_go(Physical* physical) {
     if (--physical->references > 0) return;
-    give_bytes(physical->bytes);
+    if (!physical->imported) give_bytes(physical->bytes);
     close(physical->file);
     delete physical;
 }
@@ -152,7 +159,32 @@ API int cuMemCreate(Physical** handle, size_t bytes, const Properties* wanted, u
         return OUT_OF_MEMORY;
     }
     std::lock_guard lock(mutex);
-    *handle = new Physical{file, bytes, 1};
+    *handle = new Physical{file, bytes, 1, wanted->handle_types == BY_DESCRIPTOR, false};
+    handles.insert(*handle);
+    return OK;
+}
+
+// Only of memory that was created to be shared, as with the real one.
+API int cuMemExportToShareableHandle(int* descriptor, Physical* handle, int type, unsigned long long flags) {
+    ENTER(CONTEXT);
+    std::lock_guard lock(mutex);
+    if (type != BY_DESCRIPTOR || flags != 0 || handles.count(handle) == 0 || !handle->shared) return INVALID_VALUE;
+    *descriptor = fcntl(handle->file, F_DUPFD_CLOEXEC, 0);
+    return *descriptor < 0 ? INVALID_VALUE : OK;
+}
+
+API int cuMemImportFromShareableHandle(Physical** handle, void* told, int type) {
+    ENTER(CONTEXT);
+    int given = static_cast<int>(reinterpret_cast<intptr_t>(told));
+    char link[64] = {};
+    std::string path = "/proc/self/fd/" + std::to_string(given);
+    if (type != BY_DESCRIPTOR || readlink(path.c_str(), link, sizeof(link) - 1) < 0) return INVALID_VALUE;
+    if (strncmp(link, LINK, strlen(LINK)) != 0) return INVALID_VALUE;
+    struct stat about;
+    int file = fcntl(given, F_DUPFD_CLOEXEC, 0);
+    if (file < 0 || fstat(file, &about) != 0) return INVALID_VALUE;
+    std::lock_guard lock(mutex);
+    *handle = new Physical{file, static_cast<size_t>(about.st_size), 1, true, true};
     handles.insert(*handle);
     return OK;
 }

@@ -30,6 +30,7 @@ final class VirtualCalls implements VirtualMemory {
     private static final MemoryLayout ACCESS = MemoryLayout.sequenceLayout(3, JAVA_INT);
 
     private static final int PINNED = 1;
+    private static final int BY_DESCRIPTOR = 1;
     private static final int ON_A_DEVICE = 1;
     private static final int READ_WRITE = 3;
 
@@ -42,7 +43,10 @@ final class VirtualCalls implements VirtualMemory {
     private final MethodHandle map;
     private final MethodHandle access;
     private final MethodHandle unmap;
+    private final MethodHandle export;
+    private final MethodHandle open;
     private final MemorySegment properties = Arena.ofAuto().allocate(PROPERTIES);
+    private final MemorySegment shared = Arena.ofAuto().allocate(PROPERTIES);
     private final MemorySegment readWrite = Arena.ofAuto().allocate(ACCESS);
     private final Set<DeviceSpan> ranges = new HashSet<>();
     private final Set<DevicePages> created = new HashSet<>();
@@ -59,9 +63,13 @@ final class VirtualCalls implements VirtualMemory {
         map = bind("cuMemMap", JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG);
         access = bind("cuMemSetAccess", JAVA_LONG, JAVA_LONG, ADDRESS, JAVA_LONG);
         unmap = bind("cuMemUnmap", JAVA_LONG, JAVA_LONG);
+        export = bind("cuMemExportToShareableHandle", ADDRESS, JAVA_LONG, JAVA_INT, JAVA_LONG);
+        open = bind("cuMemImportFromShareableHandle", ADDRESS, JAVA_LONG, JAVA_INT);
         properties.set(JAVA_INT, 0, PINNED);
         properties.set(JAVA_INT, 8, ON_A_DEVICE);
         properties.set(JAVA_INT, 12, device);
+        shared.copyFrom(properties);
+        shared.set(JAVA_INT, 4, BY_DESCRIPTOR);
         readWrite.set(JAVA_INT, 0, ON_A_DEVICE);
         readWrite.set(JAVA_INT, 4, device);
         readWrite.set(JAVA_INT, 8, READ_WRITE);
@@ -138,11 +146,38 @@ final class VirtualCalls implements VirtualMemory {
 
     @Override
     public DevicePages create(long bytes) {
+        return create(bytes, properties);
+    }
+
+    @Override
+    public DevicePages createShared(long bytes) {
+        return create(bytes, shared);
+    }
+
+    private DevicePages create(long bytes, MemorySegment wanted) {
         requirePages(bytes);
-        long handle = given("cuMemCreate", out -> (int) create.invokeExact(out, bytes, properties, 0L));
+        return keep(given("cuMemCreate", out -> (int) create.invokeExact(out, bytes, wanted, 0L)), bytes);
+    }
+
+    private DevicePages keep(long handle, long bytes) {
         DevicePages pages = new DevicePages(handle, bytes);
         created.add(pages);
         return pages;
+    }
+
+    @Override
+    public int export(DevicePages pages) {
+        return (int) given("cuMemExportToShareableHandle", out ->
+                (int) export.invokeExact(out, pages.handle(), BY_DESCRIPTOR, 0L));
+    }
+
+    /// The descriptor goes where C has a pointer.
+    @Override
+    public DevicePages open(int descriptor, long bytes) {
+        requirePages(bytes);
+        long handle = given(
+                "cuMemImportFromShareableHandle", out -> (int) open.invokeExact(out, (long) descriptor, BY_DESCRIPTOR));
+        return keep(handle, bytes);
     }
 
     @Override

@@ -33,6 +33,26 @@ public interface VirtualMemory {
     /// Gives memory back, once it is unmapped as well.
     void release(DevicePages pages);
 
+    /// Takes memory that other processes can be given; that has to be said from the beginning.
+    ///
+    /// @param bytes whole pages
+    DevicePages createShared(long bytes);
+
+    /// Makes a descriptor of memory, to be sent to another process over a unix socket. The memory lives as
+    /// long as anybody has the descriptor, or opened it, whatever becomes of who created it.
+    ///
+    /// @param pages of [#createShared]
+    /// @return a file descriptor of this process; the caller's, to be closed as any other
+    /// @throws DeviceException with [DeviceError#BAD_REQUEST] for memory that is not to be shared
+    int export(DevicePages pages);
+
+    /// Opens memory that another process, or this one, has made a descriptor of. It is released like any.
+    ///
+    /// @param descriptor stays the caller's, and may be closed at once
+    /// @param bytes that the memory is said to have; when it has less, mapping it is refused
+    /// @throws DeviceException with [DeviceError#BAD_REQUEST] for a descriptor of anything else
+    DevicePages open(int descriptor, long bytes);
+
     /// Puts memory behind reserved addresses, to be read and written there.
     void map(DeviceAddress at, DevicePages pages);
 

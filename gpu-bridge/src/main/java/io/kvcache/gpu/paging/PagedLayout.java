@@ -32,6 +32,9 @@ public record PagedLayout(
         long pieceBytes,
         int pagesPerBlock) {
 
+    /// More than any device has; sums of a few of these are still numbers.
+    private static final long MOST_BYTES = 1L << 60;
+
     /// Checks that every piece lies in the memory of its layer, and none over another of that layer.
     public PagedLayout {
         layers = List.copyOf(layers);
@@ -41,14 +44,27 @@ public record PagedLayout(
         require(pieceBytes >= 1, "pieceBytes", pieceBytes, "1 and up");
         require(pagesPerBlock >= 1, "pagesPerBlock", pagesPerBlock, "1 and up");
         require(pages == 1 || pageStride >= pieceBytes, "pageStride", pageStride, "pieceBytes and up");
+        long ofOneSide = limited("bytes of a side", pages == 1 ? 0 : pages - 1, pageStride) + pieceBytes;
         boolean apart = sides == 1
-                || sideStride >= (pages - 1) * pageStride + pieceBytes
+                || sideStride >= ofOneSide
                 || (sideStride >= pieceBytes && (pages == 1 || sideStride + pieceBytes <= pageStride));
         require(apart, "sideStride", sideStride, "what keeps keys and values apart");
-        long needed = (sides == 1 ? 0 : sideStride) + (pages - 1) * pageStride + pieceBytes;
+        limited(
+                "bytes of a block",
+                (long) layers.size() * sides,
+                limited("pages of a block", pagesPerBlock, pieceBytes));
+        long needed = (sides == 1 ? 0 : limited("sideStride", 1, sideStride)) + ofOneSide;
         for (DeviceSpan layer : layers) {
             require(layer.bytes() >= needed, "bytes of a layer", layer.bytes(), needed + " and up");
         }
+    }
+
+    /// A product that leaves room for a few more of its kind; whoever tells of a layout may tell of any.
+    private static long limited(String what, long count, long bytes) {
+        long high = Math.multiplyHigh(count, bytes);
+        long product = count * bytes;
+        require(high == 0 && product >= 0 && product < MOST_BYTES, what, product, "less than 2^60");
+        return product;
     }
 
     private static void require(boolean holds, String what, long value, String range) {
@@ -108,6 +124,15 @@ public record PagedLayout(
         return layers.get(layer).address().plus(side * sideStride + page * pageStride);
     }
 
+    /// Refuses what is no page of the pool.
+    ///
+    /// @throws IllegalArgumentException when it is none
+    public void requirePage(int page) {
+        if (page < 0 || page >= pages) {
+            throw new IllegalArgumentException("page " + page + "; the pool has 0 to " + (pages - 1));
+        }
+    }
+
     /// Refuses pages that a block cannot be copied from or to.
     ///
     /// @throws IllegalArgumentException for another number of pages than a block has, a page that the
@@ -117,9 +142,7 @@ public record PagedLayout(
             throw new IllegalArgumentException(of.length + " pages for a block; it takes " + pagesPerBlock);
         }
         for (int i = 0; i < of.length; i++) {
-            if (of[i] < 0 || of[i] >= pages) {
-                throw new IllegalArgumentException("page " + of[i] + "; the pool has 0 to " + (pages - 1));
-            }
+            requirePage(of[i]);
             for (int j = 0; j < i; j++) {
                 require(of[i] != of[j], "a block with page", of[i], "each page once");
             }

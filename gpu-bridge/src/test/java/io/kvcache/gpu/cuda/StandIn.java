@@ -52,6 +52,11 @@ public final class StandIn implements DeviceUnderTest {
         return CudaDriver.open(0);
     }
 
+    /// Where it lies, for processes that are no JVM.
+    public Path library() {
+        return StandInBuild.library();
+    }
+
     @Override
     public boolean holds() {
         return !REAL;

@@ -335,4 +335,23 @@ final class EnginePagesTest {
                 .isThrownBy(() -> new PagedLayout(layers, 3, 0, 2, PIECE, PIECE, 1))
                 .withMessageContaining("1 or 2");
     }
+
+    /// Products that are no 64-bit number, which would otherwise look small.
+    @Test
+    void givenALayoutOfMoreThanThereCanBe_whenMade_thenRefused() {
+        List<DeviceSpan> layers = layout().layers();
+        long huge = 1L << 33;
+        for (PagedLayoutOf wrong : List.<PagedLayoutOf>of(
+                () -> new PagedLayout(layers, 1, 0, 1 << 30, huge, 1, 1),
+                () -> new PagedLayout(layers, 2, Long.MAX_VALUE, 2, PIECE, PIECE, 1),
+                () -> new PagedLayout(layers, 1, 0, 1, 0, huge, Integer.MAX_VALUE),
+                () -> new PagedLayout(layers, 1, 0, 1, 0, Long.MAX_VALUE, 1))) {
+            assertThatIllegalArgumentException().isThrownBy(wrong::make);
+        }
+    }
+
+    private interface PagedLayoutOf {
+
+        PagedLayout make();
+    }
 }

@@ -1,0 +1,208 @@
+package io.kvcache.gpu.engine;
+
+import io.kvcache.core.KvCache;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.gpu.driver.DeviceDriver;
+import io.kvcache.gpu.driver.DeviceException;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.TimeUnit;
+import java.util.function.Supplier;
+
+/// Where engines of other processes on this machine come for blocks, by a unix socket.
+///
+/// An engine tells of its pool in the memory of the same device, by tokens or descriptors, and then asks
+/// for blocks to be copied to pages of it, or from them, each after an event of its own; the copies are
+/// followed by an event of ours that the engine waits for. Pages are checked against the pool before
+/// anything is begun. ENGINES.md has the messages.
+///
+/// Every engine has a thread and a [DeviceDriver] of its own. One that dies leaves nothing: what it was
+/// loading goes on to its end, what it was storing and has not sealed is thrown away, and its memory is
+/// closed once nothing is on its way there.
+///
+/// **Security.** Whoever may open the socket may read and write the namespaces that are served; it has
+/// mode 0600.
+///
+/// **Threads.** Any.
+public final class EngineDoor implements AutoCloseable {
+
+    private static final Logger LOG = System.getLogger(EngineDoor.class.getName());
+    private static final int MOST_ENGINES = 64;
+    private static final int TURN_MILLIS = 100;
+    private static final long LONGEST_DRAIN_NANOS = TimeUnit.SECONDS.toNanos(60);
+
+    private final KvCache cache;
+    private final Supplier<DeviceDriver> drivers;
+    private final Map<String, Namespace> namespaces;
+    private final Path path;
+    private final UnixSocket listening;
+    private final Set<UnixSocket> engines = ConcurrentHashMap.newKeySet();
+    private final Set<Thread> threads = ConcurrentHashMap.newKeySet();
+    private final Thread accepting;
+    private volatile boolean ending;
+
+    private EngineDoor(
+            KvCache cache,
+            Supplier<DeviceDriver> drivers,
+            Map<String, Namespace> namespaces,
+            Path path,
+            UnixSocket listening) {
+        this.cache = cache;
+        this.drivers = drivers;
+        this.namespaces = Map.copyOf(namespaces);
+        this.path = path;
+        this.listening = listening;
+        accepting = Thread.ofPlatform().daemon(true).name("kvcache-engines").unstarted(this::accept);
+    }
+
+    /// Lets engines in.
+    ///
+    /// @param cache stays the caller's, and is closed after this
+    /// @param drivers opens the device, anew for each engine
+    /// @param namespaces what engines may ask for, by the name they ask by; each of one part
+    /// @param path of the socket; must not be there yet
+    /// @throws UncheckedIOException when the socket cannot be made
+    public static EngineDoor open(
+            KvCache cache, Supplier<DeviceDriver> drivers, Map<String, Namespace> namespaces, Path path) {
+        namespaces.values().forEach(cache::register);
+        UnixSocket socket = null;
+        try {
+            socket = UnixSocket.bound(path);
+            Files.setPosixFilePermissions(path, PosixFilePermissions.fromString("rw-------"));
+            socket.listen();
+        } catch (IOException refused) {
+            if (socket != null) {
+                socket.close();
+            }
+            throw new UncheckedIOException("engines cannot be let in at " + path, refused);
+        }
+        EngineDoor door = new EngineDoor(cache, drivers, namespaces, path, socket);
+        door.accepting.start();
+        return door;
+    }
+
+    /// Engines that are connected.
+    public int engines() {
+        return engines.size();
+    }
+
+    private void accept() {
+        try {
+            while (!ending) {
+                UnixSocket engine = listening.accept(TURN_MILLIS);
+                if (engine != null && (ending || engines.size() >= MOST_ENGINES)) {
+                    engine.close();
+                } else if (engine != null) {
+                    engines.add(engine);
+                    Thread thread = Thread.ofPlatform()
+                            .daemon(true)
+                            .name("kvcache-engine")
+                            .unstarted(() -> serve(engine));
+                    threads.add(thread);
+                    thread.start();
+                }
+            }
+        } catch (IOException broken) {
+            LOG.log(Level.WARNING, "no more engines are let in at " + path, broken);
+        }
+    }
+
+    private void serve(UnixSocket socket) {
+        try {
+            DeviceDriver driver = drivers.get();
+            EngineSession session;
+            try {
+                session = new EngineSession(socket, cache, namespaces, driver);
+            } catch (DeviceException refused) {
+                closeWithAll(driver);
+                throw refused;
+            }
+            try {
+                serve(session);
+            } finally {
+                end(session, driver);
+            }
+        } catch (IOException | UncheckedIOException | DeviceException over) {
+            LOG.log(Level.INFO, "an engine is let go: {0}", over.getMessage());
+        } catch (RuntimeException bug) {
+            LOG.log(Level.ERROR, "an engine is let go", bug);
+        } finally {
+            engines.remove(socket);
+            socket.close();
+            threads.remove(Thread.currentThread());
+        }
+    }
+
+    private void serve(EngineSession session) throws IOException {
+        boolean there = true;
+        while (there && !ending) {
+            there = session.turn(TURN_MILLIS);
+        }
+    }
+
+    /// Until the device has done with them, slots and the engine's memory stay as they are.
+    private static void end(EngineSession session, DeviceDriver driver) {
+        if (!session.transfers().drain(LONGEST_DRAIN_NANOS)) {
+            LOG.log(Level.ERROR, "copies for an engine do not end: what they use is kept for good");
+            return;
+        }
+        try {
+            session.transfers().close();
+            session.memory().close();
+        } catch (DeviceException refused) {
+            LOG.log(Level.DEBUG, "given back with the device", refused);
+        } finally {
+            closeWithAll(driver);
+            session.transfers().abandon();
+        }
+    }
+
+    private static void closeWithAll(DeviceDriver driver) {
+        try {
+            driver.close();
+        } catch (IllegalStateException left) {
+            LOG.log(Level.DEBUG, "closed with all that it had", left);
+        }
+    }
+
+    /// Lets all engines go, waits for what is on its way to and from them, and removes the socket.
+    @Override
+    public void close() {
+        ending = true;
+        listening.end();
+        engines.forEach(UnixSocket::end);
+        boolean interrupted = join(accepting);
+        for (Thread thread : threads) {
+            interrupted |= join(thread);
+        }
+        listening.close();
+        try {
+            Files.deleteIfExists(path);
+        } catch (IOException left) {
+            LOG.log(Level.WARNING, "left behind: " + path, left);
+        }
+        if (interrupted) {
+            Thread.currentThread().interrupt();
+        }
+    }
+
+    private static boolean join(Thread thread) {
+        boolean interrupted = false;
+        while (thread.isAlive()) {
+            try {
+                thread.join();
+            } catch (InterruptedException stopped) {
+                interrupted = true;
+            }
+        }
+        return interrupted;
+    }
+}

@@ -1,0 +1,127 @@
+package io.kvcache.gpu.engine;
+
+import io.kvcache.gpu.driver.DeviceDriver;
+import io.kvcache.gpu.driver.DeviceEvent;
+import io.kvcache.gpu.driver.DeviceException;
+import io.kvcache.gpu.driver.DevicePages;
+import io.kvcache.gpu.driver.DeviceSpan;
+import io.kvcache.gpu.driver.VirtualMemory;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.HexFormat;
+import java.util.List;
+import java.util.Set;
+
+/// What an engine has let us have of its device memory and events. It is opened with a driver that knows
+/// nothing else, so whatever an engine says, no copy goes anywhere but there.
+///
+/// **Ownership.** All of it is closed together, when nothing is on its way any more.
+///
+/// **Threads.** The session's.
+final class EngineMemory {
+
+    private static final int MOST_REGIONS = 1024;
+    private static final int MOST_EVENTS = 64;
+
+    private final DeviceDriver driver;
+    private final List<Region> regions = new ArrayList<>();
+    private final List<DeviceEvent> events = new ArrayList<>();
+    private final Set<String> tokens = new HashSet<>();
+
+    private record Region(DeviceSpan span, Runnable giveBack) {}
+
+    EngineMemory(DeviceDriver driver) {
+        this.driver = driver;
+    }
+
+    /// Opens memory that was allocated whole; a process opens a token once.
+    ///
+    /// @return its number
+    int open(byte[] token) {
+        requireRoom();
+        String told = HexFormat.of().formatHex(token);
+        if (tokens.contains(told)) {
+            throw new IllegalArgumentException("this token was told before; say places in its memory by offsets");
+        }
+        DeviceSpan span = driver.sharing().open(token);
+        tokens.add(told);
+        return add(new Region(span, () -> driver.sharing().close(span)));
+    }
+
+    /// Opens memory by a descriptor, and maps it.
+    ///
+    /// @param descriptor the caller's, who may close it afterwards
+    /// @return its number
+    int open(int descriptor, long bytes) {
+        requireRoom();
+        VirtualMemory virtual = driver.virtualMemory();
+        DevicePages pages = virtual.open(descriptor, bytes);
+        DeviceSpan range = null;
+        try {
+            range = virtual.reserve(bytes);
+            virtual.map(range.address(), pages);
+        } catch (DeviceException refused) {
+            if (range != null) {
+                virtual.unreserve(range);
+            }
+            virtual.release(pages);
+            throw refused;
+        }
+        DeviceSpan mapped = range;
+        return add(new Region(mapped, () -> {
+            virtual.unmap(mapped.address(), pages);
+            virtual.unreserve(mapped);
+            virtual.release(pages);
+        }));
+    }
+
+    private int add(Region region) {
+        regions.add(region);
+        return regions.size() - 1;
+    }
+
+    private void requireRoom() {
+        Wire.require(regions.size() < MOST_REGIONS, "regions of an engine", regions.size() + 1L);
+    }
+
+    /// Opens an event.
+    ///
+    /// @return its number
+    int openEvent(byte[] token) {
+        Wire.require(events.size() < MOST_EVENTS, "events of an engine", events.size() + 1L);
+        events.add(driver.sharing().openEvent(token));
+        return events.size() - 1;
+    }
+
+    /// A part of a region.
+    ///
+    /// @throws IllegalArgumentException when there is no such region, or it ends before that
+    DeviceSpan span(int region, long offset, long bytes) {
+        Wire.require(region >= 0 && region < regions.size(), "region", region);
+        DeviceSpan whole = regions.get(region).span;
+        if (offset < 0 || bytes < 1 || offset > whole.bytes() || bytes > whole.bytes() - offset) {
+            throw new IllegalArgumentException(
+                    bytes + " bytes at " + offset + " of region " + region + ", which has " + whole.bytes());
+        }
+        return whole.slice(offset, bytes);
+    }
+
+    /// Bytes of a region.
+    long bytes(int region) {
+        return regions.get(region).span.bytes();
+    }
+
+    /// An event that was opened.
+    DeviceEvent event(int number) {
+        Wire.require(number >= 0 && number < events.size(), "event", number);
+        return events.get(number);
+    }
+
+    /// Gives all of it back.
+    void close() {
+        events.forEach(DeviceEvent::close);
+        regions.forEach(region -> region.giveBack.run());
+        events.clear();
+        regions.clear();
+    }
+}

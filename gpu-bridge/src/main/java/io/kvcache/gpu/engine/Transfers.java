@@ -1,0 +1,233 @@
+package io.kvcache.gpu.engine;
+
+import io.kvcache.core.BlockTable;
+import io.kvcache.core.BlockWriter;
+import io.kvcache.core.PutOutcome;
+import io.kvcache.core.SealOutcome;
+import io.kvcache.gpu.driver.CopyBatch;
+import io.kvcache.gpu.driver.DeviceDriver;
+import io.kvcache.gpu.driver.DeviceDriver.Priority;
+import io.kvcache.gpu.driver.DeviceEvent;
+import io.kvcache.gpu.driver.DeviceException;
+import io.kvcache.gpu.driver.DeviceStream;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Deque;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.locks.LockSupport;
+import org.jspecify.annotations.Nullable;
+
+/// Copies between host slots and an engine's pages: a stream for each direction, and behind each copy an
+/// event. Slots stay pinned until the device has done with them.
+///
+/// What was copied out of pages becomes findable only when the engine says that all was well: an event of
+/// a process that died counts as reached, whatever its memory holds then.
+///
+/// **Threads.** The session's.
+final class Transfers {
+
+    /// Stores that were not sealed yet.
+    private static final int MOST_STORES = 256;
+
+    private final DeviceDriver driver;
+    private final DeviceStream in;
+    private final DeviceStream out;
+    private final DeviceEvent loaded;
+    private final DeviceEvent stored;
+    private final Deque<Load> loads = new ArrayDeque<>();
+    private final Map<Integer, Store> stores = new HashMap<>();
+    private int nextStore;
+
+    /// @param on reached when the device has read the table's slots
+    private record Load(DeviceEvent on, BlockTable table) {}
+
+    private static final class Store {
+        private final DeviceEvent on;
+        private final List<BlockWriter> writers;
+        private @Nullable Sealed whenSealed;
+
+        Store(DeviceEvent on, List<BlockWriter> writers) {
+            this.on = on;
+            this.writers = writers;
+        }
+    }
+
+    /// Hears how many blocks of a store can be found now, or will be once those before them can.
+    @FunctionalInterface
+    interface Sealed {
+
+        /// All blocks of it were sealed, or dropped.
+        void sealed(int blocks);
+    }
+
+    Transfers(DeviceDriver driver) {
+        this.driver = driver;
+        in = driver.openStream(Priority.HIGH);
+        out = driver.openStream(Priority.HIGH);
+        loaded = driver.sharing().sharedEvent();
+        stored = driver.sharing().sharedEvent();
+    }
+
+    /// Reached when all is in its pages that was begun to be loaded.
+    DeviceEvent loaded() {
+        return loaded;
+    }
+
+    /// Reached when all pages were read that were begun to be stored.
+    DeviceEvent stored() {
+        return stored;
+    }
+
+    /// Copies blocks of a table to pages.
+    ///
+    /// @param table becomes this one's, whatever happens
+    /// @param pages of each block, checked
+    /// @param after the pages are free, or null when they are already
+    void load(EnginePool pool, BlockTable table, int[][] pages, @Nullable DeviceEvent after) {
+        DeviceEvent on = openEvent(table::close);
+        loads.add(new Load(on, table));
+        CopyBatch batch = CopyBatch.toDevice();
+        for (int block = 0; block < pages.length; block++) {
+            for (int layer = 0; layer < pool.layout().layers().size(); layer++) {
+                pool.pages().onboard(table.segment(table.firstBlock() + block), pages[block], layer, batch);
+            }
+        }
+        enqueue(in, batch, after, loaded, on);
+    }
+
+    /// Whether another store may begin.
+    boolean mayStore() {
+        return stores.size() < MOST_STORES;
+    }
+
+    /// Copies pages to where blocks are being written.
+    ///
+    /// @param writers become this one's, whatever happens; of those that reserved nothing, nothing is copied
+    /// @param after the pages are filled, or null when they are already
+    /// @return the number of the store
+    int store(EnginePool pool, List<BlockWriter> writers, int[][] pages, @Nullable DeviceEvent after) {
+        DeviceEvent on = openEvent(() -> writers.forEach(BlockWriter::close));
+        int number = nextStore++;
+        stores.put(number, new Store(on, writers));
+        CopyBatch batch = CopyBatch.toHost();
+        for (int block = 0; block < writers.size(); block++) {
+            BlockWriter writer = writers.get(block);
+            for (int layer = 0; writes(writer) && layer < pool.layout().layers().size(); layer++) {
+                pool.pages().offload(pages[block], writer.segment(), layer, batch);
+            }
+        }
+        enqueue(out, batch, after, stored, on);
+        return number;
+    }
+
+    /// The event behind a copy; when there is none to be had, what the copy is of is given back.
+    private DeviceEvent openEvent(Runnable giveBack) {
+        try {
+            return driver.openEvent();
+        } catch (DeviceException refused) {
+            giveBack.run();
+            throw refused;
+        }
+    }
+
+    private static boolean writes(BlockWriter writer) {
+        return writer.outcome() == PutOutcome.RESERVED;
+    }
+
+    private static void enqueue(
+            DeviceStream stream, CopyBatch batch, @Nullable DeviceEvent after, DeviceEvent told, DeviceEvent own) {
+        if (after != null) {
+            stream.waitFor(after);
+        }
+        if (batch.pieces() > 0) {
+            stream.copy(batch);
+        }
+        stream.record(own);
+        stream.record(told);
+    }
+
+    /// Has a store's blocks findable once their bytes are there.
+    ///
+    /// @throws IllegalArgumentException when there is no such store, or it was said of it before
+    void seal(int store, Sealed then) {
+        Store wanted = stores.get(store);
+        if (wanted == null || wanted.whenSealed != null) {
+            throw new IllegalArgumentException("store " + store + " is not one that waits to be sealed");
+        }
+        wanted.whenSealed = then;
+    }
+
+    /// Ends what has arrived.
+    void poll() {
+        while (!loads.isEmpty() && loads.getFirst().on.reached()) {
+            Load load = loads.remove();
+            load.on.close();
+            load.table.close();
+        }
+        for (int number : List.copyOf(stores.keySet())) {
+            Store store = stores.get(number);
+            Sealed then = store == null ? null : store.whenSealed;
+            if (store != null && then != null && store.on.reached()) {
+                stores.remove(number);
+                store.on.close();
+                then.sealed(seal(store.writers));
+            }
+        }
+    }
+
+    private static int seal(List<BlockWriter> writers) {
+        int sealed = 0;
+        for (BlockWriter writer : writers) {
+            if (writes(writer) && writer.seal() != SealOutcome.DROPPED) {
+                sealed++;
+            }
+            writer.close();
+        }
+        return sealed;
+    }
+
+    /// Whether [#poll] may have something to end soon.
+    boolean busy() {
+        return !loads.isEmpty() || stores.values().stream().anyMatch(store -> store.whenSealed != null);
+    }
+
+    /// Waits until the device does nothing for us any more.
+    ///
+    /// @return whether it does, or is gone
+    boolean drain(long timeoutNanos) {
+        long since = System.nanoTime();
+        try {
+            while (!(in.idle() && out.idle())) {
+                if (System.nanoTime() - since > timeoutNanos) {
+                    return false;
+                }
+                LockSupport.parkNanos(this, DeviceEvent.LOOK_NANOS);
+            }
+            return true;
+        } catch (DeviceException failed) {
+            return failed.error().ends();
+        }
+    }
+
+    /// Gives back what blocks are pinned or reserved for copies that are over, or never will be.
+    void abandon() {
+        loads.forEach(load -> load.table.close());
+        loads.clear();
+        List<BlockWriter> writers = new ArrayList<>();
+        stores.values().forEach(store -> writers.addAll(store.writers));
+        stores.clear();
+        writers.forEach(BlockWriter::close);
+    }
+
+    /// Gives events and streams back; those of copies go with the driver.
+    void close() {
+        loads.forEach(load -> load.on.close());
+        stores.values().forEach(store -> store.on.close());
+        loaded.close();
+        stored.close();
+        in.close();
+        out.close();
+    }
+}

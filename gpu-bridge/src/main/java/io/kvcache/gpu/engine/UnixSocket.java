@@ -1,0 +1,223 @@
+package io.kvcache.gpu.engine;
+
+import static java.lang.foreign.ValueLayout.JAVA_BYTE;
+import static java.lang.foreign.ValueLayout.JAVA_INT;
+import static java.lang.foreign.ValueLayout.JAVA_INT_UNALIGNED;
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+import static java.lang.foreign.ValueLayout.JAVA_SHORT;
+
+import java.io.IOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.invoke.MethodHandle;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+
+/// A unix socket whose messages stay whole (SOCK_SEQPACKET) and may carry file descriptors.
+///
+/// **Ownership.** Who opened it closes it, when no thread uses it any more; [#end] has those come back.
+///
+/// **Threads.** One sends and one receives at a time; [#end] may be called by any.
+final class UnixSocket implements AutoCloseable {
+
+    /// The largest message, in bytes: well below what the kernel takes for a socket by default.
+    static final int MOST_BYTES = 64 << 10;
+
+    /// Descriptors that one message may carry.
+    private static final int MOST_DESCRIPTORS = 4;
+
+    private static final int UNIX = 1;
+    private static final int PACKETS = 5 | 0x80000; // SOCK_SEQPACKET | SOCK_CLOEXEC
+    private static final int CLOSE_ON_EXEC = 0x80000;
+    private static final int BACKLOG = 16;
+    private static final int PATH_BYTES = 108;
+    private static final int BOTH = 2;
+    private static final short READABLE = 1;
+    private static final int NO_SIGNAL = 0x4000;
+    private static final int DO_NOT_WAIT = 0x40;
+    private static final int DESCRIPTORS_CLOSE_ON_EXEC = 0x40000000;
+    private static final int CUT_OFF = 0x20 | 0x8; // the message, or its descriptors
+    private static final int SOCKET_LEVEL = 1;
+    private static final int RIGHTS = 1;
+
+    /// struct cmsghdr: length, level, type.
+    private static final int CONTROL_HEADER = 16;
+
+    private static final int CONTROL_BYTES = CONTROL_HEADER + MOST_DESCRIPTORS * Integer.BYTES;
+
+    private final int descriptor;
+    private boolean closed;
+
+    private UnixSocket(int descriptor) {
+        this.descriptor = descriptor;
+    }
+
+    /// A message, as it came.
+    ///
+    /// @param body little-endian
+    /// @param descriptors of this process; the receiver's, to be closed
+    record Packet(ByteBuffer body, List<Integer> descriptors) {
+
+        /// Closes its descriptors.
+        void closeDescriptors() {
+            descriptors.forEach(UnixSocket::close);
+        }
+    }
+
+    /// Takes a path, which must not be there yet; [#listen] has others come.
+    static UnixSocket bound(Path path) throws IOException {
+        return at(path, "bind", SocketCalls.BIND);
+    }
+
+    /// Connects to who listens at a path.
+    static UnixSocket connect(Path path) throws IOException {
+        return at(path, "connect", SocketCalls.CONNECT);
+    }
+
+    private static UnixSocket at(Path path, String what, MethodHandle call) throws IOException {
+        byte[] text = path.toString().getBytes(StandardCharsets.UTF_8);
+        if (text.length >= PATH_BYTES) {
+            throw new IOException(
+                    path + " has " + text.length + " bytes; a socket's path takes up to " + (PATH_BYTES - 1));
+        }
+        UnixSocket socket = new UnixSocket((int) SocketCalls.require("socket", SocketCalls.SOCKET, UNIX, PACKETS, 0));
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment address = arena.allocate(2 + PATH_BYTES, 8);
+            address.set(JAVA_SHORT, 0, (short) UNIX);
+            MemorySegment.copy(text, 0, address, JAVA_BYTE, 2, text.length);
+            SocketCalls.require(what + " " + path, call, socket.descriptor, address, (int) address.byteSize());
+            return socket;
+        } catch (IOException refused) {
+            socket.close();
+            throw refused;
+        }
+    }
+
+    void listen() throws IOException {
+        SocketCalls.require("listen", SocketCalls.LISTEN, descriptor, BACKLOG);
+    }
+
+    /// The next who connects; null when none did in this time, or the socket was ended.
+    @Nullable
+    UnixSocket accept(int timeoutMillis) throws IOException {
+        if (!readable(timeoutMillis)) {
+            return null;
+        }
+        long accepted = SocketCalls.call(SocketCalls.ACCEPT, descriptor, 0L, 0L, CLOSE_ON_EXEC);
+        return accepted < 0 ? null : new UnixSocket((int) accepted);
+    }
+
+    /// Whether there is something to receive, or the other end is gone.
+    boolean readable(int timeoutMillis) throws IOException {
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment poll = arena.allocate(8, 4);
+            poll.set(JAVA_INT, 0, descriptor);
+            poll.set(JAVA_SHORT, 4, READABLE);
+            return SocketCalls.require("poll", SocketCalls.POLL, poll, 1L, timeoutMillis) > 0;
+        }
+    }
+
+    /// Sends a message, perhaps with a descriptor, of which the receiver gets its own. Waits not at all: who
+    /// leaves hundreds of answers unread is refused more.
+    ///
+    /// @param withDescriptor or -1
+    void send(ByteBuffer body, int withDescriptor) throws IOException {
+        int bytes = body.remaining();
+        if (bytes < 1 || bytes > MOST_BYTES) {
+            throw new IOException("a message of " + bytes + " bytes; it takes 1 to " + MOST_BYTES);
+        }
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment content = arena.allocate(bytes, 8).copyFrom(MemorySegment.ofBuffer(body));
+            MemorySegment control = MemorySegment.NULL;
+            if (withDescriptor >= 0) {
+                control = arena.allocate(CONTROL_HEADER + 8, 8);
+                control.set(JAVA_LONG, 0, CONTROL_HEADER + Integer.BYTES);
+                control.set(JAVA_INT, 8, SOCKET_LEVEL);
+                control.set(JAVA_INT, 12, RIGHTS);
+                control.set(JAVA_INT, CONTROL_HEADER, withDescriptor);
+            }
+            SocketCalls.require(
+                    "sendmsg", SocketCalls.SEND, descriptor, header(arena, content, control), NO_SIGNAL | DO_NOT_WAIT);
+        }
+    }
+
+    /// The next message; null when the other end is gone.
+    ///
+    /// @throws IOException for one that is too large, or has too many descriptors
+    @Nullable
+    Packet receive() throws IOException {
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment content = arena.allocate(MOST_BYTES, 8);
+            MemorySegment control = arena.allocate(CONTROL_BYTES, 8);
+            MemorySegment header = header(arena, content, control);
+            long bytes;
+            do {
+                bytes = SocketCalls.call(SocketCalls.RECEIVE, descriptor, header, DESCRIPTORS_CLOSE_ON_EXEC);
+            } while (bytes == -SocketCalls.EINTR);
+            if (bytes <= 0) {
+                return null;
+            }
+            byte[] body = content.asSlice(0, bytes).toArray(JAVA_BYTE);
+            Packet packet =
+                    new Packet(ByteBuffer.wrap(body).order(ByteOrder.LITTLE_ENDIAN), descriptors(control, header));
+            if ((header.get(JAVA_INT, 48) & CUT_OFF) != 0) {
+                packet.closeDescriptors();
+                throw new IOException("a message of more than " + MOST_BYTES + " bytes, or with more than "
+                        + MOST_DESCRIPTORS + " descriptors");
+            }
+            return packet;
+        }
+    }
+
+    /// What came beside a message: one run of descriptors, at most.
+    private static List<Integer> descriptors(MemorySegment control, MemorySegment header) {
+        List<Integer> found = new ArrayList<>();
+        long filled = header.get(JAVA_LONG, 40);
+        boolean any = filled >= CONTROL_HEADER
+                && control.get(JAVA_INT, 8) == SOCKET_LEVEL
+                && control.get(JAVA_INT, 12) == RIGHTS;
+        long end = any ? Math.min(control.get(JAVA_LONG, 0), Math.min(filled, CONTROL_BYTES)) : 0;
+        for (long at = CONTROL_HEADER; at + Integer.BYTES <= end; at += Integer.BYTES) {
+            found.add(control.get(JAVA_INT_UNALIGNED, at));
+        }
+        return found;
+    }
+
+    /// struct msghdr: name, its length, vectors, how many, control, its length, flags.
+    private static MemorySegment header(Arena arena, MemorySegment content, MemorySegment control) {
+        MemorySegment vector = arena.allocate(16, 8);
+        vector.set(JAVA_LONG, 0, content.address());
+        vector.set(JAVA_LONG, 8, content.byteSize());
+        MemorySegment header = arena.allocate(56, 8);
+        header.set(JAVA_LONG, 16, vector.address());
+        header.set(JAVA_LONG, 24, 1);
+        header.set(JAVA_LONG, 32, control.address());
+        header.set(JAVA_LONG, 40, control.byteSize());
+        return header;
+    }
+
+    /// Has whoever waits here, at either end, come back: nothing is sent or received any more.
+    synchronized void end() {
+        if (!closed) {
+            SocketCalls.call(SocketCalls.SHUTDOWN, descriptor, BOTH);
+        }
+    }
+
+    @Override
+    public synchronized void close() {
+        if (!closed) {
+            closed = true;
+            close(descriptor);
+        }
+    }
+
+    /// Closes a descriptor that came with a message.
+    static void close(int descriptor) {
+        SocketCalls.call(SocketCalls.CLOSE, descriptor);
+    }
+}
