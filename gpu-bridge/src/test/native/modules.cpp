@@ -42,6 +42,13 @@ const std::map<std::string, Kernel>& kernels() {
         {"kv_fp8_scales", Adapter<&kv_fp8_scales>::kernel()},
         {"kv_to_fp8", Adapter<&kv_to_fp8>::kernel()},
         {"kv_from_fp8", Adapter<&kv_from_fp8>::kernel()},
+        {"kv_relayout_pieces", Adapter<&kv_relayout_pieces>::kernel()},
+        {"kv_gather_coded", Adapter<&kv_gather_coded>::kernel()},
+        {"kv_scatter_coded", Adapter<&kv_scatter_coded>::kernel()},
+        {"kv_score_keys", Adapter<&kv_score_keys>::kernel()},
+        {"kv_key_bounds", Adapter<&kv_key_bounds>::kernel()},
+        {"kv_score_bounds", Adapter<&kv_score_bounds>::kernel()},
+        {"kv_score_means", Adapter<&kv_score_means>::kernel()},
     };
     return all;
 }

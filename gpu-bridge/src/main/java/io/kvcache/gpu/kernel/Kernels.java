@@ -33,11 +33,12 @@ public final class Kernels implements AutoCloseable {
     /// What [#copyPieces] moves at a time.
     static final int UNIT_BYTES = 16;
 
-    private static final int THREADS = 256;
-
     private final DeviceProgram program;
-    private final int mostGroups;
+    private final Launcher launcher;
+    private final CodingKernels coding;
+    private final ScoreKernels scores;
     private final DeviceKernel copyPieces;
+    private final DeviceKernel relayoutPieces;
     private final DeviceKernel crcRuns;
     private final DeviceKernel crcChunks;
     private final DeviceKernel ropeShift;
@@ -47,7 +48,10 @@ public final class Kernels implements AutoCloseable {
 
     private Kernels(DeviceProgram program, int mostGroups) {
         this.program = program;
-        this.mostGroups = mostGroups;
+        launcher = new Launcher(program, mostGroups);
+        coding = new CodingKernels(launcher);
+        scores = new ScoreKernels(launcher);
+        relayoutPieces = program.kernel("kv_relayout_pieces");
         copyPieces = program.kernel("kv_copy_pieces");
         crcRuns = program.kernel("kv_crc32c_runs");
         crcChunks = program.kernel("kv_crc32c_chunks");
@@ -97,6 +101,43 @@ public final class Kernels implements AutoCloseable {
                 new KernelArguments()
                         .with(from.address())
                         .with(to.address())
+                        .with32(units)
+                        .with32(count));
+    }
+
+    /// Makes codes of values while they are gathered, and values of codes while they are scattered.
+    public CodingKernels coding() {
+        return coding;
+    }
+
+    /// Says what queries want of blocks.
+    public ScoreKernels scores() {
+        return scores;
+    }
+
+    /// Copies pieces of `[rows][columns]` entries within the device, each to `[columns][rows]`: an engine's
+    /// tokens of heads to heads of tokens, and back with the two swapped.
+    ///
+    /// @param from on the device, `count` addresses of 8 bytes; each a multiple of 16
+    /// @param to the same for where they go, all apart
+    /// @param entryBytes of one row and column, a multiple of 16
+    public void relayoutPieces(
+            DeviceStream stream, DeviceSpan from, DeviceSpan to, int rows, int columns, int entryBytes, int count) {
+        require(entryBytes > 0 && entryBytes % UNIT_BYTES == 0, "entryBytes", entryBytes);
+        require(rows > 0, "rows", rows);
+        require(columns > 0, "columns", columns);
+        Launcher.requirePlaces(from, count);
+        Launcher.requirePlaces(to, count);
+        int units = entryBytes / UNIT_BYTES;
+        run(
+                stream,
+                relayoutPieces,
+                (long) rows * columns * units * count,
+                new KernelArguments()
+                        .with(from.address())
+                        .with(to.address())
+                        .with32(rows)
+                        .with32(columns)
                         .with32(units)
                         .with32(count));
     }
@@ -227,14 +268,11 @@ public final class Kernels implements AutoCloseable {
     }
 
     private static void require(boolean holds, String what, long value) {
-        if (!holds) {
-            throw new IllegalArgumentException(what + " " + value + " does not fit the rest");
-        }
+        Launcher.require(holds, what, value);
     }
 
     private void run(DeviceStream stream, DeviceKernel kernel, long items, KernelArguments arguments) {
-        long groups = Math.clamp((items + THREADS - 1) / THREADS, 1, mostGroups);
-        stream.launch(kernel, (int) groups, THREADS, arguments);
+        launcher.run(stream, kernel, items, arguments);
     }
 
     @Override

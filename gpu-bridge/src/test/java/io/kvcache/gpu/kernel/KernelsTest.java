@@ -1,5 +1,6 @@
 package io.kvcache.gpu.kernel;
 
+import static io.kvcache.gpu.kernel.KernelRig.bf16;
 import static java.lang.foreign.ValueLayout.JAVA_BYTE;
 import static java.lang.foreign.ValueLayout.JAVA_FLOAT;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
@@ -10,23 +11,14 @@ import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 import static org.assertj.core.api.Assertions.within;
 
-import io.kvcache.core.contract.BlockContent;
 import io.kvcache.core.store.ChunkedCrc;
-import io.kvcache.gpu.cuda.StandIn;
 import io.kvcache.gpu.driver.DeviceDriver;
-import io.kvcache.gpu.driver.DeviceDriver.Priority;
 import io.kvcache.gpu.driver.DeviceError;
-import io.kvcache.gpu.driver.DeviceEvent;
 import io.kvcache.gpu.driver.DeviceException;
 import io.kvcache.gpu.driver.DeviceSpan;
-import io.kvcache.gpu.driver.DeviceStream;
 import io.kvcache.gpu.host.HostDriver;
-import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
-import java.util.ArrayList;
 import java.util.List;
-import java.util.Random;
-import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -37,101 +29,35 @@ import org.junit.jupiter.params.provider.ValueSource;
 /// Each kernel on random inputs, in odd sizes, into memory that is poisoned; unchanged on a real device.
 final class KernelsTest {
 
-    private static final byte POISON = (byte) 0xA7;
-    private static final int MARGIN = 64;
-    private static final long LONG_NANOS = TimeUnit.SECONDS.toNanos(30);
-
-    private final StandIn standIn = StandIn.fresh();
-    private final Arena arena = Arena.ofShared();
-    private final List<DeviceSpan> slabs = new ArrayList<>();
-    private DeviceDriver driver;
-    private DeviceStream stream;
-    private DeviceEvent event;
-    private Kernels kernels;
+    private KernelRig rig;
 
     @SuppressWarnings("NullAway.Init") // opened before each test
     KernelsTest() {}
 
     @BeforeEach
     void open() {
-        driver = standIn.open();
-        stream = driver.openStream(Priority.NORMAL);
-        event = driver.openEvent();
-        kernels = Kernels.load(driver, 3);
+        rig = new KernelRig();
     }
 
     @AfterEach
     void close() {
-        kernels.close();
-        stream.close();
-        event.close();
-        slabs.forEach(driver::free);
-        driver.close();
-        assertThat(standIn.left()).isEmpty();
-        arena.close();
-    }
-
-    private void finish() {
-        stream.record(event);
-        assertThat(event.await(LONG_NANOS)).isTrue();
-    }
-
-    /// Poisoned memory with a margin behind it.
-    private DeviceSpan target(long bytes) {
-        DeviceSpan slab = driver.allocate(bytes + MARGIN);
-        slabs.add(slab);
-        stream.fill(slab, POISON);
-        return slab.slice(0, bytes);
-    }
-
-    private DeviceSpan source(MemorySegment content) {
-        DeviceSpan span = target(content.byteSize());
-        stream.toDevice(content, span.address());
-        return span;
-    }
-
-    /// What is there, after a look at the margin.
-    private MemorySegment read(DeviceSpan span) {
-        MemorySegment all = arena.allocate(span.bytes() + MARGIN, 8);
-        stream.toHost(span.address(), all);
-        finish();
-        for (long at = span.bytes(); at < all.byteSize(); at++) {
-            assertThat(all.get(JAVA_BYTE, at)).as("behind the end").isEqualTo(POISON);
-        }
-        return all.asSlice(0, span.bytes());
-    }
-
-    private MemorySegment random(long bytes, long seed) {
-        MemorySegment memory = arena.allocate(bytes, 8);
-        new BlockContent(seed).fill(memory);
-        return memory;
-    }
-
-    /// Values of many magnitudes, and of both signs.
-    private MemorySegment values(int count, long seed) {
-        MemorySegment memory = arena.allocate(2L * count, 8);
-        Random random = new Random(seed);
-        for (int i = 0; i < count; i++) {
-            double value = random.nextGaussian() * Math.scalb(1.0, random.nextInt(12) - 6);
-            memory.setAtIndex(JAVA_SHORT, i, Floats.toBf16(value));
-        }
-        return memory;
+        rig.close();
     }
 
     @ParameterizedTest
     @CsvSource({"1,16", "5,48", "129,4096", "700,1040"})
     void givenPieces_whenCopied_thenEachWhereItBelongs(int count, int bytes) {
-        MemorySegment content = random((long) count * bytes, count);
-        DeviceSpan data = source(content);
-        DeviceSpan moved = target((long) count * bytes);
-        MemorySegment from = arena.allocate(8L * count, 8);
-        MemorySegment to = arena.allocate(8L * count, 8);
+        MemorySegment content = rig.random((long) count * bytes, count);
+        DeviceSpan data = rig.source(content);
+        DeviceSpan moved = rig.target((long) count * bytes);
+        MemorySegment from = rig.arena.allocate(8L * count, 8);
+        MemorySegment to = rig.arena.allocate(8L * count, 8);
         for (int i = 0; i < count; i++) {
             from.setAtIndex(JAVA_LONG, i, data.address().value() + (long) i * bytes);
             to.setAtIndex(JAVA_LONG, i, moved.address().value() + (long) (count - 1 - i) * bytes);
         }
-        kernels.copyPieces(stream, source(from), source(to), bytes, count);
-        MemorySegment found = read(moved);
+        rig.kernels.copyPieces(rig.stream, rig.source(from), rig.source(to), bytes, count);
+        MemorySegment found = rig.read(moved);
         for (int i = 0; i < count; i++) {
             MemorySegment piece = found.asSlice((long) (count - 1 - i) * bytes, bytes);
             assertThat(piece.mismatch(content.asSlice((long) i * bytes, bytes))).isEqualTo(-1);
@@ -139,24 +65,49 @@ final class KernelsTest {
     }
 
     @ParameterizedTest
+    @CsvSource({"1,1,1,16", "3,5,2,48", "16,8,9,256", "7,13,40,16"})
+    void givenPieces_whenLaidOutAnew_thenEachIsTransposedAndBackAgain(int rows, int columns, int count, int entry) {
+        long piece = (long) rows * columns * entry;
+        MemorySegment content = rig.random(piece * count, count);
+        DeviceSpan data = rig.source(content);
+        DeviceSpan turned = rig.target(piece * count);
+        DeviceSpan back = rig.target(piece * count);
+        DeviceSpan places = rig.places(turned, piece, count, true);
+        rig.kernels.relayoutPieces(
+                rig.stream, rig.places(data, piece, count, false), places, rows, columns, entry, count);
+        rig.kernels.relayoutPieces(
+                rig.stream, places, rig.places(back, piece, count, false), columns, rows, entry, count);
+        MemorySegment found = rig.read(turned);
+        for (long i = 0; i < (long) rows * columns * count; i++) {
+            long within = i % ((long) rows * columns);
+            long at = (count - 1 - i / ((long) rows * columns)) * rows * columns
+                    + within % columns * rows
+                    + within / columns;
+            assertThat(found.asSlice(at * entry, entry).mismatch(content.asSlice(i * entry, entry)))
+                    .isEqualTo(-1);
+        }
+        assertThat(rig.read(back).mismatch(content)).isEqualTo(-1);
+    }
+
+    @ParameterizedTest
     @ValueSource(ints = {1, 255, 256, 257, 65_535, 65_536, 65_537, 200_001})
     void givenABlock_whenSummed_thenItIsTheChecksumOfTheStore(int bytes) {
-        MemorySegment content = random(bytes, bytes);
-        DeviceSpan sums = target(Kernels.crcSumBytes(bytes));
-        kernels.crc32c(stream, source(content), target(Kernels.crcScratchBytes(bytes)), sums);
-        assertThat(Kernels.crcOfBlock(read(sums))).isEqualTo(ChunkedCrc.of(content));
+        MemorySegment content = rig.random(bytes, bytes);
+        DeviceSpan sums = rig.target(Kernels.crcSumBytes(bytes));
+        rig.kernels.crc32c(rig.stream, rig.source(content), rig.target(Kernels.crcScratchBytes(bytes)), sums);
+        assertThat(Kernels.crcOfBlock(rig.read(sums))).isEqualTo(ChunkedCrc.of(content));
     }
 
     @ParameterizedTest
     @CsvSource({"1,64,32,true", "7,64,32,false", "13,96,32,true", "5,128,3,false", "300,128,64,true"})
     void givenKeys_whenTurned_thenWithinHalfAStepOfFloat64(int rows, int row, int pairs, boolean halves) {
-        MemorySegment keys = values(rows * row, rows);
-        MemorySegment turns = arena.allocate(8L * pairs, 8);
+        MemorySegment keys = rig.values(rows * row, rows);
+        MemorySegment turns = rig.arena.allocate(8L * pairs, 8);
         int delta = 1_234;
         RopeTurns.compute(delta, 10_000, turns);
-        DeviceSpan span = source(keys);
-        kernels.ropeShift(stream, span, row, source(turns), pairs, halves);
-        MemorySegment turned = read(span);
+        DeviceSpan span = rig.source(keys);
+        rig.kernels.ropeShift(rig.stream, span, row, rig.source(turns), pairs, halves);
+        MemorySegment turned = rig.read(span);
         for (int r = 0; r < rows; r++) {
             for (int pair = 0; pair < pairs; pair++) {
                 int first = r * row + (halves ? pair : 2 * pair);
@@ -173,10 +124,6 @@ final class KernelsTest {
         }
     }
 
-    private static double bf16(MemorySegment memory, long index) {
-        return Floats.ofBf16(memory.getAtIndex(JAVA_SHORT, index));
-    }
-
     /// One rounding to bf16, and what float32 loses when two numbers of that size nearly cancel.
     private static void requireNear(double found, double expected, double size) {
         assertThat(found).isCloseTo(expected, within(Floats.bf16Step(expected) / 2 + size * 0x1p-21));
@@ -185,15 +132,15 @@ final class KernelsTest {
     @ParameterizedTest
     @CsvSource({"1,1", "1,64", "9,32", "77,128", "1000,7"})
     void givenValues_whenMadeFp8AndBack_thenEachIsTheNearest(int groups, int group) {
-        MemorySegment values = values(groups * group, groups);
-        DeviceSpan scales = target(4L * groups);
-        DeviceSpan codes = target((long) groups * group);
-        DeviceSpan back = target(2L * groups * group);
-        kernels.toFp8(stream, source(values), group, scales, codes);
-        kernels.fromFp8(stream, codes, group, scales, back);
-        MemorySegment scale = read(scales);
-        MemorySegment code = read(codes);
-        MemorySegment found = read(back);
+        MemorySegment values = rig.values(groups * group, groups);
+        DeviceSpan scales = rig.target(4L * groups);
+        DeviceSpan codes = rig.target((long) groups * group);
+        DeviceSpan back = rig.target(2L * groups * group);
+        rig.kernels.toFp8(rig.stream, rig.source(values), group, scales, codes);
+        rig.kernels.fromFp8(rig.stream, codes, group, scales, back);
+        MemorySegment scale = rig.read(scales);
+        MemorySegment code = rig.read(codes);
+        MemorySegment found = rig.read(back);
         for (int i = 0; i < groups * group; i++) {
             double by = scale.getAtIndex(JAVA_FLOAT, i / group);
             assertThat(by).isCloseTo(most(values, i / group, group) / 448, within(by * 0x1p-22));
@@ -214,15 +161,15 @@ final class KernelsTest {
 
     @Test
     void givenEveryCodeOfFp8_whenMadeBf16_thenItIsWhatTheFormatSays() {
-        MemorySegment codes = arena.allocate(256, 8);
+        MemorySegment codes = rig.arena.allocate(256, 8);
         for (int code = 0; code < 256; code++) {
             codes.set(JAVA_BYTE, code, (byte) code);
         }
-        MemorySegment one = arena.allocate(4, 8);
+        MemorySegment one = rig.arena.allocate(4, 8);
         one.set(JAVA_FLOAT, 0, 1);
-        DeviceSpan values = target(512);
-        kernels.fromFp8(stream, source(codes), 256, source(one), values);
-        MemorySegment found = read(values);
+        DeviceSpan values = rig.target(512);
+        rig.kernels.fromFp8(rig.stream, rig.source(codes), 256, rig.source(one), values);
+        MemorySegment found = rig.read(values);
         for (int code = 0; code < 256; code++) {
             Double expected = Floats.ofE4m3((byte) code);
             assertThat(bf16(found, code)).isEqualTo(expected);
@@ -231,15 +178,15 @@ final class KernelsTest {
 
     @Test
     void givenNumbersThatAreNone_whenMadeFp8_thenTheOthersOfTheirGroupDoNotSuffer() {
-        MemorySegment values = values(64, 1);
+        MemorySegment values = rig.values(64, 1);
         values.setAtIndex(JAVA_SHORT, 3, Floats.toBf16(Double.NaN));
         values.setAtIndex(JAVA_SHORT, 5, Floats.toBf16(Double.NEGATIVE_INFINITY));
         values.setAtIndex(JAVA_SHORT, 9, (short) 0x8000);
-        DeviceSpan scales = target(4);
-        DeviceSpan codes = target(64);
-        kernels.toFp8(stream, source(values), 64, scales, codes);
-        MemorySegment code = read(codes);
-        double by = read(scales).get(JAVA_FLOAT, 0);
+        DeviceSpan scales = rig.target(4);
+        DeviceSpan codes = rig.target(64);
+        rig.kernels.toFp8(rig.stream, rig.source(values), 64, scales, codes);
+        MemorySegment code = rig.read(codes);
+        double by = rig.read(scales).get(JAVA_FLOAT, 0);
         assertThat(Floats.ofE4m3(code.get(JAVA_BYTE, 3))).isNaN();
         assertThat(Floats.ofE4m3(code.get(JAVA_BYTE, 5))).isEqualTo(-448);
         assertThat(code.get(JAVA_BYTE, 9)).as("minus zero").isEqualTo((byte) 0x80);
@@ -249,34 +196,34 @@ final class KernelsTest {
 
     @Test
     void givenZeroes_whenMadeFp8_thenTheyStayAndTheScaleIsOne() {
-        DeviceSpan scales = target(4);
-        DeviceSpan codes = target(32);
-        kernels.toFp8(stream, source(arena.allocate(64, 8)), 32, scales, codes);
-        assertThat(read(scales).get(JAVA_FLOAT, 0)).isEqualTo(1);
-        assertThat(read(codes).get(JAVA_INT, 0)).isZero();
+        DeviceSpan scales = rig.target(4);
+        DeviceSpan codes = rig.target(32);
+        rig.kernels.toFp8(rig.stream, rig.source(rig.arena.allocate(64, 8)), 32, scales, codes);
+        assertThat(rig.read(scales).get(JAVA_FLOAT, 0)).isEqualTo(1);
+        assertThat(rig.read(codes).get(JAVA_INT, 0)).isZero();
     }
 
     @Test
     void givenSizesThatDoNotFit_whenCalled_thenRefusedBeforeAnythingRuns() {
-        DeviceSpan small = target(64);
-        assertThatIllegalArgumentException().isThrownBy(() -> kernels.copyPieces(stream, small, small, 24, 1));
-        assertThatIllegalArgumentException().isThrownBy(() -> kernels.copyPieces(stream, small, small, 16, 9));
+        DeviceSpan small = rig.target(64);
+        assertThatIllegalArgumentException().isThrownBy(() -> rig.kernels.copyPieces(rig.stream, small, small, 24, 1));
+        assertThatIllegalArgumentException().isThrownBy(() -> rig.kernels.copyPieces(rig.stream, small, small, 16, 9));
         assertThatIllegalArgumentException()
-                .isThrownBy(() -> kernels.crc32c(stream, target(1 << 20), small, small))
+                .isThrownBy(() -> rig.kernels.crc32c(rig.stream, rig.target(1 << 20), small, small))
                 .withMessageContaining("scratch");
         assertThatIllegalArgumentException()
-                .isThrownBy(() -> kernels.ropeShift(stream, small, 32, small, 17, true))
+                .isThrownBy(() -> rig.kernels.ropeShift(rig.stream, small, 32, small, 17, true))
                 .withMessageContaining("pairs 17");
-        assertThatIllegalArgumentException().isThrownBy(() -> kernels.toFp8(stream, small, 5, small, small));
-        assertThatIllegalArgumentException().isThrownBy(() -> Kernels.load(driver, 0));
+        assertThatIllegalArgumentException().isThrownBy(() -> rig.kernels.toFp8(rig.stream, small, 5, small, small));
+        assertThatIllegalArgumentException().isThrownBy(() -> Kernels.load(rig.driver, 0));
     }
 
     @Test
     void givenCodeThatTheDriverDoesNotTake_whenLoaded_thenItIsCalledThat() {
         for (String code : List.of("not code at all", Kernels.code().replace(".version 7.0", ".version 9.0"))) {
-            if (standIn.holds()) {
+            if (rig.standIn.holds()) {
                 assertThatExceptionOfType(DeviceException.class)
-                        .isThrownBy(() -> driver.load(code))
+                        .isThrownBy(() -> rig.driver.load(code))
                         .satisfies(refused -> assertThat(refused.error()).isEqualTo(DeviceError.BAD_CODE));
             }
         }

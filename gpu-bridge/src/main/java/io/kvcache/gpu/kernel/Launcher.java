@@ -1,0 +1,35 @@
+package io.kvcache.gpu.kernel;
+
+import io.kvcache.gpu.driver.DeviceKernel;
+import io.kvcache.gpu.driver.DeviceProgram;
+import io.kvcache.gpu.driver.DeviceSpan;
+import io.kvcache.gpu.driver.DeviceStream;
+import io.kvcache.gpu.driver.KernelArguments;
+
+/// Runs kernels of one program, each over as many items as there are.
+///
+/// @param mostGroups of threads that one call takes at a time
+record Launcher(DeviceProgram program, int mostGroups) {
+
+    private static final int THREADS = 256;
+
+    DeviceKernel kernel(String name) {
+        return program.kernel(name);
+    }
+
+    void run(DeviceStream stream, DeviceKernel kernel, long items, KernelArguments arguments) {
+        long groups = Math.clamp((items + THREADS - 1) / THREADS, 1, mostGroups);
+        stream.launch(kernel, (int) groups, THREADS, arguments);
+    }
+
+    /// Refuses a list of places that is shorter than said.
+    static void requirePlaces(DeviceSpan places, int count) {
+        require(count > 0 && places.bytes() >= 8L * count, "count", count);
+    }
+
+    static void require(boolean holds, String what, long value) {
+        if (!holds) {
+            throw new IllegalArgumentException(what + " " + value + " does not fit the rest");
+        }
+    }
+}

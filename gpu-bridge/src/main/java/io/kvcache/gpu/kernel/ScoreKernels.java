@@ -1,0 +1,166 @@
+package io.kvcache.gpu.kernel;
+
+import static io.kvcache.gpu.kernel.Launcher.require;
+
+import io.kvcache.gpu.driver.DeviceKernel;
+import io.kvcache.gpu.driver.DeviceSpan;
+import io.kvcache.gpu.driver.DeviceStream;
+import io.kvcache.gpu.driver.KernelArguments;
+
+/// How much queries want of each block of keys: the largest product of each query with a key of the block,
+/// averaged over queries and heads and divided by the square root of the dimension.
+///
+/// From the keys themselves (as SnapKV does for its window of queries), or from the least and most of each
+/// of their channels, which is a bound and takes a fraction of the reading (as in Quest).
+///
+/// **Ownership, threads.** As of [Kernels].
+public final class ScoreKernels {
+
+    private final Launcher launcher;
+    private final DeviceKernel scoreKeys;
+    private final DeviceKernel keyBounds;
+    private final DeviceKernel scoreBounds;
+    private final DeviceKernel means;
+
+    ScoreKernels(Launcher launcher) {
+        this.launcher = launcher;
+        scoreKeys = launcher.kernel("kv_score_keys");
+        keyBounds = launcher.kernel("kv_key_bounds");
+        scoreBounds = launcher.kernel("kv_score_bounds");
+        means = launcher.kernel("kv_score_means");
+    }
+
+    /// Keys of a block, `[tokens][heads][dim]` of bf16.
+    public record KeyShape(int tokens, int heads, int dim) {
+
+        public KeyShape {
+            require(tokens > 0, "tokens", tokens);
+            require(heads > 0, "heads", heads);
+            require(dim > 0, "dim", dim);
+        }
+
+        int row() {
+            return Math.multiplyExact(heads, dim);
+        }
+
+        /// Bytes of the least and most of each channel of so many blocks.
+        public long boundBytes(int blocks) {
+            return 4L * row() * blocks;
+        }
+    }
+
+    /// Queries, `[count][heads][dim]` of bf16 on the device.
+    ///
+    /// @param heads a multiple of the heads of the keys, as many in a row sharing one
+    public record Queries(DeviceSpan values, int count, int heads) {
+
+        public Queries {
+            require(count > 0, "queries", count);
+            require(heads > 0, "heads of queries", heads);
+        }
+
+        /// Bytes to score so many blocks with.
+        public long scratchBytes(int blocks) {
+            return 4L * count * heads * blocks;
+        }
+
+        private void requireFit(KeyShape shape) {
+            require(heads % shape.heads == 0, "heads of queries", heads);
+            require(values.bytes() >= 2L * count * heads * shape.dim, "bytes of queries", values.bytes());
+        }
+    }
+
+    /// Scores blocks by their keys.
+    ///
+    /// @param keys on the device, an address of 8 bytes for each block
+    /// @param scratch of [Queries#scratchBytes]
+    /// @param scores float32 for each block
+    public void ofKeys(
+            DeviceStream stream,
+            KeyShape shape,
+            DeviceSpan keys,
+            int blocks,
+            Queries queries,
+            DeviceSpan scratch,
+            DeviceSpan scores) {
+        Launcher.requirePlaces(keys, blocks);
+        queries.requireFit(shape);
+        require(scratch.bytes() >= queries.scratchBytes(blocks), "scratch bytes", scratch.bytes());
+        launcher.run(
+                stream,
+                scoreKeys,
+                (long) blocks * queries.count * queries.heads,
+                new KernelArguments()
+                        .with(keys.address())
+                        .with32(shape.tokens)
+                        .with32(shape.heads)
+                        .with32(shape.dim)
+                        .with(queries.values.address())
+                        .with32(queries.count)
+                        .with32(queries.heads)
+                        .with((long) blocks)
+                        .with(scratch.address()));
+        average(stream, shape, blocks, queries, scratch, scores);
+    }
+
+    /// The least and most of each channel over the tokens of each block.
+    ///
+    /// @param bounds `[block][least, most][heads][dim]` of bf16, [KeyShape#boundBytes]
+    public void bounds(DeviceStream stream, KeyShape shape, DeviceSpan keys, int blocks, DeviceSpan bounds) {
+        Launcher.requirePlaces(keys, blocks);
+        require(bounds.bytes() >= shape.boundBytes(blocks), "bytes of bounds", bounds.bytes());
+        launcher.run(
+                stream,
+                keyBounds,
+                (long) blocks * shape.row(),
+                new KernelArguments()
+                        .with(keys.address())
+                        .with32(shape.tokens)
+                        .with32(shape.row())
+                        .with((long) blocks)
+                        .with(bounds.address()));
+    }
+
+    /// Scores blocks by what [#bounds] made of them: never less than [#ofKeys] says, but for rounding.
+    public void ofBounds(
+            DeviceStream stream,
+            KeyShape shape,
+            DeviceSpan bounds,
+            int blocks,
+            Queries queries,
+            DeviceSpan scratch,
+            DeviceSpan scores) {
+        queries.requireFit(shape);
+        require(blocks > 0 && bounds.bytes() >= shape.boundBytes(blocks), "bytes of bounds", bounds.bytes());
+        require(scratch.bytes() >= queries.scratchBytes(blocks), "scratch bytes", scratch.bytes());
+        launcher.run(
+                stream,
+                scoreBounds,
+                (long) blocks * queries.count * queries.heads,
+                new KernelArguments()
+                        .with(bounds.address())
+                        .with32(shape.heads)
+                        .with32(shape.dim)
+                        .with(queries.values.address())
+                        .with32(queries.count)
+                        .with32(queries.heads)
+                        .with((long) blocks)
+                        .with(scratch.address()));
+        average(stream, shape, blocks, queries, scratch, scores);
+    }
+
+    private void average(
+            DeviceStream stream, KeyShape shape, int blocks, Queries queries, DeviceSpan scratch, DeviceSpan scores) {
+        require(scores.bytes() >= 4L * blocks, "bytes of scores", scores.bytes());
+        launcher.run(
+                stream,
+                means,
+                blocks,
+                new KernelArguments()
+                        .with(scratch.address())
+                        .with32(queries.count * queries.heads)
+                        .with32(Float.floatToRawIntBits((float) (1 / Math.sqrt(shape.dim))))
+                        .with((long) blocks)
+                        .with(scores.address()));
+    }
+}

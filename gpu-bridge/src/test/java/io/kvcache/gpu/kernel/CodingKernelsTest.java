@@ -1,0 +1,202 @@
+package io.kvcache.gpu.kernel;
+
+import static io.kvcache.gpu.kernel.KernelRig.bf16;
+import static java.lang.foreign.ValueLayout.JAVA_BYTE;
+import static java.lang.foreign.ValueLayout.JAVA_FLOAT;
+import static java.lang.foreign.ValueLayout.JAVA_SHORT;
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
+import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
+import static org.assertj.core.api.Assertions.within;
+
+import io.kvcache.gpu.driver.DeviceSpan;
+import io.kvcache.gpu.kernel.CodingKernels.Turning;
+import java.lang.foreign.MemorySegment;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/// Coding while gathering and decoding while scattering, against float64; unchanged on a real device.
+final class CodingKernelsTest {
+
+    private static final double ROUNDINGS = 1 + 0x1p-16;
+
+    private KernelRig rig;
+
+    @SuppressWarnings("NullAway.Init") // opened before each test
+    CodingKernelsTest() {}
+
+    @BeforeEach
+    void open() {
+        rig = new KernelRig();
+    }
+
+    @AfterEach
+    void close() {
+        rig.close();
+    }
+
+    /// Codes pieces that lie backwards, and reads the block.
+    private MemorySegment coded(CodedBlock block, MemorySegment values, DeviceSpan into) {
+        DeviceSpan pieces = rig.source(values);
+        DeviceSpan from = rig.places(pieces, 2L * block.pieceValues(), block.pieces(), true);
+        rig.kernels.coding().gather(rig.stream, from, block, into);
+        return rig.read(into);
+    }
+
+    /// The value that block value `i` was made of: pieces lie backwards.
+    private static long lies(CodedBlock block, long i) {
+        long piece = i / block.pieceValues();
+        return (block.pieces() - 1 - piece) * block.pieceValues() + i % block.pieceValues();
+    }
+
+    /// What a code of the block stands for, in float64.
+    private static double meant(CodedBlock block, MemorySegment bytes, long i) {
+        long group = i / block.group();
+        if (block.coding() == Coding.FP8) {
+            return Floats.ofE4m3(bytes.get(JAVA_BYTE, i)) * bytes.get(JAVA_FLOAT, block.scalesAt() + 4 * group);
+        }
+        int code = bytes.get(JAVA_BYTE, i / 2) >> (i % 2 * 4) & 15;
+        double step = bytes.get(JAVA_FLOAT, block.scalesAt() + 8 * group);
+        return bytes.get(JAVA_FLOAT, block.scalesAt() + 8 * group + 4) + code * step;
+    }
+
+    @ParameterizedTest
+    @CsvSource({"2,2,1", "32,32,1", "64,192,7", "6,42,33", "128,2048,5"})
+    void givenPieces_whenCodedByFourBits_thenEachValueIsTheNearestOfSixteen(int group, int pieceValues, int pieces) {
+        CodedBlock block = new CodedBlock(Coding.INT4, group, pieceValues, pieces);
+        MemorySegment values = rig.values(pieceValues * pieces, group);
+        MemorySegment bytes = coded(block, values, rig.target(block.bytes()));
+        for (long first = 0; first < block.values(); first += group) {
+            double least = Double.MAX_VALUE;
+            double most = -Double.MAX_VALUE;
+            for (long i = first; i < first + group; i++) {
+                least = Math.min(least, bf16(values, lies(block, i)));
+                most = Math.max(most, bf16(values, lies(block, i)));
+            }
+            for (long i = first; i < first + group; i++) {
+                double slack = (most - least) / 30 * ROUNDINGS + Math.abs(least) * 0x1p-22;
+                assertThat(meant(block, bytes, i)).isCloseTo(bf16(values, lies(block, i)), within(slack));
+            }
+        }
+    }
+
+    @ParameterizedTest
+    @CsvSource({"2,2,1", "64,192,7", "6,42,33"})
+    void givenPieces_whenCodedByEightBits_thenTheCodesAreThoseOfTheKernelThatDoesNotGather(
+            int group, int pieceValues, int pieces) {
+        CodedBlock block = new CodedBlock(Coding.FP8, group, pieceValues, pieces);
+        MemorySegment values = rig.values(pieceValues * pieces, group);
+        MemorySegment bytes = coded(block, values, rig.target(block.bytes()));
+        MemorySegment inOrder = rig.arena.allocate(2 * block.values(), 8);
+        for (long i = 0; i < block.values(); i++) {
+            inOrder.setAtIndex(JAVA_SHORT, i, values.getAtIndex(JAVA_SHORT, lies(block, i)));
+        }
+        DeviceSpan scales = rig.target(4 * block.values() / group);
+        DeviceSpan codes = rig.target(block.values());
+        rig.kernels.toFp8(rig.stream, rig.source(inOrder), group, scales, codes);
+        assertThat(bytes.asSlice(0, block.values()).mismatch(rig.read(codes))).isEqualTo(-1);
+        assertThat(bytes.asSlice(block.scalesAt()).mismatch(rig.read(scales))).isEqualTo(-1);
+    }
+
+    /// Pieces are `[side][run]`, as in a block: the keys turn and the values do not.
+    @ParameterizedTest
+    @CsvSource({
+        "FP8,1,8,4,2,1,true", "INT4,1,8,4,2,1,true", "FP8,5,96,32,2,3,false", "INT4,5,96,32,2,3,true",
+        "INT4,3,64,0,2,2,true", "FP8,3,64,0,1,1,true", "INT4,7,128,64,1,1,false", "FP8,2,130,7,2,4,false"
+    })
+    void givenCodes_whenScattered_thenWithinHalfAStepOfFloat64(
+            Coding coding, int rows, int row, int pairs, int sides, int run, boolean halves) {
+        int pieces = 2 * sides * run;
+        CodedBlock block = new CodedBlock(coding, 2, rows * row, pieces);
+        DeviceSpan coded = rig.target(block.bytes());
+        MemorySegment bytes = coded(block, rig.values(rows * row * pieces, row), coded);
+        DeviceSpan back = rig.target(2 * block.values());
+        MemorySegment turns = rig.arena.allocate(Math.max(8L * pairs, 8), 8);
+        RopeTurns.compute(-77, 10_000, turns);
+        Turning turning = pairs == 0 ? null : new Turning(rig.source(turns), pairs, halves, sides, run);
+        DeviceSpan to = rig.places(back, 2L * rows * row, pieces, true);
+        rig.kernels.coding().scatter(rig.stream, block, coded, to, row, turning);
+        MemorySegment found = rig.read(back);
+        for (long line = 0; line < (long) rows * pieces; line++) {
+            boolean key = line / rows / run % sides == 0;
+            for (int i = 0; i < row; i++) {
+                double expected = expected(block, bytes, line * row, i, key ? pairs : 0, halves);
+                double size = Math.abs(expected) + Math.abs(meant(block, bytes, line * row + i)) + 64;
+                assertThat(bf16(found, lies(block, line * row + i)))
+                        .as("line %d, value %d", line, i)
+                        .isCloseTo(expected, within(Floats.bf16Step(expected) / 2 + size * 0x1p-20));
+            }
+        }
+    }
+
+    private static double expected(
+            CodedBlock block, MemorySegment bytes, long start, int i, int pairs, boolean halves) {
+        double value = meant(block, bytes, start + i);
+        if (i >= 2 * pairs) {
+            return value;
+        }
+        int pair = halves ? i % pairs : i / 2;
+        boolean second = halves ? i >= pairs : i % 2 == 1;
+        int other = halves ? (second ? i - pairs : i + pairs) : i ^ 1;
+        double angle = -77 * Math.pow(10_000, -(double) pair / pairs);
+        double with = meant(block, bytes, start + other);
+        return value * Math.cos(angle) + (second ? with : -with) * Math.sin(angle);
+    }
+
+    @Test
+    void givenNumbersThatAreNone_whenCodedByFourBits_thenTheOthersOfTheirGroupDoNotSuffer() {
+        MemorySegment values = rig.arena.allocate(16, 8);
+        double[] given = {-3, Double.NaN, Double.POSITIVE_INFINITY, 12, Double.NEGATIVE_INFINITY, 4, 0, 11};
+        for (int i = 0; i < given.length; i++) {
+            values.setAtIndex(JAVA_SHORT, i, Floats.toBf16(given[i]));
+        }
+        CodedBlock block = new CodedBlock(Coding.INT4, 8, 8, 1);
+        MemorySegment bytes = coded(block, values, rig.target(block.bytes()));
+        double[] expected = {-3, -3, 12, 12, -3, 4, 0, 11};
+        for (int i = 0; i < given.length; i++) {
+            assertThat(meant(block, bytes, i)).isEqualTo(expected[i]);
+        }
+    }
+
+    @ParameterizedTest
+    @EnumSource(Coding.class)
+    void givenValuesThatAreAllTheSame_whenCoded_thenTheyComeBackAsTheyWere(Coding coding) {
+        for (double same : new double[] {0, 448, -0x1.8p100}) {
+            MemorySegment values = rig.arena.allocate(64, 8);
+            for (int i = 0; i < 32; i++) {
+                values.setAtIndex(JAVA_SHORT, i, Floats.toBf16(same));
+            }
+            CodedBlock block = new CodedBlock(coding, 32, 32, 1);
+            MemorySegment bytes = coded(block, values, rig.target(block.bytes()));
+            assertThat(meant(block, bytes, 31)).isCloseTo(same, within(Math.abs(same) * 0x1p-20));
+        }
+    }
+
+    @Test
+    void givenSizesThatDoNotFit_whenCalled_thenRefusedBeforeAnythingRuns() {
+        CodingKernels coding = rig.kernels.coding();
+        assertThatIllegalArgumentException().isThrownBy(() -> new CodedBlock(Coding.INT4, 3, 6, 1));
+        assertThatIllegalArgumentException().isThrownBy(() -> new CodedBlock(Coding.INT4, 4, 6, 1));
+        assertThatIllegalArgumentException().isThrownBy(() -> new CodedBlock(Coding.FP8, 2, 2, 0));
+        CodedBlock block = new CodedBlock(Coding.FP8, 2, 8, 4);
+        DeviceSpan small = rig.target(24);
+        DeviceSpan whole = rig.target(block.bytes());
+        assertThatIllegalArgumentException()
+                .isThrownBy(() -> coding.gather(rig.stream, small, block, whole))
+                .withMessageContaining("count 4");
+        assertThatExceptionOfType(IndexOutOfBoundsException.class)
+                .isThrownBy(() -> coding.gather(rig.stream, whole, block, small));
+        assertThatIllegalArgumentException()
+                .isThrownBy(() -> coding.scatter(rig.stream, block, whole, whole, 3, null))
+                .withMessageContaining("row 3");
+        Turning turning = new Turning(whole, 3, true, 2, 1);
+        assertThatIllegalArgumentException()
+                .isThrownBy(() -> coding.scatter(rig.stream, block, whole, whole, 4, turning))
+                .withMessageContaining("pairs 3");
+        assertThatIllegalArgumentException().isThrownBy(() -> new Turning(small, 4, true, 2, 1));
+    }
+}
