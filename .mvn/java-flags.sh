@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Sourced by kvcache and deploy/entry: java_flags COMMAND sets the array `flags` to what the JVM is started with.
+# Sourced by kvcache and deploy/entry: java_flags COMMAND [ARGUMENTS] sets the array `flags` to what the JVM is started with.
 
 # The machine's memory, or the container's when that is less.
 memory_kib() {
@@ -25,6 +25,8 @@ java_flags() {
         "-Xmx${mebibytes}m" "-XX:MaxDirectMemorySize=${mebibytes}m" -XX:+UseCompactObjectHeaders)
     # What Agrona needs, below Aeron, which only this command uses.
     [ "$1" != bench ] || flags+=(--add-exports java.base/jdk.internal.misc=ALL-UNNAMED)
+    # What Jlama's tensors are typed by.
+    case " $* " in *' --engine'* | ' bench engines '* | ' chat-server '*) flags+=(--add-modules jdk.incubator.vector) ;; esac
     [ "$1" != serve ] || flags+=(-XX:+ExitOnOutOfMemoryError)
     read -ra own <<<"${KVCACHE_JAVA_OPTS:-}"
     flags+=("${own[@]}")

@@ -13,9 +13,12 @@ import io.kvcache.bench.trace.TraceSource;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.lang.management.ManagementFactory;
+import java.nio.file.Path;
 import java.util.List;
 import java.util.Locale;
+import java.util.Optional;
 import java.util.concurrent.Callable;
+import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
@@ -75,8 +78,25 @@ final class DemoCommand implements Callable<Integer> {
     @Option(names = "--gpu", description = "Show a store with the first GPU below it instead, if there is one.")
     private boolean gpu;
 
+    @Option(
+            names = "--engine",
+            paramLabel = "ENGINE",
+            defaultValue = "",
+            description = "Ask an inference engine in this JVM with the store and without instead: jlama.")
+    private String engine = "";
+
+    @Option(
+            names = "--model",
+            paramLabel = "DIR",
+            description = "For --engine: a model's directory (config.json, tokenizer.json, *.safetensors)."
+                    + " Default: a small one of random weights, made for this.")
+    private @Nullable Path model;
+
     @Override
-    public Integer call() throws IOException {
+    public Integer call() throws IOException, InterruptedException {
+        if (!engine.isEmpty()) {
+            return demoEngine();
+        }
         if (gpu) {
             return demoGpu();
         }
@@ -103,6 +123,14 @@ final class DemoCommand implements Callable<Integer> {
             new DemoText(out, result).print();
         }
         return result.passed() ? 0 : 1;
+    }
+
+    private int demoEngine() throws IOException, InterruptedException {
+        if (!engine.equals("jlama")) {
+            throw new ParameterException(
+                    spec.commandLine(), "kvcache demo: --engine is '" + engine + "', must be: jlama");
+        }
+        return new EngineDemoPage(spec.commandLine().getOut(), json).show(Optional.ofNullable(model));
     }
 
     private int demoGpu() {

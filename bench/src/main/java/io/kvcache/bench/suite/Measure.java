@@ -3,6 +3,7 @@ package io.kvcache.bench.suite;
 import io.kvcache.bench.disk.Traffic;
 import io.kvcache.bench.disk.Trial;
 import java.util.function.DoubleSupplier;
+import java.util.function.Function;
 import java.util.function.ToDoubleFunction;
 
 /// Where a number comes from.
@@ -23,6 +24,12 @@ public sealed interface Measure {
 
     /// A number that is the same whenever it is asked for.
     record Counted(String name, DoubleSupplier count) implements Measure {}
+
+    /// A number for each of so many rounds, from something that measures itself.
+    ///
+    /// @param rounds in the question's unit; measures that belong together take as many, in the same
+    ///     rounds
+    record Rounds(String name, Function<Effort, double[]> rounds) implements Measure {}
 
     /// Nanoseconds for each of `operations` in an invocation.
     static Measure nanosPer(String name, long operations, Fork fork) {

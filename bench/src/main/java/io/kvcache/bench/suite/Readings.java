@@ -12,8 +12,16 @@ import java.util.stream.IntStream;
 /// What the runs of a suite have given so far, and the answers that follow.
 final class Readings {
 
+    private static final double[] NONE = {};
+
     private final Map<Fork, List<Sample>> samples = new HashMap<>();
     private final Map<Trial, List<Traffic>> traffic = new HashMap<>();
+
+    private final Map<Measure.Rounds, double[]> measured = new HashMap<>();
+
+    void add(Measure.Rounds measure, double[] numbers) {
+        measured.put(measure, numbers);
+    }
 
     void add(Fork fork, Sample sample) {
         samples.computeIfAbsent(fork, _ -> new ArrayList<>()).add(sample);
@@ -53,6 +61,7 @@ final class Readings {
                 traffic.getOrDefault(moved.trial(), List.of()).stream()
                         .mapToDouble(moved.reading())
                         .toArray();
+            case Measure.Rounds rounds -> measured.getOrDefault(rounds, NONE);
             case Measure.Counted counted -> new double[] {counted.count().getAsDouble()};
         };
     }

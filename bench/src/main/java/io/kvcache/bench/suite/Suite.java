@@ -49,6 +49,17 @@ public record Suite(String name, String title, List<Question> questions) {
         return trials;
     }
 
+    /// Likewise.
+    Set<Measure.Rounds> rounds() {
+        Set<Measure.Rounds> rounds = new LinkedHashSet<>();
+        questions.stream().flatMap(Suite::measures).forEach(measure -> {
+            if (measure instanceof Measure.Rounds measured) {
+                rounds.add(measured);
+            }
+        });
+        return rounds;
+    }
+
     /// Where its trials run.
     Set<Place> places() {
         return trials().stream().map(Trial::place).collect(Collectors.toSet());

@@ -30,6 +30,10 @@ public final class SuiteRunner {
     public List<Answer> run(Suite suite) {
         Readings readings = new Readings();
         JmhRunner jmh = new JmhRunner(effort);
+        for (Measure.Rounds measure : suite.rounds()) {
+            progress.accept(measure.name());
+            readings.add(measure, measure.rounds().apply(effort));
+        }
         for (int round = 1; round <= effort.rounds(); round++) {
             for (Fork fork : suite.forks()) {
                 progress.accept("round " + round + " of " + effort.rounds() + ": " + fork.benchmark());

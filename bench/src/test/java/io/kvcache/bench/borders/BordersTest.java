@@ -57,6 +57,23 @@ final class BordersTest {
             .allowEmptyShould(true);
 
     @ArchTest
+    static final ArchRule ENGINES_KNOW_THE_STORE_BY_ITS_FACE_ONLY = noClasses()
+            .that()
+            .resideInAPackage("io.kvcache.engines..")
+            .should()
+            .dependOnClassesThat()
+            .resideInAnyPackage(
+                    "io.kvcache.tiers..", "io.kvcache.gpu..", "io.kvcache.transport..", "io.kvcache.server..");
+
+    @ArchTest
+    static final ArchRule JLAMA_STAYS_IN_ITS_ADAPTER = noClasses()
+            .that()
+            .resideOutsideOfPackage("io.kvcache.engines.jlama..")
+            .should()
+            .dependOnClassesThat()
+            .resideInAPackage("com.github.tjake..");
+
+    @ArchTest
     static final ArchRule NOBODY_IMPORTS_BENCH = noClasses()
             .that()
             .resideOutsideOfPackage("io.kvcache.bench..")

@@ -1,0 +1,164 @@
+package io.kvcache.bench.engine;
+
+import io.kvcache.core.KvCache;
+import io.kvcache.engines.jlama.Generation;
+import io.kvcache.engines.jlama.GenerationRequest;
+import io.kvcache.engines.jlama.GeneratorOptions;
+import io.kvcache.engines.jlama.JlamaModel;
+import io.kvcache.engines.jlama.PrefixCachedGenerator;
+import io.kvcache.engines.jlama.RandomLlama;
+import io.kvcache.tiers.TieredKvCache;
+import java.io.IOException;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Optional;
+import java.util.function.Consumer;
+
+/// An inference engine in this JVM, each request asked with the store and without: 20 questions under one
+/// system prompt, and a chat of 6 turns, each of which goes on from the answer before it.
+public final class EngineDemo {
+
+    private static final int QUESTIONS = 20;
+    private static final int TURNS = 6;
+    private static final int ANSWER = 24;
+    private static final int BLOCK_TOKENS = 16;
+    private static final long HOST_BYTES = 512L << 20;
+    private static final Duration PATIENCE = Duration.ofSeconds(60);
+
+    private static final String SYSTEM =
+            "You are the assistant of a small library. Answer in two or three plain sentences,"
+                    + " name the shelf where a book stands, and say so when you do not know. Books are lent for four weeks and may"
+                    + " be kept for four more, unless somebody else waits for them. New readers need a card, which costs nothing and"
+                    + " takes a minute. The library is open from ten to seven on weekdays and until four on Saturdays. Children may"
+                    + " borrow ten books, grown-ups twenty. Films are lent for a week. The reading room is quiet; the cafe is not.";
+
+    private static final List<String> TOPICS = List.of("maps", "birds", "poems", "tides", "bread");
+
+    private final Optional<Path> directory;
+    private final Consumer<Row> listener;
+
+    /// @param directory of a model; a small one of random weights is made when there is none
+    /// @param listener told of each request as it is done
+    public EngineDemo(Optional<Path> directory, Consumer<Row> listener) {
+        this.directory = directory;
+        this.listener = listener;
+    }
+
+    /// One request, asked in both ways.
+    ///
+    /// @param name what it is
+    /// @param promptTokens of the prompt
+    /// @param cachedTokens of those, from the store
+    /// @param withMillis to the first token, with the store
+    /// @param withoutMillis the same without
+    /// @param equal whether both answers are of the same tokens
+    public record Row(
+            String name, int promptTokens, int cachedTokens, double withMillis, double withoutMillis, boolean equal) {}
+
+    /// All of them.
+    ///
+    /// @param model its name, and what computed it
+    public record Result(String model, List<Row> rows) {
+
+        public Result {
+            rows = List.copyOf(rows);
+        }
+
+        /// Whether no token was another one, and the store had something to give.
+        public boolean passed() {
+            return rows.stream().allMatch(Row::equal) && rows.stream().anyMatch(row -> row.cachedTokens() > 0);
+        }
+
+        public long promptTokens() {
+            return rows.stream().mapToLong(Row::promptTokens).sum();
+        }
+
+        public long savedTokens() {
+            return rows.stream().mapToLong(Row::cachedTokens).sum();
+        }
+
+        public double withMillis() {
+            return rows.stream().mapToDouble(Row::withMillis).sum();
+        }
+
+        public double withoutMillis() {
+            return rows.stream().mapToDouble(Row::withoutMillis).sum();
+        }
+    }
+
+    /// Runs all of it.
+    ///
+    /// @throws IOException when a model cannot be read
+    public Result run() throws IOException, InterruptedException {
+        if (directory.isPresent()) {
+            try (JlamaModel model = TemporaryModel.load(directory.get())) {
+                return run(model);
+            }
+        }
+        try (TemporaryModel temporary = TemporaryModel.of(RandomLlama.MEDIUM)) {
+            return run(temporary.model());
+        }
+    }
+
+    private Result run(JlamaModel model) throws InterruptedException {
+        List<Row> rows = new ArrayList<>();
+        try (KvCache cache = TieredKvCache.builder().hostBytes(HOST_BYTES).build();
+                PrefixCachedGenerator generator = new PrefixCachedGenerator(
+                        model, cache, GeneratorOptions.DEFAULTS.withBlockTokens(BLOCK_TOKENS))) {
+            // What the JVM has still to compile would be counted to whoever is first.
+            generator.generate(
+                    GenerationRequest.greedy(model.encode(SYSTEM), ANSWER).uncached(), _ -> true);
+            for (int i = 0; i < QUESTIONS; i++) {
+                String question = "\nReader " + (i + 1) + ": do you have a book about " + TOPICS.get(i % TOPICS.size())
+                        + "?\nYou: ";
+                ask(generator, "question " + (i + 1), model.encode(SYSTEM + question), rows);
+            }
+            int[] chat = model.encode("A chat about the sea.");
+            for (int turn = 1; turn <= TURNS; turn++) {
+                chat = joined(
+                        chat,
+                        model.encodeMore("\nReader: and what comes after that, please, in turn " + turn + "?\nYou: "));
+                chat = joined(chat, ask(generator, "turn " + turn, chat, rows));
+            }
+        }
+        return new Result(
+                model.fingerprint().model() + ", Jlama " + model.fingerprint().build(), rows);
+    }
+
+    private int[] ask(PrefixCachedGenerator generator, String name, int[] prompt, List<Row> rows)
+            throws InterruptedException {
+        GenerationRequest request = GenerationRequest.greedy(prompt, ANSWER);
+        boolean storeFirst = rows.size() % 2 == 0;
+        Generation one = generator.generate(storeFirst ? request : request.uncached(), _ -> true);
+        await(generator);
+        Generation two = generator.generate(storeFirst ? request.uncached() : request, _ -> true);
+        await(generator);
+        Generation with = storeFirst ? one : two;
+        Generation without = storeFirst ? two : one;
+        Row row = new Row(
+                name,
+                prompt.length,
+                with.cachedTokens(),
+                with.time().firstTokenNanos() / 1e6,
+                without.time().firstTokenNanos() / 1e6,
+                Arrays.equals(with.tokens(), without.tokens()));
+        rows.add(row);
+        listener.accept(row);
+        return with.tokens();
+    }
+
+    private static void await(PrefixCachedGenerator generator) throws InterruptedException {
+        if (!generator.awaitStored(PATIENCE)) {
+            throw new IllegalStateException("blocks were still being stored after " + PATIENCE);
+        }
+    }
+
+    private static int[] joined(int[] first, int[] second) {
+        int[] all = Arrays.copyOf(first, first.length + second.length);
+        System.arraycopy(second, 0, all, first.length, second.length);
+        return all;
+    }
+}

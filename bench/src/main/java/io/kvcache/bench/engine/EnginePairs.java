@@ -1,0 +1,121 @@
+package io.kvcache.bench.engine;
+
+import io.kvcache.core.KvCache;
+import io.kvcache.engines.jlama.Generation;
+import io.kvcache.engines.jlama.GenerationRequest;
+import io.kvcache.engines.jlama.GeneratorOptions;
+import io.kvcache.engines.jlama.PrefixCachedGenerator;
+import io.kvcache.engines.jlama.RandomLlama;
+import io.kvcache.tiers.TieredKvCache;
+import java.io.IOException;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.SplittableRandom;
+
+/// The same prompts with a store and without, one after the other in turns: 1,000 tokens that were asked
+/// before, and 48 new ones, of a Llama of random weights.
+///
+/// Blocks are of 16 tokens, so 992 of the 1,048 come from the store. All answers have to be equal, else
+/// there are no figures.
+public final class EnginePairs {
+
+    private static final int SHARED = 1000;
+    private static final int NEW = 48;
+    private static final int ANSWER = 8;
+    private static final int BLOCK_TOKENS = 16;
+    private static final int FIRST_TOKEN = 3;
+    private static final int WARM_UPS = 2;
+    private static final long HOST_BYTES = 512L << 20;
+    private static final Duration PATIENCE = Duration.ofSeconds(60);
+
+    private EnginePairs() {}
+
+    /// One round.
+    ///
+    /// @param cold 1,000 tokens that nobody asked before, with a store; nothing of it is found, all of it
+    ///     is stored
+    /// @param coldStoreNanos the time of the thread that stored it
+    /// @param hit the 1,048 tokens with the store
+    /// @param plain the same without
+    public record Pair(Generation cold, long coldStoreNanos, Generation hit, Generation plain) {
+
+        /// What the store's part of the prompt cost to compute, by its share of the tokens.
+        public double replacedNanos() {
+            return (double) plain.time().prefillNanos() * hit.cachedTokens() / hit.promptTokens();
+        }
+
+        /// Looking up and copying in.
+        public long importNanos() {
+            return hit.time().lookupNanos() + hit.time().importNanos();
+        }
+
+        /// What having a store cost the prompt that was not in it, on whatever thread.
+        public long coldNanos() {
+            return cold.time().lookupNanos() + cold.time().importNanos() + coldStoreNanos;
+        }
+    }
+
+    /// Measures so many rounds, after some that do not count.
+    ///
+    /// @param weights of a model with a context of at least 1,060 tokens
+    /// @throws IllegalStateException when an answer with the store is another one than without
+    public static List<Pair> measure(RandomLlama weights, int rounds) throws IOException, InterruptedException {
+        try (TemporaryModel temporary = TemporaryModel.of(weights);
+                KvCache cache = TieredKvCache.builder()
+                        .hostBytes(HOST_BYTES)
+                        .touchedFirst(true)
+                        .build();
+                PrefixCachedGenerator generator = new PrefixCachedGenerator(
+                        temporary.model(), cache, GeneratorOptions.DEFAULTS.withBlockTokens(BLOCK_TOKENS))) {
+            List<Pair> pairs = new ArrayList<>();
+            for (int round = -WARM_UPS; round < rounds; round++) {
+                Pair pair = round(generator, round);
+                if (round >= 0) {
+                    pairs.add(pair);
+                }
+            }
+            return pairs;
+        }
+    }
+
+    private static Pair round(PrefixCachedGenerator generator, int round) throws InterruptedException {
+        SplittableRandom random = new SplittableRandom(round);
+        int[] prefix = tokens(random, SHARED);
+        int[] prompt = Arrays.copyOf(prefix, SHARED + NEW);
+        System.arraycopy(tokens(random, NEW), 0, prompt, SHARED, NEW);
+
+        long before = generator.stats().nanos().store();
+        Generation cold = ask(generator, GenerationRequest.greedy(prefix, 1));
+        long storing = generator.stats().nanos().store() - before;
+        // Whoever is second finds the processor as the first one left it; so they take turns.
+        boolean hitFirst = round % 2 == 0;
+        GenerationRequest request = GenerationRequest.greedy(prompt, ANSWER);
+        Generation one = ask(generator, hitFirst ? request : request.uncached());
+        Generation two = ask(generator, hitFirst ? request.uncached() : request);
+        Generation hit = hitFirst ? one : two;
+        Generation plain = hitFirst ? two : one;
+        if (!Arrays.equals(hit.tokens(), plain.tokens())) {
+            throw new IllegalStateException("the answer with the store is another one in round " + round);
+        }
+        if (hit.cachedTokens() != SHARED / BLOCK_TOKENS * BLOCK_TOKENS || cold.cachedTokens() != 0) {
+            throw new IllegalStateException("%d tokens came from the store in round %d, and %d of a new prompt"
+                    .formatted(hit.cachedTokens(), round, cold.cachedTokens()));
+        }
+        return new Pair(cold, storing, hit, plain);
+    }
+
+    private static Generation ask(PrefixCachedGenerator generator, GenerationRequest request)
+            throws InterruptedException {
+        Generation made = generator.generate(request, _ -> true);
+        if (!generator.awaitStored(PATIENCE)) {
+            throw new IllegalStateException("blocks were still being stored after " + PATIENCE);
+        }
+        return made;
+    }
+
+    private static int[] tokens(SplittableRandom random, int count) {
+        return random.ints(count, FIRST_TOKEN, RandomLlama.VOCABULARY).toArray();
+    }
+}
