@@ -303,6 +303,12 @@ public final class TieredKvCache implements KvCache {
         return new HostCatalog(store, store.require(namespace));
     }
 
+    /// The blocks of a namespace, one by one.
+    public BlockCatalog blocks(Namespace namespace) {
+        holders.requireOpen();
+        return new BlockCatalog(store, store.require(namespace));
+    }
+
     @Override
     public boolean flush(long timeoutNanos) {
         Waiting.requireNotNegative(timeoutNanos);

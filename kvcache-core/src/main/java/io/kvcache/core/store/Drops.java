@@ -3,6 +3,7 @@ package io.kvcache.core.store;
 import static io.kvcache.core.policy.RecordView.NONE;
 
 import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.tier.TierBurial;
 import io.kvcache.core.tree.BlockTree;
 import io.kvcache.core.tree.RecordPool;
@@ -52,15 +53,31 @@ final class Drops {
             int namespaceId = namespaces.require(chain.namespace()).id();
             int dropped = 0;
             for (int index = chain.length() - 1; index >= from; index--) {
-                if (tree.findAny(chain.keyHi(index), chain.keyLo(index)) == NONE) {
-                    disks.dropped(new TierBurial(chain.keyHi(index), chain.keyLo(index), namespaceId, false));
-                }
-                dropped += dropUnder(chain.keyHi(index), chain.keyLo(index));
+                dropped += dropKnownOrNot(chain.keyHi(index), chain.keyLo(index), namespaceId);
             }
             return dropped;
         } finally {
             lock.unlock();
         }
+    }
+
+    /// Drops a block and all below it; also one that a disk may have and the store does not know.
+    ///
+    /// @return sealed records among them
+    int drop(int namespaceId, BlockKey key) {
+        lock.lock();
+        try {
+            return dropKnownOrNot(key.hi(), key.lo(), namespaceId);
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    private int dropKnownOrNot(long hi, long lo, int namespaceId) {
+        if (tree.findAny(hi, lo) == NONE) {
+            disks.dropped(new TierBurial(hi, lo, namespaceId, false));
+        }
+        return dropUnder(hi, lo);
     }
 
     private int dropUnder(long hi, long lo) {

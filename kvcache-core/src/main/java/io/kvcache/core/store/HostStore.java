@@ -22,6 +22,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
 import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.IntConsumer;
 
 /// One tree of records over one span of host memory: the whole of a store's metadata.
 ///
@@ -275,6 +276,13 @@ public final class HostStore implements AutoCloseable {
         return drops.drop(hi, lo);
     }
 
+    /// Drops a block and all below it; also one that a disk may have and the store does not know.
+    ///
+    /// @return sealed records among them
+    public int drop(NamespaceEntry entry, BlockKey key) {
+        return drops.drop(entry.id(), key);
+    }
+
     /// Drops a block of a chain and all below it; of the chain also what a disk may have and the store does not know.
     ///
     /// @return sealed records among them
@@ -290,18 +298,29 @@ public final class HostStore implements AutoCloseable {
     /// The objects of a namespace that are here or on disk; a bounded number of records a turn of the lock.
     public List<ObjectCatalog.Entry> objects(NamespaceEntry entry) {
         List<ObjectCatalog.Entry> found = new ArrayList<>();
+        inTurns(from -> Sweep.objects(pool, entry.id(), from, found));
+        return found;
+    }
+
+    /// The blocks of a namespace that are here or on disk; a bounded number of records a turn of the lock.
+    public List<StoredBlock> blocks(NamespaceEntry entry) {
+        List<StoredBlock> found = new ArrayList<>();
+        inTurns(from -> Sweep.blocks(pool, entry.id(), from, found));
+        return found;
+    }
+
+    private void inTurns(IntConsumer turn) {
         for (int from = 0; from < pool.capacity(); from += Sweep.TURN) {
             lock.lock();
             try {
                 if (from >= pool.highWater()) {
-                    return found;
+                    return;
                 }
-                Sweep.objects(pool, entry.id(), from, found);
+                turn.accept(from);
             } finally {
                 lock.unlock();
             }
         }
-        return found;
     }
 
     /// Makes blocks of the chain from `from` on the next victims.

@@ -44,6 +44,21 @@ final class Sweep {
         }
     }
 
+    static void blocks(RecordPool pool, int namespaceId, int from, List<StoredBlock> found) {
+        int to = Math.min(pool.highWater(), from + TURN);
+        for (int record = from; record < to; record++) {
+            int identity = pool.identity(record);
+            if (isKnown(Control.state(pool.control(record)))
+                    && !Identity.isObject(identity)
+                    && Identity.namespace(identity) == namespaceId) {
+                int parent = pool.parent(record);
+                found.add(new StoredBlock(
+                        new BlockKey(pool.keyHi(record), pool.keyLo(record)),
+                        parent == NONE ? null : new BlockKey(pool.keyHi(parent), pool.keyLo(parent))));
+            }
+        }
+    }
+
     private static boolean isKnown(int state) {
         return switch (state) {
             case Control.SEALED, Control.ON_DISK, Control.LOADING, Control.LOADED -> true;

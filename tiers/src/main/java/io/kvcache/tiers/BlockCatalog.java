@@ -1,0 +1,40 @@
+package io.kvcache.tiers;
+
+import io.kvcache.core.identity.BlockKey;
+import io.kvcache.core.store.HostStore;
+import io.kvcache.core.store.NamespaceEntry;
+import io.kvcache.core.store.StoredBlock;
+import io.kvcache.core.tree.Handle;
+import java.util.List;
+
+/// The blocks of one namespace of a store by their keys, for who counts them or forgets single ones.
+///
+/// **Threads.** Any.
+public final class BlockCatalog {
+
+    private final HostStore store;
+    private final NamespaceEntry namespace;
+
+    BlockCatalog(HostStore store, NamespaceEntry namespace) {
+        this.store = store;
+        this.namespace = namespace;
+    }
+
+    /// Those that are known while it looks, in any tier and any order. Looks at every record of the store, some
+    /// thousands a turn of its lock.
+    public List<StoredBlock> list() {
+        return store.blocks(namespace);
+    }
+
+    /// Whether a block is here, in any tier. Pins and touches nothing.
+    public boolean contains(BlockKey key) {
+        return Handle.found(store.lookup().findKnown(key.hi(), key.lo()));
+    }
+
+    /// Forgets a block and all below it, in every tier, also when it is on a disk that has not told of it yet.
+    ///
+    /// @return blocks forgotten that were known
+    public int drop(BlockKey key) {
+        return store.drop(namespace, key);
+    }
+}
