@@ -1,0 +1,173 @@
+package io.kvcache.server.zmq;
+
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import org.jspecify.annotations.Nullable;
+import org.zeromq.SocketType;
+import org.zeromq.ZContext;
+import org.zeromq.ZEvent;
+import org.zeromq.ZMQ;
+import org.zeromq.ZMQException;
+import org.zeromq.ZMsg;
+import tools.jackson.databind.json.JsonMapper;
+
+/// Follows what a server, or an engine that speaks vLLM's schema, publishes over ZeroMQ.
+///
+/// **Ownership.** [#close] frees the sockets.
+///
+/// **Threads.** One.
+public final class ZmqSubscriber implements AutoCloseable {
+
+    private static final int CONNECT_TRIES = 3;
+    private static final int CONNECT_MILLIS = 2000;
+    private static final int REPLY_MILLIS = 30_000;
+    private static final String MONITOR = "inproc://kvcache-monitor";
+
+    private final String replay;
+    private final ZContext context;
+    private final ZMQ.Socket live;
+
+    private ZmqSubscriber(String replay, ZContext context, ZMQ.Socket live) {
+        this.replay = replay;
+        this.context = context;
+        this.live = live;
+    }
+
+    /// One event of a message.
+    ///
+    /// @param name of its kind, `BlockStored` and others
+    /// @param json all of it, in one line
+    public record Event(String name, String json) {}
+
+    /// A message.
+    ///
+    /// @param sequence counts the publisher's messages from 0
+    public record Batch(long sequence, String topic, List<Event> events) {}
+
+    /// Begins to follow.
+    ///
+    /// @param publish where events are published, as `tcp://127.0.0.1:5557`
+    /// @param replay where older ones are asked for; empty for nowhere
+    /// @param topic only what begins with this
+    /// @throws IOException when nobody answers there
+    public static ZmqSubscriber connect(String publish, String replay, String topic) throws IOException {
+        Connected connected = connected(SocketType.SUB, publish, topic);
+        return new ZmqSubscriber(replay, connected.context, connected.socket);
+    }
+
+    private record Connected(ZContext context, ZMQ.Socket socket) {}
+
+    /// JeroMQ's connecting side misses the greeting now and then; all of it is made anew then.
+    private static Connected connected(SocketType type, String endpoint, String topic) throws IOException {
+        for (int attempt = 0; attempt < CONNECT_TRIES; attempt++) {
+            ZContext context = new ZContext();
+            ZMQ.Socket socket = context.createSocket(type);
+            if (type == SocketType.SUB) {
+                socket.subscribe(topic.getBytes(StandardCharsets.UTF_8));
+            }
+            socket.monitor(MONITOR, ZMQ.EVENT_HANDSHAKE_PROTOCOL);
+            ZMQ.Socket monitor = context.createSocket(SocketType.PAIR);
+            monitor.setReceiveTimeOut(CONNECT_MILLIS);
+            monitor.connect(MONITOR);
+            try {
+                socket.connect(endpoint);
+            } catch (ZMQException | IllegalArgumentException refused) {
+                context.close();
+                throw new IOException(endpoint + " is no ZeroMQ endpoint; it takes tcp://HOST:PORT", refused);
+            }
+            if (ZEvent.recv(monitor) != null) {
+                return new Connected(context, socket);
+            }
+            context.close();
+        }
+        throw new IOException("nobody speaks ZeroMQ at " + endpoint);
+    }
+
+    /// The next message, or null when none came in time.
+    ///
+    /// @throws IOException when it is not in vLLM's schema
+    public @Nullable Batch next(int millis) throws IOException {
+        live.setReceiveTimeOut(millis);
+        ZMsg message = ZMsg.recvMsg(live);
+        return message == null ? null : batch(message);
+    }
+
+    /// Messages from a number on that the publisher still has.
+    ///
+    /// @throws IOException when there is no answer
+    public List<Batch> replay(long from) throws IOException {
+        return ask(ByteBuffer.allocate(Long.BYTES).putLong(from).array());
+    }
+
+    /// All that is stored; each message has the number of the first live one that is not in it.
+    ///
+    /// @throws IOException when there is no answer
+    public List<Batch> snapshot() throws IOException {
+        return ask("snapshot".getBytes(StandardCharsets.US_ASCII));
+    }
+
+    private List<Batch> ask(byte[] question) throws IOException {
+        Connected asking = connected(SocketType.DEALER, replay, "");
+        try (ZContext closed = asking.context) {
+            assert !closed.isClosed();
+            asking.socket.setReceiveTimeOut(REPLY_MILLIS);
+            asking.socket.sendMore(new byte[0]);
+            asking.socket.send(question);
+            List<Batch> all = new ArrayList<>();
+            while (true) {
+                ZMsg message = ZMsg.recvMsg(asking.socket);
+                if (message == null) {
+                    throw new IOException("no answer from " + replay);
+                }
+                message.pop(); // the empty frame before a reply
+                Batch batch = batch(message);
+                if (batch == null) {
+                    return all;
+                }
+                all.add(batch);
+            }
+        }
+    }
+
+    /// Reads `[topic,] number, payload`; null at the end of a reply, which has no payload.
+    private static @Nullable Batch batch(ZMsg message) throws IOException {
+        if (message.size() < 2 || message.size() > 3) {
+            throw new IOException("a message of " + message.size() + " frames; vLLM's have 3");
+        }
+        String topic = message.size() == 3 ? message.popString() : "";
+        byte[] number = message.pop().getData();
+        byte[] payload = message.pop().getData();
+        if (payload.length == 0) {
+            return null;
+        }
+        try {
+            return new Batch(ByteBuffer.wrap(number).getLong(), topic, events(payload));
+        } catch (RuntimeException other) {
+            throw new IOException("a message that is not in vLLM's schema: " + other.getMessage(), other);
+        }
+    }
+
+    private static List<Event> events(byte[] payload) {
+        List<?> batch = (List<?>) Objects.requireNonNull(new MsgpackReader(payload).read(), "nil");
+        List<Event> events = new ArrayList<>();
+        for (Object event : (List<?>) Objects.requireNonNull(batch.get(1), "no events")) {
+            events.add(event(Objects.requireNonNull(event, "nil")));
+        }
+        return events;
+    }
+
+    private static Event event(Object event) {
+        Object name = event instanceof Map<?, ?> map ? map.get("type") : ((List<?>) event).getFirst();
+        return new Event(String.valueOf(name), JsonMapper.shared().writeValueAsString(event));
+    }
+
+    @Override
+    public void close() {
+        context.close();
+    }
+}

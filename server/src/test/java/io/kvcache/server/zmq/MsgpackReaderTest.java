@@ -1,0 +1,104 @@
+package io.kvcache.server.zmq;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import java.math.BigInteger;
+import java.util.Arrays;
+import java.util.Random;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+import org.msgpack.core.MessageBufferPacker;
+import org.msgpack.core.MessagePack;
+
+final class MsgpackReaderTest {
+
+    @ParameterizedTest
+    @ValueSource(
+            longs = {
+                0,
+                1,
+                127,
+                128,
+                255,
+                256,
+                65_535,
+                65_536,
+                4_294_967_295L,
+                4_294_967_296L,
+                Long.MAX_VALUE,
+                -1,
+                -32,
+                -33,
+                -128,
+                -129,
+                -32_768,
+                -32_769,
+                Integer.MIN_VALUE,
+                Integer.MIN_VALUE - 1L,
+                Long.MIN_VALUE
+            })
+    void givenANumber_whenWrittenByAnother_thenItIsRead(long number) throws Exception {
+        MessageBufferPacker packer = MessagePack.newDefaultBufferPacker();
+        packer.packLong(number);
+        assertThat(new MsgpackReader(packer.toByteArray()).read()).isEqualTo(number);
+    }
+
+    @ParameterizedTest
+    @ValueSource(ints = {0, 15, 16, 31, 32, 255, 256, 65_535, 65_536})
+    void givenASize_whenWrittenByAnother_thenTextsBinariesListsAndMapsAreRead(int size) throws Exception {
+        MessageBufferPacker packer = MessagePack.newDefaultBufferPacker();
+        packer.packArrayHeader(4).packString("x".repeat(size));
+        packer.packBinaryHeader(size).writePayload(new byte[size]);
+        packer.packArrayHeader(size);
+        for (int i = 0; i < size; i++) {
+            packer.packInt(i);
+        }
+        packer.packMapHeader(size);
+        for (int i = 0; i < size; i++) {
+            packer.packString("k" + i).packBoolean(i % 2 == 0);
+        }
+        Object read = new MsgpackReader(packer.toByteArray()).read();
+        assertThat(read)
+                .asInstanceOf(org.assertj.core.api.InstanceOfAssertFactories.LIST)
+                .satisfies(list -> {
+                    assertThat(list.get(0)).isEqualTo("x".repeat(size));
+                    assertThat(list.get(1)).isEqualTo("00".repeat(size));
+                    assertThat((java.util.List<?>) list.get(2)).hasSize(size);
+                    assertThat((java.util.Map<?, ?>) list.get(3)).hasSize(size);
+                });
+    }
+
+    @Test
+    void givenOtherKindsOfValues_whenRead_thenTheyAreWhatTheyWere() throws Exception {
+        MessageBufferPacker packer = MessagePack.newDefaultBufferPacker();
+        packer.packArrayHeader(4);
+        packer.packBigInteger(new BigInteger("18446744073709551615"));
+        packer.packNil().packDouble(1.5).packFloat(-2.5f);
+        assertThat(new MsgpackReader(packer.toByteArray()).read())
+                .isEqualTo(Arrays.asList(new BigInteger("18446744073709551615"), null, 1.5, -2.5));
+    }
+
+    @Test
+    void givenBytesThatNobodyMeant_whenRead_thenTheyAreAValueOrRefused() {
+        long seed = 20261122;
+        Random random = new Random(seed);
+        int refused = 0;
+        for (int i = 0; i < 20_000; i++) {
+            byte[] bytes = new byte[random.nextInt(40)];
+            random.nextBytes(bytes);
+            try {
+                new MsgpackReader(bytes).read();
+            } catch (IllegalArgumentException none) {
+                refused++;
+            }
+        }
+        assertThat(refused).as("seed %d", seed).isPositive();
+        byte[] deep = new byte[1000];
+        Arrays.fill(deep, (byte) 0x91);
+        assertThatThrownBy(() -> new MsgpackReader(deep).read()).hasMessageContaining("nested deeper than 32");
+        byte[] large = {(byte) 0xdd, 0x7f, 0, 0, 0};
+        assertThatThrownBy(() -> new MsgpackReader(large).read()).hasMessageContaining("where 0 bytes are");
+    }
+}
