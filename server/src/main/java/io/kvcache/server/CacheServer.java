@@ -16,6 +16,7 @@ import io.kvcache.server.event.EventArea;
 import io.kvcache.server.event.EventFeed;
 import io.kvcache.server.event.EventNames;
 import io.kvcache.server.http.Area;
+import io.kvcache.server.event.Snapshots;
 import io.kvcache.server.lease.LeaseArea;
 import io.kvcache.server.lease.Leases;
 import io.kvcache.server.memory.MemoryBudget;
@@ -121,6 +122,7 @@ public final class CacheServer implements AutoCloseable {
                 connections::draining,
                 Long.toString(InstantSource.system().millis(), Character.MAX_RADIX));
         RemoteFront front = remote;
+                new Snapshots(cache.events(), () -> cache.stats().records().live()),
         FrontEnds frontEnds = new FrontEnds(
                 cache,
                 tenants,

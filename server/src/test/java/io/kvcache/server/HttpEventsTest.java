@@ -102,6 +102,68 @@ final class HttpEventsTest {
     }
 
     @Test
+    void givenWhatIsStored_whenFollowedWithASnapshot_thenItComesFirstAndThenWhatHappens() throws Exception {
+        http.put("/v1/namespaces/m", SHAPE);
+        http.put("/v1/namespaces/other", SHAPE);
+        put("00", "");
+        put("01", "00");
+        put("02", "01");
+        http.put("/v1/blocks/other/00", new byte[BYTES]);
+        http.send(http.at("/v1/blocks/m/02").DELETE());
+        try (EventReader events = follow("?from=snapshot&namespace=m")) {
+            Event begins = next(events);
+            assertThat(begins.name()).isEqualTo("snapshot");
+            assertThat(begins.data().get("entries").intValue()).isEqualTo(2);
+            Event first = next(events);
+            Event second = next(events);
+            assertThat(List.of(first.name(), second.name())).containsOnly("stored");
+            assertThat(first.id()).isEmpty();
+            assertThat(first.data().get("depth").intValue()).isZero();
+            assertThat(second.data().get("parent")).isEqualTo(first.data().get("key"));
+            assertThat(first.data().has("sequence")).isFalse();
+            Event live = next(events);
+            assertThat(live.name()).isEqualTo("live");
+            assertThat(live.data().get("sequence").intValue()).isEqualTo(4);
+            put("03", "01");
+            Event stored = next(events);
+            assertThat(stored.data().get("sequence").intValue()).isEqualTo(5);
+            try (EventReader resumed = resume(live.id())) {
+                assertThat(next(resumed).id()).isEqualTo(stored.id());
+            }
+        }
+        assertThat(http.get("/v1/events?from=yesterday").statusCode()).isEqualTo(400);
+    }
+
+    @Test
+    void givenMoreThanASocketTakes_whenASnapshotIsSent_thenAllOfItComesAndItsPlaceIsFreeAgain() throws Exception {
+        http.put("/v1/namespaces/m", SHAPE);
+        int many = 20_000;
+        KvCache cache = server.server().cache();
+        Namespace things = Namespace.objects("things", "default");
+        cache.register(things);
+        for (int i = 0; i < many; i++) {
+            try (ObjectWriter writer =
+                    cache.putObject(things, Integer.toString(i).getBytes(US_ASCII), 10, 0)) {
+                writer.seal();
+            }
+        }
+        for (int round = 0; round < 3; round++) {
+            List<EventReader> readers = new ArrayList<>();
+            for (int i = 0; i < 2; i++) {
+                readers.add(follow("?from=snapshot"));
+            }
+            for (EventReader events : readers) {
+                assertThat(next(events).data().get("entries").intValue()).isEqualTo(many);
+                for (int i = 0; i < many; i++) {
+                    assertThat(next(events).name()).isEqualTo("stored");
+                }
+                assertThat(next(events).name()).isEqualTo("live");
+                events.close();
+            }
+        }
+    }
+
+    @Test
     void givenTheLastEventSeen_whenTheClientComesBack_thenItMissesNothingAndSeesNothingTwice() throws Exception {
         List<String> seen = new ArrayList<>();
         String last;

@@ -13,11 +13,13 @@ import org.jspecify.annotations.Nullable;
 /// `/v1/events`: what is stored and removed, as it happens.
 ///
 /// A client that names the last event it has seen, by `Last-Event-ID` as browsers do it or by the query
-/// `after`, gets what came since; with the query `from=oldest` it begins with the oldest that is kept.
+/// `after`, gets what came since; with the query `from=oldest` it begins with the oldest that is kept, with
+/// `from=snapshot` with all that is stored now.
 /// The query `namespace` leaves all others out.
 public final class EventArea implements Area {
 
     private static final String PATH = "/v1/events";
+    private static final List<String> FROM = List.of("now", "oldest", "snapshot");
     private static final String LAST = "Last-Event-ID";
 
     private final EventFeed feed;
@@ -41,8 +43,15 @@ public final class EventArea implements Area {
         }
         QueryStringDecoder query = new QueryStringDecoder(request.uri());
         String after = request.headers().get(LAST, first(query, "after"));
+        String from = first(query, "from");
+        if (from != null && !FROM.contains(from)) {
+            return new Problem(
+                            HttpResponseStatus.BAD_REQUEST,
+                            "from is '" + from + "'; it takes " + String.join(", ", FROM))
+                    .exchange();
+        }
         try {
-            EventId last = after == null ? beginning(first(query, "from")) : EventId.parse(after);
+            EventId last = after == null ? beginning(from) : EventId.parse(after);
             return new EventSubscription(feed, last, tenant, first(query, "namespace"));
         } catch (IllegalArgumentException mistake) {
             return new Problem(HttpResponseStatus.BAD_REQUEST, LAST + " is '" + after + "'; " + mistake.getMessage())
@@ -50,7 +59,11 @@ public final class EventArea implements Area {
         }
     }
 
-    private EventId beginning(@Nullable String from) {
+    /// @return null for a snapshot first
+    private @Nullable EventId beginning(@Nullable String from) {
+        if ("snapshot".equals(from)) {
+            return null;
+        }
         long next = "oldest".equals(from) ? feed.oldest() : feed.events().nextSequence();
         return new EventId(feed.epoch(), next - 1);
     }

@@ -19,15 +19,18 @@ public final class EventFeed {
 
     private final EventStream events;
     private final EventNames names;
+    private final Snapshots snapshots;
     private final BooleanSupplier draining;
     private final String epoch;
     private final Set<Follower> followers = ConcurrentHashMap.newKeySet();
 
     /// @param draining whether the server goes down
     /// @param epoch tells the sequence numbers of this run of the server from those of others
-    public EventFeed(EventStream events, EventNames names, BooleanSupplier draining, String epoch) {
+    public EventFeed(
+            EventStream events, EventNames names, Snapshots snapshots, BooleanSupplier draining, String epoch) {
         this.events = events;
         this.names = names;
+        this.snapshots = snapshots;
         this.draining = draining;
         this.epoch = epoch;
     }
@@ -69,6 +72,10 @@ public final class EventFeed {
 
     EventNames names() {
         return names;
+    }
+
+    Snapshots snapshots() {
+        return snapshots;
     }
 
     String epoch() {

@@ -2,12 +2,16 @@ package io.kvcache.server.event;
 
 import io.kvcache.core.event.CacheEvent;
 import io.kvcache.core.event.EventBatch;
+import io.kvcache.core.event.Snapshot;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.server.http.Exchange;
 import io.kvcache.server.http.HttpReplies;
 import io.kvcache.server.http.HttpStream;
 import io.kvcache.server.http.Problem;
 import io.netty.handler.codec.http.HttpResponseStatus;
+import java.util.Collections;
+import java.util.Iterator;
+import java.util.List;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.jspecify.annotations.Nullable;
 
@@ -15,7 +19,7 @@ import org.jspecify.annotations.Nullable;
 ///
 /// It is handed what its socket takes and no more, so what it has not read is in no memory but the
 /// store's history. Once it has lagged behind that it is told so. One that reads nothing at all is
-/// closed as every slow reader is.
+/// closed as every slow reader is. Who begins with a snapshot is handed that first, likewise.
 ///
 /// **Threads.** The connection's loop, but for [#wake] and [#end].
 final class EventSubscription implements Exchange.Plain, EventFeed.Follower {
@@ -29,15 +33,18 @@ final class EventSubscription implements Exchange.Plain, EventFeed.Follower {
     private final EventFeed feed;
     private final String tenant;
     private final @Nullable String only;
-    private final EventId last;
+    private final @Nullable EventId last;
     private final AtomicBoolean asked = new AtomicBoolean();
     private volatile @Nullable HttpStream stream;
     private volatile long next;
     private int quiet;
+    private volatile boolean telling;
+    private Iterator<CacheEvent> untold = Collections.emptyIterator();
+    private final AtomicBoolean holdsSnapshot = new AtomicBoolean();
 
-    /// @param last the event before the first wanted one
+    /// @param last the event before the first wanted one; null for a snapshot first
     /// @param only the model of the only namespace wanted, or null
-    EventSubscription(EventFeed feed, EventId last, String tenant, @Nullable String only) {
+    EventSubscription(EventFeed feed, @Nullable EventId last, String tenant, @Nullable String only) {
         this.feed = feed;
         this.last = last;
         this.tenant = tenant;
@@ -52,16 +59,82 @@ final class EventSubscription implements Exchange.Plain, EventFeed.Follower {
                     "there are " + EventFeed.MOST + " followers of events, as many as may be"));
             return;
         }
+        if (last == null) {
+            beginWithSnapshot(out);
+        } else {
+            goOnAfter(last, begin(out));
+        }
+    }
+
+    private static HttpStream begin(HttpReplies out) {
         HttpStream begun = out.stream("text/event-stream");
         begun.write("retry: 1000\n\n");
-        boolean known = last.epoch().equals(feed.epoch());
-        next = known ? last.sequence() + 1 : 0;
+        return begun;
+    }
+
+    private void goOnAfter(EventId seen, HttpStream begun) {
+        boolean known = seen.epoch().equals(feed.epoch());
+        next = known ? seen.sequence() + 1 : 0;
         if (!known) {
             next = feed.oldest();
-            begun.write(EventText.gap(id(next - 1), last, "restart"));
+            begun.write(EventText.gap(id(next - 1), seen, "restart"));
         }
         stream = begun;
         pump(begun);
+    }
+
+    private void beginWithSnapshot(HttpReplies out) {
+        String refusal = feed.snapshots().enter();
+        if (refusal != null) {
+            feed.remove(this);
+            out.problem(new Problem(HttpResponseStatus.SERVICE_UNAVAILABLE, refusal));
+            return;
+        }
+        holdsSnapshot.set(true);
+        HttpStream begun = begin(out);
+        begun.flush();
+        Thread.ofVirtual().name("kvcache-snapshot").start(() -> {
+            Snapshot snapshot = feed.snapshots().make();
+            List<CacheEvent> shown = snapshot.stored().stream()
+                    .filter(event -> shows(feed.names().of(event.namespaceId())))
+                    .toList();
+            begun.later(() -> tell(begun, shown, snapshot.nextSequence()));
+        });
+    }
+
+    private void tell(HttpStream to, List<CacheEvent> stored, long nextSequence) {
+        to.write(EventText.snapshot(stored.size()));
+        next = nextSequence;
+        untold = stored.iterator();
+        telling = true;
+        stream = to;
+        pump(to);
+    }
+
+    /// Hands over as much of the snapshot as the socket takes; answers whether all of it is told.
+    private boolean told(HttpStream to) {
+        while (untold.hasNext() && to.writable()) {
+            StringBuilder text = new StringBuilder();
+            for (int left = AT_ONCE; left > 0 && untold.hasNext(); left--) {
+                CacheEvent event = untold.next();
+                text.append(EventText.stored(event, feed.names().of(event.namespaceId())));
+            }
+            to.write(text.toString());
+        }
+        if (untold.hasNext()) {
+            return false;
+        }
+        telling = false;
+        untold = Collections.emptyIterator();
+        leaveSnapshot();
+        to.write(EventText.live(id(next - 1)));
+        return true;
+    }
+
+    private void leaveSnapshot() {
+        if (holdsSnapshot.compareAndSet(true, false)) {
+            feed.snapshots().leave();
+        }
     }
 
     private EventId id(long sequence) {
@@ -74,7 +147,7 @@ final class EventSubscription implements Exchange.Plain, EventFeed.Follower {
         if (to == null) {
             return;
         }
-        if (next < upTo) {
+        if (telling || next < upTo) {
             if (asked.compareAndSet(false, true)) {
                 to.later(() -> pump(to));
             }
@@ -88,7 +161,7 @@ final class EventSubscription implements Exchange.Plain, EventFeed.Follower {
 
     private void pump(HttpStream to) {
         asked.set(false);
-        boolean more = true;
+        boolean more = !telling || told(to);
         while (more && to.writable()) {
             EventBatch batch = feed.events().since(next, AT_ONCE);
             if (batch.lost()) {
@@ -127,6 +200,8 @@ final class EventSubscription implements Exchange.Plain, EventFeed.Follower {
 
     @Override
     public void close() {
+        untold = Collections.emptyIterator();
+        leaveSnapshot();
         feed.remove(this);
     }
 }

@@ -14,11 +14,16 @@ final class EventText {
     private EventText() {}
 
     static String of(CacheEvent event, Namespace namespace, EventId id) {
-        boolean enters = event.kind().enters();
         Map<String, Object> data = new LinkedHashMap<>();
         data.put("sequence", event.sequence());
+        data.putAll(data(event, namespace));
+        return message(id, event.kind().enters() ? "stored" : "removed", data);
+    }
+
+    private static Map<String, Object> data(CacheEvent event, Namespace namespace) {
+        Map<String, Object> data = new LinkedHashMap<>();
         data.put("tier", lower(event.tier()));
-        if (!enters) {
+        if (!event.kind().enters()) {
             data.put("cause", lower(event.kind()));
         }
         data.put("namespace", namespace.model());
@@ -34,7 +39,23 @@ final class EventText {
         if (event.engineHash() != 0) {
             data.put("engineHash", Long.toUnsignedString(event.engineHash())); // JavaScript rounds large numbers
         }
-        return message(id, enters ? "stored" : "removed", data);
+        return data;
+    }
+
+    /// Something that is stored, as a snapshot has it: it has no number.
+    static String stored(CacheEvent event, Namespace namespace) {
+        Map<String, Object> data = data(event, namespace);
+        return "event: stored\ndata: " + Json.text(data) + "\n";
+    }
+
+    /// Says that a snapshot begins.
+    static String snapshot(int entries) {
+        return "event: snapshot\ndata: " + Json.text(Map.of("entries", entries)) + "\n";
+    }
+
+    /// Says that a snapshot is complete; the events after this one are those that are not in it.
+    static String live(EventId last) {
+        return message(last, "live", Map.of("sequence", last.sequence()));
     }
 
     /// Says that events are missing before the next one.

@@ -1,0 +1,39 @@
+package io.kvcache.server.event;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.kvcache.tiers.TieredKvCache;
+import java.util.concurrent.atomic.AtomicLong;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+
+final class SnapshotsTest {
+
+    private final TieredKvCache cache =
+            TieredKvCache.builder().hostBytes(64L << 20).touched(false).build();
+    private final AtomicLong entries = new AtomicLong();
+    private final Snapshots snapshots = new Snapshots(cache.events(), entries::get, 1000);
+
+    @AfterEach
+    void close() {
+        cache.close();
+    }
+
+    @Test
+    void givenAsManyAsMayBe_whenAnotherIsWanted_thenItWaitsForItsTurn() {
+        for (int i = 0; i < Snapshots.AT_ONCE; i++) {
+            assertThat(snapshots.enter()).isNull();
+        }
+        assertThat(snapshots.enter()).contains("try again later");
+        snapshots.leave();
+        assertThat(snapshots.enter()).isNull();
+    }
+
+    @Test
+    void givenMoreThanTheHeapCanHold_whenASnapshotIsWanted_thenItIsRefused() {
+        entries.set(1001);
+        assertThat(snapshots.enter()).isEqualTo("a snapshot would have 1001 entries; with this heap it may have 1000");
+        entries.set(1000);
+        assertThat(snapshots.enter()).isNull();
+    }
+}

@@ -1,0 +1,4 @@
+@NullMarked
+package io.kvcache.server.event;
+
+import org.jspecify.annotations.NullMarked;
