@@ -5,6 +5,7 @@ import io.kvcache.server.access.Door;
 import io.kvcache.server.access.Logins;
 import io.kvcache.server.block.BlockArea;
 import io.kvcache.server.block.BlockNamespaces;
+import io.kvcache.server.block.BlockStocks;
 import io.kvcache.server.block.NamespaceArea;
 import io.kvcache.server.config.DisksConfig;
 import io.kvcache.server.config.LeaseConfig;
@@ -15,8 +16,8 @@ import io.kvcache.server.config.TlsConfig;
 import io.kvcache.server.event.EventArea;
 import io.kvcache.server.event.EventFeed;
 import io.kvcache.server.event.EventNames;
-import io.kvcache.server.http.Area;
 import io.kvcache.server.event.Snapshots;
+import io.kvcache.server.http.Area;
 import io.kvcache.server.lease.LeaseArea;
 import io.kvcache.server.lease.Leases;
 import io.kvcache.server.memory.MemoryBudget;
@@ -44,10 +45,8 @@ import java.time.InstantSource;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
-import java.util.Set;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Supplier;
-import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
 /// A running server: a store, a keyspace over it, and the front ends at one port.
@@ -67,6 +66,7 @@ public final class CacheServer implements AutoCloseable {
 
     private final Clock clock;
     private final TieredKvCache cache;
+    private final TenantLabels labels;
     private final Tenants tenants;
     private final Logins logins;
     private final Connections connections;
@@ -75,6 +75,7 @@ public final class CacheServer implements AutoCloseable {
     private final @Nullable RemoteFront remote;
     private final List<Listener> listeners = new ArrayList<>();
     private final @Nullable ZmqPublisher publisher;
+    private final BlockStocks blocks;
     private final Housekeeping housekeeping = new Housekeeping();
 
     /// Read and written by the housekeeping's thread.
@@ -109,20 +110,22 @@ public final class CacheServer implements AutoCloseable {
         this.cache = cache;
         transport = sockets.transport;
         remote = sockets.remote;
-        tenants = Tenants.open(cache, clock, config);
+        labels = TenantLabels.open(config.access().tenants());
+        tenants = Tenants.open(cache, clock, config, labels::now);
         LeaseConfig lease = config.lease();
         leases = new Leases(clock, config.memory().hostBytes() / 100 * lease.percent());
         Latencies latencies = new Latencies();
         connections = new Connections(config.limits(), clock, latencies);
         logins = Logins.open(config.access().tenants(), clock);
         EventNames names = new EventNames(cache);
+        blocks = new BlockStocks(cache, tenants.quotas(), names::of);
         EventFeed events = new EventFeed(
                 cache.events(),
                 names,
+                new Snapshots(cache.events(), () -> cache.stats().records().live()),
                 connections::draining,
                 Long.toString(InstantSource.system().millis(), Character.MAX_RADIX));
         RemoteFront front = remote;
-                new Snapshots(cache.events(), () -> cache.stats().records().live()),
         FrontEnds frontEnds = new FrontEnds(
                 cache,
                 tenants,
@@ -130,6 +133,7 @@ public final class CacheServer implements AutoCloseable {
                         connections,
                         latencies,
                         logins,
+                        blocks::stats,
                         () -> front == null ? null : front.stats(),
                         config.events().on()
                                 ? List.of(new LeaseMetrics(leases), new PublisherMetrics(this::publisher))
@@ -148,6 +152,7 @@ public final class CacheServer implements AutoCloseable {
                     connections));
         }
         watchPasswords(config.access().tenants());
+        housekeeping.every(WATCH_MILLIS, new WatchedFiles("salt files", labels.files(), labels::reload));
         if (remote != null) {
             housekeeping.every(WATCH_MILLIS, new WatchedFiles("secret files", remote.files(), remote::reload));
         }
@@ -183,24 +188,17 @@ public final class CacheServer implements AutoCloseable {
     }
 
     private Areas areas(ServerConfig config, EventFeed events) {
-        BlockNamespaces namespaces = new BlockNamespaces(cache);
+        BlockNamespaces namespaces = new BlockNamespaces(cache, labels::ownerOf, blocks);
         DisksConfig disks = config.disks();
         Duration arrival = disks.disks().isEmpty() ? Duration.ZERO : disks.readTimeout();
         List<Area> everybodys = new ArrayList<>();
         everybodys.add(new NamespaceArea(namespaces));
-        everybodys.add(new BlockArea(cache, namespaces, arrival, limited(config)::contains));
+        everybodys.add(new BlockArea(cache, namespaces, arrival, blocks));
         if (config.lease().on()) {
             everybodys.add(new LeaseArea(
                     cache, tenants.keyspaces(), leases, config.lease().longest()));
         }
         return new Areas(everybodys, List.of(new EventArea(events), new DiskArea(cache)));
-    }
-
-    private static Set<String> limited(ServerConfig config) {
-        return config.access().tenants().stream()
-                .filter(tenant -> tenant.quotaBytes() > 0)
-                .map(TenantConfig::name)
-                .collect(Collectors.toSet());
     }
 
     /// What a server with these settings will take of this JVM's memory and beside it.
@@ -214,8 +212,10 @@ public final class CacheServer implements AutoCloseable {
         recovering = cache.recovering();
         if (before && !recovering) {
             tenants.recovered();
+            blocks.recovered();
         }
         tenants.tick();
+        blocks.tick();
     }
 
     private @Nullable Supplier<SslContext> tls(@Nullable TlsConfig config) throws IOException {

@@ -3,6 +3,7 @@ package io.kvcache.server;
 import io.kvcache.core.Clock;
 import io.kvcache.server.access.Door;
 import io.kvcache.server.access.Logins;
+import io.kvcache.server.block.BlockStock;
 import io.kvcache.server.config.ListenConfig;
 import io.kvcache.server.config.ListenProtocol;
 import io.kvcache.server.config.TenantConfig;
@@ -10,9 +11,10 @@ import io.kvcache.server.http.Area;
 import io.kvcache.server.http.HttpProtocol;
 import io.kvcache.server.http.HttpSite;
 import io.kvcache.server.http.Page;
-import io.kvcache.server.keyspace.Keyspace;
+import io.kvcache.server.keyspace.Reach;
 import io.kvcache.server.lm.LmLayout;
 import io.kvcache.server.lm.LmProtocol;
+import io.kvcache.server.metrics.BlockMetrics;
 import io.kvcache.server.metrics.EndpointMetrics;
 import io.kvcache.server.metrics.Latencies;
 import io.kvcache.server.metrics.PrometheusText;
@@ -57,12 +59,14 @@ final class FrontEnds {
 
     /// What tells how it goes.
     ///
+    /// @param blocks of tenants with a quota
     /// @param transport of the endpoint for other JVMs; null in it where there is none
     /// @param more meters of what is only sometimes there
     record Counted(
             Connections connections,
             Latencies latencies,
             Logins logins,
+            Supplier<Map<String, BlockStock.Stats>> blocks,
             Supplier<@Nullable EndpointStats> transport,
             List<MeterBinder> more) {}
 
@@ -98,13 +102,14 @@ final class FrontEnds {
         boolean objects = asked.contains(ListenProtocol.HTTP);
         boolean pages = asked.contains(ListenProtocol.PAGES);
         if (objects || pages) {
-            Map<String, Keyspace> served = objects ? tenants.keyspaces() : Map.of();
+            Map<String, Reach> served = objects ? tenants.reaches() : Map.of();
             List<Area> beside = new ArrayList<>();
             beside.addAll(objects ? areas.everybodys() : List.of());
             beside.addAll(pages ? areas.operators() : List.of());
             HttpProtocol http = new HttpProtocol(new HttpSite(
                     door,
                     served,
+                    tenants.labels(),
                     pages(pages),
                     beside,
                     Set.copyOf(listen.entry().hosts())));
@@ -116,7 +121,7 @@ final class FrontEnds {
 
     private LmProtocol lm(ListenProtocol layout, String tenant) {
         LmProtocol lm = new LmProtocol(
-                tenants.of(tenant),
+                tenants.reach(tenant),
                 switch (layout) {
                     case LM_V0 -> LmLayout.V0;
                     case LM_V1A -> LmLayout.V1A;
@@ -129,9 +134,9 @@ final class FrontEnds {
 
     private Map<String, RespContext> contexts() {
         Map<String, RespContext> contexts = new HashMap<>();
-        tenants.keyspaces()
-                .forEach((tenant, keyspace) -> contexts.put(
-                        tenant, new RespContext(cache, keyspace, connections, clock, startedNanos, version())));
+        tenants.reaches()
+                .forEach((tenant, reach) -> contexts.put(
+                        tenant, new RespContext(cache, reach, connections, clock, startedNanos, version())));
         return contexts;
     }
 
@@ -155,6 +160,7 @@ final class FrontEnds {
                                     "lm", counts(lms, LmProtocol::requestCount, LmProtocol::protocolErrorCount),
                                     "http", counts(https, HttpProtocol::requestCount, HttpProtocol::problemCount)),
                             counted.logins),
+                    new BlockMetrics(counted.blocks),
                     counted.latencies));
             if (counted.transport.get() != null) {
                 binders.add(new EndpointMetrics(() -> Objects.requireNonNull(counted.transport.get())));

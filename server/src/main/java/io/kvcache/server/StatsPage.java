@@ -4,6 +4,7 @@ import io.kvcache.core.CacheStats;
 import io.kvcache.core.NamespaceStats;
 import io.kvcache.core.policy.Guard;
 import io.kvcache.core.store.DiskSideStats;
+import io.kvcache.server.block.BlockStock;
 import io.kvcache.server.keyspace.KeyspaceStats;
 import io.kvcache.server.metrics.Latencies;
 import io.kvcache.server.net.CloseReason;
@@ -27,6 +28,7 @@ final class StatsPage implements Supplier<String> {
     private final Connections connections;
     private final Latencies latencies;
     private final Supplier<@Nullable EndpointStats> transport;
+    private final Supplier<Map<String, BlockStock.Stats>> blocks;
     private final String version;
 
     StatsPage(TieredKvCache cache, Tenants tenants, FrontEnds.Counted counted, String version) {
@@ -35,6 +37,7 @@ final class StatsPage implements Supplier<String> {
         connections = counted.connections();
         latencies = counted.latencies();
         transport = counted.transport();
+        blocks = counted.blocks();
         this.version = version;
     }
 
@@ -52,6 +55,7 @@ final class StatsPage implements Supplier<String> {
             DiskSideStats offload,
             boolean recovering,
             Map<String, KeyspaceStats> tenants,
+            Map<String, BlockStock.Stats> blocks,
             Clients connections,
             @Nullable EndpointStats transport,
             Map<String, Latencies.Summary> latency,
@@ -100,6 +104,7 @@ final class StatsPage implements Supplier<String> {
                                 cache.offloadStats(),
                                 cache.recovering(),
                                 keyspaces(),
+                                blocks.get(),
                                 clients(),
                                 transport.get(),
                                 latencies.summaries(),

@@ -7,23 +7,30 @@ import io.kvcache.server.config.TenantConfig;
 import io.kvcache.server.keyspace.Bounds;
 import io.kvcache.server.keyspace.Keyspace;
 import io.kvcache.server.keyspace.KeyspaceOptions;
+import io.kvcache.server.keyspace.Labels;
+import io.kvcache.server.keyspace.Reach;
+import io.kvcache.server.quota.Quota;
 import io.kvcache.tiers.TieredKvCache;
 import java.time.InstantSource;
 import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.Map;
+import java.util.function.Supplier;
 
 /// The values of all tenants, each in a keyspace and a namespace of its own: the same key of two of them is two keys
 /// to the store, and nothing here goes from one to the other.
 final class Tenants {
 
     private final Map<String, Keyspace> keyspaces;
+    private final Supplier<Labels> labels;
 
-    private Tenants(Map<String, Keyspace> keyspaces) {
+    private Tenants(Map<String, Keyspace> keyspaces, Supplier<Labels> labels) {
         this.keyspaces = Collections.unmodifiableMap(keyspaces);
+        this.labels = labels;
     }
 
-    static Tenants open(TieredKvCache cache, Clock clock, ServerConfig config) {
+    /// @param labels how keys of the default tenant's clients name other tenants
+    static Tenants open(TieredKvCache cache, Clock clock, ServerConfig config, Supplier<Labels> labels) {
         long promiseBytes = config.memory().hostBytes() / 100 * config.promise().percent();
         Bounds bounds = new Bounds(
                 (int) config.values().keyBytes(),
@@ -50,7 +57,7 @@ final class Tenants {
                 cache.weigh(namespace, tenant.weight());
             }
         }
-        return new Tenants(keyspaces);
+        return new Tenants(keyspaces, labels);
     }
 
     /// Where a tenant's values are kept.
@@ -63,8 +70,32 @@ final class Tenants {
         return keyspaces;
     }
 
-    /// The values of a tenant that there is.
-    Keyspace of(String tenant) {
+    /// What each tenant's clients may ask for. Those of the default tenant, who anybody is, reach others by naming
+    /// them.
+    Map<String, Reach> reaches() {
+        Map<String, Reach> reaches = new LinkedHashMap<>();
+        keyspaces.keySet().forEach(tenant -> reaches.put(tenant, reach(tenant)));
+        return reaches;
+    }
+
+    /// What the clients of a tenant that there is may ask for.
+    Reach reach(String tenant) {
+        Keyspace own = of(tenant);
+        return tenant.equals(TenantConfig.DEFAULT) ? new Reach(own, keyspaces, labels) : Reach.of(own);
+    }
+
+    /// What each tenant may take, by its name.
+    Map<String, Quota> quotas() {
+        Map<String, Quota> quotas = new LinkedHashMap<>();
+        keyspaces.forEach((tenant, keyspace) -> quotas.put(tenant, keyspace.quota()));
+        return quotas;
+    }
+
+    Supplier<Labels> labels() {
+        return labels;
+    }
+
+    private Keyspace of(String tenant) {
         Keyspace keyspace = keyspaces.get(tenant);
         if (keyspace == null) {
             throw new IllegalArgumentException("there is no tenant " + tenant);

@@ -7,6 +7,7 @@ import io.kvcache.server.access.Logins;
 import io.kvcache.server.http.HttpProtocol;
 import io.kvcache.server.http.HttpSite;
 import io.kvcache.server.keyspace.AwayStore;
+import io.kvcache.server.keyspace.Reach;
 import io.kvcache.server.lm.LmLayout;
 import io.kvcache.server.lm.LmProtocol;
 import io.kvcache.server.net.Connections;
@@ -61,8 +62,13 @@ final class ArrivalsTest {
                         Map.of(
                                 "default",
                                 new RespContext(
-                                        store.cache(), store.keyspace(), connections, store.time(), 0, "test")));
-            case LM -> new LmProtocol(store.keyspace(), LmLayout.V0);
+                                        store.cache(),
+                                        Reach.of(store.keyspace()),
+                                        connections,
+                                        store.time(),
+                                        0,
+                                        "test")));
+            case LM -> new LmProtocol(Reach.of(store.keyspace()), LmLayout.V0);
             case HTTP ->
                 new HttpProtocol(
                         new HttpSite(door, Map.of("default", store.keyspace()), Map.of(), List.of(), Set.of("*")));

@@ -28,27 +28,25 @@ final class BlockIsolationTest {
             List.of(
                     listener("blue", Set.of(ListenProtocol.HTTP)),
                     listener("green", Set.of(ListenProtocol.HTTP, ListenProtocol.PAGES)),
-                    listener("small", Set.of(ListenProtocol.HTTP)),
                     new ListenConfig("ops", "ops", "127.0.0.1", 0, Set.of(ListenProtocol.PAGES), EntryConfig.OPEN)),
-            List.of(tenant("blue", 0), tenant("green", 0), tenant("small", 32 << 20), TenantConfig.anybody())));
+            List.of(tenant("blue"), tenant("green"), TenantConfig.anybody())));
 
     private final Http blue = new Http(server.port(0));
     private final Http green = new Http(server.port(1));
-    private final Http small = new Http(server.port(2));
-    private final Http operator = new Http(server.port(3));
+    private final Http operator = new Http(server.port(2));
 
     private static ListenConfig listener(String tenant, Set<ListenProtocol> protocols) {
         return new ListenConfig(
                 tenant, tenant, "127.0.0.1", 0, protocols, new EntryConfig(tenant, false, false, List.of(), List.of()));
     }
 
-    private static TenantConfig tenant(String name, long quotaBytes) {
-        return new TenantConfig(name, name, name, null, null, quotaBytes);
+    private static TenantConfig tenant(String name) {
+        return new TenantConfig(name, name, name, null, null, 0);
     }
 
     @AfterEach
     void stop() {
-        List.of(blue, green, small, operator).forEach(Http::close);
+        List.of(blue, green, operator).forEach(Http::close);
         server.close();
     }
 
@@ -98,10 +96,12 @@ final class BlockIsolationTest {
     }
 
     @Test
-    void givenATenantWithAQuota_whenItStoresBlocks_thenItMayNot() throws Exception {
-        small.put("/v1/namespaces/m", SHAPE);
-        HttpResponse<byte[]> refused = small.put("/v1/blocks/m/00", new byte[128]);
-        assertThat(refused.statusCode()).isEqualTo(403);
-        assertThat(Http.json(refused).get("type").stringValue()).endsWith(":quota");
+    void givenAnothersBlock_whenDeleted_thenItIsNotThereAndStays() throws Exception {
+        blue.put("/v1/namespaces/m", SHAPE);
+        green.put("/v1/namespaces/m", SHAPE);
+        assertThat(blue.put("/v1/blocks/m/00", new byte[128]).statusCode()).isEqualTo(201);
+        assertThat(green.send(green.at("/v1/blocks/m/00").DELETE()).statusCode())
+                .isEqualTo(404);
+        assertThat(blue.get("/v1/blocks/m/00").statusCode()).isEqualTo(200);
     }
 }

@@ -239,6 +239,50 @@ final class HttpBlocksTest {
         }
     }
 
+    @Test
+    void givenAChain_whenABlockIsDeleted_thenItAndAllBelowAreGone() throws Exception {
+        http.put("/v1/namespaces/m", SMALL);
+        for (int number = 0; number < 10; number++) {
+            assertThat(put(http, number, SMALL_BYTES)).isEqualTo(201);
+        }
+        HttpResponse<byte[]> deleted =
+                http.send(http.at("/v1/blocks/m/" + key(6)).DELETE());
+        assertThat(deleted.statusCode()).isEqualTo(200);
+        assertThat(Http.json(deleted).get("deleted").intValue()).isEqualTo(4);
+        HttpResponse<byte[]> match =
+                http.post("/v1/blocks/match", "{\"namespace\":\"m\",\"keys\":[" + keys(0, 10) + "]}");
+        assertThat(Http.json(match).get("blocks").intValue()).isEqualTo(6);
+        problem(http.send(http.at("/v1/blocks/m/" + key(6)).DELETE()), 404);
+        problem(http.send(http.at("/v1/blocks/m/xy").DELETE()), 400);
+        assertThat(put(http, 6, SMALL_BYTES)).isEqualTo(201);
+        assertThat(http.get("/v1/blocks/m/" + key(6)).body()).isEqualTo(content(6, SMALL_BYTES));
+    }
+
+    @Test
+    void givenABlockOnDisk_whenDeleted_thenItDoesNotComeBackWithARestart(@TempDir Path folder) throws Exception {
+        try (DiskServer disk = new DiskServer(folder);
+                Http client = new Http(disk.port())) {
+            client.put("/v1/namespaces/m", SMALL);
+            for (int number = 0; number < 4; number++) {
+                assertThat(put(client, number, SMALL_BYTES)).isEqualTo(201);
+            }
+            assertThat(disk.server().cache().flush(TimeUnit.SECONDS.toNanos(60)))
+                    .isTrue();
+            client.send(client.at("/v1/blocks/m/" + key(2)).DELETE());
+            assertThat(disk.server().cache().flush(TimeUnit.SECONDS.toNanos(60)))
+                    .isTrue();
+        }
+        try (DiskServer disk = new DiskServer(folder);
+                Http client = new Http(disk.port())) {
+            client.put("/v1/namespaces/m", SMALL);
+            while (disk.server().cache().recovering()) {
+                Thread.onSpinWait(); // until the disk has told all
+            }
+            assertThat(client.get("/v1/blocks/m/" + key(1)).body()).isEqualTo(content(1, SMALL_BYTES));
+            assertThat(client.get("/v1/blocks/m/" + key(2)).statusCode()).isEqualTo(404);
+        }
+    }
+
     private Socket begun(int number, int sent) throws IOException {
         Socket socket = new Socket(InetAddress.getLoopbackAddress(), server.port());
         socket.setSoTimeout(10_000);

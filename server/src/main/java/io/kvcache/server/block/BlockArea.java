@@ -4,6 +4,7 @@ import io.kvcache.core.BlockWriter;
 import io.kvcache.core.KvCache;
 import io.kvcache.core.Match;
 import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.EngineKey;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.server.http.Area;
@@ -23,7 +24,6 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 import tools.jackson.databind.JsonNode;
 
@@ -39,13 +39,12 @@ public final class BlockArea implements Area {
     private final TieredKvCache cache;
     private final BlockNamespaces namespaces;
     private final Duration arrival;
-    private final Predicate<String> limited;
+    private final BlockStocks stocks;
 
     /// @param arrival how long a block may take from disk; zero in a store without disks
-    /// @param limited whether a tenant has a quota: blocks are not counted against it, so such a tenant
-    ///     stores none
-    public BlockArea(TieredKvCache cache, BlockNamespaces namespaces, Duration arrival, Predicate<String> limited) {
-        this.limited = limited;
+    /// @param stocks the blocks of tenants with a quota
+    public BlockArea(TieredKvCache cache, BlockNamespaces namespaces, Duration arrival, BlockStocks stocks) {
+        this.stocks = stocks;
         this.cache = cache;
         this.namespaces = namespaces;
         this.arrival = arrival;
@@ -95,11 +94,38 @@ public final class BlockArea implements Area {
         String range = request.headers().get(HttpHeaderNames.RANGE);
         BlockRead read = new BlockRead(cache, namespace, key, arrival);
         return switch (request.method().name()) {
-            case "GET" -> (Exchange.Plain) out -> read.answer(out, range, true);
+            case "GET" ->
+                (Exchange.Plain) out -> {
+                    used(namespace, key);
+                    read.answer(out, range, true);
+                };
             case "HEAD" -> (Exchange.Plain) out -> read.answer(out, range, false);
             case "PUT" -> put(request, namespace, key);
-            default -> HttpReplies.notAllowed(request, "GET, HEAD, PUT");
+            case "DELETE" -> (Exchange.Plain) out -> delete(namespace, key, out);
+            default -> HttpReplies.notAllowed(request, "GET, HEAD, PUT, DELETE");
         };
+    }
+
+    private void used(Namespace namespace, EngineKey key) {
+        BlockStock stock = stocks.of(namespace.tenant());
+        if (stock != null) {
+            stock.used(key.in(namespace));
+        }
+    }
+
+    /// What is below a block goes with it: without the block it means nothing.
+    private void delete(Namespace namespace, EngineKey key, HttpReplies out) {
+        BlockKey wanted = key.in(namespace);
+        int dropped = cache.blocks(namespace).drop(wanted);
+        BlockStock stock = stocks.of(namespace.tenant());
+        if (stock != null) {
+            stock.check(wanted);
+        }
+        if (dropped > 0) {
+            out.json(HttpResponseStatus.OK, Map.of("deleted", dropped));
+        } else {
+            out.problem(new Problem(HttpResponseStatus.NOT_FOUND, "there is no such block"));
+        }
     }
 
     private Exchange put(HttpRequest request, Namespace namespace, EngineKey key) {
@@ -109,25 +135,43 @@ public final class BlockArea implements Area {
         if (bytes < 0) {
             return new Problem(HttpResponseStatus.LENGTH_REQUIRED, "a PUT takes a Content-Length").exchange();
         }
-        if (limited.test(namespace.tenant())) {
-            return Problem.named(
-                            HttpResponseStatus.FORBIDDEN,
-                            "quota",
-                            "tenant " + namespace.tenant()
-                                    + " has a quota, which blocks are not counted against; it stores objects only")
-                    .exchange();
-        }
         if (bytes != blockBytes) {
             return BlockWrite.wrongLength(namespace, bytes).exchange();
         }
         BlockWriter writer = cache.put(namespace, key, parent, KvCache.NO_WAIT);
         return switch (writer.outcome()) {
-            case RESERVED -> new BlockWrite(namespace, writer);
+            case RESERVED -> write(writer, namespace, key, parent);
             case PRESENT, BUSY, NO_PARENT, NO_ROOM -> {
                 writer.close();
                 yield BlockWrite.without(writer.outcome());
             }
         };
+    }
+
+    /// Room in the store is had; a tenant with a quota takes room in that too, by giving up other blocks or values.
+    private Exchange write(BlockWriter writer, Namespace namespace, EngineKey key, @Nullable EngineKey parent) {
+        BlockStock stock = stocks.of(namespace.tenant());
+        if (stock == null) {
+            return new BlockWrite(namespace, writer, BlockWrite.UNCOUNTED);
+        }
+        long bytes = NamespaceText.shapeOf(namespace).bytes();
+        BlockStock.Claim claim = stock.claim(parent == null ? null : parent.in(namespace), bytes);
+        if (claim == null) {
+            writer.close();
+            return BlockWrite.overQuota(namespace);
+        }
+        BlockKey stored = key.in(namespace);
+        return new BlockWrite(namespace, writer, new BlockWrite.Counting() {
+            @Override
+            public void stored() {
+                claim.stored(cache.blocks(namespace), stored, bytes);
+            }
+
+            @Override
+            public void close() {
+                claim.close();
+            }
+        });
     }
 
     /// The block before, by header or by query; null for a first block.

@@ -20,6 +20,8 @@ public final class BlockNamespaces {
     static final int MOST = 4096;
 
     private final TieredKvCache cache;
+    private final Ownership ownership;
+    private final BlockStocks stocks;
     private final ConcurrentMap<Named, Namespace> named = new ConcurrentHashMap<>();
 
     private record Named(String tenant, String name) {}
@@ -29,8 +31,21 @@ public final class BlockNamespaces {
     /// @param isNew whether it was not there before
     record Registered(Namespace namespace, boolean isNew) {}
 
+    /// Each of them is who registered it.
     public BlockNamespaces(TieredKvCache cache) {
+        this(cache, Ownership.ASKERS, BlockStocks.none(cache));
+    }
+
+    /// @param stocks told of each namespace that is used
+    public BlockNamespaces(TieredKvCache cache, Ownership ownership, BlockStocks stocks) {
         this.cache = cache;
+        this.ownership = ownership;
+        this.stocks = stocks;
+    }
+
+    /// Whose a namespace is that is to be registered.
+    String owner(String asking, String name, String salt) {
+        return ownership.of(asking, name, salt);
     }
 
     /// Registers a namespace under its model's name, once or again. When another one has the name, that
@@ -47,13 +62,15 @@ public final class BlockNamespaces {
             throw new IllegalArgumentException("there are " + MOST + " namespaces, as many as may be");
         }
         cache.register(namespace);
+        stocks.registered(namespace);
         named.put(name, namespace);
         return new Registered(namespace, true);
     }
 
+    /// The namespace that a tenant means by a name, or null.
     @Nullable
     Namespace find(String tenant, String name) {
-        return named.get(new Named(tenant, name));
+        return named.get(new Named(owner(tenant, name, ""), name));
     }
 
     /// Those of a tenant, by name.

@@ -15,11 +15,32 @@ import java.nio.ByteBuffer;
 /// PUT of a block that there is room for: its bytes go to their slot as they come.
 final class BlockWrite implements Exchange {
 
+    /// Who counts the block; closed in every case.
+    interface Counting extends AutoCloseable {
+
+        /// It is in the store.
+        void stored();
+
+        @Override
+        void close();
+    }
+
+    /// Nobody does.
+    static final Counting UNCOUNTED = new Counting() {
+        @Override
+        public void stored() {}
+
+        @Override
+        public void close() {}
+    };
+
     private final Namespace namespace;
     private final BlockWriter writer;
+    private final Counting counting;
     private final ByteBuffer room;
 
-    BlockWrite(Namespace namespace, BlockWriter writer) {
+    BlockWrite(Namespace namespace, BlockWriter writer, Counting counting) {
+        this.counting = counting;
         this.namespace = namespace;
         this.writer = writer;
         room = writer.segment().asByteBuffer();
@@ -37,7 +58,10 @@ final class BlockWrite implements Exchange {
             return;
         }
         switch (writer.seal()) {
-            case SEALED -> out.empty(HttpResponseStatus.CREATED);
+            case SEALED -> {
+                counting.stored();
+                out.empty(HttpResponseStatus.CREATED);
+            }
             case PENDING -> out.empty(HttpResponseStatus.ACCEPTED);
             case DROPPED ->
                 out.problem(Problem.named(
@@ -50,6 +74,7 @@ final class BlockWrite implements Exchange {
     @Override
     public void close() {
         writer.close();
+        counting.close();
     }
 
     /// What answers a PUT that has nothing to write.
@@ -67,6 +92,16 @@ final class BlockWrite implements Exchange {
                 new Problem(HttpResponseStatus.INSUFFICIENT_STORAGE, "all that could be evicted is in use; try again")
                         .exchange();
         };
+    }
+
+    /// What answers a PUT for which the tenant's quota has no room.
+    static Exchange overQuota(Namespace namespace) {
+        return Problem.named(
+                        HttpResponseStatus.INSUFFICIENT_STORAGE,
+                        "quota",
+                        "the quota of tenant " + namespace.tenant() + " is used up, and what counts for it is being"
+                                + " written, or is what this block is put below")
+                .exchange();
     }
 
     /// A body that is not one block.

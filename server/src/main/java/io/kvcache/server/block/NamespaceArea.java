@@ -75,7 +75,8 @@ public final class NamespaceArea implements Area {
     }
 
     private void register(JsonNode body, String name, String tenant, HttpReplies out) {
-        Namespace asked = NamespaceText.read(body, name, tenant);
+        String owner = namespaces.owner(tenant, name, JsonRequest.text(body, "salt", ""));
+        Namespace asked = NamespaceText.read(body, name, owner);
         BlockNamespaces.Registered registered;
         try {
             registered = namespaces.register(asked);

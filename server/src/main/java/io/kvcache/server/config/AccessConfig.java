@@ -34,6 +34,7 @@ public record AccessConfig(List<ListenConfig> listeners, List<TenantConfig> tena
                         tenant.path() + ".user is " + tenant.user() + ", as another's is already");
             }
         }
+        requireOwnLabels(tenants);
         Set<String> places = new HashSet<>();
         for (ListenConfig listener : listeners) {
             if (!places.add(listener.name())) {
@@ -41,6 +42,24 @@ public record AccessConfig(List<ListenConfig> listeners, List<TenantConfig> tena
                         listener.path() + ".name is " + listener.name() + ", as another's is already");
             }
             check(listener, tenants);
+        }
+    }
+
+    private static void requireOwnLabels(List<TenantConfig> tenants) {
+        Set<String> prefixes = new HashSet<>();
+        Set<String> salts = new HashSet<>();
+        for (TenantConfig tenant : tenants) {
+            for (String prefix : tenant.labels().prefixes()) {
+                if (!prefixes.add(prefix)) {
+                    throw new IllegalArgumentException(
+                            tenant.path() + ".prefixes has '" + prefix + "', as another's have already");
+                }
+            }
+            for (String salt : tenant.labels().salts()) {
+                if (!salts.add(salt)) {
+                    throw new IllegalArgumentException(tenant.path() + ".salts has one that another's have already");
+                }
+            }
         }
     }
 

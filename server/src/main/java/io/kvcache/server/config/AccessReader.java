@@ -6,6 +6,7 @@ import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Optional;
 import java.util.Set;
+import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
 /// Reads listeners and tenants: `listen` for one of them, or the list `listeners`; the list `tenants`.
@@ -138,8 +139,13 @@ final class AccessReader {
         long quota = from.get(path + ".quota", 0L, Values::bytes);
         int weight = from.get(path + ".weight", 1, Values::integer);
         String secrets = from.get(path + ".secret_file", "", String::strip);
+        LabelConfig labels = new LabelConfig(
+                from.list(path + ".prefixes", List.of(), Function.identity()),
+                from.list(path + ".salts", List.of(), String::strip),
+                given(from.get(path + ".salt_file", "", String::strip)));
         return from.checked(
                 new TenantConfig(path, path, path, null, null, 0),
-                () -> new TenantConfig(path, name, user, given(hash), given(file), quota, weight, given(secrets)));
+                () -> new TenantConfig(
+                        path, name, user, given(hash), given(file), quota, weight, given(secrets), labels));
     }
 }

@@ -13,6 +13,7 @@ import org.jspecify.annotations.Nullable;
 /// @param quotaBytes room that its values may take, each counted once, in memory or on disk; 0 for as much as there is
 /// @param weight its share of host memory against those of others, while they want it too
 /// @param secretFile a file with secrets for the endpoint of other JVMs, one a line, each of which is good; or null
+/// @param labels how keys name it
 public record TenantConfig(
         String path,
         String name,
@@ -21,7 +22,8 @@ public record TenantConfig(
         @Nullable String passwordFile,
         long quotaBytes,
         int weight,
-        @Nullable String secretFile) {
+        @Nullable String secretFile,
+        LabelConfig labels) {
 
     /// Whose values those are that nobody in particular stored.
     public static final String DEFAULT = "default";
@@ -46,6 +48,29 @@ public record TenantConfig(
             throw new IllegalArgumentException(
                     path + ".password_file is set beside " + path + ".password_hash; it takes one of them");
         }
+        labels.check(path);
+        if (name.equals(DEFAULT) && labels.any()) {
+            throw new IllegalArgumentException(path + ".prefixes or salts are set at the tenant " + DEFAULT
+                    + ", which has all keys that name nobody; it takes them at other tenants");
+        }
+        boolean proves = passwordHash != null || passwordFile != null || secretFile != null;
+        if (!labels.prefixes().isEmpty() && proves) {
+            throw new IllegalArgumentException(path + ".prefixes is set beside a password or a secret; whoever"
+                    + " names a prefix is this tenant, so these would keep nobody out; it takes one of them, or salts");
+        }
+    }
+
+    /// One that no key names.
+    public TenantConfig(
+            String path,
+            String name,
+            String user,
+            @Nullable String passwordHash,
+            @Nullable String passwordFile,
+            long quotaBytes,
+            int weight,
+            @Nullable String secretFile) {
+        this(path, name, user, passwordHash, passwordFile, quotaBytes, weight, secretFile, LabelConfig.NONE);
     }
 
     /// One with a weight of 1 and no secrets.

@@ -1,7 +1,9 @@
 package io.kvcache.server.http;
 
 import io.kvcache.server.access.Verdict;
+import io.kvcache.server.config.TenantConfig;
 import io.kvcache.server.keyspace.Keyspace;
+import io.kvcache.server.keyspace.Reach;
 import io.netty.handler.codec.http.HttpHeaderNames;
 import io.netty.handler.codec.http.HttpMethod;
 import io.netty.handler.codec.http.HttpRequest;
@@ -13,6 +15,9 @@ import org.jspecify.annotations.Nullable;
 
 /// Which request is answered by what.
 final class Routes {
+
+    /// Names a tenant by its cache salt.
+    private static final String SALT = "KVCache-Salt";
 
     private final HttpSite site;
     private final SameSite sameSite;
@@ -51,13 +56,33 @@ final class Routes {
                             ? "say who you are, by Basic or Bearer"
                             : "there is no such user and password");
         }
-        Keyspace keyspace = site.tenants().get(who.tenant());
-        String path = path(request);
-        if (path.startsWith(ObjectPath.PREFIX) && keyspace != null) {
-            return object(request, path, keyspace);
+        String tenant = tenant(request, who.tenant());
+        if (tenant == null) {
+            return Problem.named(
+                            HttpResponseStatus.FORBIDDEN, "unknown-salt", "the salt is of no tenant that you may be")
+                    .exchange();
+        }
+        return find(request, path(request), tenant);
+    }
+
+    /// Whose values a request is about, or null when its salt is not of who sent it. As who anybody is that does not
+    /// say who he is, one may be whoever's salt he knows.
+    private @Nullable String tenant(HttpRequest request, String who) {
+        String salt = request.headers().get(SALT);
+        if (salt == null) {
+            return who;
+        }
+        String owner = site.labels().get().ownerOfSalt(salt.strip());
+        return who.equals(TenantConfig.DEFAULT) || who.equals(owner) ? owner : null;
+    }
+
+    private Exchange find(HttpRequest request, String path, String tenant) {
+        Reach reach = site.tenants().get(tenant);
+        if (path.startsWith(ObjectPath.PREFIX) && reach != null) {
+            return object(request, path, reach);
         }
         for (Area area : site.areas()) {
-            Exchange found = area.find(request, path, who.tenant());
+            Exchange found = area.find(request, path, tenant);
             if (found != null) {
                 return found;
             }
@@ -92,8 +117,9 @@ final class Routes {
         return String.join(", ", all.sorted().toList());
     }
 
-    private static Exchange object(HttpRequest request, String path, Keyspace keyspace) {
+    private static Exchange object(HttpRequest request, String path, Reach reach) {
         byte[] key = ObjectPath.key(path);
+        Keyspace keyspace = key == null ? reach.own() : reach.of(key);
         if (key == null || key.length < 1 || key.length > keyspace.bounds().keyBytes()) {
             return problem(
                     HttpResponseStatus.BAD_REQUEST,

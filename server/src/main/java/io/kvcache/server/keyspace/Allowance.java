@@ -1,30 +1,35 @@
 package io.kvcache.server.keyspace;
 
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.server.quota.Quota;
+import io.kvcache.server.quota.Stock;
 import org.jspecify.annotations.Nullable;
 
 /// Keeps a keyspace within its quota and the server within its bounds: what is over it pushes out the keyspace's own
-/// values, never another's.
+/// values and blocks, never another's.
 ///
 /// **Threads.** Any.
-final class Allowance {
+final class Allowance implements Stock {
 
     /// Values that one put evicts at the most: some tens of milliseconds. A large value in place of very many small
     /// ones is refused until enough of them have gone.
     private static final int EVICT_AT_ONCE = 10_000;
 
     private final Quota quota;
+    private final Holdings holdings;
     private final Bounds bounds;
     private final KeyIndex index;
     private final Removal removal;
     private final Strangers strangers;
 
-    Allowance(Quota quota, Bounds bounds, KeyIndex index, Removal removal, Strangers strangers) {
-        this.bounds = bounds;
-        this.strangers = strangers;
+    Allowance(Quota quota, Holdings holdings, Bounds bounds, KeyIndex index, Removal removal, Strangers strangers) {
         this.quota = quota;
+        this.holdings = holdings;
+        this.bounds = bounds;
         this.index = index;
         this.removal = removal;
+        this.strangers = strangers;
+        quota.add(this);
     }
 
     /// What a value takes while it is written; null when it may not be.
@@ -40,47 +45,67 @@ final class Allowance {
         return new Writings.Claim(writing, share, () -> bounds.end(bytes));
     }
 
-    /// Room for a value, made by evicting what was not used for longest; null when it cannot be made.
-    private Quota.@Nullable Share share(Key key, long bytes) {
-        if (!quota.fits(key, bytes)) {
+    /// Room for a value, made by evicting what the tenant did not use for longest; null when it cannot be made.
+    private Quota.@Nullable Share share(Key key, long valueBytes) {
+        long bytes = Holdings.bytes(key, valueBytes);
+        if (!quota.fits(bytes)) {
             return null;
         }
-        Quota.Share share = quota.take(key, bytes);
+        Quota.Share share = quota.take(bytes);
         for (int i = 0; share == null && i < EVICT_AT_ONCE; i++) {
-            if (!evictOne(key)) {
+            if (!evictStalest(key)) {
                 return null; // The rest is being written.
             }
-            share = quota.take(key, bytes);
+            share = quota.take(bytes);
         }
         return share;
     }
 
-    private boolean evictOne(Key by) {
+    @SuppressWarnings("ReferenceEquality") // this very one
+    private boolean evictStalest(Key by) {
+        Stock stalest = quota.stalest();
+        if (stalest == this) {
+            return evictOne(by);
+        }
+        return stalest != null && stalest.evictOldest();
+    }
+
+    @Override
+    public long oldestUse() {
+        return holdings.oldestUse();
+    }
+
+    @Override
+    public boolean evictOldest() {
+        return evictOne(null);
+    }
+
+    private boolean evictOne(@Nullable Key by) {
         if (strangers.evictOne()) {
-            quota.countEvicted();
+            holdings.countEvicted();
             return true;
         }
-        KeyEntry oldest = quota.oldest();
+        KeyEntry oldest = holdings.oldest();
         if (oldest == null) {
             return false;
         }
         if (removal.evict(oldest, by)) {
-            quota.countEvicted();
+            holdings.countEvicted();
         } else {
-            quota.use(oldest); // It is replaced soon: others go before it.
+            holdings.use(oldest); // It is replaced soon: others go before it.
         }
         return true;
     }
 
     KeyspaceStats.Usage usage() {
-        return new KeyspaceStats.Usage(quota.usedBytes(), quota.limitBytes(), quota.evictedCount());
+        return new KeyspaceStats.Usage(quota.usedBytes(), quota.limitBytes(), holdings.evictedCount());
     }
 
     /// A value is used.
     void used(Key key, Namespace namespace) {
         KeyEntry entry = quota.limited() ? index.find(key.digest(namespace)) : null;
         if (entry != null) {
-            quota.use(entry);
+            holdings.use(entry);
         }
     }
 }

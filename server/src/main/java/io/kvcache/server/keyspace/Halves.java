@@ -23,6 +23,15 @@ final class Halves {
         return endsWith(key, BYTES) ? withEnd(key, METADATA) : null;
     }
 
+    /// Bytes of a key before such a suffix and the colon before it; all of them when it has none.
+    static int baseLength(byte[] key) {
+        if (!endsWith(key, METADATA) && !endsWith(key, BYTES)) {
+            return key.length;
+        }
+        int base = key.length - BYTES.length;
+        return key[base - 1] == ':' ? base - 1 : base;
+    }
+
     private static boolean endsWith(byte[] key, byte[] suffix) {
         int from = key.length - suffix.length;
         return from > 0 && Arrays.equals(key, from, key.length, suffix, 0, suffix.length);

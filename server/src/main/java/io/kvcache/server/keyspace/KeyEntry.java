@@ -48,7 +48,7 @@ final class KeyEntry {
         return at != 0 && at <= nowMillis;
     }
 
-    /// The number of its last use, as [Quota] counts them.
+    /// The number of its last use, as the quota counts them.
     long usedAt() {
         return usedAt;
     }

@@ -36,11 +36,11 @@ final class KeyIndex {
     private final NavigableMap<Due, KeyEntry> due = new ConcurrentSkipListMap<>();
     private final AtomicInteger count = new AtomicInteger();
     private final AtomicInteger timed = new AtomicInteger();
-    private final Quota quota;
+    private final Holdings holdings;
 
-    /// @param quota told what enters and leaves
-    KeyIndex(Quota quota) {
-        this.quota = quota;
+    /// @param holdings told what enters and leaves
+    KeyIndex(Holdings holdings) {
+        this.holdings = holdings;
     }
 
     @Nullable
@@ -55,10 +55,10 @@ final class KeyIndex {
             count.incrementAndGet();
         } else {
             forgetDue(older);
-            quota.leave(older);
+            holdings.leave(older);
         }
-        quota.leaveStranger(entry.hash());
-        quota.enter(entry);
+        holdings.leaveStranger(entry.hash());
+        holdings.enter(entry);
         rememberDue(entry);
     }
 
@@ -67,7 +67,7 @@ final class KeyIndex {
         if (entries.remove(entry.hash(), entry)) {
             count.decrementAndGet();
             forgetDue(entry);
-            quota.leave(entry);
+            holdings.leave(entry);
         }
     }
 

@@ -10,6 +10,7 @@ import io.kvcache.core.PutOutcome;
 import io.kvcache.core.SealOutcome;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.server.quota.Quota;
 import java.time.Duration;
 import java.time.InstantSource;
 import java.util.ArrayList;
@@ -48,6 +49,7 @@ public final class Keyspace {
     private final Clock clock;
     private final InstantSource wall;
     private final Bounds bounds;
+    private final Quota quota;
     private final KeyIndex index;
     private final KeyLocks locks = new KeyLocks();
     private final Writings writings = new Writings();
@@ -70,16 +72,17 @@ public final class Keyspace {
         this.clock = clock;
         this.wall = wall;
         bounds = options.bounds();
-        Quota quota = new Quota(options.quotaBytes());
-        index = new KeyIndex(quota);
+        quota = new Quota(options.quotaBytes());
+        Holdings holdings = new Holdings(quota);
+        index = new KeyIndex(holdings);
         cache.register(namespace);
         promises = new Promises(options.promise().toNanos(), options.promiseBytes());
         removal = new Removal(cache, namespace, index, locks, promises, writings, departed);
         adoption = new Adoption(cache, namespace, index, locks);
         lapses = new Lapses(cache, namespace, index, removal, adoption, wall, counters);
         arrivals = new Arrivals(cache, namespace, options.arrival());
-        strangers = new Strangers(cache.objects(namespace), index, locks, quota);
-        allowance = new Allowance(quota, options.bounds(), index, removal, strangers);
+        strangers = new Strangers(cache.objects(namespace), index, locks, holdings);
+        allowance = new Allowance(quota, holdings, options.bounds(), index, removal, strangers);
         follower = new KeyFollower(cache.events(), index, removal, strangers, counters.evicted);
         refusedHalves = Caffeine.newBuilder()
                 .maximumSize(10_000)
@@ -87,6 +90,11 @@ public final class Keyspace {
                 .ticker(clock::nanos)
                 .executor(Runnable::run)
                 .build();
+    }
+
+    /// What all that the tenant has may take together.
+    public Quota quota() {
+        return quota;
     }
 
     /// How large keys and values may be.
@@ -212,10 +220,8 @@ public final class Keyspace {
         if (!contains(wanted)) {
             return null;
         }
-        KeyEntry entry = index.find(hash(wanted));
-        if (entry == null) {
-            entry = adoption.adopt(wanted);
-        }
+        KeyEntry known = index.find(hash(wanted));
+        KeyEntry entry = known == null ? adoption.adopt(wanted) : known;
         return entry == null ? null : new KeyInfo(entry.bytes(), entry.expiresAtMillis());
     }
 
@@ -303,11 +309,11 @@ public final class Keyspace {
     public boolean delete(byte[] key) {
         Key wanted = new Key(key);
         boolean gone = lapses.isGone(wanted);
-        boolean deleted = removal.drop(wanted, Departed.Cause.DELETED) && !gone;
-        if (deleted) {
-            counters.deleted.increment();
+        if (!removal.drop(wanted, Departed.Cause.DELETED) || gone) {
+            return false;
         }
-        return deleted;
+        counters.deleted.increment();
+        return true;
     }
 
     /// Lets a key expire at a time; answers whether the key is here.
@@ -323,11 +329,10 @@ public final class Keyspace {
         lock.lock();
         try {
             KeyEntry entry = index.find(hash);
-            if (entry == null) {
-                return false;
+            if (entry != null) {
+                index.expireAt(entry, atMillis);
             }
-            index.expireAt(entry, atMillis);
-            return true;
+            return entry != null;
         } finally {
             lock.unlock();
         }

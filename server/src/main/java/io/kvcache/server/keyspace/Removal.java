@@ -5,6 +5,7 @@ import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.Namespace;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Predicate;
+import org.jspecify.annotations.Nullable;
 
 /// Takes keys out of store, index and promises together.
 ///
@@ -64,10 +65,11 @@ final class Removal {
 
     /// Forgets a key to make room, with its other half, unless something newer has its place by now, or will have soon.
     ///
-    /// @param by the key that the room is for: its own older value may go
+    /// @param by the key that the room is for, whose own older value may go; null when it is for none
     /// @return whether it is gone
-    boolean evict(KeyEntry entry, Key by) {
-        if (!entry.key().equals(by) && writings.has(entry.key())) {
+    boolean evict(KeyEntry entry, @Nullable Key by) {
+        boolean own = by != null && entry.key().equals(by);
+        if (!own && writings.has(entry.key())) {
             return false;
         }
         ReentrantLock lock = locks.of(entry.hash());

@@ -15,18 +15,18 @@ final class Strangers {
     private final ObjectCatalog catalog;
     private final KeyIndex index;
     private final KeyLocks locks;
-    private final Quota quota;
+    private final Holdings holdings;
 
-    Strangers(ObjectCatalog catalog, KeyIndex index, KeyLocks locks, Quota quota) {
+    Strangers(ObjectCatalog catalog, KeyIndex index, KeyLocks locks, Holdings holdings) {
         this.catalog = catalog;
         this.index = index;
         this.locks = locks;
-        this.quota = quota;
+        this.holdings = holdings;
     }
 
     /// Looks for all that the store has and the index has not heard of.
     void find() {
-        if (quota.limited()) {
+        if (holdings.limited()) {
             catalog.list().forEach(this::meet);
         }
     }
@@ -36,7 +36,7 @@ final class Strangers {
         lock.lock();
         try {
             if (index.find(found.digest()) == null && catalog.contains(found.digest())) {
-                quota.enterStranger(found.digest(), found.bytes());
+                holdings.enterStranger(found.digest(), found.bytes());
             }
         } finally {
             lock.unlock();
@@ -45,28 +45,28 @@ final class Strangers {
 
     /// An event said that this one may be gone.
     void check(BlockKey digest) {
-        if (quota.isStranger(digest) && !catalog.contains(digest)) {
-            quota.leaveStranger(digest);
+        if (holdings.isStranger(digest) && !catalog.contains(digest)) {
+            holdings.leaveStranger(digest);
         }
     }
 
     /// Any of them may be gone.
     void checkAll() {
-        quota.strangers().forEach(this::check);
+        holdings.strangers().forEach(this::check);
     }
 
     /// Forgets one to make room; answers whether there was one.
     ///
     /// A writer who is replacing just this one loses what he writes: nobody can tell which key it has.
     boolean evictOne() {
-        BlockKey digest = quota.anyStranger();
+        BlockKey digest = holdings.anyStranger();
         if (digest == null) {
             return false;
         }
         ReentrantLock lock = locks.of(digest);
         lock.lock();
         try {
-            if (quota.leaveStranger(digest)) {
+            if (holdings.leaveStranger(digest)) {
                 catalog.drop(digest);
             }
         } finally {

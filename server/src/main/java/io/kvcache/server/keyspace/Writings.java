@@ -1,5 +1,6 @@
 package io.kvcache.server.keyspace;
 
+import io.kvcache.server.quota.Quota;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.ConcurrentHashMap;
@@ -78,7 +79,6 @@ final class Writings {
     }
 
     /// What who writes a key holds beside its memory.
-    ///
     static final class Claim {
 
         private final Writing writing;

@@ -1,6 +1,6 @@
 package io.kvcache.server.lm;
 
-import io.kvcache.server.keyspace.Keyspace;
+import io.kvcache.server.keyspace.Reach;
 import io.kvcache.server.net.Connection;
 import io.kvcache.server.net.Protocol;
 import io.kvcache.server.net.ProtocolKind;
@@ -11,13 +11,14 @@ import org.jspecify.annotations.Nullable;
 /// The `lm://` front end.
 public final class LmProtocol implements Protocol {
 
-    private final Keyspace keyspace;
+    private final Reach reach;
     private final @Nullable LmLayout pinned;
     private final LmStats stats = new LmStats();
 
+    /// @param reach the values that requests are for
     /// @param pinned the layout that clients speak, or null to tell it by each connection's first bytes
-    public LmProtocol(Keyspace keyspace, @Nullable LmLayout pinned) {
-        this.keyspace = keyspace;
+    public LmProtocol(Reach reach, @Nullable LmLayout pinned) {
+        this.reach = reach;
         this.pinned = pinned;
     }
 
@@ -29,7 +30,7 @@ public final class LmProtocol implements Protocol {
     @Override
     public void install(ChannelPipeline pipeline, Connection connection) {
         pipeline.addLast(
-                new TalkHandler((channel, goOn) -> new LmTalk(channel, connection, keyspace, stats, goOn, pinned)));
+                new TalkHandler((channel, goOn) -> new LmTalk(channel, connection, reach, stats, goOn, pinned)));
     }
 
     /// Requests so far.

@@ -4,6 +4,7 @@ import io.kvcache.server.keyspace.KeyPage;
 import io.kvcache.server.keyspace.Keyspace;
 import io.kvcache.server.keyspace.PendingPut;
 import io.kvcache.server.keyspace.PendingPut.Condition;
+import io.kvcache.server.keyspace.Reach;
 import io.kvcache.server.keyspace.Value;
 import io.kvcache.server.net.CloseReason;
 import io.kvcache.server.net.Connection;
@@ -39,7 +40,7 @@ final class LmTalk implements Talk {
     private final Channel channel;
     private final ChannelHandlerContext context;
     private final Connection connection;
-    private final Keyspace keyspace;
+    private final Reach reach;
     private final LmStats stats;
     private final Runnable goOn;
     private final LmReplies replies;
@@ -55,14 +56,14 @@ final class LmTalk implements Talk {
     LmTalk(
             ChannelHandlerContext context,
             Connection connection,
-            Keyspace keyspace,
+            Reach reach,
             LmStats stats,
             Runnable goOn,
             @Nullable LmLayout pinned) {
         this.context = context;
         channel = context.channel();
         this.connection = connection;
-        this.keyspace = keyspace;
+        this.reach = reach;
         this.stats = stats;
         this.goOn = goOn;
         layout = pinned;
@@ -104,7 +105,7 @@ final class LmTalk implements Talk {
             case LmRequest.PUT -> beginPut(request);
             case LmRequest.GET -> get(spoken, request);
             case LmRequest.EXIST -> {
-                boolean here = possible(request) && keyspace.exists(request.key());
+                boolean here = possible(request) && of(request).exists(request.key());
                 replies.code(spoken, here ? LmReplies.SUCCESS : LmReplies.FAIL);
                 answered();
             }
@@ -121,6 +122,7 @@ final class LmTalk implements Talk {
     }
 
     private void get(LmLayout spoken, LmRequest request) {
+        Keyspace keyspace = of(request);
         Value value = possible(request) ? keyspace.get(request.key()) : null;
         if (value == null && possible(request) && keyspace.isAway(request.key())) {
             await();
@@ -149,6 +151,10 @@ final class LmTalk implements Talk {
         }
     }
 
+    private Keyspace of(LmRequest request) {
+        return reach.of(request.key());
+    }
+
     private static boolean possible(LmRequest request) {
         return request.key().length > 0;
     }
@@ -160,6 +166,7 @@ final class LmTalk implements Talk {
         }
         putting = request;
         bodyLeft = request.length();
+        Keyspace keyspace = of(request);
         boolean fits = request.length() <= keyspace.bounds().valueBytes()
                 && request.key().length <= keyspace.bounds().keyBytes();
         if (!possible(request) || !fits) {
@@ -231,7 +238,7 @@ final class LmTalk implements Talk {
 
     private void drop(LmRequest request) {
         stats.droppedSilently.increment();
-        keyspace.delete(request.key());
+        of(request).delete(request.key());
     }
 
     /// What this connection asks next has to see the value that took its own one's place.
@@ -264,12 +271,12 @@ final class LmTalk implements Talk {
         goOn.run();
     }
 
-    /// All keys, one a line.
+    /// All keys of the tenant's own, one a line.
     private byte[] list() {
         ByteArrayOutputStream lines = new ByteArrayOutputStream();
         long cursor = 0;
         do {
-            KeyPage page = keyspace.scan(cursor, LISTED_AT_ONCE);
+            KeyPage page = reach.own().scan(cursor, LISTED_AT_ONCE);
             for (byte[] key : page.keys()) {
                 if (lines.size() > 0) {
                     lines.write('\n');

@@ -1,6 +1,7 @@
 package io.kvcache.server.resp;
 
 import io.kvcache.server.keyspace.Keyspace;
+import io.kvcache.server.keyspace.Reach;
 import java.nio.charset.StandardCharsets;
 import java.util.Collection;
 import java.util.List;
@@ -20,12 +21,12 @@ final class CommandTable {
 
     private static final String NO_AUTH = "NOAUTH Authentication required.";
 
-    private final @Nullable Keyspace keyspace;
+    private final @Nullable Reach reach;
     private final RespStats stats;
     private final Map<String, CommandSpec> commands;
 
-    private CommandTable(@Nullable Keyspace keyspace, RespStats stats, Map<String, CommandSpec> commands) {
-        this.keyspace = keyspace;
+    private CommandTable(@Nullable Reach reach, RespStats stats, Map<String, CommandSpec> commands) {
+        this.reach = reach;
         this.stats = stats;
         this.commands = commands;
     }
@@ -39,29 +40,29 @@ final class CommandTable {
 
     static CommandTable of(RespContext context, Login login, RespStats stats) {
         Map<String, CommandSpec> commands = new TreeMap<>();
-        Keyspace keyspace = context.keyspace();
+        Reach reach = context.reach();
         Stream.of(
                         new ConnectionCommands(context.version(), login).commands(),
                         List.of(CommandSpec.of(
                                 "CLIENT", -2, "noscript", CommandSpec.Places.NONE, new ClientCommand(context)::run)),
-                        new ReadCommands(keyspace).commands(),
-                        new WriteCommands(keyspace, stats).commands(),
-                        new KeyCommands(keyspace).commands(),
-                        new ExpiryCommands(keyspace).commands(),
-                        new ListingCommands(keyspace).commands(),
+                        new ReadCommands(reach).commands(),
+                        new WriteCommands(reach, stats).commands(),
+                        new KeyCommands(reach).commands(),
+                        new ExpiryCommands(reach).commands(),
+                        new ListingCommands(reach).commands(),
                         new SaveCommand(context.cache()).commands(),
                         new InfoCommands(context, stats).commands(),
                         new CommandCommand(commands.values()).commands())
                 .flatMap(List::stream)
                 .forEach(spec -> commands.put(spec.name(), spec));
-        return new CommandTable(keyspace, stats, Map.copyOf(commands));
+        return new CommandTable(reach, stats, Map.copyOf(commands));
     }
 
     /// Whether the next argument is a value, and where its bytes go.
     @Nullable
     IncomingValue value(Request soFar, int count, long bytes) {
         CommandSpec spec = commands.get(soFar.name());
-        if (keyspace == null) {
+        if (reach == null) {
             return bytes > MOST_UNKNOWN_BYTES ? IncomingValue.refused(NO_AUTH) : null;
         }
         if (spec == null || !spec.values().has(soFar.count(), count)) {
@@ -71,6 +72,7 @@ final class CommandTable {
             return IncomingValue.refused(wrongCount(spec));
         }
         byte[] key = soFar.bytes(spec.keyOf(soFar.count()));
+        Keyspace keyspace = reach.of(key);
         if (key.length < 1 || key.length > keyspace.bounds().keyBytes()) {
             return IncomingValue.refused("ERR key of " + key.length + " bytes; it takes 1 to "
                     + keyspace.bounds().keyBytes());
@@ -86,13 +88,14 @@ final class CommandTable {
         try {
             CommandSpec spec = commands.get(request.name());
             if (spec == null) {
-                throw new CommandException(keyspace == null ? NO_AUTH : unknown(request));
+                throw new CommandException(reach == null ? NO_AUTH : unknown(request));
             }
             if (!spec.takes(request.count())) {
                 throw new CommandException(wrongCount(spec));
             }
-            if (keyspace != null && isStranger(keyspace, spec, request)) {
-                session.awaitValue(keyspace, request.bytes(spec.known()), value -> {
+            if (reach != null && isStranger(reach, spec, request)) {
+                byte[] key = request.bytes(spec.known());
+                session.awaitValue(reach.of(key), key, value -> {
                     run(spec, session, request, replies);
                     if (value != null) {
                         value.close();
@@ -107,12 +110,12 @@ final class CommandTable {
         }
     }
 
-    private static boolean isStranger(Keyspace keyspace, CommandSpec spec, Request request) {
+    private static boolean isStranger(Reach reach, CommandSpec spec, Request request) {
         int place = spec.known();
         return place > 0
                 && place < request.count()
                 && Keys.possible(request.bytes(place))
-                && keyspace.isStranger(request.bytes(place));
+                && reach.of(request.bytes(place)).isStranger(request.bytes(place));
     }
 
     private void run(CommandSpec spec, RespSession session, Request request, Replies replies) {

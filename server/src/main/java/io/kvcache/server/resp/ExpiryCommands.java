@@ -2,6 +2,7 @@ package io.kvcache.server.resp;
 
 import io.kvcache.server.keyspace.KeyInfo;
 import io.kvcache.server.keyspace.Keyspace;
+import io.kvcache.server.keyspace.Reach;
 import java.util.List;
 import java.util.Locale;
 import org.jspecify.annotations.Nullable;
@@ -12,10 +13,10 @@ final class ExpiryCommands {
     private static final long ABSENT = -2;
     private static final long NEVER = -1;
 
-    private final Keyspace keyspace;
+    private final Reach reach;
 
-    ExpiryCommands(Keyspace keyspace) {
-        this.keyspace = keyspace;
+    ExpiryCommands(Reach reach) {
+        this.reach = reach;
     }
 
     List<CommandSpec> commands() {
@@ -25,8 +26,8 @@ final class ExpiryCommands {
                 setting("EXPIREAT", "EXAT"),
                 setting("PEXPIREAT", "PXAT"),
                 CommandSpec.of("PERSIST", 2, "write fast", CommandSpec.Places.FIRST, this::persist),
-                asking("TTL", info -> (info.expiresAtMillis() - keyspace.nowMillis() + 500) / 1000),
-                asking("PTTL", info -> info.expiresAtMillis() - keyspace.nowMillis()),
+                asking("TTL", info -> (info.expiresAtMillis() - reach.own().nowMillis() + 500) / 1000),
+                asking("PTTL", info -> info.expiresAtMillis() - reach.own().nowMillis()),
                 asking("EXPIRETIME", info -> info.expiresAtMillis() / 1000),
                 asking("PEXPIRETIME", KeyInfo::expiresAtMillis));
     }
@@ -56,20 +57,22 @@ final class ExpiryCommands {
     }
 
     private @Nullable KeyInfo find(byte[] key) {
-        return Keys.possible(key) ? keyspace.info(key) : null;
+        return Keys.possible(key) ? reach.of(key).info(key) : null;
     }
 
     private void expire(String unit, Request request, Replies out) throws CommandException {
-        long now = keyspace.nowMillis();
+        long now = reach.own().nowMillis();
         long at = Math.max(
                 1, Expiry.moment(unit, request.integer(2), now, request.name().toLowerCase(Locale.ROOT)));
-        KeyInfo info = find(request.bytes(1));
+        byte[] key = request.bytes(1);
+        Keyspace keyspace = reach.of(key);
+        KeyInfo info = find(key);
         if (info == null || !allowed(request, info.expiresAtMillis(), at)) {
             out.integer(0);
         } else if (at <= now) {
-            out.integer(keyspace.delete(request.bytes(1)) ? 1 : 0);
+            out.integer(keyspace.delete(key) ? 1 : 0);
         } else {
-            out.integer(keyspace.expireAt(request.bytes(1), at) ? 1 : 0);
+            out.integer(keyspace.expireAt(key, at) ? 1 : 0);
         }
     }
 
@@ -89,8 +92,10 @@ final class ExpiryCommands {
     }
 
     private void persist(RespSession session, Request request, Replies out) {
-        KeyInfo info = find(request.bytes(1));
-        boolean done = info != null && info.expiresAtMillis() != 0 && keyspace.expireAt(request.bytes(1), 0);
+        byte[] key = request.bytes(1);
+        KeyInfo info = find(key);
+        boolean done =
+                info != null && info.expiresAtMillis() != 0 && reach.of(key).expireAt(key, 0);
         out.integer(done ? 1 : 0);
     }
 }

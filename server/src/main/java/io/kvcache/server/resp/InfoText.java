@@ -22,7 +22,7 @@ final class InfoText {
     /// Text by name of the section, in order.
     Map<String, String> sections() {
         CacheStats cache = context.cache().stats();
-        KeyspaceStats keys = context.keyspace().stats();
+        KeyspaceStats keys = context.reach().own().stats();
         Map<String, String> sections = new LinkedHashMap<>();
         sections.put("Server", server());
         sections.put("Clients", clients());

@@ -2,8 +2,9 @@ package io.kvcache.server.resp;
 
 import io.kvcache.server.keyspace.KeyInfo;
 import io.kvcache.server.keyspace.Keyspace;
+import io.kvcache.server.keyspace.Reach;
 import java.util.List;
-import java.util.function.Predicate;
+import java.util.function.BiPredicate;
 
 /// EXISTS, TOUCH, DEL, UNLINK, TYPE, MEMORY USAGE.
 final class KeyCommands {
@@ -11,29 +12,29 @@ final class KeyCommands {
     /// Slots are cut to this.
     private static final long PAGE = 4096;
 
-    private final Keyspace keyspace;
+    private final Reach reach;
 
-    KeyCommands(Keyspace keyspace) {
-        this.keyspace = keyspace;
+    KeyCommands(Reach reach) {
+        this.reach = reach;
     }
 
     List<CommandSpec> commands() {
         CommandSpec.Places all = CommandSpec.Places.ALL;
         return List.of(
-                CommandSpec.of("EXISTS", -2, "readonly fast", all, counting(keyspace::exists)),
-                CommandSpec.of("TOUCH", -2, "readonly fast", all, counting(keyspace::touch)),
-                CommandSpec.of("DEL", -2, "write", all, counting(keyspace::delete)),
-                CommandSpec.of("UNLINK", -2, "write fast", all, counting(keyspace::delete)),
+                CommandSpec.of("EXISTS", -2, "readonly fast", all, counting(Keyspace::exists)),
+                CommandSpec.of("TOUCH", -2, "readonly fast", all, counting(Keyspace::touch)),
+                CommandSpec.of("DEL", -2, "write", all, counting(Keyspace::delete)),
+                CommandSpec.of("UNLINK", -2, "write fast", all, counting(Keyspace::delete)),
                 CommandSpec.of("TYPE", 2, "readonly fast", CommandSpec.Places.FIRST, this::type),
                 CommandSpec.of("MEMORY", -2, "readonly", new CommandSpec.Places(2, 2, 1), this::memory));
     }
 
-    private static Command counting(Predicate<byte[]> each) {
+    private Command counting(BiPredicate<Keyspace, byte[]> each) {
         return (session, request, out) -> {
             long count = 0;
             for (int i = 1; i < request.count(); i++) {
                 byte[] key = request.bytes(i);
-                count += Keys.possible(key) && each.test(key) ? 1 : 0;
+                count += Keys.possible(key) && each.test(reach.of(key), key) ? 1 : 0;
             }
             out.integer(count);
         };
@@ -41,7 +42,7 @@ final class KeyCommands {
 
     private void type(RespSession session, Request request, Replies out) {
         byte[] key = request.bytes(1);
-        out.simple(Keys.possible(key) && keyspace.info(key) != null ? "string" : "none");
+        out.simple(Keys.possible(key) && reach.of(key).info(key) != null ? "string" : "none");
     }
 
     private void memory(RespSession session, Request request, Replies out) throws CommandException {
@@ -52,7 +53,7 @@ final class KeyCommands {
             throw new CommandException(CommandException.SYNTAX);
         }
         byte[] key = request.bytes(2);
-        KeyInfo info = Keys.possible(key) ? keyspace.info(key) : null;
+        KeyInfo info = Keys.possible(key) ? reach.of(key).info(key) : null;
         if (info == null) {
             out.nil();
         } else {

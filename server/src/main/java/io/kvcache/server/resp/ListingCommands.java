@@ -2,11 +2,12 @@ package io.kvcache.server.resp;
 
 import io.kvcache.server.keyspace.KeyPage;
 import io.kvcache.server.keyspace.Keyspace;
+import io.kvcache.server.keyspace.Reach;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
 
-/// SCAN, KEYS, DBSIZE, FLUSHDB.
+/// SCAN, KEYS, DBSIZE, FLUSHDB: of the client's own values, but for a pattern that names another tenant.
 final class ListingCommands {
 
     private static final int DEFAULT_COUNT = 10;
@@ -14,10 +15,10 @@ final class ListingCommands {
     /// Keys looked at in one SCAN: some milliseconds.
     private static final int MOST_COUNT = 10_000;
 
-    private final Keyspace keyspace;
+    private final Reach reach;
 
-    ListingCommands(Keyspace keyspace) {
-        this.keyspace = keyspace;
+    ListingCommands(Reach reach) {
+        this.reach = reach;
     }
 
     List<CommandSpec> commands() {
@@ -26,14 +27,18 @@ final class ListingCommands {
                 CommandSpec.of("SCAN", -2, "readonly", none, this::scan),
                 CommandSpec.of("KEYS", 2, "readonly", none, this::keys),
                 CommandSpec.of(
-                        "DBSIZE", 1, "readonly fast", none, (session, request, out) -> out.integer(keyspace.count())),
+                        "DBSIZE",
+                        1,
+                        "readonly fast",
+                        none,
+                        (session, request, out) -> out.integer(reach.own().count())),
                 CommandSpec.of("FLUSHDB", -1, "write", none, this::flush),
                 CommandSpec.of("FLUSHALL", -1, "write", none, this::flush));
     }
 
     private void scan(RespSession session, Request request, Replies out) throws CommandException {
         long cursor = cursor(request);
-        Glob pattern = null;
+        byte[] pattern = null;
         int count = DEFAULT_COUNT;
         boolean strings = true;
         for (int i = 2; i < request.count(); i += 2) {
@@ -41,16 +46,17 @@ final class ListingCommands {
                 throw new CommandException(CommandException.SYNTAX);
             }
             switch (request.word(i)) {
-                case "MATCH" -> pattern = new Glob(request.bytes(i + 1));
+                case "MATCH" -> pattern = request.bytes(i + 1);
                 case "COUNT" -> count = count(request.integer(i + 1));
                 case "TYPE" -> strings = request.word(i + 1).equals("STRING");
                 default -> throw new CommandException(CommandException.SYNTAX);
             }
         }
-        KeyPage page = keyspace.scan(cursor, count);
+        Glob glob = pattern == null ? null : new Glob(pattern);
+        KeyPage page = reach.listed(pattern).scan(cursor, count);
         List<byte[]> found = new ArrayList<>();
         for (byte[] key : page.keys()) {
-            if (strings && (pattern == null || pattern.matches(key))) {
+            if (strings && (glob == null || glob.matches(key))) {
                 found.add(key);
             }
         }
@@ -80,6 +86,7 @@ final class ListingCommands {
 
     private void keys(RespSession session, Request request, Replies out) {
         Glob pattern = new Glob(request.bytes(1));
+        Keyspace keyspace = reach.listed(request.bytes(1));
         boolean all = new String(request.bytes(1), StandardCharsets.ISO_8859_1).equals("*");
         List<byte[]> found = new ArrayList<>();
         long cursor = 0;
@@ -105,7 +112,7 @@ final class ListingCommands {
                 || (request.count() == 2 && !List.of("SYNC", "ASYNC").contains(request.word(1)))) {
             throw new CommandException(CommandException.SYNTAX);
         }
-        keyspace.clear();
+        reach.own().clear();
         out.ok();
     }
 }

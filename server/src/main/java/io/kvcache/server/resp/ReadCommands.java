@@ -1,7 +1,7 @@
 package io.kvcache.server.resp;
 
 import io.kvcache.server.keyspace.KeyInfo;
-import io.kvcache.server.keyspace.Keyspace;
+import io.kvcache.server.keyspace.Reach;
 import io.kvcache.server.keyspace.Value;
 import java.util.List;
 import java.util.function.Consumer;
@@ -10,10 +10,10 @@ import org.jspecify.annotations.Nullable;
 /// GET, MGET, GETRANGE, STRLEN.
 final class ReadCommands {
 
-    private final Keyspace keyspace;
+    private final Reach reach;
 
-    ReadCommands(Keyspace keyspace) {
-        this.keyspace = keyspace;
+    ReadCommands(Reach reach) {
+        this.reach = reach;
     }
 
     List<CommandSpec> commands() {
@@ -31,18 +31,18 @@ final class ReadCommands {
     }
 
     private @Nullable Value find(byte[] key) {
-        return Keys.possible(key) ? keyspace.get(key) : null;
+        return Keys.possible(key) ? reach.of(key).get(key) : null;
     }
 
     private boolean isAway(byte[] key) {
-        return Keys.possible(key) && keyspace.isAway(key);
+        return Keys.possible(key) && reach.of(key).isAway(key);
     }
 
     /// Goes on with a value, or with null, now or when it has come from disk.
     private void find(RespSession session, byte[] key, Consumer<@Nullable Value> next) {
         Value value = find(key);
         if (value == null && isAway(key)) {
-            session.awaitValue(keyspace, key, next);
+            session.awaitValue(reach.of(key), key, next);
         } else {
             next.accept(value);
         }
@@ -73,7 +73,7 @@ final class ReadCommands {
             Value value = find(key);
             if (value == null && isAway(key)) {
                 int next = i + 1;
-                session.awaitValue(keyspace, key, come -> {
+                session.awaitValue(reach.of(key), key, come -> {
                     reply(come, out);
                     mget(session, request, out, next);
                 });
@@ -107,7 +107,7 @@ final class ReadCommands {
 
     private void strlen(RespSession session, Request request, Replies out) {
         byte[] key = request.bytes(1);
-        KeyInfo info = Keys.possible(key) ? keyspace.info(key) : null;
+        KeyInfo info = Keys.possible(key) ? reach.of(key).info(key) : null;
         out.integer(info == null ? 0 : info.bytes());
     }
 }

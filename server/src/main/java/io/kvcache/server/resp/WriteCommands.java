@@ -1,9 +1,9 @@
 package io.kvcache.server.resp;
 
 import io.kvcache.server.keyspace.KeyInfo;
-import io.kvcache.server.keyspace.Keyspace;
 import io.kvcache.server.keyspace.PendingPut;
 import io.kvcache.server.keyspace.PendingPut.Condition;
+import io.kvcache.server.keyspace.Reach;
 import io.kvcache.server.keyspace.TensorNote;
 import io.kvcache.server.keyspace.Value;
 import java.util.List;
@@ -16,11 +16,11 @@ final class WriteCommands {
     private static final String NO_ROOM = "OOM command not allowed when used memory > 'maxmemory'.";
     private static final String BUSY = "BUSY another client takes too long to write this key; the value was dropped";
 
-    private final Keyspace keyspace;
+    private final Reach reach;
     private final RespStats stats;
 
-    WriteCommands(Keyspace keyspace, RespStats stats) {
-        this.keyspace = keyspace;
+    WriteCommands(Reach reach, RespStats stats) {
+        this.reach = reach;
         this.stats = stats;
     }
 
@@ -48,7 +48,7 @@ final class WriteCommands {
 
     private void set(RespSession session, Request request, Replies out) throws CommandException {
         PendingPut put = request.values().getFirst().put();
-        store(session, request, put, SetOptions.parse(request, 3, keyspace.nowMillis()), out, stored -> {
+        store(session, request, put, SetOptions.parse(request, 3, reach.own().nowMillis()), out, stored -> {
             if (stored) {
                 out.ok();
             } else {
@@ -71,7 +71,7 @@ final class WriteCommands {
     private void setTimed(String unit, RespSession session, Request request, Replies out) throws CommandException {
         PendingPut put = request.values().getFirst().put();
         String command = request.name().toLowerCase(Locale.ROOT);
-        long expiry = Expiry.parse(unit, request.integer(2), keyspace.nowMillis(), command);
+        long expiry = Expiry.parse(unit, request.integer(2), reach.own().nowMillis(), command);
         store(session, request, put, new SetOptions(expiry, false, Condition.ALWAYS, false), out, _ -> out.ok());
     }
 
@@ -85,18 +85,18 @@ final class WriteCommands {
         byte[] key = request.bytes(1);
         switch (put.state()) {
             case WRITING -> {
-                Value older = options.get() ? keyspace.get(key) : null;
+                Value older = options.get() ? reach.of(key).get(key) : null;
                 if (older == null && isAway(key, options)) {
                     request.values().getFirst().keep();
                     session.awaitValue(
-                            keyspace, key, come -> commit(key, put, options, come, out, outcome), put::close);
+                            reach.of(key), key, come -> commit(key, put, options, come, out, outcome), put::close);
                 } else {
                     commit(key, put, options, older, out, outcome);
                 }
             }
             case JOINED -> {
                 // The other's value replaces this one at once, as if it had been stored just before.
-                Value older = options.get() ? keyspace.get(key) : null;
+                Value older = options.get() ? reach.of(key).get(key) : null;
                 session.awaitOther(
                         put,
                         () -> reply(options, older, options.condition() != Condition.IF_ABSENT, out, outcome),
@@ -112,9 +112,10 @@ final class WriteCommands {
     /// Whether what the options ask of the older value has to come from disk.
     private boolean isAway(byte[] key, SetOptions options) {
         if (options.get()) {
-            return keyspace.isAway(key);
+            return reach.of(key).isAway(key);
         }
-        return (options.keepTtl() || options.condition() != Condition.ALWAYS) && keyspace.isStranger(key);
+        return (options.keepTtl() || options.condition() != Condition.ALWAYS)
+                && reach.of(key).isStranger(key);
     }
 
     /// @param older taken over
@@ -131,7 +132,7 @@ final class WriteCommands {
     }
 
     private long expiry(byte[] key, SetOptions options) {
-        KeyInfo info = options.keepTtl() ? keyspace.info(key) : null;
+        KeyInfo info = options.keepTtl() ? reach.of(key).info(key) : null;
         return info == null ? options.expiry() : info.expiresAtMillis();
     }
 
@@ -155,7 +156,7 @@ final class WriteCommands {
     /// value goes then: it may not be read after its successor was acknowledged.
     private void refuse(RespSession session, Request request, String reply, Replies out) {
         if (session.maybeNative() && request.count() == 3) {
-            keyspace.delete(request.bytes(1));
+            reach.of(request.bytes(1)).delete(request.bytes(1));
             stats.droppedAfterOk.increment();
             out.ok();
         } else {

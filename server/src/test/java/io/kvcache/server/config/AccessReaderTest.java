@@ -53,6 +53,22 @@ final class AccessReaderTest {
         assertThat(access.tenants().getFirst().quotaBytes()).isEqualTo(1L << 30);
     }
 
+    @Test
+    void givenTenantsThatKeysName_whenRead_thenTheirLabelsAreWhatTheySay() throws ConfigException {
+        AccessConfig access = read("""
+                tenants:
+                  - { name: blue, prefixes: ["blue:", "blue/"], quota: 1GiB }
+                  - { name: red, salts: [salt-of-red, another-of-red], salt_file: /salts, password_hash: x }
+                """);
+
+        assertThat(access.tenants().get(0).labels())
+                .isEqualTo(new LabelConfig(List.of("blue:", "blue/"), List.of(), null));
+        assertThat(access.tenants().get(1).labels())
+                .isEqualTo(new LabelConfig(List.of(), List.of("salt-of-red", "another-of-red"), "/salts"));
+        assertThat(access.tenants().get(1).toString()).doesNotContain("salt-of-red");
+        assertThat(access.tenants().get(2).labels()).isEqualTo(LabelConfig.NONE);
+    }
+
     @ParameterizedTest
     @CsvSource(delimiter = '|', textBlock = """
             {name: a, address: 0.0.0.0} | listeners.0.address is 0.0.0.0, which others can reach
@@ -88,6 +104,13 @@ final class AccessReaderTest {
             tenants: [{name: 'a b'}] | tenants.0.name is 'a b'; it takes
             tenants: [{name: a, password_hash: x, password_file: y}] | it takes one of them
             listen: {auth: true} | nobody has a password
+            tenants: [{name: a, prefixes: ['']}, {name: b, prefixes: ['x*']}] | tenants.1.prefixes has 'x*'; it takes 1 to 4096
+            tenants: [{name: a, prefixes: ['x']}, {name: b, prefixes: ['x']}] | tenants.1.prefixes has 'x', as another's
+            tenants: [{name: a, salts: [short]}] | tenants.0.salts has one that is none; it takes 8 to 128
+            tenants: [{name: a, salts: [ends-with-metadata]}] | tenants.0.salts has one that is none
+            tenants: [{name: a, salts: [the-same-salt]}, {name: b, salts: [the-same-salt]}] | tenants.1.salts has one
+            tenants: [{name: default, salts: [a-good-salt]}] | it takes them at other tenants
+            tenants: [{name: a, prefixes: [a], password_hash: x}] | these would keep nobody out
             """)
     void givenAConfigurationThatIsWrong_whenRead_thenItIsSaidWhy(String yaml, String problem) {
         assertThat(problems(yaml.replace("\\n", "\n")))

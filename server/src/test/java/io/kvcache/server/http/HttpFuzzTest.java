@@ -6,6 +6,7 @@ import io.kvcache.server.access.Door;
 import io.kvcache.server.access.Logins;
 import io.kvcache.server.block.BlockArea;
 import io.kvcache.server.block.BlockNamespaces;
+import io.kvcache.server.block.BlockStocks;
 import io.kvcache.server.block.NamespaceArea;
 import io.kvcache.server.keyspace.TestKeyspace;
 import io.kvcache.server.net.CloseReason;
@@ -70,7 +71,7 @@ final class HttpFuzzTest {
                     Map.of("/page", Page.of("text/plain", () -> "page")),
                     List.of(
                             new NamespaceArea(namespaces),
-                            new BlockArea(test.cache(), namespaces, Duration.ZERO, _ -> false)),
+                            new BlockArea(test.cache(), namespaces, Duration.ZERO, BlockStocks.none(test.cache()))),
                     Set.of()));
             register(protocol, connections);
             for (int sent = 0; sent < FRAMES; ) {

@@ -3,6 +3,7 @@ package io.kvcache.server.lm;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.server.keyspace.PendingPut;
+import io.kvcache.server.keyspace.Reach;
 import io.kvcache.server.keyspace.TestKeyspace;
 import io.kvcache.server.keyspace.Value;
 import io.kvcache.server.net.CloseReason;
@@ -29,7 +30,7 @@ final class LmTalkTest {
 
     private final TestKeyspace test = TestKeyspace.small();
     private final Connections connections = new Connections(NetLimits.defaults(), test.time());
-    private final LmProtocol protocol = new LmProtocol(test.keyspace(), null);
+    private final LmProtocol protocol = new LmProtocol(Reach.of(test.keyspace()), null);
 
     @AfterEach
     void close() {

@@ -2,6 +2,7 @@ package io.kvcache.server.resp;
 
 import io.kvcache.server.access.Door;
 import io.kvcache.server.access.Logins;
+import io.kvcache.server.keyspace.Reach;
 import io.kvcache.server.keyspace.TestKeyspace;
 import io.kvcache.server.net.Connections;
 import io.kvcache.server.net.NetLimits;
@@ -23,7 +24,9 @@ final class RespWire implements AutoCloseable {
         connections = new Connections(NetLimits.defaults(), test.time());
         protocol = new RespProtocol(
                 Door.open(Logins.none(test.time())),
-                Map.of("default", new RespContext(test.cache(), test.keyspace(), connections, test.time(), 0, "test")));
+                Map.of(
+                        "default",
+                        new RespContext(test.cache(), Reach.of(test.keyspace()), connections, test.time(), 0, "test")));
         wire = connect();
     }
 

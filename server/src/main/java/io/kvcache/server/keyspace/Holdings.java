@@ -1,97 +1,51 @@
 package io.kvcache.server.keyspace;
 
 import io.kvcache.core.identity.BlockKey;
+import io.kvcache.server.quota.Quota;
+import io.kvcache.server.quota.Stock;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
-import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.LongAdder;
 import org.jspecify.annotations.Nullable;
 
-/// How many bytes a keyspace may take, and which of its values goes when there are too many: the one that was not
-/// used for the longest time.
+/// The values of a keyspace as its quota sees them: what they take, and which goes first.
 ///
 /// **Order.** A use takes a number and notes it in the entry, no more, so readers take no lock. Entries stand in a map
 /// by the number that they had when they were put there; the first one goes when its number is still that, else it is
 /// put where it belongs by now. Numbers only grow, so the first whose number is right is the one unused for longest.
 ///
-/// **What counts** is slots of stored values and of those that are being written, each once, whether it is in host
-/// memory, on disk or both: so a tenant's quota bounds what it has, and who adds a disk gives larger quotas. A value
-/// that a reader holds counts
-/// no more once it is evicted, though its memory is free only after that.
-///
 /// **Threads.** Any; changes hold the lock, uses do not.
-final class Quota {
+final class Holdings {
 
     private static final long PAGE = 4096;
 
-    private final long limitBytes;
-    private final AtomicLong uses = new AtomicLong();
+    private final Quota quota;
     private final TreeMap<Long, KeyEntry> order = new TreeMap<>();
     private final LongAdder evicted = new LongAdder();
     private final Map<BlockKey, Long> strangers = new LinkedHashMap<>();
-    private long usedBytes;
 
-    /// @param limitBytes 0 for no limit
-    Quota(long limitBytes) {
-        this.limitBytes = limitBytes;
-    }
-
-    /// Room that was given to one value that is being written, until it is closed.
-    final class Share implements AutoCloseable {
-
-        private final long bytes;
-        private boolean open = true;
-
-        private Share(long bytes) {
-            this.bytes = bytes;
-        }
-
-        @Override
-        public void close() {
-            synchronized (order) {
-                if (open) {
-                    open = false;
-                    usedBytes -= bytes;
-                }
-            }
-        }
+    Holdings(Quota quota) {
+        this.quota = quota;
     }
 
     boolean limited() {
-        return limitBytes > 0;
-    }
-
-    long limitBytes() {
-        return limitBytes;
-    }
-
-    long usedBytes() {
-        synchronized (order) {
-            return usedBytes;
-        }
+        return quota.limited();
     }
 
     long evictedCount() {
         return evicted.sum();
     }
 
-    /// Whether a value could ever be taken.
-    boolean fits(Key key, long valueBytes) {
-        return !limited() || bytes(key, valueBytes) <= limitBytes;
-    }
-
-    /// Takes room for a value, or answers null while there is none.
-    @Nullable
-    Share take(Key key, long valueBytes) {
-        long bytes = bytes(key, valueBytes);
+    /// When what goes first was last used, as [io.kvcache.server.quota.Stock#oldestUse] has it.
+    long oldestUse() {
         synchronized (order) {
-            if (limited() && usedBytes + bytes > limitBytes) {
-                return null;
+            KeyEntry oldest = strangers.isEmpty() ? oldest() : null;
+            if (oldest == null) {
+                return strangers.isEmpty() ? Stock.NOTHING : 0;
             }
-            usedBytes += bytes;
-            return new Share(bytes);
+            return oldest.usedAt();
         }
     }
 
@@ -120,14 +74,14 @@ final class Quota {
 
     /// A value is used.
     void use(KeyEntry entry) {
-        entry.usedAt(uses.incrementAndGet());
+        entry.usedAt(quota.nextUse());
     }
 
     /// A value is stored.
     void enter(KeyEntry entry) {
-        long now = uses.incrementAndGet();
+        long now = quota.nextUse();
+        quota.enter(bytes(entry.key(), entry.bytes()));
         synchronized (order) {
-            usedBytes += bytes(entry.key(), entry.bytes());
             if (limited()) {
                 entry.usedAt(now);
                 entry.placedAt(now);
@@ -138,8 +92,8 @@ final class Quota {
 
     /// A stored value is gone.
     void leave(KeyEntry entry) {
+        quota.leave(bytes(entry.key(), entry.bytes()));
         synchronized (order) {
-            usedBytes -= bytes(entry.key(), entry.bytes());
             if (limited()) {
                 order.remove(entry.placedAt(), entry);
             }
@@ -150,10 +104,10 @@ final class Quota {
     ///
     /// @param bytes of value and key together
     void enterStranger(BlockKey digest, long bytes) {
-        long charged = (bytes + PAGE - 1) / PAGE * PAGE;
+        long charged = Quota.charge(bytes);
         synchronized (order) {
             if (strangers.putIfAbsent(digest, charged) == null) {
-                usedBytes += charged;
+                quota.enter(charged);
             }
         }
     }
@@ -162,7 +116,7 @@ final class Quota {
     boolean leaveStranger(BlockKey digest) {
         synchronized (order) {
             Long charged = strangers.remove(digest);
-            usedBytes -= charged == null ? 0 : charged;
+            quota.leave(charged == null ? 0 : charged);
             return charged != null;
         }
     }
@@ -187,7 +141,8 @@ final class Quota {
         }
     }
 
-    private static long bytes(Key key, long valueBytes) {
+    /// What a value takes of the store.
+    static long bytes(Key key, long valueBytes) {
         return Trailer.storedBytes(key.bytes().length, valueBytes, PAGE);
     }
 }

@@ -1,0 +1,129 @@
+package io.kvcache.server.quota;
+
+import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.atomic.AtomicLong;
+import org.jspecify.annotations.Nullable;
+
+/// How many bytes a tenant may take, over all that it stores, and which of its stocks gives room when that is too
+/// much: the one that has what was not used for the longest time.
+///
+/// **What counts** is slots of what is stored and of what is being written, each once, whether it is in host memory,
+/// on disk or both: so a quota bounds what a tenant has, and who adds a disk gives larger quotas. What a reader holds
+/// counts no more once it is evicted, though its memory is free only after that.
+///
+/// **Threads.** Any.
+public final class Quota {
+
+    private static final long PAGE = 4096;
+
+    private final long limitBytes;
+    private final AtomicLong usedBytes = new AtomicLong();
+    private final AtomicLong uses = new AtomicLong();
+    private final List<Stock> stocks = new CopyOnWriteArrayList<>();
+
+    /// @param limitBytes 0 for no limit
+    public Quota(long limitBytes) {
+        this.limitBytes = limitBytes;
+    }
+
+    /// Room that was given to one thing that is being written, until it is stored or given up.
+    ///
+    /// **Threads.** One at a time.
+    public final class Share implements AutoCloseable {
+
+        private final long bytes;
+        private boolean open = true;
+
+        private Share(long bytes) {
+            this.bytes = bytes;
+        }
+
+        /// The thing is stored: it counts from now on in place of the share.
+        public void keep() {
+            open = false;
+        }
+
+        /// Gives the room back, unless it was given or kept already.
+        @Override
+        public void close() {
+            if (open) {
+                open = false;
+                leave(bytes);
+            }
+        }
+    }
+
+    /// Adds what counts for this quota.
+    public void add(Stock stock) {
+        stocks.add(stock);
+    }
+
+    public boolean limited() {
+        return limitBytes > 0;
+    }
+
+    /// 0 for no limit.
+    public long limitBytes() {
+        return limitBytes;
+    }
+
+    public long usedBytes() {
+        return usedBytes.get();
+    }
+
+    /// What so many bytes take of the store.
+    public static long charge(long bytes) {
+        return (bytes + PAGE - 1) / PAGE * PAGE;
+    }
+
+    /// Whether so many bytes could ever be taken.
+    public boolean fits(long bytes) {
+        return !limited() || bytes <= limitBytes;
+    }
+
+    /// Takes room, or answers null while there is none.
+    public @Nullable Share take(long bytes) {
+        if (!limited()) {
+            enter(bytes);
+            return new Share(bytes);
+        }
+        long used = usedBytes.get();
+        while (used + bytes <= limitBytes) {
+            if (usedBytes.compareAndSet(used, used + bytes)) {
+                return new Share(bytes);
+            }
+            used = usedBytes.get();
+        }
+        return null;
+    }
+
+    /// Something is stored, room or not.
+    public void enter(long bytes) {
+        usedBytes.addAndGet(bytes);
+    }
+
+    /// Something that is stored is gone.
+    public void leave(long bytes) {
+        usedBytes.addAndGet(-bytes);
+    }
+
+    /// The number of a use; later ones are larger.
+    public long nextUse() {
+        return uses.incrementAndGet();
+    }
+
+    /// The stock that has what was unused for longest, or null when nothing can go.
+    public @Nullable Stock stalest() {
+        Stock stalest = null;
+        long oldest = Stock.NOTHING;
+        for (Stock stock : stocks) {
+            long use = stock.oldestUse();
+            if (use < oldest) {
+                oldest = use;
+                stalest = stock;
+            }
+        }
+        return stalest;
+    }
+}

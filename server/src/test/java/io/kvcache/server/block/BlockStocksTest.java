@@ -1,0 +1,214 @@
+package io.kvcache.server.block;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.kvcache.core.BlockWriter;
+import io.kvcache.core.KvCache;
+import io.kvcache.core.PutOutcome;
+import io.kvcache.core.SealOutcome;
+import io.kvcache.core.identity.BlockShape;
+import io.kvcache.core.identity.Dtype;
+import io.kvcache.core.identity.EngineKey;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.server.event.EventNames;
+import io.kvcache.server.quota.Quota;
+import io.kvcache.tiers.TieredKvCache;
+import java.nio.ByteBuffer;
+import java.time.Duration;
+import java.util.Map;
+import java.util.Objects;
+import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+
+/// Blocks of a page each over a real store, put as [BlockArea] does.
+final class BlockStocksTest {
+
+    private static final long PAGE = 4096;
+    private static final int BYTES = 128;
+    private static final int EVENTS_KEPT = 1 << 16;
+
+    private final Namespace model = model("blue");
+    private final Namespace unlimited = model("green");
+    private final TieredKvCache cache = TieredKvCache.builder()
+            .hostBytes(64L << 20)
+            .touched(false)
+            .strict(true)
+            .closeWait(Duration.ZERO)
+            .build();
+    private final Quota quota = new Quota(8 * PAGE);
+    private final EventNames names = new EventNames(cache);
+    private final BlockStocks stocks = new BlockStocks(cache, Map.of("blue", quota, "green", new Quota(0)), names::of);
+
+    BlockStocksTest() {
+        cache.register(model);
+        cache.register(unlimited);
+        stocks.registered(model);
+        stocks.registered(unlimited);
+    }
+
+    private static Namespace model(String tenant) {
+        return Namespace.of("m", BlockShape.kv(1, 1, 8, 4, Dtype.BF16)).toBuilder()
+                .tenant(tenant)
+                .build();
+    }
+
+    @AfterEach
+    void close() {
+        cache.validate();
+        cache.close();
+    }
+
+    private static EngineKey key(int number) {
+        return EngineKey.of(ByteBuffer.allocate(Integer.BYTES).putInt(number).array());
+    }
+
+    private BlockStock stock() {
+        return Objects.requireNonNull(stocks.of("blue"));
+    }
+
+    /// Answers whether it is stored.
+    private boolean put(int number, int parent) {
+        EngineKey above = parent < 0 ? null : key(parent);
+        try (BlockWriter writer = cache.put(model, key(number), above, KvCache.NO_WAIT)) {
+            assertThat(writer.outcome()).isEqualTo(PutOutcome.RESERVED);
+            BlockStock.@Nullable Claim claim = stock().claim(above == null ? null : above.in(model), BYTES);
+            if (claim == null) {
+                return false;
+            }
+            assertThat(writer.seal()).isEqualTo(SealOutcome.SEALED);
+            claim.stored(cache.blocks(model), key(number).in(model), BYTES);
+            return true;
+        }
+    }
+
+    private void chain(int from, int blocks) {
+        for (int i = 0; i < blocks; i++) {
+            assertThat(put(from + i, i == 0 ? -1 : from + i - 1))
+                    .as("block %d", i)
+                    .isTrue();
+        }
+    }
+
+    private boolean here(int number) {
+        return cache.blocks(model).contains(key(number).in(model));
+    }
+
+    private void assertCounted(int blocks) {
+        assertThat(stock().stats().blocks()).isEqualTo(blocks);
+        assertThat(stock().stats().usedBytes()).isEqualTo(blocks * PAGE);
+        assertThat(quota.usedBytes()).isEqualTo(blocks * PAGE);
+    }
+
+    @Test
+    void givenAFullQuota_whenAnotherChainIsPut_thenTheOlderOneLosesItsTail() {
+        chain(0, 8);
+        chain(100, 3);
+        for (int i = 0; i < 8; i++) {
+            assertThat(here(i)).as("block %d", i).isEqualTo(i < 5);
+        }
+        assertThat(here(102)).isTrue();
+        assertCounted(8);
+        assertThat(stock().stats().evicted()).isEqualTo(3);
+        stocks.tick();
+        assertCounted(8);
+    }
+
+    @Test
+    void givenTwoChains_whenTheOlderIsReadAndMoreIsPut_thenTheOtherLosesItsTail() {
+        chain(0, 4);
+        chain(100, 4);
+        for (int i = 0; i < 4; i++) {
+            stock().used(key(i).in(model));
+        }
+        chain(200, 2);
+        assertThat(here(3)).isTrue();
+        assertThat(here(101)).isTrue();
+        assertThat(here(102)).isFalse();
+        assertThat(here(103)).isFalse();
+    }
+
+    @Test
+    void givenAChainAsLongAsTheQuota_whenItGrows_thenItIsRefusedAndNothingGoes() {
+        chain(0, 8);
+        assertThat(put(8, 7)).isFalse();
+        assertThat(here(7)).isTrue();
+        assertThat(stock().stats().refused()).isEqualTo(1);
+        assertCounted(8);
+    }
+
+    @Test
+    void givenABlockThatIsBeingPut_whenOthersWantRoom_thenTheOneBeforeItStays() {
+        chain(0, 1);
+        chain(100, 6);
+        try (BlockStock.Claim claim = Objects.requireNonNull(stock().claim(key(0).in(model), PAGE))) {
+            assertThat(claim).isNotNull();
+            chain(200, 3);
+            assertThat(here(0)).as("oldest of all, and held").isTrue();
+            assertThat(here(105)).isFalse();
+        }
+        chain(300, 2);
+        assertThat(here(0)).as("held no longer").isFalse();
+        assertCounted(8);
+    }
+
+    @Test
+    void givenBlocksThatAreDropped_whenTheEventsAreHeard_thenTheyCountNoMore() {
+        chain(0, 8);
+        assertThat(cache.blocks(model).drop(key(4).in(model))).isEqualTo(4);
+        stocks.tick();
+        assertCounted(4);
+        cache.drop(model);
+        stocks.tick();
+        assertCounted(0);
+        chain(0, 8);
+        assertCounted(8);
+    }
+
+    @Test
+    void givenBlocksThatNobodyClaimedRoomFor_whenTheEventsAreHeard_thenTheyCount() {
+        try (BlockWriter writer = cache.put(model, key(7), null, KvCache.NO_WAIT)) {
+            writer.seal();
+        }
+        try (BlockWriter writer = cache.put(unlimited, key(7), null, KvCache.NO_WAIT)) {
+            writer.seal();
+        }
+        stocks.tick();
+        assertCounted(1);
+        assertThat(stocks.stats()).containsOnlyKeys("blue");
+    }
+
+    @Test
+    void givenEventsThatAreLost_whenMoreAreHeard_thenWhatIsThereIsLookedFor() {
+        chain(0, 8);
+        stocks.tick();
+        cache.blocks(model).drop(key(6).in(model));
+        Namespace things = Namespace.objects("things", "green");
+        cache.register(things);
+        byte[] name = {1};
+        for (int i = 0; i < EVENTS_KEPT; i++) {
+            try (var writer = cache.putObject(things, name, 1, KvCache.NO_WAIT)) {
+                writer.seal();
+            }
+        }
+        stocks.tick();
+        assertCounted(6);
+    }
+
+    @Test
+    void givenBlocksFromBeforeTheStart_whenTheirNamespaceIsUsed_thenTheyCountAndGoFirst() {
+        chain(0, 8);
+        Quota later = new Quota(6 * PAGE);
+        BlockStocks restarted = new BlockStocks(cache, Map.of("blue", later), names::of);
+        restarted.registered(model);
+        restarted.recovered();
+        assertThat(later.usedBytes()).isEqualTo(8 * PAGE);
+        BlockStock stock = Objects.requireNonNull(restarted.of("blue"));
+        try (BlockStock.Claim claim = Objects.requireNonNull(stock.claim(null, PAGE))) {
+            assertThat(claim).isNotNull();
+            assertThat(here(4)).isTrue();
+            assertThat(here(5)).isFalse();
+            assertThat(later.usedBytes()).isEqualTo(6 * PAGE);
+        }
+    }
+}

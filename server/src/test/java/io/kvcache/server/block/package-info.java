@@ -1,0 +1,4 @@
+@NullMarked
+package io.kvcache.server.block;
+
+import org.jspecify.annotations.NullMarked;
