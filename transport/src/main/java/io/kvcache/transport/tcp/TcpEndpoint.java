@@ -4,6 +4,7 @@ import io.kvcache.core.KvCache;
 import io.kvcache.transport.endpoint.Endpoint;
 import io.kvcache.transport.endpoint.EndpointOptions;
 import io.kvcache.transport.endpoint.EndpointStats;
+import io.kvcache.transport.endpoint.EndpointThreads;
 import io.kvcache.transport.link.CloseReason;
 import java.io.IOException;
 import java.net.InetSocketAddress;
@@ -43,6 +44,7 @@ public final class TcpEndpoint implements AutoCloseable {
     private final InetSocketAddress address;
     private final long stallNanos;
     private final Set<TcpLine> lines = ConcurrentHashMap.newKeySet();
+    private final EndpointThreads threads = new EndpointThreads();
     private final Thread watch;
     private volatile boolean closed;
 
@@ -56,10 +58,7 @@ public final class TcpEndpoint implements AutoCloseable {
     }
 
     private Thread thread(String name, Runnable work) {
-        return Thread.ofPlatform()
-                .daemon()
-                .name("kvcache-tcp-" + name + "-" + address.getPort())
-                .start(work);
+        return threads.start("kvcache-tcp-" + name + "-" + address.getPort(), work);
     }
 
     /// Begins to listen.
@@ -146,13 +145,18 @@ public final class TcpEndpoint implements AutoCloseable {
         return endpoint.drained(lines.stream().anyMatch(line -> line.stalledNanos() > 0));
     }
 
-    /// Ends all connections; what their clients held goes back to the cache.
+    /// Ends all connections, and waits for their threads, five seconds at most; what their clients held goes
+    /// back to the cache.
     @Override
     public void close() throws IOException {
         closed = true;
-        listener.close();
-        LockSupport.unpark(watch);
-        endpoint.close();
-        lines.forEach(line -> line.close(CloseReason.SHUTDOWN));
+        try {
+            listener.close();
+        } finally {
+            LockSupport.unpark(watch);
+            endpoint.close();
+            lines.forEach(line -> line.close(CloseReason.SHUTDOWN));
+            threads.await();
+        }
     }
 }

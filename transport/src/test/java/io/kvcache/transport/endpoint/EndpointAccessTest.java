@@ -3,11 +3,7 @@ package io.kvcache.transport.endpoint;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import io.kvcache.core.identity.BlockChain;
-import io.kvcache.core.identity.BlockShape;
-import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.transport.link.CloseReason;
 import io.kvcache.transport.link.Loopback;
 import io.kvcache.transport.wire.BodyWriter;
@@ -17,10 +13,8 @@ import io.kvcache.transport.wire.Secret;
 import io.kvcache.transport.wire.Status;
 import io.kvcache.transport.wire.Violation;
 import io.kvcache.transport.wire.Welcome;
-import java.time.Duration;
 import java.util.List;
 import java.util.Map;
-import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -29,35 +23,16 @@ import org.junit.jupiter.params.provider.EnumSource;
 /// Who may come in at an endpoint, and what of others they see.
 final class EndpointAccessTest {
 
-    private static final Namespace SPACE = Namespace.of("m", BlockShape.kv(1, 1, 1024, 16, Dtype.BF16));
-    private static final EndpointOptions OPTIONS =
-            EndpointOptions.DEFAULTS.withLongestLease(Duration.ofSeconds(10)).withHandshake(Duration.ofSeconds(2));
-
-    private final TieredKvCache store = TieredKvCache.builder()
-            .hostBytes(64 << 20)
-            .strict(true)
-            .touched(false)
-            .build();
+    private final Serving serving = new Serving();
 
     @AfterEach
     void nothingIsLeft() {
-        assertThat(store.stats().openTables()).isZero();
-        store.close();
-    }
-
-    private Endpoint open(EndpointOptions options) {
-        return new Endpoint(store, options, () -> 1);
-    }
-
-    private static BlockChain chain(int seed, int blocks) {
-        return BlockChain.of(
-                SPACE,
-                IntStream.range(0, 16 * blocks).map(i -> seed * 100_000 + i).toArray());
+        serving.requireNothingLeft();
     }
 
     @Test
     void givenASecret_whenTheProofIsWrong_thenUnauthorized() throws Violation {
-        try (Endpoint endpoint = open(OPTIONS.withAccess(Access.secret("0123456789abcdef")))) {
+        try (Endpoint endpoint = serving.open(Serving.OPTIONS.withAccess(Access.secret("0123456789abcdef")))) {
             Peer right = new Peer(endpoint);
             Welcome welcome = Welcome.read(
                     right.greet("anybody", "0123456789abcdef", null).reader());
@@ -81,13 +56,13 @@ final class EndpointAccessTest {
     @Test
     void givenTenants_whenOneNamesAnothersNamespace_thenForbidden() throws Violation {
         Map<String, String> secrets = Map.of("a", "secret of tenant a", "b", "secret of tenant b");
-        try (Endpoint endpoint = open(OPTIONS.withAccess(Access.tenants(secrets)))) {
+        try (Endpoint endpoint = serving.open(Serving.OPTIONS.withAccess(Access.tenants(secrets)))) {
             Peer peer = new Peer(endpoint);
             peer.greet("a", "secret of tenant a", null);
-            Namespace mine = SPACE.toBuilder().tenant("a").build();
-            Namespace theirs = SPACE.toBuilder().tenant("b").build();
+            Namespace mine = Serving.SPACE.toBuilder().tenant("a").build();
+            Namespace theirs = Serving.SPACE.toBuilder().tenant("b").build();
             assertThat(peer.register(mine)).isEqualTo(1);
-            for (Namespace other : List.of(theirs, SPACE)) {
+            for (Namespace other : List.of(theirs, Serving.SPACE)) {
                 BodyWriter body = new BodyWriter();
                 NamespaceCodec.write(other, body);
                 Loopback.Whole reply = peer.ask(MessageType.REGISTER, body);
@@ -98,7 +73,7 @@ final class EndpointAccessTest {
                             .header()
                             .status())
                     .isEqualTo(Status.FORBIDDEN);
-            assertThatThrownBy(() -> peer.tell(MessageType.CHAIN, Peer.chain(0, 2, chain(1, 1))))
+            assertThatThrownBy(() -> peer.tell(MessageType.CHAIN, Peer.chain(0, 2, Serving.chain(1, 1))))
                     .isInstanceOf(Violation.class);
             peer.end(CloseReason.MALFORMED);
             Peer stranger = new Peer(endpoint);
@@ -114,7 +89,7 @@ final class EndpointAccessTest {
 
     @Test
     void givenAWrongTicket_whenJoined_thenUnauthorized() throws Violation {
-        try (Endpoint endpoint = open(OPTIONS)) {
+        try (Endpoint endpoint = serving.open(Serving.OPTIONS)) {
             Peer peer = new Peer(endpoint);
             Welcome welcome = Welcome.read(peer.greet("", null, null).reader());
             Welcome guessed = new Welcome(welcome.session(), Secret.random(16), 1, welcome.proof());
@@ -128,7 +103,7 @@ final class EndpointAccessTest {
     @ParameterizedTest
     @EnumSource(MessageType.class)
     void givenNobodyKnown_whenAnythingIsAsked_thenTheConnectionIsOver(MessageType type) {
-        try (Endpoint endpoint = open(OPTIONS)) {
+        try (Endpoint endpoint = serving.open(Serving.OPTIONS)) {
             Peer peer = new Peer(endpoint);
             BodyWriter body = new BodyWriter().bytes(new byte[100]);
             if (type == MessageType.ERROR) {

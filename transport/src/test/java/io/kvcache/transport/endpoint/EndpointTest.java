@@ -3,15 +3,12 @@ package io.kvcache.transport.endpoint;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import io.kvcache.core.BlockWriter;
-import io.kvcache.core.PutOutcome;
 import io.kvcache.core.contract.BlockContent;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.store.ChunkedCrc;
-import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.transport.link.CloseReason;
 import io.kvcache.transport.link.Loopback;
 import io.kvcache.transport.wire.BodyReader;
@@ -27,59 +24,19 @@ import java.lang.foreign.MemorySegment;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
-import java.util.concurrent.atomic.AtomicLong;
-import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
 /// An endpoint without a network, by a clock that the test moves.
 final class EndpointTest {
 
-    private static final Namespace SPACE = Namespace.of("m", BlockShape.kv(1, 1, 1024, 16, Dtype.BF16));
     private static final int BYTES = 1 << 16;
-    private static final EndpointOptions OPTIONS =
-            EndpointOptions.DEFAULTS.withLongestLease(Duration.ofSeconds(10)).withHandshake(Duration.ofSeconds(2));
 
-    private final AtomicLong nanos = new AtomicLong(1);
-    private final TieredKvCache store = TieredKvCache.builder()
-            .hostBytes(64 << 20)
-            .checked(true)
-            .strict(true)
-            .touched(false)
-            .build();
+    private final Serving serving = new Serving();
 
     @AfterEach
     void nothingIsLeft() {
-        assertThat(store.stats().openTables()).isZero();
-        store.validate();
-        store.close();
-    }
-
-    private Endpoint open(EndpointOptions options) {
-        return new Endpoint(store, options, nanos::get);
-    }
-
-    private void pass(Duration time) {
-        nanos.addAndGet(time.toNanos());
-    }
-
-    private static BlockChain chain(int seed, int blocks) {
-        return BlockChain.of(
-                SPACE,
-                IntStream.range(0, 16 * blocks).map(i -> seed * 100_000 + i).toArray());
-    }
-
-    private BlockChain stored(int seed, int blocks) {
-        store.register(SPACE);
-        BlockChain chain = chain(seed, blocks);
-        for (int index = 0; index < blocks; index++) {
-            try (BlockWriter writer = store.put(chain, index, 0, 0)) {
-                assertThat(writer.outcome()).isEqualTo(PutOutcome.RESERVED);
-                BlockContent.of(chain.key(index)).fill(writer.segment());
-                writer.seal();
-            }
-        }
-        return chain;
+        serving.requireNothingLeft();
     }
 
     private static long lease(Peer peer, int slot, int length) throws Violation {
@@ -96,10 +53,10 @@ final class EndpointTest {
 
     @Test
     void givenStoredBlocks_whenAcquired_thenEachComesWithItsBytesAndChecksum() throws Violation {
-        BlockChain chain = stored(1, 3);
-        try (Endpoint endpoint = open(OPTIONS)) {
+        BlockChain chain = serving.stored(1, 3);
+        try (Endpoint endpoint = serving.open(Serving.OPTIONS)) {
             Peer peer = Peer.welcomed(endpoint);
-            peer.tell(MessageType.CHAIN, Peer.chain(5, peer.register(SPACE), chain));
+            peer.tell(MessageType.CHAIN, Peer.chain(5, peer.register(Serving.SPACE), chain));
             List<Loopback.Whole> frames =
                     peer.ask(Peer.about(5, 3).i32(1).i32(100).i64(0).request(MessageType.ACQUIRE, 9, 0));
             assertThat(frames).hasSize(3).allMatch(frame -> frame.header().request() == 9);
@@ -126,20 +83,20 @@ final class EndpointTest {
 
     @Test
     void givenALease_whenItsClientIsSilent_thenItEndsWithTheSession() throws Violation {
-        BlockChain chain = stored(1, 3);
-        try (Endpoint endpoint = open(OPTIONS)) {
+        BlockChain chain = serving.stored(1, 3);
+        try (Endpoint endpoint = serving.open(Serving.OPTIONS)) {
             Peer peer = Peer.welcomed(endpoint);
-            peer.tell(MessageType.CHAIN, Peer.chain(0, peer.register(SPACE), chain));
+            peer.tell(MessageType.CHAIN, Peer.chain(0, peer.register(Serving.SPACE), chain));
             lease(peer, 0, 3);
-            reserve(peer, 0, tell(peer, 0, chain(2, 1)), 0);
-            pass(Duration.ofSeconds(9));
+            reserve(peer, 0, tell(peer, 0, Serving.chain(2, 1)), 0);
+            serving.pass(Duration.ofSeconds(9));
             peer.ask(MessageType.RENEW, new BodyWriter());
-            pass(Duration.ofSeconds(9));
+            serving.pass(Duration.ofSeconds(9));
             assertThat(endpoint.tick()).isZero();
-            assertThat(store.stats().openTables()).isEqualTo(2);
-            pass(Duration.ofSeconds(2));
+            assertThat(serving.store().stats().openTables()).isEqualTo(2);
+            serving.pass(Duration.ofSeconds(2));
             assertThat(endpoint.tick()).isEqualTo(1);
-            assertThat(store.stats().openTables()).isZero();
+            assertThat(serving.store().stats().openTables()).isZero();
             assertThat(peer.reason()).isEqualTo(CloseReason.SILENT);
             peer.end(CloseReason.SILENT);
             EndpointStats stats = endpoint.stats();
@@ -152,14 +109,14 @@ final class EndpointTest {
     }
 
     private static BlockChain tell(Peer peer, int slot, BlockChain chain) throws Violation {
-        peer.tell(MessageType.CHAIN, Peer.chain(slot, peer.register(SPACE), chain));
+        peer.tell(MessageType.CHAIN, Peer.chain(slot, peer.register(Serving.SPACE), chain));
         return chain;
     }
 
     @Test
     void givenAConnectionThatBreaks_whenItWasTheSessionsFirst_thenAllItHeldIsBack() throws Violation {
-        BlockChain chain = stored(1, 3);
-        try (Endpoint endpoint = open(OPTIONS)) {
+        BlockChain chain = serving.stored(1, 3);
+        try (Endpoint endpoint = serving.open(Serving.OPTIONS)) {
             Peer peer = new Peer(endpoint);
             Welcome welcome = Welcome.read(peer.greet("", null, null).reader());
             Peer second = new Peer(endpoint);
@@ -167,9 +124,9 @@ final class EndpointTest {
             tell(second, 3, chain);
             lease(second, 3, 3);
             second.ask(MessageType.PING, new BodyWriter());
-            reserve(second, 1, tell(second, 1, chain(2, 1)), 0);
+            reserve(second, 1, tell(second, 1, Serving.chain(2, 1)), 0);
             peer.end(CloseReason.BROKEN);
-            assertThat(store.stats().openTables()).isZero();
+            assertThat(serving.store().stats().openTables()).isZero();
             assertThat(second.reason()).isEqualTo(CloseReason.SESSION_OVER);
             second.end(CloseReason.SESSION_OVER);
             assertThat(endpoint.stats().connections()).isZero();
@@ -178,8 +135,8 @@ final class EndpointTest {
 
     @Test
     void givenALeaseWhoseAnswerMayBeLost_whenItsConnectionBreaks_thenItEnds() throws Violation {
-        BlockChain chain = stored(1, 3);
-        try (Endpoint endpoint = open(OPTIONS)) {
+        BlockChain chain = serving.stored(1, 3);
+        try (Endpoint endpoint = serving.open(Serving.OPTIONS)) {
             Peer peer = new Peer(endpoint);
             Welcome welcome = Welcome.read(peer.greet("", null, null).reader());
             Peer second = new Peer(endpoint);
@@ -197,29 +154,29 @@ final class EndpointTest {
 
     @Test
     void givenAConnectionThatBreaksInAPayload_whenLookedUp_thenTheRoomIsBack() throws Violation {
-        try (Endpoint endpoint = open(OPTIONS);
+        try (Endpoint endpoint = serving.open(Serving.OPTIONS);
                 Arena arena = Arena.ofConfined()) {
             Peer peer = Peer.welcomed(endpoint);
-            BlockChain chain = tell(peer, 0, chain(1, 1));
+            BlockChain chain = tell(peer, 0, Serving.chain(1, 1));
             long reservation = reserve(peer, 0, chain, 0);
             Payload payload = Payload.of(List.of(arena.allocate(BYTES)));
             byte[] fill = Loopback.bytes(
                     new BodyWriter().i64(reservation).i32(0).i32(0).request(MessageType.FILL, 7, 0, payload));
             peer.ask(Arrays.copyOf(fill, 40_000));
-            assertThat(store.stats().openTables()).isEqualTo(1);
+            assertThat(serving.store().stats().openTables()).isEqualTo(1);
             peer.end(CloseReason.BROKEN);
-            assertThat(store.stats().openTables()).isZero();
-            assertThat(store.stats().puts().abandoned()).isEqualTo(1);
-            assertThat(store.match(chain).blocks()).isZero();
+            assertThat(serving.store().stats().openTables()).isZero();
+            assertThat(serving.store().stats().puts().abandoned()).isEqualTo(1);
+            assertThat(serving.store().match(chain).blocks()).isZero();
         }
     }
 
     @Test
     void givenBytesWithoutTheirChecksum_whenFilled_thenRefusedAndNotFindable() throws Violation {
-        try (Endpoint endpoint = open(OPTIONS);
+        try (Endpoint endpoint = serving.open(Serving.OPTIONS);
                 Arena arena = Arena.ofConfined()) {
             Peer peer = Peer.welcomed(endpoint);
-            BlockChain chain = tell(peer, 0, chain(1, 1));
+            BlockChain chain = tell(peer, 0, Serving.chain(1, 1));
             MemorySegment bytes = arena.allocate(BYTES);
             BlockContent.of(chain.key(0)).fill(bytes);
             Payload payload = Payload.of(List.of(bytes));
@@ -232,7 +189,7 @@ final class EndpointTest {
                 Loopback.Whole reply =
                         peer.ask(body.request(MessageType.FILL, 7, 0, payload)).getFirst();
                 assertThat(reply.header().status()).isEqualTo(wrong == 1 ? Status.CORRUPT : Status.OK);
-                assertThat(store.match(chain).blocks()).isEqualTo(1 - wrong);
+                assertThat(serving.store().match(chain).blocks()).isEqualTo(1 - wrong);
             }
             assertThat(endpoint.stats().corrupt()).isEqualTo(1);
             Loopback.Whole again = peer.ask(
@@ -245,10 +202,10 @@ final class EndpointTest {
 
     @Test
     void givenAChainThatGrowsAndForks_whenToldByWhatIsNew_thenMatchedAsAWhole() throws Violation {
-        BlockChain chain = stored(1, 6);
-        try (Endpoint endpoint = open(OPTIONS)) {
+        BlockChain chain = serving.stored(1, 6);
+        try (Endpoint endpoint = serving.open(Serving.OPTIONS)) {
             Peer peer = Peer.welcomed(endpoint);
-            int space = peer.register(SPACE);
+            int space = peer.register(Serving.SPACE);
             peer.tell(MessageType.CHAIN, Peer.chain(0, space, chain.prefix(2)));
             BodyWriter more =
                     new BodyWriter().u8(1).u8(0).u16(0).i32(space).i32(2).i32(4);
@@ -270,7 +227,7 @@ final class EndpointTest {
 
     @Test
     void givenAnUnknownMessage_whenAsked_thenUnsupportedAndTheConnectionGoesOn() throws Violation {
-        try (Endpoint endpoint = open(OPTIONS)) {
+        try (Endpoint endpoint = serving.open(Serving.OPTIONS)) {
             Peer peer = Peer.welcomed(endpoint);
             byte[] unknown = Loopback.bytes(new BodyWriter().i64(5).request(MessageType.PING, 77, 0));
             unknown[4] = 99;
@@ -289,12 +246,12 @@ final class EndpointTest {
 
     @Test
     void givenAConnectionThatSaysNothing_whenTimePasses_thenClosed() {
-        try (Endpoint endpoint = open(OPTIONS)) {
+        try (Endpoint endpoint = serving.open(Serving.OPTIONS)) {
             Peer peer = new Peer(endpoint);
-            pass(Duration.ofSeconds(1));
+            serving.pass(Duration.ofSeconds(1));
             endpoint.tick();
             assertThat(peer.reason()).isNull();
-            pass(Duration.ofSeconds(2));
+            serving.pass(Duration.ofSeconds(2));
             endpoint.tick();
             assertThat(peer.reason()).isEqualTo(CloseReason.SILENT);
             peer.end(CloseReason.SILENT);
@@ -303,8 +260,9 @@ final class EndpointTest {
 
     @Test
     void givenMoreThanAllowed_whenAsked_thenRefusedWithTheLimit() throws Violation {
-        BlockChain chain = stored(1, 1);
-        try (Endpoint endpoint = open(OPTIONS.withMaxConnections(1).withMaxClaims(2))) {
+        BlockChain chain = serving.stored(1, 1);
+        try (Endpoint endpoint =
+                serving.open(Serving.OPTIONS.withMaxConnections(1).withMaxClaims(2))) {
             Peer peer = Peer.welcomed(endpoint);
             tell(peer, 0, chain);
             lease(peer, 0, 1);
@@ -313,7 +271,7 @@ final class EndpointTest {
                     peer.ask(MessageType.ACQUIRE, Peer.about(0, 1).i32(0).i32(0).i64(0));
             assertThat(reply.header().status()).isEqualTo(Status.BUSY);
             assertThat(reply.reader().text("text")).contains("allowed: 2");
-            assertThat(store.stats().openTables()).isEqualTo(2);
+            assertThat(serving.store().stats().openTables()).isEqualTo(2);
             Peer second = new Peer(endpoint);
             assertThat(second.reason()).isEqualTo(CloseReason.OVER_LIMIT);
             second.end(CloseReason.OVER_LIMIT);
@@ -323,9 +281,9 @@ final class EndpointTest {
 
     @Test
     void givenAnotherShape_whenRegistered_thenBothShapesAreTold() throws Violation {
-        store.register(SPACE);
+        serving.store().register(Serving.SPACE);
         BlockShape other = BlockShape.kv(2, 1, 1024, 16, Dtype.BF16);
-        try (Endpoint endpoint = open(OPTIONS)) {
+        try (Endpoint endpoint = serving.open(Serving.OPTIONS)) {
             Peer peer = Peer.welcomed(endpoint);
             BodyWriter body = new BodyWriter();
             NamespaceCodec.write(Namespace.of("m", other), body);
@@ -333,7 +291,7 @@ final class EndpointTest {
             assertThat(reply.header().status()).isEqualTo(Status.INVALID);
             assertThat(reply.reader().text("text"))
                     .contains(other.describe())
-                    .contains(SPACE.parts().getFirst().shape().describe());
+                    .contains(Serving.SPACE.parts().getFirst().shape().describe());
             peer.end(CloseReason.PEER_CLOSED);
         }
     }

@@ -96,7 +96,7 @@ final class PeeredKvCacheTest {
         opened.forEach(PeeredKvCache::close);
         for (Server server : servers) {
             server.stop();
-            await("the server lets go", () -> server.store.stats().openTables() == 0);
+            assertThat(server.store.stats().openTables()).isZero();
             server.store.validate();
             server.store.close();
         }

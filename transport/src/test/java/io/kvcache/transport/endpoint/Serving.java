@@ -1,0 +1,71 @@
+package io.kvcache.transport.endpoint;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.kvcache.core.BlockWriter;
+import io.kvcache.core.PutOutcome;
+import io.kvcache.core.contract.BlockContent;
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.BlockShape;
+import io.kvcache.core.identity.Dtype;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.tiers.TieredKvCache;
+import java.time.Duration;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.stream.IntStream;
+
+/// A store, and endpoints that serve it without a network, by a clock that the test moves.
+final class Serving {
+
+    static final Namespace SPACE = Namespace.of("m", BlockShape.kv(1, 1, 1024, 16, Dtype.BF16));
+
+    static final EndpointOptions OPTIONS =
+            EndpointOptions.DEFAULTS.withLongestLease(Duration.ofSeconds(10)).withHandshake(Duration.ofSeconds(2));
+
+    private final AtomicLong nanos = new AtomicLong(1);
+    private final TieredKvCache store = TieredKvCache.builder()
+            .hostBytes(64 << 20)
+            .checked(true)
+            .strict(true)
+            .touched(false)
+            .build();
+
+    TieredKvCache store() {
+        return store;
+    }
+
+    Endpoint open(EndpointOptions options) {
+        return new Endpoint(store, options, nanos::get);
+    }
+
+    void pass(Duration time) {
+        nanos.addAndGet(time.toNanos());
+    }
+
+    static BlockChain chain(int seed, int blocks) {
+        return BlockChain.of(
+                SPACE,
+                IntStream.range(0, 16 * blocks).map(i -> seed * 100_000 + i).toArray());
+    }
+
+    /// Puts a chain into the store.
+    BlockChain stored(int seed, int blocks) {
+        store.register(SPACE);
+        BlockChain chain = chain(seed, blocks);
+        for (int index = 0; index < blocks; index++) {
+            try (BlockWriter writer = store.put(chain, index, 0, 0)) {
+                assertThat(writer.outcome()).isEqualTo(PutOutcome.RESERVED);
+                BlockContent.of(chain.key(index)).fill(writer.segment());
+                writer.seal();
+            }
+        }
+        return chain;
+    }
+
+    /// For the end of a test.
+    void requireNothingLeft() {
+        assertThat(store.stats().openTables()).isZero();
+        store.validate();
+        store.close();
+    }
+}

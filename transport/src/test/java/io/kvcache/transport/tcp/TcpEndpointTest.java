@@ -1,0 +1,85 @@
+package io.kvcache.transport.tcp;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.kvcache.core.identity.BlockShape;
+import io.kvcache.core.identity.Dtype;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.tiers.TieredKvCache;
+import io.kvcache.transport.endpoint.EndpointOptions;
+import io.kvcache.transport.remote.RemoteKvCache;
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.atomic.AtomicBoolean;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/// What is a TCP endpoint's own.
+@Timeout(120)
+final class TcpEndpointTest {
+
+    private static final Namespace SPACE = Namespace.of("m", BlockShape.kv(1, 1, 1024, 16, Dtype.BF16));
+
+    @Test
+    void givenAConnectionAtWork_whenClosed_thenItsThreadIsWaitedFor() throws Exception {
+        CountDownLatch entered = new CountDownLatch(1);
+        CountDownLatch leave = new CountDownLatch(1);
+        AtomicBoolean left = new AtomicBoolean();
+        EndpointOptions options = EndpointOptions.DEFAULTS.withNamespaces(namespace -> {
+            entered.countDown();
+            boolean told = awaited(leave);
+            left.set(true);
+            return told ? "closed meanwhile" : "never told to leave";
+        });
+        try (TieredKvCache store = TieredKvCache.builder()
+                        .hostBytes(64 << 20)
+                        .touched(false)
+                        .build();
+                TcpEndpoint endpoint =
+                        TcpEndpoint.open(store, new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), options);
+                RemoteKvCache cache =
+                        RemoteKvCache.connect("127.0.0.1:" + endpoint.address().getPort())) {
+            Thread client = Thread.ofPlatform().start(() -> cache.register(SPACE));
+            assertThat(awaited(entered)).isTrue();
+            Thread closing = Thread.ofPlatform().start(() -> close(endpoint));
+            while (closing.isAlive() && closing.getState() != Thread.State.TIMED_WAITING) {
+                Thread.onSpinWait();
+            }
+            assertThat(closing.isAlive())
+                    .as("it waits for the thread that is inside")
+                    .isTrue();
+            leave.countDown();
+            closing.join();
+            assertThat(left).isTrue();
+            assertThat(threadsAt(endpoint.address().getPort())).isZero();
+            client.join();
+        }
+    }
+
+    /// Of the endpoint at a port.
+    private static long threadsAt(int port) {
+        return Thread.getAllStackTraces().keySet().stream()
+                .filter(each -> each.getName().startsWith("kvcache-tcp-")
+                        && each.getName().endsWith("-" + port))
+                .count();
+    }
+
+    private static boolean awaited(CountDownLatch latch) {
+        try {
+            latch.await();
+            return true;
+        } catch (InterruptedException stopped) {
+            return false;
+        }
+    }
+
+    private static void close(TcpEndpoint endpoint) {
+        try {
+            endpoint.close();
+        } catch (IOException failed) {
+            throw new AssertionError(failed);
+        }
+    }
+}
