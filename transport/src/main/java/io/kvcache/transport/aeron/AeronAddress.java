@@ -1,5 +1,6 @@
 package io.kvcache.transport.aeron;
 
+import java.net.InetSocketAddress;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.HashMap;
@@ -17,7 +18,7 @@ import org.jspecify.annotations.Nullable;
 /// @param termBytes of each of the three terms of a stream, a power of two
 /// @param mtuBytes of a UDP message, a multiple of 32
 /// @param dedicated whether there are processors to spin on
-record AeronAddress(
+public record AeronAddress(
         String text,
         String endpoint,
         @Nullable Path folder,
@@ -39,8 +40,28 @@ record AeronAddress(
 
     private static final int MOST_MTU_BYTES = 65_504;
 
+    /// Of a connection: one there, one back.
+    private static final int STREAMS = 2;
+
+    private static final int TERMS = 3;
+
+    /// Behind the terms of a stream, rounded up to a page.
+    private static final int LOG_META_BYTES = 4096;
+
+    private static final int MOST_PORT = 65_535;
+
+    /// With the usual folder for a server's driver, one a user, where IPC names none.
+    ///
     /// @throws IllegalArgumentException when it is no such address
-    static AeronAddress parse(String text) {
+    public static AeronAddress parse(String text) {
+        return parse(text, usual());
+    }
+
+    /// With a folder for a server's driver where IPC names none.
+    ///
+    /// @param usual that folder, or null for none
+    /// @throws IllegalArgumentException when it is no such address
+    public static AeronAddress parse(String text, @Nullable Path usual) {
         int question = text.indexOf('?');
         String media = question < 0 ? text : text.substring(0, question);
         if (!media.equals(IPC) && !media.equals(UDP)) {
@@ -56,7 +77,7 @@ record AeronAddress(
         return new AeronAddress(
                 text,
                 endpoint(text, ipc, given.get("endpoint")),
-                folder == null ? (ipc && driver == null ? usual() : null) : Path.of(folder),
+                folder == null ? (ipc && driver == null ? usual : null) : Path.of(folder),
                 driver == null ? null : Path.of(driver),
                 termBytes(given.get("term-length")),
                 mtuBytes(given.get("mtu")),
@@ -79,10 +100,15 @@ record AeronAddress(
         if (ipc != (endpoint == null)) {
             throw wrong("address", text, "an endpoint for aeron:udp, and for no other");
         }
-        if (endpoint != null && !endpoint.matches("(\\[[0-9a-fA-F:.%]+]|[\\w.-]+):\\d{1,5}")) {
+        if (endpoint != null && !isPlace(endpoint)) {
             throw wrong("endpoint", endpoint, "host:port");
         }
         return endpoint == null ? "" : endpoint;
+    }
+
+    private static boolean isPlace(String endpoint) {
+        return endpoint.matches("(\\[[0-9a-fA-F:.%]+]|[\\w.-]+):\\d{1,5}")
+                && number(endpoint.substring(endpoint.lastIndexOf(':') + 1)) <= MOST_PORT;
     }
 
     private static int termBytes(@Nullable String text) {
@@ -122,13 +148,35 @@ record AeronAddress(
 
     /// Where a server of this user is, if nothing else is said.
     private static Path usual() {
-        Path shm = Path.of("/dev/shm");
-        Path base = Files.isWritable(shm) ? shm : Path.of(System.getProperty("java.io.tmpdir"));
-        return base.resolve("kvcache-aeron-" + System.getProperty("user.name"));
+        return usual("");
     }
 
-    boolean ipc() {
+    /// Where a server of this user is that has something to be told apart by, such as a port.
+    ///
+    /// @param suffix of the folder's name
+    public static Path usual(String suffix) {
+        Path shm = Path.of("/dev/shm");
+        Path base = Files.isWritable(shm) ? shm : Path.of(System.getProperty("java.io.tmpdir"));
+        return base.resolve("kvcache-aeron-" + System.getProperty("user.name") + suffix);
+    }
+
+    /// Whether it is of processes on one host.
+    public boolean ipc() {
         return endpoint.isEmpty();
+    }
+
+    /// Host and port of a server over UDP, looked up; unresolved where nobody knows the host.
+    public InetSocketAddress socketAddress() {
+        int colon = endpoint.lastIndexOf(':');
+        String host = endpoint.substring(0, colon);
+        String bare = host.startsWith("[") ? host.substring(1, host.length() - 1) : host;
+        return new InetSocketAddress(bare, Integer.parseInt(endpoint.substring(colon + 1)));
+    }
+
+    /// What a connection takes of the file system that the driver's folder is in, on each side that has a
+    /// driver.
+    long connectionBytes() {
+        return STREAMS * (TERMS * (long) termBytes + LOG_META_BYTES);
     }
 
     /// The channel in Aeron's own words.

@@ -119,13 +119,9 @@ public final class AeronConnector implements Connector {
 
         /// Any free port of the address that packets to the server leave from.
         private String local() throws IOException {
-            int colon = address.endpoint().lastIndexOf(':');
-            String host = address.endpoint().substring(0, colon);
-            String bare = host.startsWith("[") ? host.substring(1, host.length() - 1) : host;
-            InetSocketAddress server = new InetSocketAddress(
-                    bare, Integer.parseInt(address.endpoint().substring(colon + 1)));
+            InetSocketAddress server = address.socketAddress();
             if (server.isUnresolved()) {
-                throw new UnknownHostException(host + ": no such host");
+                throw new UnknownHostException(server.getHostString() + ": no such host");
             }
             try (DatagramChannel channel = DatagramChannel.open()) {
                 InetAddress from = ((InetSocketAddress) channel.connect(server).getLocalAddress()).getAddress();

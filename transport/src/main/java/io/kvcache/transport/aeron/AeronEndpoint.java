@@ -6,10 +6,10 @@ import io.kvcache.core.KvCache;
 import io.kvcache.transport.endpoint.Endpoint;
 import io.kvcache.transport.endpoint.EndpointOptions;
 import io.kvcache.transport.endpoint.EndpointStats;
+import io.kvcache.transport.endpoint.EndpointThreads;
 import io.kvcache.transport.link.CloseReason;
 import io.kvcache.transport.wire.Violation;
 import java.io.IOException;
-import java.time.Duration;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
@@ -42,9 +42,6 @@ public final class AeronEndpoint implements AutoCloseable {
     /// How late an end of a lease may be noticed, at most.
     private static final long LONGEST_TICK_NANOS = TimeUnit.MILLISECONDS.toNanos(100);
 
-    /// Longer than any thread of a connection takes to notice that it is closed.
-    private static final long LONGEST_CLOSE_MILLIS = 5_000;
-
     private final AeronAddress address;
     private final Endpoint endpoint;
     private final EndpointOptions options;
@@ -52,7 +49,7 @@ public final class AeronEndpoint implements AutoCloseable {
     private final Subscription arrivals;
     private final String clients;
     private final Set<AeronLine> lines = ConcurrentHashMap.newKeySet();
-    private final Set<Thread> connections = ConcurrentHashMap.newKeySet();
+    private final EndpointThreads threads = new EndpointThreads();
     private final AtomicInteger arriving = new AtomicInteger();
     private final Thread watch;
     private volatile boolean closed;
@@ -67,11 +64,10 @@ public final class AeronEndpoint implements AutoCloseable {
                 .addSubscription(address.channel(address.endpoint()), Connect.STREAM, this::arrived, image -> {});
         clients = address.forClients(address.ipc() ? "" : resolved());
         watch = thread("watch", this::watch);
-        watch.start();
     }
 
-    private static Thread thread(String name, Runnable work) {
-        return Thread.ofPlatform().daemon().name("kvcache-aeron-" + name).unstarted(work);
+    private Thread thread(String name, Runnable work) {
+        return threads.start("kvcache-aeron-" + name, work);
     }
 
     /// Begins to serve.
@@ -81,17 +77,24 @@ public final class AeronEndpoint implements AutoCloseable {
     /// @throws IllegalStateException when this JVM was started without the flag that Agrona needs
     /// @throws IOException when there is no media driver and none can be started, or the port is taken
     public static AeronEndpoint open(KvCache cache, String address, EndpointOptions options) throws IOException {
-        AeronAddress parsed = AeronAddress.parse(address);
-        JvmFlag.require(address);
-        AeronMedia media = AeronMedia.serving(parsed);
+        return open(cache, AeronAddress.parse(address), options);
+    }
+
+    /// Begins to serve.
+    ///
+    /// @throws IllegalStateException when this JVM was started without the flag that Agrona needs
+    /// @throws IOException when there is no media driver and none can be started, or the port is taken
+    public static AeronEndpoint open(KvCache cache, AeronAddress address, EndpointOptions options) throws IOException {
+        JvmFlag.require(address.text());
+        AeronMedia media = AeronMedia.serving(address);
         boolean good = false;
         try {
             Endpoint endpoint = new Endpoint(cache, options, System::nanoTime);
-            AeronEndpoint opened = new AeronEndpoint(parsed, endpoint, options, media);
+            AeronEndpoint opened = new AeronEndpoint(address, endpoint, options, media);
             good = true;
             return opened;
         } catch (RuntimeException failed) {
-            throw new IOException("cannot serve at " + address + ": " + failed.getMessage(), failed);
+            throw new IOException("cannot serve at " + address.text() + ": " + failed.getMessage(), failed);
         } finally {
             if (!good) {
                 media.release();
@@ -130,9 +133,7 @@ public final class AeronEndpoint implements AutoCloseable {
             arriving.decrementAndGet();
             return;
         }
-        Thread connection = thread("connection", () -> serve(arrival));
-        connections.add(connection);
-        connection.start();
+        thread("connection", () -> serve(arrival));
     }
 
     private void serve(Arrival arrival) {
@@ -145,7 +146,6 @@ public final class AeronEndpoint implements AutoCloseable {
             arriving.decrementAndGet();
             if (streams == null) {
                 media.release();
-                connections.remove(Thread.currentThread());
             }
         }
         if (streams != null) {
@@ -181,7 +181,6 @@ public final class AeronEndpoint implements AutoCloseable {
             }
         } finally {
             lines.remove(line);
-            connections.remove(Thread.currentThread());
         }
     }
 
@@ -208,8 +207,8 @@ public final class AeronEndpoint implements AutoCloseable {
         return endpoint.drained(lines.stream().anyMatch(line -> line.stalledNanos() > 0));
     }
 
-    /// Ends all connections; what their clients held goes back to the cache. The driver's files are gone
-    /// afterwards.
+    /// Ends all connections, and waits for their threads, five seconds at most; what their clients held goes
+    /// back to the cache. The driver's files are gone afterwards.
     @Override
     public void close() {
         if (closed) {
@@ -219,22 +218,7 @@ public final class AeronEndpoint implements AutoCloseable {
         LockSupport.unpark(watch);
         endpoint.close();
         lines.forEach(line -> line.close(CloseReason.SHUTDOWN));
-        long end = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(LONGEST_CLOSE_MILLIS);
-        for (Thread each : connections) {
-            join(each, end);
-        }
+        threads.await();
         media.release();
-    }
-
-    private static void join(Thread connection, long end) {
-        try {
-            long millis = Math.max(1, TimeUnit.NANOSECONDS.toMillis(end - System.nanoTime()));
-            LockSupport.unpark(connection);
-            if (!connection.join(Duration.ofMillis(millis))) {
-                LOG.log(System.Logger.Level.WARNING, connection.getName() + " does not end");
-            }
-        } catch (InterruptedException stopped) {
-            Thread.currentThread().interrupt();
-        }
     }
 }

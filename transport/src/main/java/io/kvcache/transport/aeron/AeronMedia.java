@@ -38,6 +38,9 @@ final class AeronMedia {
     /// without it the other side waits until it takes them for dead.
     private static final long LINGER_NANOS = TimeUnit.MILLISECONDS.toNanos(250);
 
+    /// Of a driver's own files: commands, counters and what was lost.
+    private static final long DRIVER_BYTES = 10 << 20;
+
     private final Aeron aeron;
     private final @Nullable MediaDriver driver;
     private final @Nullable DriverFolder folder;
@@ -93,12 +96,16 @@ final class AeronMedia {
     private static AeronMedia embed(AeronAddress address, DriverFolder folder) throws IOException {
         MediaDriver driver = null;
         try {
+            folder.requireRoom(DRIVER_BYTES + address.connectionBytes());
             driver = MediaDriver.launch(settings(address, folder.driver()));
             return new AeronMedia(client(folder.driver()), driver, folder, !address.ipc());
         } catch (RuntimeException failed) {
             CloseHelper.quietClose(driver);
             folder.close();
             throw new IOException("cannot start a media driver for " + address.text(), failed);
+        } catch (IOException noRoom) {
+            folder.close();
+            throw noRoom;
         }
     }
 
@@ -112,7 +119,7 @@ final class AeronMedia {
                 .subscriberErrorHandler(AeronMedia::failed));
     }
 
-    private static MediaDriver.Context settings(AeronAddress address, Path directory) {
+    static MediaDriver.Context settings(AeronAddress address, Path directory) {
         return new MediaDriver.Context()
                 .aeronDirectoryName(directory.toString())
                 .dirDeleteOnStart(true)
@@ -132,7 +139,8 @@ final class AeronMedia {
                 .mtuLength(address.messageBytes())
                 .ipcTermBufferLength(address.termBytes())
                 .publicationTermBufferLength(address.termBytes())
-                .termBufferSparseFile(true)
+                // A sparse file is found to have no room when it is written to, and that ends the process.
+                .termBufferSparseFile(false)
                 .timerIntervalNs(TIMER_NANOS)
                 .clientLivenessTimeoutNs(LIVENESS_NANOS)
                 .imageLivenessTimeoutNs(LIVENESS_NANOS)

@@ -129,6 +129,17 @@ final class DriverFolder implements AutoCloseable {
         return driver(folder);
     }
 
+    /// @throws IOException when the file system has less left
+    void requireRoom(long bytes) throws IOException {
+        long left = Files.getFileStore(folder).getUsableSpace();
+        if (left < bytes) {
+            throw new IOException(
+                    ("%s has %d bytes left; a media driver with one connection takes %d: name another folder"
+                                    + " with dir=, or give less term-length")
+                            .formatted(folder, left, bytes));
+        }
+    }
+
     /// What the driver had is gone by now. A folder with a name stays, and its lock's file, so that nobody
     /// locks a file that is being removed.
     @Override

@@ -8,10 +8,14 @@ import org.agrona.concurrent.IdleStrategy;
 /// for longer the longer nothing happens.
 ///
 /// With few processors the other side may need the one that spins, so it spins for microseconds only. The sleeps
-/// stay short for long enough that two sides which wait for each other do not send each other to sleep. In the end a
-/// connection sleeps for 10 ms at a time, so that many idle ones cost little, and the first request after that may
-/// take as long to be seen. With processors to spare it spins for about a millisecond and never sleeps
-/// longer than one.
+/// stay short for long enough that two sides which wait for each other do not send each other to sleep. In the end it
+/// sleeps for 10 ms at a time, so that what is idle costs little, and the first request after that may
+/// take as long to be seen by the other side's connection, over UDP by two drivers before it. With processors to
+/// spare it spins for about a millisecond and never sleeps longer than one.
+///
+/// What happens earns short sleeps. A connection has all of them back at once: what it hears is a request, or an
+/// answer. A driver has some back for each thing it does, as it hears of streams that live ten times a second, and
+/// all of them would keep it from ever sleeping long.
 ///
 /// Not safe for several threads.
 final class Pause implements IdleStrategy {
@@ -27,29 +31,39 @@ final class Pause implements IdleStrategy {
 
     private static final int LONG_SLEEPS = 50;
 
+    /// Of both kinds, for each thing that a driver does: a millisecond, and then as long as one that slept takes to
+    /// answer.
+    private static final int DRIVERS_SLEEPS = 16;
+
     private final int spins;
+    private final int earned;
     private final long longestNanos;
     private int tries;
+    private int shortSleeps = SHORT_SLEEPS;
+    private int longSleeps = LONG_SLEEPS;
 
-    private Pause(boolean dedicated, long longestNanos) {
+    private Pause(boolean dedicated, int earned) {
         spins = dedicated ? 20_000 : 100;
-        this.longestNanos = dedicated ? LONG_NANOS : longestNanos;
+        longestNanos = dedicated ? LONG_NANOS : LONGEST_NANOS;
+        this.earned = earned;
     }
 
     /// Of a connection.
     static Pause ofConnection(boolean dedicated) {
-        return new Pause(dedicated, LONGEST_NANOS);
+        return new Pause(dedicated, SHORT_SLEEPS);
     }
 
-    /// Of a driver, which all connections need when a part of a term is used up.
+    /// Of a driver, which all connections need when a part of a term is used up, and over UDP for every byte.
     static Pause ofDriver(boolean dedicated) {
-        return new Pause(dedicated, LONG_NANOS);
+        return new Pause(dedicated, DRIVERS_SLEEPS);
     }
 
     /// Something happened.
     @Override
     public void reset() {
         tries = 0;
+        shortSleeps = Math.min(SHORT_SLEEPS, shortSleeps + earned);
+        longSleeps = Math.min(LONG_SLEEPS, longSleeps + earned);
     }
 
     /// Nothing happened.
@@ -58,18 +72,22 @@ final class Pause implements IdleStrategy {
         if (tries < spins) {
             tries++;
             Thread.onSpinWait();
-            return;
-        }
-        int sleeps = tries - spins;
-        if (sleeps < SHORT_SLEEPS) {
-            tries++;
-            LockSupport.parkNanos(SHORT_NANOS);
-        } else if (sleeps < SHORT_SLEEPS + LONG_SLEEPS) {
-            tries++;
-            LockSupport.parkNanos(LONG_NANOS);
         } else {
-            LockSupport.parkNanos(longestNanos);
+            LockSupport.parkNanos(nextNanos());
         }
+    }
+
+    /// How long to sleep, and one such sleep less.
+    long nextNanos() {
+        if (shortSleeps > 0) {
+            shortSleeps--;
+            return SHORT_NANOS;
+        }
+        if (longSleeps > 0) {
+            longSleeps--;
+            return LONG_NANOS;
+        }
+        return longestNanos;
     }
 
     @Override

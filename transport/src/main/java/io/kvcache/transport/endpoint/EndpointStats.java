@@ -1,6 +1,7 @@
 package io.kvcache.transport.endpoint;
 
 import io.kvcache.transport.link.CloseReason;
+import java.util.EnumMap;
 import java.util.Map;
 
 /// What an endpoint serves and has served since it was opened.
@@ -37,6 +38,27 @@ public record EndpointStats(
         closed = Map.copyOf(closed);
     }
 
+    /// Of this endpoint and another one together.
+    public EndpointStats plus(EndpointStats other) {
+        Map<CloseReason, Long> both = new EnumMap<>(CloseReason.class);
+        both.putAll(closed);
+        other.closed.forEach((reason, count) -> both.merge(reason, count, Long::sum));
+        return new EndpointStats(
+                connections + other.connections,
+                sessions + other.sessions,
+                sessionsBegun + other.sessionsBegun,
+                sessionsExpired + other.sessionsExpired,
+                leases.plus(other.leases),
+                reservations.plus(other.reservations),
+                waiting + other.waiting,
+                requests + other.requests,
+                refusals + other.refusals,
+                corrupt + other.corrupt,
+                bytesIn + other.bytesIn,
+                bytesOut + other.bytesOut,
+                both);
+    }
+
     /// What clients hold of the store.
     ///
     /// @param granted ever
@@ -47,6 +69,10 @@ public record EndpointStats(
         /// Held now.
         public long open() {
             return granted - ended - expired;
+        }
+
+        private Claims plus(Claims other) {
+            return new Claims(granted + other.granted, ended + other.ended, expired + other.expired);
         }
     }
 }
