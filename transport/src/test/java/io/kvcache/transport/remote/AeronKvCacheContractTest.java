@@ -12,14 +12,26 @@ import io.kvcache.core.contract.LifecycleContract;
 import io.kvcache.core.contract.ObjectContract;
 import io.kvcache.core.contract.RefusalContract;
 import io.kvcache.transport.aeron.AeronEndpoint;
+import io.kvcache.transport.aeron.TestDriver;
 import io.kvcache.transport.endpoint.EndpointOptions;
+import java.io.IOException;
 import java.nio.file.Path;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.UnaryOperator;
+import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Nested;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.Parameter;
+import org.junit.jupiter.params.ParameterizedClass;
+import org.junit.jupiter.params.provider.ValueSource;
 
-/// A cache over Aeron keeps the contract of every `KvCache`; each store has a media driver of its own.
+/// A cache over Aeron keeps the contract of every `KvCache`: by IPC, where each store has a media driver of its own,
+/// and
+/// by UDP, where all have one.
+@ParameterizedClass
+@ValueSource(strings = {"ipc", "udp"})
 final class AeronKvCacheContractTest {
 
     private static final AtomicInteger FOLDERS = new AtomicInteger();
@@ -27,74 +39,102 @@ final class AeronKvCacheContractTest {
     @TempDir
     private static Path folder = Path.of("");
 
-    private static CacheUnderTest open(CacheSetup setup) {
-        String address = "aeron:ipc?dir=" + folder.resolve("aeron-" + FOLDERS.incrementAndGet());
+    private static @Nullable TestDriver driver;
+
+    @Parameter
+    private String media = "";
+
+    @BeforeAll
+    static void startDriver() throws IOException {
+        driver = TestDriver.start();
+    }
+
+    @AfterAll
+    static void endDriver() throws IOException {
+        driver().close();
+    }
+
+    private static TestDriver driver() {
+        TestDriver started = driver;
+        if (started == null) {
+            throw new IllegalStateException("no driver was started");
+        }
+        return started;
+    }
+
+    private CacheUnderTest open(CacheSetup setup) {
+        boolean ipc = media.equals("ipc");
+        String parameter = driver().parameter();
+        String address = ipc
+                ? "aeron:ipc?dir=" + folder.resolve("aeron-" + FOLDERS.incrementAndGet())
+                : "aeron:udp?endpoint=127.0.0.1:0|" + parameter;
         return RemoteKvCacheContractTest.open(setup, UnaryOperator.identity(), store -> {
             AeronEndpoint endpoint = AeronEndpoint.open(store, address, EndpointOptions.DEFAULTS);
-            return new RemoteKvCacheContractTest.Served(endpoint::close, endpoint.address());
+            return new RemoteKvCacheContractTest.Served(
+                    endpoint::close, endpoint.address() + (ipc ? "" : "|" + parameter));
         });
     }
 
     @Nested
     final class Blocks extends BlockContract {
         Blocks() {
-            super(AeronKvCacheContractTest::open);
+            super(AeronKvCacheContractTest.this::open);
         }
     }
 
     @Nested
     final class BlockWriters extends BlockWriterContract {
         BlockWriters() {
-            super(AeronKvCacheContractTest::open);
+            super(AeronKvCacheContractTest.this::open);
         }
     }
 
     @Nested
     final class Objects extends ObjectContract {
         Objects() {
-            super(AeronKvCacheContractTest::open);
+            super(AeronKvCacheContractTest.this::open);
         }
     }
 
     @Nested
     final class Refusals extends RefusalContract {
         Refusals() {
-            super(AeronKvCacheContractTest::open);
+            super(AeronKvCacheContractTest.this::open);
         }
     }
 
     @Nested
     final class Capacity extends CapacityContract {
         Capacity() {
-            super(AeronKvCacheContractTest::open);
+            super(AeronKvCacheContractTest.this::open);
         }
     }
 
     @Nested
     final class Hints extends HintContract {
         Hints() {
-            super(AeronKvCacheContractTest::open);
+            super(AeronKvCacheContractTest.this::open);
         }
     }
 
     @Nested
     final class Events extends EventContract {
         Events() {
-            super(AeronKvCacheContractTest::open);
+            super(AeronKvCacheContractTest.this::open);
         }
     }
 
     @Nested
     final class Lifecycle extends LifecycleContract {
         Lifecycle() {
-            super(AeronKvCacheContractTest::open);
+            super(AeronKvCacheContractTest.this::open);
         }
     }
 
     @Nested
     final class Concurrency extends ConcurrencyContract {
         Concurrency() {
-            super(AeronKvCacheContractTest::open);
+            super(AeronKvCacheContractTest.this::open);
         }
     }
 }
