@@ -247,9 +247,14 @@ public final class CacheServer implements AutoCloseable {
         return listeners.stream().map(Listener::address).toList();
     }
 
-    /// Where other JVMs use the store, or null when they cannot.
+    /// Where other JVMs use the store over TCP, or null when they cannot.
     public @Nullable InetSocketAddress remoteAddress() {
         return remote == null ? null : remote.address();
+    }
+
+    /// What other JVMs connect to over Aeron, or null when they cannot.
+    public @Nullable String aeronAddress() {
+        return remote == null ? null : remote.aeronAddress();
     }
 
     /// Connections that ended for a reason.

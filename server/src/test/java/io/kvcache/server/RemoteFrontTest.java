@@ -15,6 +15,7 @@ import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.server.config.AccessConfig;
+import io.kvcache.server.config.AeronConfig;
 import io.kvcache.server.config.ConfigReader;
 import io.kvcache.server.config.EntryConfig;
 import io.kvcache.server.config.ListenConfig;
@@ -48,14 +49,14 @@ import tools.jackson.databind.JsonNode;
 @Timeout(120)
 final class RemoteFrontTest {
 
-    private static final String BLUE = "the secret of tenant blue";
+    static final String BLUE = "the secret of tenant blue";
     private static final String GREEN = "the secret of tenant green";
-    private static final Namespace SPACE = Namespace.of("m", BlockShape.kv(4, 1, 1024, 16, Dtype.BF16));
+    static final Namespace SPACE = Namespace.of("m", BlockShape.kv(4, 1, 1024, 16, Dtype.BF16));
 
     @TempDir
     private Path folder;
 
-    private static AccessConfig nobodyInParticular() {
+    static AccessConfig nobodyInParticular() {
         return AccessConfig.of(ListenConfig.local(0));
     }
 
@@ -68,12 +69,13 @@ final class RemoteFrontTest {
                 name, name, name, null, null, quotaBytes, 1, secrets == null ? null : secrets.toString());
     }
 
-    private static AccessConfig tenants(TenantConfig... tenants) {
+    static AccessConfig tenants(TenantConfig... tenants) {
         return new AccessConfig(List.of(ListenConfig.local(0)), List.of(tenants));
     }
 
     private static TransportConfig guarded(Path secrets) {
-        return new TransportConfig("127.0.0.1:0", secrets.toString(), false, 8, Duration.ofSeconds(10), "off");
+        return new TransportConfig(
+                "127.0.0.1:0", secrets.toString(), false, 8, Duration.ofSeconds(10), "off", AeronConfig.off());
     }
 
     private static RemoteKvCacheBuilder client(TestServer server) {
@@ -81,11 +83,11 @@ final class RemoteFrontTest {
         return RemoteKvCache.builder("127.0.0.1:" + port);
     }
 
-    private static BlockChain chain(Namespace namespace, int blocks) {
+    static BlockChain chain(Namespace namespace, int blocks) {
         return BlockChain.of(namespace, IntStream.range(0, 16 * blocks).toArray());
     }
 
-    private static void put(KvCache cache, BlockChain chain) {
+    static void put(KvCache cache, BlockChain chain) {
         for (int index = 0; index < chain.length(); index++) {
             try (BlockWriter writer = cache.put(chain, index, 0, KvCache.NO_WAIT)) {
                 assertThat(writer.outcome()).isEqualTo(PutOutcome.RESERVED);
@@ -95,7 +97,7 @@ final class RemoteFrontTest {
         }
     }
 
-    private static int verified(KvCache cache, BlockChain chain) {
+    static int verified(KvCache cache, BlockChain chain) {
         try (BlockTable table = cache.acquire(chain)) {
             for (int index = 0; index < table.readyBlocks(); index++) {
                 BlockContent.of(chain.key(index)).require(table.segment(index));
@@ -104,7 +106,7 @@ final class RemoteFrontTest {
         }
     }
 
-    private static void assertRefused(RemoteKvCacheBuilder client) {
+    static void assertRefused(RemoteKvCacheBuilder client) {
         assertThatThrownBy(() -> client.connect().close())
                 .isInstanceOf(UncheckedIOException.class)
                 .hasMessageContaining("the proof is wrong");
@@ -116,8 +118,8 @@ final class RemoteFrontTest {
         String name = "kvcache-test-" + ProcessHandle.current().pid();
         Path files = Path.of("/dev/shm", name);
         TransportConfig usual = TransportConfig.at("127.0.0.1:0");
-        TransportConfig sharing =
-                new TransportConfig(usual.listen(), null, false, usual.connections(), usual.lease(), name);
+        TransportConfig sharing = new TransportConfig(
+                usual.listen(), null, false, usual.connections(), usual.lease(), name, usual.aeron());
         try (TestServer server = TestServer.start(nobodyInParticular(), sharing);
                 RemoteKvCache cache = client(server).connect()) {
             cache.register(SPACE);

@@ -6,6 +6,7 @@ import io.kvcache.server.config.ListenConfig;
 import io.kvcache.server.config.ServerConfig;
 import io.kvcache.server.config.TenantConfig;
 import io.kvcache.server.config.TransportConfig;
+import io.kvcache.transport.aeron.AeronAddress;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
@@ -22,11 +23,13 @@ final class ConfigText {
                 + config.network().loops() + " loops");
         config.access().listeners().forEach(each -> lines.add(line(each)));
         TransportConfig transport = config.transport();
+        String asks = transport.guarded(config.access().tenants()) ? ", asks for a secret" : ", asks nobody who he is";
         if (transport.on()) {
-            lines.add("transport: " + transport.listen()
-                    + (transport.guarded(config.access().tenants())
-                            ? ", asks for a secret"
-                            : ", asks nobody who he is"));
+            lines.add("transport: " + transport.listen() + asks);
+        }
+        if (transport.aeron().on()) {
+            AeronAddress aeron = transport.aeron().at(transport.port());
+            lines.add("transport: " + aeron.text() + (aeron.folder() == null ? "" : " in " + aeron.folder()) + asks);
         }
         config.access().tenants().forEach(each -> lines.add(line(each)));
         for (DiskConfig disk : config.disks().disks()) {

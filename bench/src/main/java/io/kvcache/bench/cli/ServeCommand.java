@@ -72,12 +72,15 @@ final class ServeCommand implements Callable<Integer> {
                 (System.currentTimeMillis()
                                 - ManagementFactory.getRuntimeMXBean().getStartTime())
                         / 1000.0));
+        String asks = config.transport().guarded(config.access().tenants())
+                ? ", asks for a secret"
+                : ", asks nobody who he is";
         InetSocketAddress remote = server.remoteAddress();
         if (remote != null) {
-            say("  other JVMs at " + remote.getAddress().getHostAddress() + ":" + remote.getPort() + ", "
-                    + (config.transport().guarded(config.access().tenants())
-                            ? "asks for a secret"
-                            : "asks nobody who he is"));
+            say("  other JVMs at " + remote.getAddress().getHostAddress() + ":" + remote.getPort() + asks);
+        }
+        if (server.aeronAddress() != null) {
+            say("  other JVMs at " + server.aeronAddress() + asks);
         }
         for (MoverStats disk : server.cache().diskStats()) {
             say("  " + disk.name() + ": " + new ByteSize(disk.tier().capacityBytes()) + ", "

@@ -34,6 +34,13 @@ final class ServerSettings {
     private @Nullable String transport;
 
     @Option(
+            names = "--aeron",
+            paramLabel = "ADDRESS",
+            description = "transport.aeron: where they connect over Aeron, aeron:ipc or"
+                    + " aeron:udp?endpoint=HOST:PORT. Default: nowhere.")
+    private @Nullable String aeron;
+
+    @Option(
             names = "--host-bytes",
             paramLabel = "SIZE",
             description = "memory.host_bytes, for example 8GiB. Default: an eighth of the machine's memory.")
@@ -59,6 +66,7 @@ final class ServerSettings {
         put(options, "listen.address", "--address", address);
         put(options, "listen.port", "--port", port);
         put(options, "transport.listen", "--transport", transport);
+        put(options, "transport.aeron", "--aeron", aeron);
         put(options, "memory.host_bytes", "--host-bytes", hostBytes);
         for (int number = 0; number < disks.size(); number++) {
             put(options, "disks." + number, "--disk", disks.get(number));

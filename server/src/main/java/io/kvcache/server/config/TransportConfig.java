@@ -25,13 +25,15 @@ import org.jspecify.annotations.Nullable;
 /// @param sharedMemory name of a folder below `/dev/shm` for files that clients of this user on this host
 ///     map read-only; `auto` to choose one where nobody has anything to hide and there is room, `off` for
 ///     none
+/// @param aeron where the same is served over Aeron
 public record TransportConfig(
         String listen,
         @Nullable String secretFile,
         boolean withoutAuth,
         int connections,
         Duration lease,
-        String sharedMemory) {
+        String sharedMemory,
+        AeronConfig aeron) {
 
     private static final String AUTO = "auto";
     private static final String OFF = "off";
@@ -51,7 +53,7 @@ public record TransportConfig(
         }
         if (!listen.isEmpty()) {
             place(listen);
-        } else if (secretFile != null) {
+        } else if (secretFile != null && !aeron.on()) {
             throw new IllegalArgumentException(
                     "transport.secret_file is " + secretFile + "; it takes transport.listen beside it");
         }
@@ -67,13 +69,14 @@ public record TransportConfig(
 
     /// Nowhere; where it is on, what an endpoint does by itself.
     public static TransportConfig defaults() {
-        return new TransportConfig("", null, false, 256, Duration.ofSeconds(30), AUTO);
+        return new TransportConfig("", null, false, 256, Duration.ofSeconds(30), AUTO, AeronConfig.off());
     }
 
     /// At a place, with nothing else set.
     public static TransportConfig at(String listen) {
         TransportConfig usual = defaults();
-        return new TransportConfig(listen, null, false, usual.connections, usual.lease, usual.sharedMemory);
+        return new TransportConfig(
+                listen, null, false, usual.connections, usual.lease, usual.sharedMemory, usual.aeron);
     }
 
     static TransportConfig read(Settings from, TransportConfig otherwise) {
@@ -83,6 +86,7 @@ public record TransportConfig(
         int connections = from.get("transport.connections", otherwise.connections, Values::integer);
         Duration lease = from.get("transport.lease", otherwise.lease, Values::duration);
         String sharedMemory = from.get("transport.shared_memory", otherwise.sharedMemory, String::strip);
+        String aeron = from.get("transport.aeron", otherwise.aeron.address(), String::strip);
         return from.checked(
                 otherwise,
                 () -> new TransportConfig(
@@ -91,12 +95,23 @@ public record TransportConfig(
                         withoutAuth,
                         connections,
                         lease,
-                        sharedMemory));
+                        sharedMemory,
+                        new AeronConfig(aeron)));
     }
 
-    /// Whether there is an endpoint.
+    /// Whether it listens, which is over TCP.
     public boolean on() {
         return !listen.isEmpty();
+    }
+
+    /// Whether other JVMs use the store, by whatever way.
+    public boolean serves() {
+        return on() || aeron.on();
+    }
+
+    /// The port that the settings name, or 0.
+    public int port() {
+        return on() ? socketAddress().getPort() : 0;
     }
 
     /// Whether clients have to show a secret.
@@ -123,16 +138,15 @@ public record TransportConfig(
         if (sharesByName()) {
             return MEMORY.resolve(sharedMemory);
         }
-        int port = on() ? socketAddress().getPort() : 0;
         boolean open = tenants.size() == 1 && !tenants.getFirst().hasPassword();
         boolean shares = sharedMemory.equals(AUTO)
-                && port != 0
+                && port() != 0
                 && open
                 && !leases.on()
                 && socketAddress().getAddress().isLoopbackAddress()
                 && Files.isDirectory(MEMORY);
         String user = System.getProperty("user.name").replaceAll("[^A-Za-z0-9_.-]", "_");
-        return shares ? MEMORY.resolve("kvcache-" + user + "-" + port) : null;
+        return shares ? MEMORY.resolve("kvcache-" + user + "-" + port()) : null;
     }
 
     /// Looks at it together with the tenants and leases.
@@ -144,17 +158,16 @@ public record TransportConfig(
             throw new IllegalArgumentException("transport.shared_memory is " + sharedMemory + obstacle);
         }
         for (TenantConfig tenant : tenants) {
-            if (tenant.secretFile() != null && (!on() || secretFile != null)) {
+            if (tenant.secretFile() != null && (!serves() || secretFile != null)) {
                 throw new IllegalArgumentException(tenant.path() + ".secret_file is " + tenant.secretFile()
-                        + (on()
+                        + (serves()
                                 ? ", and transport.secret_file is " + secretFile + "; it takes one of them"
                                 : "; it takes transport.listen beside it"));
             }
         }
-        if (on()
-                && !withoutAuth
-                && !guarded(tenants)
-                && !socketAddress().getAddress().isLoopbackAddress()) {
+        boolean anybody = !withoutAuth && !guarded(tenants);
+        aeron.check(port(), anybody);
+        if (on() && anybody && !socketAddress().getAddress().isLoopbackAddress()) {
             throw new IllegalArgumentException("transport.listen is " + listen + ", which others can reach, and nobody"
                     + " has to show a secret; it takes a loopback address, transport.secret_file, a secret_file at"
                     + " each tenant, or transport.without_auth: true");

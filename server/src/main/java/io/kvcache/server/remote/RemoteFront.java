@@ -4,6 +4,7 @@ import io.kvcache.core.KvCache;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.server.config.TenantConfig;
 import io.kvcache.server.config.TransportConfig;
+import io.kvcache.transport.aeron.AeronEndpoint;
 import io.kvcache.transport.endpoint.EndpointOptions;
 import io.kvcache.transport.endpoint.EndpointStats;
 import io.kvcache.transport.endpoint.NamespaceRule;
@@ -14,6 +15,7 @@ import java.lang.System.Logger.Level;
 import java.net.InetSocketAddress;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.Objects;
 import java.util.Set;
 import java.util.function.Function;
 import java.util.stream.Collectors;
@@ -31,11 +33,13 @@ public final class RemoteFront implements AutoCloseable {
 
     private static final Logger LOG = System.getLogger(RemoteFront.class.getName());
 
-    private final TcpEndpoint endpoint;
+    private final @Nullable TcpEndpoint tcp;
+    private final @Nullable AeronEndpoint aeron;
     private final Secrets secrets;
 
-    private RemoteFront(TcpEndpoint endpoint, Secrets secrets) {
-        this.endpoint = endpoint;
+    private RemoteFront(@Nullable TcpEndpoint tcp, @Nullable AeronEndpoint aeron, Secrets secrets) {
+        this.tcp = tcp;
+        this.aeron = aeron;
         this.secrets = secrets;
     }
 
@@ -43,11 +47,12 @@ public final class RemoteFront implements AutoCloseable {
     ///
     /// @param own the namespace in which the server keeps a tenant's values
     /// @return null when it does not
-    /// @throws IOException when the address cannot be had, or a file of secrets not be used
+    /// @throws IOException when an address cannot be had, or a file of secrets not be used
+    /// @throws IllegalStateException when Aeron is asked for and this JVM lacks the flag for it
     public static @Nullable RemoteFront open(
             TransportConfig config, List<TenantConfig> tenants, Function<String, Namespace> own, KvCache cache)
             throws IOException {
-        if (!config.on()) {
+        if (!config.serves()) {
             return null;
         }
         Secrets secrets = Secrets.open(config, tenants);
@@ -56,10 +61,34 @@ public final class RemoteFront implements AutoCloseable {
                 .withMaxConnections(config.connections())
                 .withLongestLease(config.lease())
                 .withNamespaces(rule(tenants, own));
+        TcpEndpoint tcp = config.on() ? tcp(config, cache, options) : null;
+        boolean good = false;
         try {
-            return new RemoteFront(TcpEndpoint.open(cache, config.socketAddress(), options), secrets);
+            RemoteFront front =
+                    new RemoteFront(tcp, config.aeron().on() ? aeron(config, cache, options) : null, secrets);
+            good = true;
+            return front;
+        } finally {
+            if (tcp != null && !good) {
+                tcp.close();
+            }
+        }
+    }
+
+    private static TcpEndpoint tcp(TransportConfig config, KvCache cache, EndpointOptions options) throws IOException {
+        try {
+            return TcpEndpoint.open(cache, config.socketAddress(), options);
         } catch (IOException taken) {
             throw new IOException("transport.listen is " + config.listen() + ": " + taken.getMessage(), taken);
+        }
+    }
+
+    private static AeronEndpoint aeron(TransportConfig config, KvCache cache, EndpointOptions options)
+            throws IOException {
+        try {
+            return AeronEndpoint.open(cache, config.aeron().at(config.port()), options);
+        } catch (IOException taken) {
+            throw new IOException("transport.aeron is " + config.aeron().address() + ": " + taken.getMessage(), taken);
         }
     }
 
@@ -79,14 +108,24 @@ public final class RemoteFront implements AutoCloseable {
         };
     }
 
-    /// Where it listens.
-    public InetSocketAddress address() {
-        return endpoint.address();
+    /// Where it listens over TCP, or null when it does not.
+    public @Nullable InetSocketAddress address() {
+        return tcp == null ? null : tcp.address();
     }
 
-    /// What it serves and has served.
+    /// What clients connect to over Aeron, or null when they cannot.
+    public @Nullable String aeronAddress() {
+        return aeron == null ? null : aeron.address();
+    }
+
+    /// What it serves and has served, by all ways together.
     public EndpointStats stats() {
-        return endpoint.stats();
+        EndpointStats one = tcp == null ? null : tcp.stats();
+        EndpointStats other = aeron == null ? null : aeron.stats();
+        if (one == null || other == null) {
+            return Objects.requireNonNull(one == null ? other : one);
+        }
+        return one.plus(other);
     }
 
     /// The files of secrets.
@@ -103,21 +142,34 @@ public final class RemoteFront implements AutoCloseable {
 
     /// Begins nothing new any more.
     public void drain() {
-        endpoint.drain();
+        if (tcp != null) {
+            tcp.drain();
+        }
+        if (aeron != null) {
+            aeron.drain();
+        }
     }
 
     /// Whether all that had begun has ended; to be asked again and again after [#drain].
     public boolean drained() {
-        return endpoint.drained();
+        boolean one = tcp == null || tcp.drained(); // both are asked each time, as they tell by what they saw before
+        boolean other = aeron == null || aeron.drained();
+        return one && other;
     }
 
     /// Ends all connections. Does nothing a second time.
     @Override
     public void close() {
         try {
-            endpoint.close();
+            if (tcp != null) {
+                tcp.close();
+            }
         } catch (IOException failed) {
             LOG.log(Level.WARNING, "the endpoint at " + address() + " did not close well", failed);
+        } finally {
+            if (aeron != null) {
+                aeron.close();
+            }
         }
     }
 }

@@ -13,6 +13,7 @@ import org.junit.jupiter.api.condition.EnabledOnOs;
 import org.junit.jupiter.api.condition.OS;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 final class TransportConfigTest {
 
@@ -34,7 +35,9 @@ final class TransportConfigTest {
         TransportConfig read =
                 read(yaml, Map.of("KVCACHE__TRANSPORT__CONNECTIONS", "4")).transport();
 
-        assertThat(read).isEqualTo(new TransportConfig("[::1]:7420", "/s", false, 4, Duration.ofSeconds(2), "auto"));
+        assertThat(read)
+                .isEqualTo(new TransportConfig(
+                        "[::1]:7420", "/s", false, 4, Duration.ofSeconds(2), "auto", AeronConfig.off()));
         assertThat(read.socketAddress().getPort()).isEqualTo(7420);
         assertThat(read.socketAddress().getAddress().isLoopbackAddress()).isTrue();
     }
@@ -49,6 +52,32 @@ final class TransportConfigTest {
         ServerConfig tenants =
                 read("transport: {listen: '0.0.0.0:1'}\ntenants: [{name: a, secret_file: /s}]", Map.of());
         assertThat(tenants.transport().guarded(tenants.access().tenants())).isTrue();
+    }
+
+    @Test
+    void givenAeron_whenRead_thenEachServerOfAUserHasAFolderOfItsOwn() throws ConfigException {
+        TransportConfig first = read("transport: {listen: '127.0.0.1:7420', aeron: 'aeron:ipc'}", Map.of())
+                .transport();
+        TransportConfig second = read("transport: {listen: '127.0.0.1:7421', aeron: 'aeron:ipc'}", Map.of())
+                .transport();
+        assertThat(first.aeron().at(first.port()).folder())
+                .isNotNull()
+                .isNotEqualTo(second.aeron().at(second.port()).folder());
+    }
+
+    @ParameterizedTest
+    @ValueSource(
+            strings = {
+                "transport: {aeron: 'aeron:ipc?dir=/dev/shm/x'}",
+                "transport: {aeron: 'aeron:ipc?dir=/dev/shm/x', secret_file: /s}",
+                "transport: {aeron: 'aeron:udp?endpoint=127.0.0.1:1'}",
+                "transport: {aeron: 'aeron:udp?endpoint=0.0.0.0:1', secret_file: /s}",
+                "transport: {aeron: 'aeron:udp?endpoint=0.0.0.0:1', without_auth: true}"
+            })
+    void givenAeronAlone_whenRead_thenItServesAndDoesNotListen(String yaml) throws ConfigException {
+        TransportConfig read = read(yaml, Map.of()).transport();
+        assertThat(read.serves()).isTrue();
+        assertThat(read.on()).isFalse();
     }
 
     private static @Nullable Path shared(String yaml) throws ConfigException {
@@ -103,6 +132,11 @@ final class TransportConfigTest {
             transport: {listen: 'localhost:1', shared_memory: a/b} | transport.shared_memory is 'a/b'; it takes auto, off, or
             transport: {listen: 'localhost:1', shared_memory: x}\\nlease: {shared_memory: y} | and lease.shared_memory is y; it takes one of them
             transport: {listen: 'localhost:1', shared_memory: x}\\ntenants: [{name: a}] | and there are 2 tenants; who maps it sees the values of all
+            transport: {aeron: 'udp:x'} | f:1: transport.aeron is udp:x: address
+            transport: {aeron: 'aeron:ipc?term-length=5'} | transport.aeron is aeron:ipc?term-length=5: term-length
+            transport: {aeron: 'aeron:ipc'} | it takes transport.listen with a port beside it, or dir=FOLDER
+            transport: {aeron: 'aeron:udp?endpoint=0.0.0.0:1'} | which others can reach, and nobody has to show a secret
+            transport: {aeron: 'aeron:udp?endpoint=no.such.host.invalid:1'} | whose host is not known
             tenants: [{name: a, secret_file: /s}] | tenants.0.secret_file is /s; it takes transport.listen beside it
             transport: {listen: 'localhost:1', secret_file: /t}\\ntenants: [{name: a, secret_file: /s}] | transport.secret_file is /t; it takes one of them
             """)

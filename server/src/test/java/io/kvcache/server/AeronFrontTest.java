@@ -1,0 +1,104 @@
+package io.kvcache.server;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
+
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.server.config.AeronConfig;
+import io.kvcache.server.config.TenantConfig;
+import io.kvcache.server.config.TransportConfig;
+import io.kvcache.transport.remote.RemoteKvCache;
+import io.kvcache.transport.remote.RemoteKvCacheBuilder;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.List;
+import java.util.Objects;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/// A real server's endpoint over Aeron, beside the one over TCP and alone.
+@Timeout(120)
+final class AeronFrontTest {
+
+    private static final String SECRET = RemoteFrontTest.BLUE;
+
+    @TempDir
+    private Path folder;
+
+    private TransportConfig config(String listen, String aeron, boolean guarded) throws IOException {
+        String secrets = guarded
+                ? Files.write(folder.resolve("secrets"), List.of(SECRET)).toString()
+                : null;
+        return new TransportConfig(
+                listen,
+                secrets,
+                false,
+                8,
+                Duration.ofSeconds(10),
+                "off",
+                new AeronConfig(aeron.replace("FOLDER", folder.resolve("aeron").toString())));
+    }
+
+    private static RemoteKvCacheBuilder client(TestServer server) {
+        return RemoteKvCache.builder(Objects.requireNonNull(server.server().aeronAddress()));
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"aeron:ipc?dir=FOLDER", "aeron:udp?endpoint=127.0.0.1:0"})
+    void givenASecret_whenConnectedOverAeron_thenOnlyWithItAndWhatIsPutIsFoundOverTcp(String aeron) throws Exception {
+        try (TestServer server =
+                TestServer.start(RemoteFrontTest.nobodyInParticular(), config("127.0.0.1:0", aeron, true))) {
+            RemoteFrontTest.assertRefused(client(server));
+            BlockChain chain = RemoteFrontTest.chain(RemoteFrontTest.SPACE, 3);
+            int port = Objects.requireNonNull(server.server().remoteAddress()).getPort();
+            try (RemoteKvCache one = client(server).secret(SECRET).connect();
+                    RemoteKvCache other = RemoteKvCache.builder("127.0.0.1:" + port)
+                            .secret(SECRET)
+                            .connect()) {
+                one.register(RemoteFrontTest.SPACE);
+                other.register(RemoteFrontTest.SPACE);
+                RemoteFrontTest.put(one, chain);
+                assertThat(RemoteFrontTest.verified(one, chain)).isEqualTo(3);
+                assertThat(RemoteFrontTest.verified(other, chain)).isEqualTo(3);
+                try (Http http = new Http(server.port())) {
+                    assertThat(Http.json(http.get("/v1/stats"))
+                                    .get("transport")
+                                    .get("sessions")
+                                    .intValue())
+                            .as("of both ways together")
+                            .isEqualTo(2);
+                }
+            }
+        }
+        assertThat(folder.resolve("aeron/driver")).doesNotExist();
+    }
+
+    @Test
+    void givenTenants_whenOneComesOverAeron_thenHeHasNamespacesOfHisNameOnly() throws Exception {
+        try (TestServer server = TestServer.start(
+                        RemoteFrontTest.tenants(TenantConfig.anybody(), blue()),
+                        config("", "aeron:ipc?dir=FOLDER", false));
+                RemoteKvCache blue =
+                        client(server).tenant("blue").secret(SECRET).connect()) {
+            assertThat(server.server().remoteAddress()).isNull();
+            Namespace own = RemoteFrontTest.SPACE.toBuilder().tenant("blue").build();
+            blue.register(own);
+            RemoteFrontTest.put(blue, RemoteFrontTest.chain(own, 2));
+            assertThat(RemoteFrontTest.verified(blue, RemoteFrontTest.chain(own, 2)))
+                    .isEqualTo(2);
+            assertThatIllegalArgumentException().isThrownBy(() -> blue.register(RemoteFrontTest.SPACE));
+            RemoteFrontTest.assertRefused(client(server).tenant("default").secret(SECRET));
+        }
+    }
+
+    private TenantConfig blue() throws IOException {
+        String secrets = Files.write(folder.resolve("blue"), List.of(SECRET)).toString();
+        return new TenantConfig("blue", "blue", "blue", null, null, 0, 1, secrets);
+    }
+}
