@@ -121,6 +121,25 @@ public interface KvCache extends AutoCloseable {
     ///     case
     ObjectWriter putObject(Namespace namespace, byte[] key, long bytes, long timeoutNanos);
 
+    /// Reserves room for an opaque object that is read after another.
+    ///
+    /// @param after the key of the object that its readers take before it, which is not evicted earlier
+    ///     while both are
+    ///     resident; null for the first. A wrong one costs hits, never correctness
+    /// @return as [#putObject(Namespace, byte[], long, long)]
+    default ObjectWriter putObject(
+            Namespace namespace, byte[] key, byte @Nullable [] after, long bytes, long timeoutNanos) {
+        return putObject(namespace, key, bytes, timeoutNanos);
+    }
+
+    /// Says of an object that is resident which one its readers take before it, as a put may.
+    ///
+    /// @param after null when it is the first
+    /// @return whether both are resident and it is so now
+    default boolean followObject(Namespace namespace, byte[] key, byte @Nullable [] after) {
+        return false;
+    }
+
     /// Stores an object by copying it.
     ///
     /// @param value 1 byte to 256 MiB, native or heap memory
@@ -139,6 +158,11 @@ public interface KvCache extends AutoCloseable {
     /// Pins an object, or answers null when it is not resident. Close the view to give it free.
     @Nullable
     ObjectView getObject(Namespace namespace, byte[] key);
+
+    /// Pins an object that is resident without using it: to no policy it is worth more for that.
+    default @Nullable ObjectView holdObject(Namespace namespace, byte[] key) {
+        return getObject(namespace, key);
+    }
 
     /// Pins an object, or answers null when it is not here, waiting while it arrives from a slower tier.
     ///

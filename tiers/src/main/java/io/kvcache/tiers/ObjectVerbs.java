@@ -7,6 +7,7 @@ import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.store.HostStore;
 import io.kvcache.core.store.NamespaceEntry;
+import io.kvcache.core.store.NewObject;
 import io.kvcache.core.store.Reserved;
 import io.kvcache.core.tree.Handle;
 import java.util.concurrent.CompletableFuture;
@@ -29,23 +30,45 @@ final class ObjectVerbs {
         this.waiting = waiting;
     }
 
-    ObjectWriter put(Namespace namespace, byte[] key, long bytes, long timeoutNanos) {
+    /// @param after the key of the object before it, or null
+    ObjectWriter put(Namespace namespace, byte[] key, byte @Nullable [] after, long bytes, long timeoutNanos) {
         if (bytes < 1 || bytes > KvCache.MAX_OBJECT_BYTES) {
             throw new IllegalArgumentException(
                     "an object of " + bytes + " bytes; it takes 1 to " + KvCache.MAX_OBJECT_BYTES);
         }
         NamespaceEntry entry = store.require(namespace);
-        BlockKey record = BlockKey.ofObject(namespace, key);
-        int stored = Math.toIntExact(bytes + key.length);
+        NewObject object = new NewObject(
+                BlockKey.ofObject(namespace, key),
+                after == null ? null : BlockKey.ofObject(namespace, after),
+                Math.toIntExact(bytes + key.length));
         Hold hold = source.holders().enter(namespace);
         try {
-            Reserved reserved =
-                    waiting.reserve(timeoutNanos, sparing -> store.reserveObject(entry, record, stored, sparing));
+            Reserved reserved = waiting.reserve(timeoutNanos, sparing -> store.reserveObject(entry, object, sparing));
             return new HostObjectWriter(new Filling(source, hold, reserved), key, bytes);
         } catch (RuntimeException failed) {
             source.holders().leave(hold);
             throw failed;
         }
+    }
+
+    boolean follow(Namespace namespace, byte[] key, byte @Nullable [] after) {
+        store.require(namespace);
+        return store.followObject(
+                BlockKey.ofObject(namespace, key), after == null ? null : BlockKey.ofObject(namespace, after));
+    }
+
+    /// Pins what is resident, which is no use of it.
+    @Nullable
+    ObjectView hold(Namespace namespace, byte[] key) {
+        store.require(namespace);
+        BlockKey record = BlockKey.ofObject(namespace, key);
+        Hold hold = source.holders().enter(namespace);
+        StoredObject stored = stored(store.lookup().holdKey(record.hi(), record.lo()), key);
+        if (stored == null) {
+            source.holders().leave(hold);
+            return null;
+        }
+        return new HostObjectView(source, hold, stored);
     }
 
     @Nullable
@@ -99,18 +122,27 @@ final class ObjectVerbs {
 
     /// Takes over the pin of a handle, if there is one, and the hold.
     private @Nullable ObjectView view(Wanted wanted, long handle) {
-        if (Handle.found(handle)) {
-            int record = Handle.record(handle);
-            long bytes = store.records().bytes(record) - wanted.bytes.length;
-            StoredObject stored = new StoredObject(store, record, bytes);
-            if (bytes > 0 && stored.hasKey(wanted.bytes)) {
-                wanted.entry.askedObject(true);
-                return new HostObjectView(source, wanted.hold, stored);
-            }
-            store.lookup().unpin(record);
+        StoredObject stored = stored(handle, wanted.bytes);
+        wanted.entry.askedObject(stored != null);
+        if (stored == null) {
+            source.holders().leave(wanted.hold);
+            return null;
         }
-        source.holders().leave(wanted.hold);
-        wanted.entry.askedObject(false);
+        return new HostObjectView(source, wanted.hold, stored);
+    }
+
+    /// What a handle's record holds, if that has this very key; else its pin is given back.
+    private @Nullable StoredObject stored(long handle, byte[] key) {
+        if (!Handle.found(handle)) {
+            return null;
+        }
+        int record = Handle.record(handle);
+        long bytes = store.records().bytes(record) - key.length;
+        StoredObject stored = new StoredObject(store, record, bytes);
+        if (bytes > 0 && stored.hasKey(key)) {
+            return stored;
+        }
+        store.lookup().unpin(record);
         return null;
     }
 

@@ -12,7 +12,6 @@ import io.kvcache.core.ObjectView;
 import io.kvcache.core.ObjectWriter;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.PutSummary;
-import io.kvcache.core.SealOutcome;
 import io.kvcache.core.SharedMemory;
 import io.kvcache.core.event.EventStream;
 import io.kvcache.core.identity.BlockChain;
@@ -213,26 +212,7 @@ public final class TieredKvCache implements KvCache {
         }
         Waiting.requireNotNegative(timeoutNanos);
         long start = waiting.nanos();
-        int stored = 0;
-        int present = 0;
-        PutOutcome last = PutOutcome.PRESENT;
-        for (int i = 0; i < blocks.size(); i++) {
-            try (BlockWriter writer = put(chain, from + i, 0, waiting.left(start, timeoutNanos))) {
-                last = writer.outcome();
-                if (last == PutOutcome.RESERVED) {
-                    writer.copyFrom(blocks.get(i));
-                    if (writer.seal() == SealOutcome.DROPPED) {
-                        return new PutSummary(stored, present, PutOutcome.NO_PARENT);
-                    }
-                    stored++;
-                } else if (last.continues()) {
-                    present++;
-                } else {
-                    return new PutSummary(stored, present, last);
-                }
-            }
-        }
-        return new PutSummary(stored, present, last);
+        return CopiedRun.put(blocks, i -> put(chain, from + i, 0, waiting.left(start, timeoutNanos)));
     }
 
     @Override
@@ -261,7 +241,26 @@ public final class TieredKvCache implements KvCache {
     @Override
     public ObjectWriter putObject(Namespace namespace, byte[] key, long bytes, long timeoutNanos) {
         Waiting.requireNotNegative(timeoutNanos);
-        return objects.put(namespace, key, bytes, timeoutNanos);
+        return objects.put(namespace, key, null, bytes, timeoutNanos);
+    }
+
+    @Override
+    public ObjectWriter putObject(
+            Namespace namespace, byte[] key, byte @Nullable [] after, long bytes, long timeoutNanos) {
+        Waiting.requireNotNegative(timeoutNanos);
+        return objects.put(namespace, key, after, bytes, timeoutNanos);
+    }
+
+    @Override
+    public boolean followObject(Namespace namespace, byte[] key, byte @Nullable [] after) {
+        holders.requireOpen();
+        return objects.follow(namespace, key, after);
+    }
+
+    @Override
+    public @Nullable ObjectView holdObject(Namespace namespace, byte[] key) {
+        holders.requireOpen();
+        return objects.hold(namespace, key);
     }
 
     @Override

@@ -37,6 +37,10 @@ public interface EvictionPolicy {
     /// The record is worth nothing any more: a next victim, if it is a leaf.
     void demote(int record);
 
+    /// A request that has used the record went on with one below it, though it did not touch that one
+    /// first.
+    default void continued(int record) {}
+
     /// A request that will use the record is known to come.
     ///
     /// Policies that look ahead ([PolicyKind#looksAhead]) are told of every resident block of that request, and

@@ -106,6 +106,11 @@ public final class Importance implements EvictionPolicy {
     }
 
     @Override
+    public void continued(int record) {
+        continueAt(record);
+    }
+
+    @Override
     public void exposed(int record) {
         long word = words[record];
         if (BlockWord.owner(word) == mine && (word & BlockWord.LISTED) == 0 && records.residentChildren(record) == 0) {

@@ -23,6 +23,7 @@ import java.util.List;
 import java.util.Objects;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.IntConsumer;
+import org.jspecify.annotations.Nullable;
 
 /// One tree of records over one span of host memory: the whole of a store's metadata.
 ///
@@ -72,7 +73,7 @@ public final class HostStore implements AutoCloseable {
         recordMemory = reserveRecords(memory, config.records());
         pool = new RecordPool(recordMemory.segment(), config.records());
         slabs = new SlabPool(slotMemory.segment());
-        StoreParts parts = StoreParts.of(pool, slabs, new ClassPolicies(config.policy(), pool), events);
+        StoreParts parts = StoreParts.of(pool, slabs, config.policy(), events);
         tree = parts.tree();
         shares = parts.shares();
         namespaces = parts.namespaces();
@@ -156,8 +157,7 @@ public final class HostStore implements AutoCloseable {
 
     /// Reserves room for block `index` of a chain.
     ///
-    /// @param sparing whether to leave what waits to be written to disk where it is, and rather answer
-    ///     NO_ROOM
+    /// @param sparing whether to leave what waits to be written to disk where it is, and rather answer NO_ROOM
     public Reserved reserve(NamespaceEntry entry, BlockChain chain, int index, boolean sparing) {
         lock.lock();
         try {
@@ -222,17 +222,32 @@ public final class HostStore implements AutoCloseable {
     /// Reserves room for an object whose stored form — value, then key — has `bytes`. One that is larger
     /// than the whole store is refused before anything is evicted for it.
     public Reserved reserveObject(NamespaceEntry entry, BlockKey key, int bytes) {
-        return reserveObject(entry, key, bytes, false);
+        return reserveObject(entry, new NewObject(key, null, bytes), false);
     }
 
-    /// The same.
-    ///
-    /// @param sparing whether to leave what waits to be written to disk where it is, and rather answer NO_ROOM
-    public Reserved reserveObject(NamespaceEntry entry, BlockKey key, int bytes, boolean sparing) {
+    /// Reserves room for an object; `sparing` as above.
+    public Reserved reserveObject(NamespaceEntry entry, NewObject object, boolean sparing) {
         lock.lock();
         try {
             touches.drain();
-            return puts.counted(reservations.object(entry, key, bytes, sparing));
+            return puts.counted(reservations.object(entry, object, sparing));
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /// Says which object the readers of one that is in host memory take before it: that one is not
+    /// evicted earlier.
+    ///
+    /// @param after null when it is the first
+    /// @return whether both are here and it is so now
+    public boolean followObject(BlockKey key, @Nullable BlockKey after) {
+        lock.lock();
+        try {
+            touches.drain();
+            int before = after == null ? NONE : tree.findAny(after.hi(), after.lo());
+            boolean known = after == null || before != NONE;
+            return known && lifecycle.follow(tree.findAny(key.hi(), key.lo()), before);
         } finally {
             lock.unlock();
         }

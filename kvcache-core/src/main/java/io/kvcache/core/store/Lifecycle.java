@@ -36,6 +36,7 @@ final class Lifecycle {
     private final Overtaken overtaken;
     private final StandIns standIns;
     private final Shares shares;
+    private final ObjectChains chains;
 
     Lifecycle(StoreParts parts) {
         pool = parts.pool();
@@ -49,6 +50,7 @@ final class Lifecycle {
         overtaken = parts.overtaken();
         standIns = new StandIns(pool, tree);
         shares = parts.shares();
+        chains = parts.chains();
     }
 
     /// Claims an unpinned sealed record for eviction.
@@ -163,9 +165,11 @@ final class Lifecycle {
         pool.hostPage(record, NONE);
         pool.renew(record, Control.ON_DISK, pinsAdded);
         int parent = tree.depart(record);
+        int before = chains.depart(record);
         releaseSlots(page);
         disks.order(record).admit(record);
         expose(parent);
+        expose(before);
     }
 
     /// Ends the residence of a record that [#claim] has claimed and the policy has let go.
@@ -296,6 +300,7 @@ final class Lifecycle {
 
     private int free(int record) {
         int page = pool.hostPage(record);
+        int before = chains.depart(record);
         if (page != SlabPool.NONE) {
             shares.gave(record);
             pool.hostPage(record, NONE);
@@ -304,6 +309,7 @@ final class Lifecycle {
         int parent = tree.remove(record);
         releaseSlots(page);
         expose(parent);
+        expose(before);
         return parent;
     }
 
@@ -311,7 +317,37 @@ final class Lifecycle {
     void withdraw(int record) {
         tree.unindex(record);
         tree.depart(record);
+        int before = chains.depart(record);
         expose(tree.remove(record));
+        expose(before);
+    }
+
+    /// An object that has a slot is behind another from now on, as far as [ObjectChains] can have it so.
+    ///
+    /// @param record or [#NONE]
+    /// @param earlier or [#NONE] for none
+    /// @return whether it is so
+    boolean follow(int record, int earlier) {
+        if (record == NONE || pool.hostPage(record) == NONE || !Identity.isObject(pool.identity(record))) {
+            return false;
+        }
+        if (chains.before(record) == earlier) {
+            return true;
+        }
+        expose(chains.cut(record));
+        if (!chains.link(record, earlier)) {
+            return earlier == NONE;
+        }
+        continued(record);
+        return true;
+    }
+
+    /// An object was used: whoever used the one before it has gone on.
+    void continued(int record) {
+        int before = chains.before(record);
+        if (before != NONE && state(before) == Control.SEALED) {
+            policyOf(before).continued(before);
+        }
     }
 
     /// Tells the policy of a record that may have become a leaf of its tier.
@@ -320,7 +356,7 @@ final class Lifecycle {
             return;
         }
         int state = state(record);
-        if (state == Control.SEALED && pool.residentChildren(record) == 0) {
+        if (state == Control.SEALED && chains.residentChildren(record) == 0) {
             policyOf(record).exposed(record);
         } else if (state == Control.ON_DISK && !pool.hasChildren(record)) {
             disks.order(record).exposed(record);

@@ -176,9 +176,20 @@ public final class Lookup {
     ///
     /// @return its [Handle], or [Handle#MISS]
     public long pinKey(long hi, long lo) {
+        long handle = holdKey(hi, lo);
+        if (Handle.found(handle)) {
+            touches.note(handle);
+        }
+        return handle;
+    }
+
+    /// Finds and pins one record, which is no use of it.
+    ///
+    /// @return its [Handle], or [Handle#MISS]
+    public long holdKey(long hi, long lo) {
         while (true) {
             long handle = find(hi, lo);
-            if (!Handle.found(handle) || pin(handle)) {
+            if (!Handle.found(handle) || pins.pin(Handle.record(handle), Handle.generation(handle))) {
                 return handle;
             }
         }

@@ -23,6 +23,7 @@ final class Reservations {
     private final Lifecycle lifecycle;
     private final Sources sources;
     private final Shares shares;
+    private final ObjectChains chains;
 
     /// Where room comes from.
     record Sources(Room room, ObjectSlots objects, Onboard onboard) {}
@@ -32,6 +33,7 @@ final class Reservations {
         tree = parts.tree();
         slabs = parts.slabs();
         shares = parts.shares();
+        chains = parts.chains();
         this.lifecycle = lifecycle;
         this.sources = sources;
     }
@@ -124,8 +126,11 @@ final class Reservations {
         };
     }
 
-    /// Room for an object whose stored form has `bytes`.
-    Reserved object(NamespaceEntry entry, BlockKey key, int bytes, boolean sparing) {
+    /// Room for an object. It is linked behind the one before it at once, so that this one does not go
+    /// for its sake.
+    Reserved object(NamespaceEntry entry, NewObject what, boolean sparing) {
+        BlockKey key = what.key();
+        int bytes = what.bytes();
         int present = tree.findAny(key.hi(), key.lo());
         if (present != NONE && !Control.known(lifecycle.state(present))) {
             return Reserved.BUSY;
@@ -134,9 +139,14 @@ final class Reservations {
             return Reserved.NO_ROOM;
         }
         int record = insert(new NewRecord(key.hi(), key.lo(), NONE, 0, Identity.object(entry.id()), bytes, 0, NONE));
-        return record == NONE
-                ? Reserved.NO_ROOM
-                : settle(record, sources.objects().take(bytes, record, sparing));
+        if (record == NONE) {
+            return Reserved.NO_ROOM;
+        }
+        BlockKey after = what.after();
+        if (after != null) {
+            chains.link(record, tree.findAny(after.hi(), after.lo()));
+        }
+        return settle(record, sources.objects().take(bytes, record, sparing));
     }
 
     private int insert(NewRecord what) {

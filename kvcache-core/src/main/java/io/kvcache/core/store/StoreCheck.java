@@ -47,6 +47,7 @@ final class StoreCheck {
             }
         }
         check.totals(parts);
+        check.chains(parts.chains());
     }
 
     private void record(int record) {
@@ -137,6 +138,21 @@ final class StoreCheck {
             shareBytes[shares.group(record)] += shares.charge(record);
         }
         require(bytes == 0 || bytes >= pool.bytes(record), record, "has " + bytes + " bytes for " + pool.bytes(record));
+    }
+
+    /// Links between objects are of records with slots, and counted.
+    private void chains(ObjectChains chains) {
+        int[] behind = new int[pool.highWater()];
+        for (int record = 0; record < pool.highWater(); record++) {
+            int before = chains.before(record);
+            if (before != NONE) {
+                behind[before]++;
+                require(pool.hostPage(record) != NONE, record, "is behind " + before + " and has no slot");
+            }
+        }
+        for (int record = 0; record < pool.highWater(); record++) {
+            require(behind[record] == chains.behind(record), record, "counts " + chains.behind(record) + " behind it");
+        }
     }
 
     private void totals(StoreParts parts) {

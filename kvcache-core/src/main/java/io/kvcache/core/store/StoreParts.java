@@ -2,6 +2,7 @@ package io.kvcache.core.store;
 
 import io.kvcache.core.event.EventLog;
 import io.kvcache.core.memory.SlabPool;
+import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.tree.BlockTree;
 import io.kvcache.core.tree.RecordPool;
 
@@ -19,11 +20,14 @@ record StoreParts(
         DiskLedger disks,
         Offload offload,
         Overtaken overtaken,
-        Shares shares) {
+        Shares shares,
+        ObjectChains chains) {
 
-    static StoreParts of(RecordPool pool, SlabPool slabs, ClassPolicies policies, EventLog events) {
+    static StoreParts of(RecordPool pool, SlabPool slabs, PolicyKind kind, EventLog events) {
         BlockTree tree = new BlockTree(pool);
         Namespaces namespaces = new Namespaces();
+        ObjectChains chains = new ObjectChains(pool);
+        ClassPolicies policies = new ClassPolicies(kind, chains);
         return new StoreParts(
                 pool,
                 tree,
@@ -36,6 +40,7 @@ record StoreParts(
                 new DiskLedger(pool, tree, policies.state()),
                 new Offload(pool),
                 new Overtaken(),
-                new Shares(pool, slabs));
+                new Shares(pool, slabs),
+                chains);
     }
 }

@@ -53,6 +53,7 @@ final class Touches {
         EvictionPolicy policy = lifecycle.policyOf(record);
         policy.touch(record);
         offload.used(record);
+        lifecycle.continued(record);
         if (policy.touchesAncestors()) {
             for (int at = pool.parent(record); at != NONE; at = pool.parent(at)) {
                 lifecycle.policyOf(at).touch(at);

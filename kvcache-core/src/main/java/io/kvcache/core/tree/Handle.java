@@ -12,7 +12,8 @@ public final class Handle {
 
     private Handle() {}
 
-    static long of(int generation, int record) {
+    /// The handle of a record in one of its generations.
+    public static long of(int generation, int record) {
         return (long) generation << 32 | record;
     }
 

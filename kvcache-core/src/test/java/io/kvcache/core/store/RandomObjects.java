@@ -8,6 +8,7 @@ import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.tree.Handle;
 import java.util.List;
 import java.util.Objects;
+import java.util.Random;
 
 /// The operations on objects of a [RandomStoreRun].
 final class RandomObjects {
@@ -22,6 +23,8 @@ final class RandomObjects {
     private final HostStore store;
     private final NamespaceEntry entry;
     private final long mostBytes;
+    /// Says which object comes after which; that changes nothing that the model knows.
+    private final Random order = new Random(1);
 
     RandomObjects(RandomStoreRun run) {
         this.run = run;
@@ -34,6 +37,10 @@ final class RandomObjects {
         return BlockKey.ofObject(entry.namespace(), new byte[] {(byte) run.random.nextInt(KEYS)});
     }
 
+    private BlockKey someKey() {
+        return BlockKey.ofObject(entry.namespace(), new byte[] {(byte) order.nextInt(KEYS)});
+    }
+
     private int anySize() {
         int scale = run.random.nextInt(4);
         long bytes = scale == 0
@@ -43,6 +50,9 @@ final class RandomObjects {
     }
 
     void step() {
+        if (order.nextInt(8) == 0) {
+            store.followObject(someKey(), order.nextInt(4) == 0 ? null : someKey());
+        }
         int dice = run.random.nextInt(10);
         if (dice < 5) {
             put(anyKey(), anySize());
@@ -55,7 +65,8 @@ final class RandomObjects {
 
     private void put(BlockKey key, int bytes) {
         boolean busy = run.model.beingWritten(key);
-        Reserved answer = run.counted(store.reserveObject(entry, key, bytes));
+        BlockKey after = order.nextBoolean() ? someKey() : null;
+        Reserved answer = run.counted(store.reserveObject(entry, new NewObject(key, after, bytes), false));
         if (busy) {
             assertThat(answer.outcome()).isEqualTo(PutOutcome.BUSY);
         } else if (answer.outcome() == PutOutcome.NO_ROOM) {

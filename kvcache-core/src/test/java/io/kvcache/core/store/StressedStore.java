@@ -34,7 +34,7 @@ final class StressedStore {
     StressedStore() {
         SlabPool slabs = new SlabPool(SLAB);
         SlotClass slots = slabs.classOf(SlabPool.SLAB_BYTES);
-        StoreParts parts = StoreParts.of(pool, slabs, new ClassPolicies(PolicyKind.LRU, pool), new EventLog(2));
+        StoreParts parts = StoreParts.of(pool, slabs, PolicyKind.LRU, new EventLog(2));
         parts.namespaces().add(new NamespaceEntry(0, SPACE, slots, (int) SlabPool.SLAB_BYTES));
         pins = parts.pins();
         lifecycle = new Lifecycle(parts);
