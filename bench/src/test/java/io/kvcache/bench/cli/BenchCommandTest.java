@@ -27,7 +27,10 @@ final class BenchCommandTest {
     }
 
     @ParameterizedTest
-    @CsvSource({"cores,,cores,'core, disk, reopen, engines, server, transport, gpu, list'", "core,nothing,nothing,match-whole"})
+    @CsvSource({
+        "cores,,cores,'core, disk, reopen, engines, server, transport, gpu, list'",
+        "core,nothing,nothing,match-whole"
+    })
     void givenUnknownName_whenRun_thenUsageErrorNamesItAndWhatIsAllowed(
             String suite, String filter, String named, String allowed) {
         Shell.Run run = filter == null ? Shell.run("bench", suite) : Shell.run("bench", suite, "--filter", filter);
