@@ -13,8 +13,10 @@ import java.lang.System.Logger.Level;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
+import java.util.List;
 import java.util.Locale;
 import java.util.Optional;
+import java.util.Set;
 
 /// A model that Jlama has loaded, and what identifies the keys and values that it computes.
 ///
@@ -144,6 +146,22 @@ public final class JlamaModel implements AutoCloseable {
         int[] tokens = encode(text);
         boolean marked = tokens.length > 0 && tokens[0] == engine.getConfig().bosToken;
         return marked ? Arrays.copyOfRange(tokens, 1, tokens.length) : tokens;
+    }
+
+    /// The tokens of a chat that the model is to answer, by the template that came with the model, or
+    /// plainly.
+    public int[] encode(List<ChatMessage> messages) {
+        return engine.encodePrompt(ChatPrompt.of(engine, messages));
+    }
+
+    /// Turns the tokens of one answer into text.
+    public TextDecoder decoder() {
+        return new TextDecoder(engine.getTokenizer());
+    }
+
+    /// Tokens by which the model ends an answer.
+    public Set<Integer> stops() {
+        return Set.copyOf(engine.getConfig().eosTokens);
     }
 
     @Override

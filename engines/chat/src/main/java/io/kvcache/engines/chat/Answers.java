@@ -1,0 +1,144 @@
+package io.kvcache.engines.chat;
+
+import io.kvcache.engines.jlama.Generation;
+import java.util.UUID;
+import org.jspecify.annotations.Nullable;
+import tools.jackson.databind.json.JsonMapper;
+import tools.jackson.databind.node.ObjectNode;
+
+/// The JSON of one answer, whole or in pieces, as the protocol has it.
+final class Answers {
+
+    private static final JsonMapper JSON = JsonMapper.builder().build();
+
+    private final boolean chat;
+    private final String model;
+    private final String id;
+    private final long created;
+
+    /// @param created seconds since 1970
+    Answers(boolean chat, String model, long created) {
+        this.chat = chat;
+        this.model = model;
+        this.created = created;
+        id = (chat ? "chatcmpl-" : "cmpl-") + UUID.randomUUID();
+    }
+
+    /// How many tokens there were.
+    ///
+    /// @param prompt of the prompt
+    /// @param cached of those, from the store
+    /// @param completion of the answer
+    record Usage(int prompt, int cached, int completion) {
+
+        static Usage of(Generation made) {
+            return new Usage(made.promptTokens(), made.cachedTokens(), made.tokens().length);
+        }
+    }
+
+    /// The whole answer.
+    String whole(String text, String end, Usage usage) {
+        ObjectNode root = head(chat ? "chat.completion" : "text_completion");
+        ObjectNode choice = choice(root, end);
+        if (chat) {
+            choice.putObject("message").put("role", "assistant").put("content", text);
+        } else {
+            choice.put("text", text);
+        }
+        put(usage, root);
+        return root.toString();
+    }
+
+    /// The first piece of a chat, which has no text but says whose it is.
+    String opening() {
+        ObjectNode root = head("chat.completion.chunk");
+        choice(root, null).putObject("delta").put("role", "assistant").put("content", "");
+        return root.toString();
+    }
+
+    /// A piece.
+    String piece(String text) {
+        ObjectNode root = head(chat ? "chat.completion.chunk" : "text_completion");
+        ObjectNode choice = choice(root, null);
+        if (chat) {
+            choice.putObject("delta").put("content", text);
+        } else {
+            choice.put("text", text);
+        }
+        return root.toString();
+    }
+
+    /// The last piece, which says why there are no more.
+    String closing(String end) {
+        ObjectNode root = head(chat ? "chat.completion.chunk" : "text_completion");
+        ObjectNode choice = choice(root, end);
+        if (chat) {
+            choice.putObject("delta");
+        } else {
+            choice.put("text", "");
+        }
+        return root.toString();
+    }
+
+    /// The piece after the last one, of those who asked for it.
+    String usage(Usage usage) {
+        ObjectNode root = head(chat ? "chat.completion.chunk" : "text_completion");
+        root.putArray("choices");
+        put(usage, root);
+        return root.toString();
+    }
+
+    /// An error.
+    ///
+    /// @param field of the request; empty for none
+    static String error(String type, String field, String message) {
+        ObjectNode root = JSON.createObjectNode();
+        ObjectNode error = root.putObject("error").put("message", message).put("type", type);
+        if (field.isEmpty()) {
+            error.putNull("param");
+        } else {
+            error.put("param", field);
+        }
+        error.putNull("code");
+        return root.toString();
+    }
+
+    /// The list of models, which is this one.
+    static String models(String model) {
+        ObjectNode root = JSON.createObjectNode().put("object", "list");
+        root.putArray("data")
+                .addObject()
+                .put("id", model)
+                .put("object", "model")
+                .put("created", 0)
+                .put("owned_by", "kvcache");
+        return root.toString();
+    }
+
+    private ObjectNode head(String object) {
+        return JSON.createObjectNode()
+                .put("id", id)
+                .put("object", object)
+                .put("created", created)
+                .put("model", model);
+    }
+
+    private static ObjectNode choice(ObjectNode root, @Nullable String end) {
+        ObjectNode choice = root.putArray("choices").addObject().put("index", 0);
+        if (end == null) {
+            choice.putNull("finish_reason");
+        } else {
+            choice.put("finish_reason", end);
+        }
+        return choice;
+    }
+
+    private static void put(Usage usage, ObjectNode root) {
+        root.putObject("usage")
+                .put("prompt_tokens", usage.prompt())
+                .put("completion_tokens", usage.completion())
+                .put("total_tokens", usage.prompt() + usage.completion())
+                .putObject("prompt_tokens_details")
+                .put("cached_tokens", usage.cached());
+    }
+}

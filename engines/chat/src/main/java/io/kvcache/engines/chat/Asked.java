@@ -1,0 +1,181 @@
+package io.kvcache.engines.chat;
+
+import io.kvcache.engines.jlama.ChatMessage;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+import java.util.concurrent.ThreadLocalRandom;
+import tools.jackson.core.JacksonException;
+import tools.jackson.databind.JsonNode;
+import tools.jackson.databind.json.JsonMapper;
+
+/// What a request asks for, out of its JSON.
+///
+/// @param chat whether it is a chat, else a text to go on with
+/// @param messages of the chat
+/// @param prompt the text
+/// @param mostTokens of the answer
+/// @param temperature as the protocol has it, 0 to 2
+/// @param seed decides what is drawn
+/// @param stops texts that end the answer
+/// @param stream whether the answer comes in pieces
+/// @param usage whether the last piece says how many tokens it took
+record Asked(
+        boolean chat,
+        List<ChatMessage> messages,
+        String prompt,
+        int mostTokens,
+        float temperature,
+        long seed,
+        List<String> stops,
+        boolean stream,
+        boolean usage) {
+
+    private static final JsonMapper JSON = JsonMapper.builder().build();
+    private static final double HOTTEST = 2;
+    private static final int MOST_STOPS = 4;
+
+    /// Reads a body.
+    ///
+    /// @param usualTokens of the answer when the request does not say
+    static Asked read(boolean chat, byte[] body, int usualTokens) throws BadRequest {
+        JsonNode root;
+        try {
+            root = JSON.readTree(body);
+        } catch (JacksonException malformed) {
+            throw new BadRequest("", "the body is no JSON: " + malformed.getOriginalMessage());
+        }
+        if (!root.isObject()) {
+            throw new BadRequest("", "the body is no JSON object");
+        }
+        if (present(root, "n")
+                && !(root.get("n").isIntegralNumber() && root.get("n").intValue() == 1)) {
+            throw new BadRequest("n", "n is " + root.get("n") + "; allowed: 1");
+        }
+        return new Asked(
+                chat,
+                chat ? messages(root) : List.of(),
+                chat ? "" : prompt(root),
+                tokens(root, usualTokens),
+                temperature(root),
+                seed(root),
+                stops(root),
+                flag(root, "stream"),
+                present(root, "stream_options") && flag(root.get("stream_options"), "include_usage"));
+    }
+
+    private static boolean present(JsonNode node, String name) {
+        return node.hasNonNull(name);
+    }
+
+    private static List<ChatMessage> messages(JsonNode root) throws BadRequest {
+        JsonNode given = root.path("messages");
+        if (!given.isArray() || given.isEmpty()) {
+            throw new BadRequest("messages", "messages is no array of at least one message");
+        }
+        List<ChatMessage> messages = new ArrayList<>();
+        for (JsonNode each : given) {
+            messages.add(new ChatMessage(role(each.path("role")), content(each.path("content"))));
+        }
+        return messages;
+    }
+
+    private static ChatMessage.Role role(JsonNode given) throws BadRequest {
+        return switch (given.asString("").toLowerCase(Locale.ROOT)) {
+            case "system", "developer" -> ChatMessage.Role.SYSTEM;
+            case "user" -> ChatMessage.Role.USER;
+            case "assistant" -> ChatMessage.Role.ASSISTANT;
+            default ->
+                throw new BadRequest(
+                        "messages.role", "role is " + given + "; allowed: system, developer, user, assistant");
+        };
+    }
+
+    /// A text, or an array of parts that are all text.
+    private static String content(JsonNode given) throws BadRequest {
+        if (given.isString()) {
+            return given.stringValue();
+        }
+        StringBuilder text = new StringBuilder();
+        for (JsonNode part : given) {
+            if (!part.path("text").isString()) {
+                throw new BadRequest("messages.content", "a part of content has no text; text is all this takes");
+            }
+            text.append(part.path("text").stringValue());
+        }
+        if (!given.isArray()) {
+            throw new BadRequest("messages.content", "content is neither a text nor an array of parts");
+        }
+        return text.toString();
+    }
+
+    private static String prompt(JsonNode root) throws BadRequest {
+        JsonNode given = root.path("prompt");
+        JsonNode text = given.isArray() && given.size() == 1 ? given.get(0) : given;
+        if (!text.isString()) {
+            throw new BadRequest("prompt", "prompt is no text");
+        }
+        return text.stringValue();
+    }
+
+    private static int tokens(JsonNode root, int usual) throws BadRequest {
+        String name = present(root, "max_completion_tokens") ? "max_completion_tokens" : "max_tokens";
+        if (!present(root, name)) {
+            return usual;
+        }
+        JsonNode given = root.get(name);
+        if (!given.canConvertToInt() || !given.isIntegralNumber() || given.intValue() < 1) {
+            throw new BadRequest(name, name + " is " + given + "; it takes 1 and up");
+        }
+        return given.intValue();
+    }
+
+    private static float temperature(JsonNode root) throws BadRequest {
+        if (!present(root, "temperature")) {
+            return 1;
+        }
+        JsonNode given = root.get("temperature");
+        if (!given.isNumber() || !(given.doubleValue() >= 0 && given.doubleValue() <= HOTTEST)) {
+            throw new BadRequest("temperature", "temperature is " + given + "; allowed: 0 to 2");
+        }
+        return (float) given.doubleValue();
+    }
+
+    private static long seed(JsonNode root) throws BadRequest {
+        if (!present(root, "seed")) {
+            return ThreadLocalRandom.current().nextLong();
+        }
+        if (!root.get("seed").isIntegralNumber()) {
+            throw new BadRequest("seed", "seed is " + root.get("seed") + "; it takes a whole number");
+        }
+        return root.get("seed").longValue();
+    }
+
+    private static List<String> stops(JsonNode root) throws BadRequest {
+        if (!present(root, "stop")) {
+            return List.of();
+        }
+        JsonNode given = root.get("stop");
+        List<String> stops = new ArrayList<>();
+        for (JsonNode each : given.isArray() ? given : List.of(given)) {
+            if (!each.isString() || each.stringValue().isEmpty()) {
+                throw new BadRequest("stop", "stop is " + given + "; it takes a text or up to four");
+            }
+            stops.add(each.stringValue());
+        }
+        if (stops.size() > MOST_STOPS) {
+            throw new BadRequest("stop", "stop has " + stops.size() + " texts; it takes up to four");
+        }
+        return stops;
+    }
+
+    private static boolean flag(JsonNode node, String name) throws BadRequest {
+        if (!present(node, name)) {
+            return false;
+        }
+        if (!node.get(name).isBoolean()) {
+            throw new BadRequest(name, name + " is " + node.get(name) + "; allowed: true, false");
+        }
+        return node.get(name).booleanValue();
+    }
+}

@@ -1,0 +1,93 @@
+package io.kvcache.engines.chat;
+
+import io.kvcache.engines.jlama.PrefixCachedGenerator;
+import io.netty.bootstrap.ServerBootstrap;
+import io.netty.channel.Channel;
+import io.netty.channel.ChannelFuture;
+import io.netty.channel.ChannelInitializer;
+import io.netty.channel.EventLoopGroup;
+import io.netty.channel.MultiThreadIoEventLoopGroup;
+import io.netty.channel.group.ChannelGroup;
+import io.netty.channel.group.DefaultChannelGroup;
+import io.netty.channel.nio.NioIoHandler;
+import io.netty.channel.socket.nio.NioServerSocketChannel;
+import io.netty.handler.codec.http.HttpObjectAggregator;
+import io.netty.handler.codec.http.HttpServerCodec;
+import io.netty.util.concurrent.GlobalEventExecutor;
+import java.io.IOException;
+import java.net.InetSocketAddress;
+import java.util.concurrent.TimeUnit;
+
+/// Serves `/v1/chat/completions` and `/v1/completions` as OpenAI's clients ask for them, in pieces as
+/// well, over a generator with a store; `usage.prompt_tokens_details.cached_tokens` says what the store
+/// gave. `/v1/models`, `/health` and `/stats` (what the generator counts) are there too.
+///
+/// It asks nobody who he is and encrypts nothing: it is made to try things on one's own machine.
+///
+/// **Ownership.** The generator stays the caller's.
+///
+/// **Threads.** One for all connections, one that generates.
+public final class ChatServer implements AutoCloseable {
+
+    private static final long QUIET_MILLIS = 0;
+    private static final long STOP_SECONDS = 10;
+
+    private final Desk desk;
+    private final EventLoopGroup loop;
+    private final ChannelGroup connections;
+    private final Channel listener;
+
+    private ChatServer(Desk desk, EventLoopGroup loop, ChannelGroup connections, Channel listener) {
+        this.desk = desk;
+        this.loop = loop;
+        this.connections = connections;
+        this.listener = listener;
+    }
+
+    /// Listens, and serves from now on.
+    ///
+    /// @throws IOException when the address cannot be had
+    public static ChatServer start(PrefixCachedGenerator generator, ChatOptions options) throws IOException {
+        Desk desk = new Desk(generator, options);
+        EventLoopGroup loop = new MultiThreadIoEventLoopGroup(1, NioIoHandler.newFactory());
+        ChannelGroup connections = new DefaultChannelGroup(GlobalEventExecutor.INSTANCE);
+        ChannelFuture bound = new ServerBootstrap()
+                .group(loop)
+                .channel(NioServerSocketChannel.class)
+                .childHandler(new ChannelInitializer<>() {
+                    @Override
+                    protected void initChannel(Channel channel) {
+                        connections.add(channel);
+                        channel.pipeline()
+                                .addLast(new HttpServerCodec())
+                                .addLast(new HttpObjectAggregator(options.mostBytes()))
+                                .addLast(new ChatHandler(desk));
+                    }
+                })
+                .bind(options.address())
+                .awaitUninterruptibly();
+        ChatServer server = new ChatServer(desk, loop, connections, bound.channel());
+        if (!bound.isSuccess()) {
+            server.close();
+            throw new IOException(
+                    "cannot listen at " + options.address() + ": "
+                            + bound.cause().getMessage(),
+                    bound.cause());
+        }
+        return server;
+    }
+
+    /// Where it listens.
+    public InetSocketAddress address() {
+        return (InetSocketAddress) listener.localAddress();
+    }
+
+    /// Accepts nothing more, cuts off what is being answered, and ends its threads.
+    @Override
+    public void close() {
+        listener.close().awaitUninterruptibly();
+        connections.close().awaitUninterruptibly();
+        desk.close();
+        loop.shutdownGracefully(QUIET_MILLIS, STOP_SECONDS, TimeUnit.SECONDS).awaitUninterruptibly();
+    }
+}

@@ -1,0 +1,62 @@
+package io.kvcache.engines.chat;
+
+import java.util.List;
+
+/// Ends an answer before the first of some texts, and holds back what might become one.
+final class StopText {
+
+    private final List<String> stops;
+    private String held = "";
+    private boolean found;
+
+    StopText(List<String> stops) {
+        this.stops = stops;
+    }
+
+    /// What of the answer may be shown now that there is more of it.
+    String add(String more) {
+        if (found) {
+            return "";
+        }
+        String all = held + more;
+        int end = all.length();
+        for (String stop : stops) {
+            int at = all.indexOf(stop);
+            if (at >= 0 && at < end) {
+                end = at;
+                found = true;
+            }
+        }
+        if (found) {
+            held = "";
+            return all.substring(0, end);
+        }
+        int safe = all.length() - longestBeginning(all);
+        held = all.substring(safe);
+        return all.substring(0, safe);
+    }
+
+    boolean found() {
+        return found;
+    }
+
+    /// What was held back and became nothing.
+    String rest() {
+        String rest = held;
+        held = "";
+        return rest;
+    }
+
+    /// How much of the end of a text is the beginning of a stop.
+    private int longestBeginning(String text) {
+        int longest = 0;
+        for (String stop : stops) {
+            for (int length = Math.min(stop.length() - 1, text.length()); length > longest; length--) {
+                if (text.regionMatches(text.length() - length, stop, 0, length)) {
+                    longest = length;
+                }
+            }
+        }
+        return longest;
+    }
+}

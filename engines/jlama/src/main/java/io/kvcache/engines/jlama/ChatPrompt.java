@@ -1,0 +1,44 @@
+package io.kvcache.engines.jlama;
+
+import com.github.tjake.jlama.model.AbstractModel;
+import com.github.tjake.jlama.safetensors.prompt.PromptContext;
+import com.github.tjake.jlama.safetensors.prompt.PromptSupport;
+import java.util.List;
+import java.util.Locale;
+import java.util.Optional;
+
+/// A chat as the text that a model takes it in.
+final class ChatPrompt {
+
+    private ChatPrompt() {}
+
+    /// By the template that came with the model; without one, a line for each message with its role
+    /// before it.
+    static PromptContext of(AbstractModel engine, List<ChatMessage> messages) {
+        Optional<PromptSupport> template = engine.promptSupport();
+        return template.isPresent() ? templated(template.get(), messages) : PromptContext.of(plain(messages));
+    }
+
+    private static PromptContext templated(PromptSupport template, List<ChatMessage> messages) {
+        PromptSupport.Builder builder = template.builder().addGenerationPrompt(true);
+        for (ChatMessage message : messages) {
+            switch (message.role()) {
+                case SYSTEM -> builder.addSystemMessage(message.content());
+                case USER -> builder.addUserMessage(message.content());
+                case ASSISTANT -> builder.addAssistantMessage(message.content());
+            }
+        }
+        return builder.build();
+    }
+
+    private static String plain(List<ChatMessage> messages) {
+        StringBuilder text = new StringBuilder();
+        for (ChatMessage message : messages) {
+            text.append(message.role().name().toLowerCase(Locale.ROOT))
+                    .append(": ")
+                    .append(message.content())
+                    .append('\n');
+        }
+        return text.append("assistant: ").toString();
+    }
+}

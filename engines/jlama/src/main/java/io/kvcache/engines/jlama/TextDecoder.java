@@ -1,0 +1,59 @@
+package io.kvcache.engines.jlama;
+
+import com.github.tjake.jlama.safetensors.tokenizer.Tokenizer;
+import com.github.tjake.jlama.safetensors.tokenizer.TokenizerModel;
+import java.io.ByteArrayOutputStream;
+import java.nio.charset.StandardCharsets;
+import org.jspecify.annotations.Nullable;
+
+/// Turns the tokens of one answer into text, as they come.
+///
+/// A character may be spread over several tokens of one byte each; they are kept until it is whole.
+/// (Jlama's own decoder keeps them from one answer to the next.) Bytes that are no UTF-8 become U+FFFD.
+///
+/// **Threads.** Those that generate, one at a time: Jlama's decoder is shared below.
+public final class TextDecoder {
+
+    private static final int HEX = 16;
+
+    private final Tokenizer tokenizer;
+    private final TokenizerModel words;
+    private final ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+
+    TextDecoder(Tokenizer tokenizer) {
+        this.tokenizer = tokenizer;
+        words = tokenizer.getModel();
+    }
+
+    /// The text that a token completes; perhaps none. Special tokens have none.
+    public String add(int token) {
+        String word = words.vocabLookup.inverse().get((long) token);
+        if (word == null || words.isSpecialToken((long) token)) {
+            return "";
+        }
+        if (isByte(word)) {
+            bytes.write(Integer.parseInt(word, 3, 5, HEX));
+            return whole() ? rest() : "";
+        }
+        String decoded = tokenizer.decode(token);
+        return rest() + (decoded == null ? "" : decoded);
+    }
+
+    /// What is left at the end.
+    public String rest() {
+        String text = bytes.toString(StandardCharsets.UTF_8);
+        bytes.reset();
+        return text;
+    }
+
+    private boolean isByte(@Nullable String word) {
+        return words.byteFallback && word != null && word.matches("<0x[0-9A-Fa-f]{2}>");
+    }
+
+    /// Whether as many bytes are here as the first one announces.
+    private boolean whole() {
+        byte[] here = bytes.toByteArray();
+        int ones = Integer.numberOfLeadingZeros(~(here[0] << 24));
+        return here.length >= Math.max(1, Math.min(ones, 4));
+    }
+}
