@@ -20,6 +20,7 @@ final class CommandTable {
         return List.of(
                 new Entry(CommandGroup.RUN, new DemoCommand()),
                 new Entry(CommandGroup.RUN, new ServeCommand()),
+                new Entry(CommandGroup.RUN, new ChatServerCommand()),
                 new Entry(CommandGroup.PLAN, new ReplayCommand()),
                 new Entry(CommandGroup.PLAN, new LabCommand()),
                 new Entry(CommandGroup.PLAN, new SizeCommand()),

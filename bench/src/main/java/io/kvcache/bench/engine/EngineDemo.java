@@ -6,7 +6,6 @@ import io.kvcache.engines.jlama.GenerationRequest;
 import io.kvcache.engines.jlama.GeneratorOptions;
 import io.kvcache.engines.jlama.JlamaModel;
 import io.kvcache.engines.jlama.PrefixCachedGenerator;
-import io.kvcache.engines.jlama.RandomLlama;
 import io.kvcache.tiers.TieredKvCache;
 import java.io.IOException;
 import java.nio.file.Path;
@@ -93,13 +92,8 @@ public final class EngineDemo {
     ///
     /// @throws IOException when a model cannot be read
     public Result run() throws IOException, InterruptedException {
-        if (directory.isPresent()) {
-            try (JlamaModel model = TemporaryModel.load(directory.get())) {
-                return run(model);
-            }
-        }
-        try (TemporaryModel temporary = TemporaryModel.of(RandomLlama.MEDIUM)) {
-            return run(temporary.model());
+        try (ServedModel served = ServedModel.open(directory)) {
+            return run(served.model());
         }
     }
 

@@ -62,13 +62,13 @@ public final class EnginePairs {
     /// @param weights of a model with a context of at least 1,060 tokens
     /// @throws IllegalStateException when an answer with the store is another one than without
     public static List<Pair> measure(RandomLlama weights, int rounds) throws IOException, InterruptedException {
-        try (TemporaryModel temporary = TemporaryModel.of(weights);
+        try (ServedModel served = ServedModel.random(weights);
                 KvCache cache = TieredKvCache.builder()
                         .hostBytes(HOST_BYTES)
                         .touchedFirst(true)
                         .build();
                 PrefixCachedGenerator generator = new PrefixCachedGenerator(
-                        temporary.model(), cache, GeneratorOptions.DEFAULTS.withBlockTokens(BLOCK_TOKENS))) {
+                        served.model(), cache, GeneratorOptions.DEFAULTS.withBlockTokens(BLOCK_TOKENS))) {
             List<Pair> pairs = new ArrayList<>();
             for (int round = -WARM_UPS; round < rounds; round++) {
                 Pair pair = round(generator, round);

@@ -22,6 +22,7 @@ public record GeneratorOptions(
         double verifiedShare,
         long seed) {
 
+    private static final int MOST_BLOCK_TOKENS = 65_536;
     private static final int MOST_WAITING = 1024;
 
     /// Blocks of 64 tokens of nobody in particular, which may take a second to arrive; nothing is
@@ -30,6 +31,10 @@ public record GeneratorOptions(
             new GeneratorOptions(64, "", "", Duration.ofSeconds(1), 2, 0, 0x6b76_6361_6368_6531L);
 
     public GeneratorOptions {
+        if (blockTokens < 1 || blockTokens > MOST_BLOCK_TOKENS) {
+            throw new IllegalArgumentException(
+                    "blockTokens is " + blockTokens + "; allowed: 1 to " + MOST_BLOCK_TOKENS);
+        }
         if (arrival.isNegative()) {
             throw new IllegalArgumentException("arrival is " + arrival + "; it takes zero and more");
         }

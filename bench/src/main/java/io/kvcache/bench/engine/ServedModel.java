@@ -8,52 +8,63 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Comparator;
 import java.util.List;
+import java.util.Optional;
 import java.util.logging.Level;
 import java.util.logging.Logger;
 import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
 
-/// A model of random weights in a folder for temporary files, which goes when it is closed.
-final class TemporaryModel implements AutoCloseable {
+/// A loaded model: the one that the user named, or one of random weights in a folder for temporary files,
+/// which goes when this is closed.
+public final class ServedModel implements AutoCloseable {
 
-    /// What is in a folder for temporary files, so that a fingerprint shows a name that is the same every
-    /// time.
+    /// A folder in the temporary one, so that a fingerprint shows a name that is the same every time.
     private static final String NAME = "random-llama";
 
     /// Kept, because a logger that nobody keeps forgets its level.
     private static final Logger JLAMA = Logger.getLogger("com.github.tjake");
 
-    private final Path folder;
+    private final @Nullable Path temporary;
     private final JlamaModel model;
 
-    private TemporaryModel(Path folder, JlamaModel model) {
-        this.folder = folder;
+    private ServedModel(@Nullable Path temporary, JlamaModel model) {
+        this.temporary = temporary;
         this.model = model;
     }
 
-    static TemporaryModel of(RandomLlama weights) throws IOException {
+    /// Loads the model of a directory, or makes one of random weights where there is none.
+    ///
+    /// @throws IOException when the directory has no model, or there is no room for one
+    public static ServedModel open(Optional<Path> directory) throws IOException {
+        return directory.isPresent() ? new ServedModel(null, load(directory.get())) : random(RandomLlama.MEDIUM);
+    }
+
+    static ServedModel random(RandomLlama weights) throws IOException {
         Path folder = Files.createTempDirectory("kvcache-llama");
         try {
-            return new TemporaryModel(folder, load(weights.write(folder.resolve(NAME))));
+            return new ServedModel(folder, load(weights.write(folder.resolve(NAME))));
         } catch (IOException | RuntimeException failed) {
             delete(folder);
             throw failed;
         }
     }
 
-    /// Loads a model without Jlama's news about it.
-    static JlamaModel load(Path directory) throws IOException {
+    /// Without Jlama's news about it.
+    private static JlamaModel load(Path directory) throws IOException {
         JLAMA.setLevel(Level.WARNING);
         return JlamaModel.load(directory, ModelOptions.defaults());
     }
 
-    JlamaModel model() {
+    public JlamaModel model() {
         return model;
     }
 
     @Override
     public void close() throws IOException {
         model.close();
-        delete(folder);
+        if (temporary != null) {
+            delete(temporary);
+        }
     }
 
     private static void delete(Path folder) throws IOException {

@@ -1,0 +1,183 @@
+package io.kvcache.bench.cli;
+
+import io.kvcache.bench.engine.ServedModel;
+import io.kvcache.core.KvCache;
+import io.kvcache.core.tier.AdmissionKind;
+import io.kvcache.engines.chat.ChatOptions;
+import io.kvcache.engines.chat.ChatServer;
+import io.kvcache.engines.jlama.GeneratorOptions;
+import io.kvcache.engines.jlama.PrefixCachedGenerator;
+import io.kvcache.tiers.DiskOptions;
+import io.kvcache.tiers.TieredKvCache;
+import io.kvcache.tiers.TieredKvCacheBuilder;
+import io.kvcache.tiers.directory.DiskRefusedException;
+import io.kvcache.transport.remote.RemoteKvCache;
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.io.UncheckedIOException;
+import java.net.InetSocketAddress;
+import java.nio.file.Path;
+import java.util.Optional;
+import java.util.concurrent.Callable;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.Spec;
+
+/// `kvcache chat-server`: OpenAI's protocol over Jlama with a store before its prefill, until it is told
+/// to stop.
+///
+/// SIGTERM and Ctrl-C end it with 0, after what is in memory is on disk, if there is one.
+@Command(
+        name = "chat-server",
+        description = "Serve a model to OpenAI's clients by Jlama, with a store that says what it saved.",
+        mixinStandardHelpOptions = true,
+        sortOptions = false)
+final class ChatServerCommand implements Callable<Integer> {
+
+    private static final int MOST_PORT = 65_535;
+    private static final long FLUSH_SECONDS = 30;
+
+    @Spec
+    private CommandSpec spec = CommandSpec.create();
+
+    @Option(
+            names = "--model",
+            paramLabel = "DIR",
+            description = "A directory with config.json, tokenizer.json and *.safetensors."
+                    + " Default: a small model of random weights, which says nothing.")
+    private @Nullable Path model;
+
+    @Option(names = "--address", paramLabel = "ADDRESS", defaultValue = "127.0.0.1", description = "Where it listens.")
+    private String address = "";
+
+    @Option(names = "--port", paramLabel = "PORT", defaultValue = "8000", description = "Default: ${DEFAULT-VALUE}.")
+    private int port;
+
+    @Option(
+            names = "--host-bytes",
+            paramLabel = "SIZE",
+            defaultValue = "1GiB",
+            description = "Memory for blocks. Default: ${DEFAULT-VALUE}.")
+    private String hostBytes = "";
+
+    @Option(
+            names = "--disk",
+            paramLabel = "DIR:SIZE",
+            description = "A disk below it, which has the blocks after a restart. Default: none.")
+    private @Nullable String disk;
+
+    @Option(
+            names = "--cache",
+            paramLabel = "HOST:PORT",
+            description = "A server that has the blocks, in place of memory and disk of this process:"
+                    + " kvcache serve --transport HOST:PORT.")
+    private @Nullable String cache;
+
+    @Option(
+            names = "--block-tokens",
+            paramLabel = "N",
+            defaultValue = "16",
+            description = "Tokens in a block. Default: ${DEFAULT-VALUE}.")
+    private int blockTokens;
+
+    @Option(
+            names = "--verify",
+            paramLabel = "SHARE",
+            defaultValue = "0",
+            description = "Share of the hits that are computed all the same and compared, 0 to 1. Default: none.")
+    private double verified;
+
+    @Override
+    public Integer call() throws IOException, InterruptedException {
+        GeneratorOptions options = options();
+        KvCache store = open();
+        ServedModel served = ServedModel.open(Optional.ofNullable(model));
+        PrefixCachedGenerator generator = new PrefixCachedGenerator(served.model(), store, options);
+        ChatServer server = ChatServer.start(
+                generator,
+                ChatOptions.of(
+                        new InetSocketAddress(address, port),
+                        served.model().fingerprint().model()));
+        Runtime.getRuntime().addShutdownHook(new Thread(() -> stop(server, generator, served, store)));
+        say("KVCache answers at http://" + server.address().getAddress().getHostAddress() + ":"
+                + server.address().getPort() + "/v1 with "
+                + served.model().fingerprint().model() + " by Jlama "
+                + served.model().fingerprint().build());
+        new CountDownLatch(1).await();
+        return 0;
+    }
+
+    private GeneratorOptions options() {
+        try {
+            if (port < 0 || port > MOST_PORT) {
+                throw new IllegalArgumentException("--port is " + port + ", must be 0 to " + MOST_PORT);
+            }
+            if (cache != null && disk != null) {
+                throw new IllegalArgumentException("--cache and --disk: the blocks are there or here");
+            }
+            return GeneratorOptions.DEFAULTS.withBlockTokens(blockTokens).withVerifiedShare(verified);
+        } catch (IllegalArgumentException wrong) {
+            throw mistake(wrong);
+        }
+    }
+
+    private KvCache open() throws IOException {
+        try {
+            if (cache != null) {
+                return RemoteKvCache.connect(cache);
+            }
+            TieredKvCacheBuilder builder =
+                    TieredKvCache.builder().hostBytes(ByteSize.parse(hostBytes).bytes());
+            if (disk != null) {
+                // A prompt that was asked once has taken its seconds: it is worth its write.
+                builder.disk(disk(disk)).admission(AdmissionKind.ALWAYS);
+            }
+            return builder.build();
+        } catch (IllegalArgumentException wrong) {
+            throw mistake(wrong);
+        } catch (DiskRefusedException | UncheckedIOException refused) {
+            throw new IOException(refused.getMessage(), refused);
+        }
+    }
+
+    private static DiskOptions disk(String given) {
+        int colon = given.lastIndexOf(':');
+        if (colon < 1) {
+            throw new IllegalArgumentException("--disk is '" + given + "', must be: DIR:SIZE");
+        }
+        return DiskOptions.of(
+                Path.of(given.substring(0, colon)),
+                ByteSize.parse(given.substring(colon + 1)).bytes());
+    }
+
+    private ParameterException mistake(IllegalArgumentException wrong) {
+        return new ParameterException(spec.commandLine(), "kvcache chat-server: " + wrong.getMessage(), wrong);
+    }
+
+    private void stop(ChatServer server, PrefixCachedGenerator generator, ServedModel served, KvCache store) {
+        server.close();
+        generator.close();
+        if (disk != null && !store.flush(TimeUnit.SECONDS.toNanos(FLUSH_SECONDS))) {
+            say("KVCache: not all blocks got to disk in time");
+        }
+        store.close();
+        try {
+            served.close();
+        } catch (IOException left) {
+            say("KVCache: " + left.getMessage());
+        }
+        say("KVCache stopped");
+        Runtime.getRuntime().halt(0);
+    }
+
+    private void say(String line) {
+        PrintWriter out = spec.commandLine().getOut();
+        out.println(line);
+        out.flush();
+    }
+}
