@@ -10,13 +10,16 @@ import io.kvcache.tiers.memory.MappedMemorySource;
 import io.kvcache.tiers.memory.MemoryOptions;
 import io.kvcache.tiers.movement.Movement;
 import io.kvcache.tiers.movement.MoverLimits;
+import io.kvcache.tiers.movement.TierOpener;
 import io.kvcache.tiers.movement.TierThreads;
 import io.kvcache.tiers.movement.WriteBudget;
 import java.time.Duration;
+import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.Executor;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
+import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
 /// What lies below host memory: the disks and the threads that drive them, or nothing.
@@ -32,16 +35,42 @@ record Below(
 
     static final Below NOTHING = new Below(null, null, null);
 
+    /// Disks, some or all of them with a tier of another kind in front; one that is in front of several has a part
+    /// for each.
+    ///
     /// @throws io.kvcache.tiers.directory.DiskRefusedException when a directory cannot be used
-    static Below open(HostStore store, List<DiskOptions> disks, Admission admission, Clock clock) {
+    /// @throws IllegalArgumentException for more of the others than there are disks
+    static Below open(
+            HostStore store, List<DiskOptions> disks, List<TierSource> others, Admission admission, Clock clock) {
+        List<@Nullable TierSource> fronts = fronts(disks.size(), others);
         ExecutorService checking = checkers(disks.size());
-        List<Movement.Target> targets =
-                disks.stream().map(disk -> target(disk, store, checking)).toList();
+        List<Movement.Target> targets = IntStream.range(0, disks.size())
+                .mapToObj(disk -> target(disks.get(disk), fronts.get(disk), store, checking))
+                .toList();
         long each = disks.stream()
                 .mapToLong(disk -> Geometry.of(disk.bytes()).maxEntryBytes())
                 .min()
                 .orElse(0);
         return open(store, targets, each, admission, clock, checking);
+    }
+
+    /// Which is in front of each disk: they take turns.
+    private static List<@Nullable TierSource> fronts(int disks, List<TierSource> others) {
+        if (others.size() > disks) {
+            throw new IllegalArgumentException(
+                    others.size() + " tiers in front of " + disks + " disks; a disk takes one, so leave out "
+                            + others.getLast().name() + " or add a disk");
+        }
+        @Nullable TierSource[] fronts = new TierSource[disks];
+        for (int other = 0; other < others.size(); other++) {
+            int each = (disks - other + others.size() - 1) / others.size();
+            List<TierSource> parts =
+                    each == 1 ? List.of(others.get(other)) : others.get(other).split(each);
+            for (int part = 0; part < each; part++) {
+                fronts[other + part * others.size()] = parts.get(part);
+            }
+        }
+        return Arrays.asList(fronts);
     }
 
     /// Tiers of other kinds, which check what they read by themselves.
@@ -89,10 +118,12 @@ record Below(
                 Thread.ofPlatform().daemon(true).name("kvcache-check-", 0).factory());
     }
 
-    private static Movement.Target target(DiskOptions disk, HostStore store, Executor checking) {
+    private static Movement.Target target(
+            DiskOptions disk, @Nullable TierSource front, HostStore store, Executor checking) {
         HostMemorySource memory = new MappedMemorySource(MemoryOptions.defaults());
+        TierOpener opener = new DirectoryOpener(disk, memory, store.memory(), checking);
         return new Movement.Target(
-                new DirectoryOpener(disk, memory, store.memory(), checking),
+                front == null ? opener : new FrontedOpener(opener, front, store.memory()),
                 disk.aliveBytes(),
                 new WriteBudget(disk.bytesPerSecond(), disk.bytesPerDay()));
     }

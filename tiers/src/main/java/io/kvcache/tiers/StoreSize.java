@@ -13,8 +13,9 @@ final class StoreSize {
     private StoreSize() {}
 
     static int records(long hostBytes, List<DiskOptions> disks, List<TierSource> others) {
-        long below = disks.stream().mapToLong(DiskOptions::bytes).sum()
-                + others.stream().mapToLong(TierSource::aliveBytes).sum();
+        long below = disks.isEmpty()
+                ? others.stream().mapToLong(TierSource::aliveBytes).sum()
+                : disks.stream().mapToLong(DiskOptions::bytes).sum(); // what is in front of them is there as well
         long onDisk = below / DISK_BYTES_PER_RECORD;
         return Math.toIntExact(
                 Math.min(HostStoreConfig.defaultRecords(hostBytes) + onDisk, HostStoreConfig.MOST_RECORDS));

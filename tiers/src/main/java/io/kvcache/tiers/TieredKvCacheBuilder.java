@@ -186,9 +186,13 @@ public final class TieredKvCacheBuilder {
         return this;
     }
 
-    /// Adds a tier of another kind, as memory of a GPU. It takes blocks like a disk, by the same [#admission], and
-    /// several take turns. What is in such a tier counts as kept, though it may not outlive the store: so a store
-    /// takes either these or disks.
+    /// Adds a tier of another kind, as memory of a GPU.
+    ///
+    /// In a store without disks it takes blocks like a disk, by the same [#admission], and several take turns; what
+    /// is in it counts as kept, though it may not outlive the store. In a store with disks it stands in front of
+    /// them: what is written to a disk, or read from it, is there as well while there is room, and is read from
+    /// there; all that is promised is the disks'. Each disk has one in front at most, so there may be no more of
+    /// these than disks; with fewer, each is shared out evenly.
     public TieredKvCacheBuilder tier(TierSource source) {
         others.add(source);
         return this;
@@ -216,13 +220,9 @@ public final class TieredKvCacheBuilder {
     /// @throws IllegalStateException when the memory cannot be had, or native access is denied; the message says
     ///     what to do
     /// @throws io.kvcache.tiers.directory.DiskRefusedException when a directory cannot be used for a disk
-    /// @throws IllegalArgumentException for disks and other tiers in one store
+    /// @throws IllegalArgumentException for more tiers of other kinds than disks, where there are disks
     /// @throws RuntimeException when another tier cannot be opened, with its cause
     public TieredKvCache build() {
-        if (!disks.isEmpty() && !others.isEmpty()) {
-            throw new IllegalArgumentException("a store takes disks or other tiers, not both: "
-                    + disks.getFirst().directory() + " and " + others.getFirst().name());
-        }
         if (shared == null) {
             return build(memory == null ? new MappedMemorySource(memoryOptions) : memory, null);
         }
@@ -252,10 +252,10 @@ public final class TieredKvCacheBuilder {
 
     private Below below(HostStore store) {
         Below.Admission admitting = new Below.Admission(admission, gain);
-        if (!others.isEmpty()) {
-            return Below.openOthers(store, others, admitting, clock);
+        if (!disks.isEmpty()) {
+            return Below.open(store, disks, others, admitting, clock);
         }
-        return disks.isEmpty() ? Below.NOTHING : Below.open(store, disks, admitting, clock);
+        return others.isEmpty() ? Below.NOTHING : Below.openOthers(store, others, admitting, clock);
     }
 
     private static boolean assertionsOn() {

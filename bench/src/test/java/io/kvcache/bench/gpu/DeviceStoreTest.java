@@ -29,6 +29,7 @@ import java.util.logging.Level;
 import java.util.logging.Logger;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 
 /// A store with a device below it, as an embedder uses it.
 final class DeviceStoreTest {
@@ -194,12 +195,86 @@ final class DeviceStoreTest {
                 .withMessageContaining("OUT_OF_MEMORY");
     }
 
+    @TempDir
+    private Path folder;
+
+    private static final long DISK_BYTES = 512L << 20;
+
+    private TieredKvCache openWithDisk() {
+        TieredKvCache cache =
+                builder().tier(tier).disk(folder.resolve("a"), DISK_BYTES).build();
+        cache.register(SPACE);
+        return cache;
+    }
+
+    private static long read(TieredKvCache cache) {
+        return cache.diskStats().stream()
+                .mapToLong(disk -> disk.tier().readsGood())
+                .sum();
+    }
+
     @Test
-    void givenDisksAndADevice_whenBuilt_thenRefused() {
-        TieredKvCacheBuilder builder = builder().tier(tier).disk(Path.of("nowhere"), 1 << 30);
-        assertThatIllegalArgumentException()
-                .isThrownBy(builder::build)
-                .withMessageContaining("a device")
-                .withMessageContaining("nowhere");
+    void givenADiskBehindADevice_whenBlocksAreWritten_thenTheyAreInBothAndAFlushIsDurable() {
+        BlockChain first = chain(1, 40);
+        try (TieredKvCache cache = openWithDisk()) {
+            put(cache, first);
+            assertThat(cache.flush(PATIENCE)).isTrue();
+            assertThat(onDevice(first)).isEqualTo(40);
+            put(cache, chain(2, 60));
+            settle(cache);
+            assertThat(cache.match(first).diskBlocks()).isPositive();
+            assertThat(verified(cache, first)).isEqualTo(40);
+            cache.validate();
+        }
+        try (TieredKvCache cache = openWithDisk()) {
+            until(() -> cache.match(first).blocks() == 40);
+            assertThat(onDevice(first)).as("after a restart").isZero();
+            assertThat(verified(cache, first)).isEqualTo(40);
+            assertThat(onDevice(first)).as("after it was read").isEqualTo(40);
+            cache.drop(first, 10);
+            until(() -> onDevice(first) == 10);
+            cache.validate();
+        }
+    }
+
+    @Test
+    void givenADiskBehindADevice_whenTheDeviceFails_thenEveryBlockComesFromTheDisk() {
+        Logger log = Logger.getLogger("io.kvcache");
+        log.setLevel(Level.OFF);
+        try (TieredKvCache cache = openWithDisk()) {
+            BlockChain first = chain(1, 40);
+            put(cache, first);
+            assertThat(cache.flush(PATIENCE)).isTrue();
+            put(cache, chain(2, 60));
+            settle(cache);
+            broken.set(true);
+            assertThat(verified(cache, first)).isEqualTo(40);
+            until(() -> onDevice(first) == 0);
+            until(() -> read(cache) > 0); // told a tick later
+            cache.validate();
+        } finally {
+            log.setLevel(null);
+        }
+    }
+
+    @Test
+    void givenTwoDisksBehindOneDevice_whenAChainLiesOnBoth_thenAnEngineFindsAllOfIt() {
+        TieredKvCacheBuilder builder =
+                builder().tier(tier).disk(folder.resolve("a"), DISK_BYTES).disk(folder.resolve("b"), DISK_BYTES);
+        try (TieredKvCache cache = builder.build()) {
+            cache.register(SPACE);
+            BlockChain chain = chain(1, 40);
+            put(cache, chain);
+            assertThat(cache.flush(PATIENCE)).isTrue();
+            assertThat(onDevice(chain)).isEqualTo(40);
+            cache.validate();
+        }
+    }
+
+    @Test
+    void givenMoreDevicesThanDisks_whenBuilt_thenRefused() {
+        CudaTier other = CudaTier.over("another device", this::device, DEVICE_BYTES);
+        TieredKvCacheBuilder builder = builder().tier(tier).tier(other).disk(folder.resolve("a"), DISK_BYTES);
+        assertThatIllegalArgumentException().isThrownBy(builder::build).withMessageContaining("another device");
     }
 }

@@ -7,11 +7,14 @@ import io.kvcache.core.tier.TierSource;
 import io.kvcache.gpu.cuda.CudaDriver;
 import io.kvcache.gpu.driver.DeviceDriver;
 import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.function.Supplier;
+import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
 /// Memory of one GPU, to build a store with:
-/// `TieredKvCache.builder().tier(CudaTier.open(0, bytes))`.
+/// `TieredKvCache.builder().tier(CudaTier.open(0, bytes))`, with disks or without.
 ///
 /// The store takes the device when it is built, and again some time after the device failed; in between
 /// it serves without. Whoever built it keeps this, to ask where blocks lie on the device.
@@ -19,15 +22,12 @@ import org.jspecify.annotations.Nullable;
 /// **Threads.** Any.
 public final class CudaTier implements TierSource {
 
-    private final String name;
-    private final Supplier<DeviceDriver> driver;
-    private final DeviceGeometry geometry;
-    private volatile @Nullable DeviceTier present;
+    private final Part whole;
+    private volatile List<Part> parts;
 
-    private CudaTier(String name, Supplier<DeviceDriver> driver, DeviceGeometry geometry) {
-        this.name = name;
-        this.driver = driver;
-        this.geometry = geometry;
+    private CudaTier(Part whole) {
+        this.whole = whole;
+        parts = List.of(whole);
     }
 
     /// So many bytes of a GPU, once a store is built with it.
@@ -46,7 +46,7 @@ public final class CudaTier implements TierSource {
     ///
     /// @param driver opens the device
     public static CudaTier over(String name, Supplier<DeviceDriver> driver, long bytes) {
-        return new CudaTier(name, driver, DeviceGeometry.of(bytes));
+        return new CudaTier(new Part(name, driver, DeviceGeometry.of(bytes)));
     }
 
     /// Pins the leading blocks of a chain that are on the device, from one on, and says where they lie;
@@ -54,29 +54,93 @@ public final class CudaTier implements TierSource {
     ///
     /// @param from first block wanted, `0 <= from <= chain.length()`
     public DeviceBlockTable acquire(BlockChain chain, int from) {
-        DeviceTier tier = present;
-        return tier == null ? DeviceBlockTable.empty(from) : tier.acquire(chain, from);
+        List<DeviceIndex> here = new ArrayList<>();
+        for (Part part : parts) {
+            DeviceTier tier = part.present;
+            if (tier != null) {
+                here.add(tier.index());
+            }
+        }
+        return DeviceIndex.acquire(here, chain, from);
     }
 
     @Override
     public String name() {
-        return name;
+        return whole.name();
     }
 
     @Override
     public long aliveBytes() {
-        return geometry.aliveBytes();
+        return whole.aliveBytes();
     }
 
     @Override
     public long maxBlockBytes() {
-        return geometry.regionBytes();
+        return whole.maxBlockBytes();
+    }
+
+    @Override
+    public List<TierSource> split(int count) {
+        List<Part> split = whole.parts(count);
+        parts = split;
+        return List.copyOf(split);
     }
 
     @Override
     public Tier open(TierListener listener, MemorySegment slots) {
-        DeviceTier tier = new DeviceTier(name, driver.get(), geometry, slots, listener);
-        present = tier;
-        return tier;
+        return whole.open(listener, slots);
+    }
+
+    /// What is opened by itself: all of it, or one of several parts, each with a thread and a driver of its
+    /// own.
+    private static final class Part implements TierSource {
+
+        private final String name;
+        private final Supplier<DeviceDriver> driver;
+        private final DeviceGeometry geometry;
+        private volatile @Nullable DeviceTier present;
+
+        Part(String name, Supplier<DeviceDriver> driver, DeviceGeometry geometry) {
+            this.name = name;
+            this.driver = driver;
+            this.geometry = geometry;
+        }
+
+        List<Part> parts(int count) {
+            if (count < 1) {
+                throw new IllegalArgumentException(count + " parts of " + name + "; it takes 1 and up");
+            }
+            DeviceGeometry each = DeviceGeometry.of(geometry.bytes() / count);
+            return IntStream.range(0, count)
+                    .mapToObj(part -> new Part(name + " part " + part, driver, each))
+                    .toList();
+        }
+
+        @Override
+        public String name() {
+            return name;
+        }
+
+        @Override
+        public long aliveBytes() {
+            return geometry.aliveBytes();
+        }
+
+        @Override
+        public long maxBlockBytes() {
+            return geometry.regionBytes();
+        }
+
+        @Override
+        public List<TierSource> split(int count) {
+            return List.copyOf(parts(count));
+        }
+
+        @Override
+        public Tier open(TierListener listener, MemorySegment slots) {
+            DeviceTier tier = new DeviceTier(name, driver.get(), geometry, slots, listener);
+            present = tier;
+            return tier;
+        }
     }
 }

@@ -26,11 +26,6 @@ public final class DeviceBlockTable implements AutoCloseable {
         this.entries = List.copyOf(entries);
     }
 
-    /// A table of nothing.
-    static DeviceBlockTable empty(int firstBlock) {
-        return new DeviceBlockTable(firstBlock, List.of());
-    }
-
     /// First block of the chain in this table.
     public int firstBlock() {
         return firstBlock;

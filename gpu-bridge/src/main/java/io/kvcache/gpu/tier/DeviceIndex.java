@@ -41,11 +41,15 @@ final class DeviceIndex {
         entries.clear();
     }
 
-    /// Pins the leading blocks of a chain that are here, from one on.
-    DeviceBlockTable acquire(BlockChain chain, int from) {
+    /// Pins the leading blocks of a chain that are in one of several, from one on.
+    static DeviceBlockTable acquire(List<DeviceIndex> indexes, BlockChain chain, int from) {
         List<DeviceEntry> held = new ArrayList<>();
         for (int index = from; index < chain.length(); index++) {
-            DeviceEntry entry = pin(chain.key(index));
+            BlockKey key = chain.key(index);
+            DeviceEntry entry = null;
+            for (int i = 0; entry == null && i < indexes.size(); i++) {
+                entry = indexes.get(i).pin(key);
+            }
             if (entry == null) {
                 break;
             }

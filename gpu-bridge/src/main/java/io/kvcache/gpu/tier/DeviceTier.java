@@ -81,7 +81,12 @@ public final class DeviceTier implements Tier {
     ///
     /// @param from first block wanted, `0 <= from <= chain.length()`
     public DeviceBlockTable acquire(BlockChain chain, int from) {
-        return index.acquire(chain, from);
+        return DeviceIndex.acquire(List.of(index), chain, from);
+    }
+
+    /// Where its blocks are. Any thread.
+    DeviceIndex index() {
+        return index;
     }
 
     @Override

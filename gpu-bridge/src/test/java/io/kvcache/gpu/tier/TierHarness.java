@@ -92,7 +92,7 @@ final class TierHarness implements TierListener {
         int checksum = ChunkedCrc.of(slot.asSlice(0, BLOCK_BYTES));
         slot.fill((byte) 0x11);
         long tag = ++nextTag;
-        Taken taken = tier.read(new TierRead(place, BLOCK_BYTES, checksum, List.of(slot), tag));
+        Taken taken = tier.read(new TierRead(block(key, checksum), place, List.of(slot), tag));
         if (taken == Taken.TAKEN) {
             reads.put(tag, new Read(key, slot));
         } else {

@@ -6,8 +6,7 @@ import io.kvcache.core.tier.TierListener;
 import io.kvcache.gpu.driver.DeviceUnderTest;
 import java.lang.foreign.MemorySegment;
 
-/// A tier on a device, for the contract of all tiers: it keeps nothing, so nothing can be done to it
-/// while it is closed.
+/// A tier on a device, for the contract of all tiers.
 record TierOnADevice(DeviceUnderTest device) implements TierUnderTest {
 
     static final long BYTES = 8 << 20;
@@ -15,21 +14,6 @@ record TierOnADevice(DeviceUnderTest device) implements TierUnderTest {
     @Override
     public Tier open(TierListener listener) {
         return new DeviceTier("device", device.open(), DeviceGeometry.of(BYTES), MemorySegment.NULL, listener);
-    }
-
-    @Override
-    public int damage(byte[] found) {
-        throw new UnsupportedOperationException("a device keeps nothing");
-    }
-
-    @Override
-    public void estrange() {
-        throw new UnsupportedOperationException("a device keeps nothing");
-    }
-
-    @Override
-    public long checksum() {
-        throw new UnsupportedOperationException("a device keeps nothing");
     }
 
     @Override

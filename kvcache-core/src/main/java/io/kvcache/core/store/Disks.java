@@ -285,9 +285,9 @@ public final class Disks {
     /// A record on disk that was given a slot, to be read into it.
     ///
     /// @param place as the disk knows it
-    /// @param checksum that the bytes must have
+    /// @param block with the checksum that the bytes must have
     /// @param pages its slots, in whole pages
-    public record Read(int record, int disk, long place, int bytes, int checksum, List<MemorySegment> pages) {}
+    public record Read(int record, int disk, long place, TierBlock block, List<MemorySegment> pages) {}
 
     /// What is to be read for a load that was started, or null when nobody waits for it any longer: then
     /// the record is on disk as before, and [#read] is not to be called.
@@ -304,12 +304,7 @@ public final class Disks {
             }
             long place = pool.diskPlace(record);
             return new Read(
-                    record,
-                    DiskNumber.of(place),
-                    DiskNumber.own(place),
-                    Math.toIntExact(pool.bytes(record)),
-                    pool.diskChecksum(record),
-                    views.pages(record));
+                    record, DiskNumber.of(place), DiskNumber.own(place), views.onDisk(record), views.pages(record));
         } finally {
             lock.unlock();
         }

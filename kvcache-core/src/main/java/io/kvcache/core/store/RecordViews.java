@@ -14,6 +14,15 @@ record RecordViews(RecordPool pool, SlabPool slabs) {
     private static final long PAGE_BYTES = 4096;
 
     TierBlock block(int record) {
+        return block(record, pool.checksum(record));
+    }
+
+    /// As its copy on disk is.
+    TierBlock onDisk(int record) {
+        return block(record, pool.diskChecksum(record));
+    }
+
+    private TierBlock block(int record, int checksum) {
         int parent = pool.parent(record);
         int identity = pool.identity(record);
         return new TierBlock(
@@ -25,7 +34,7 @@ record RecordViews(RecordPool pool, SlabPool slabs) {
                 Identity.isObject(identity),
                 pool.depth(record),
                 Math.toIntExact(pool.bytes(record)),
-                pool.checksum(record),
+                checksum,
                 pool.engineHash(record));
     }
 

@@ -5,15 +5,24 @@ import java.util.List;
 
 /// A block or object to be read from a [Tier].
 ///
+/// @param block what it is, with the checksum that its bytes must have
 /// @param place where it lies
-/// @param bytes of it
-/// @param checksum that they must have
 /// @param pages native memory that is filled in order, as in [Tier#write]
 /// @param tag comes back with the outcome
-public record TierRead(long place, int bytes, int checksum, List<MemorySegment> pages, long tag) {
+public record TierRead(TierBlock block, long place, List<MemorySegment> pages, long tag) {
 
     public TierRead {
         pages = List.copyOf(pages);
+    }
+
+    /// Bytes of it.
+    public int bytes() {
+        return block.bytes();
+    }
+
+    /// That its bytes must have.
+    public int checksum() {
+        return block.checksum();
     }
 
     /// How a read went.

@@ -1,6 +1,7 @@
 package io.kvcache.core.tier;
 
 import java.lang.foreign.MemorySegment;
+import java.util.List;
 
 /// Where a store gets a [Tier] from, at its start and again after the tier failed.
 ///
@@ -15,6 +16,13 @@ public interface TierSource {
 
     /// The largest block that it takes.
     long maxBlockBytes();
+
+    /// The same in so many parts, for a store that needs one for each of its disks.
+    ///
+    /// @param parts 1 and up
+    /// @return sources of the parts, to be opened in place of this one
+    /// @throws IllegalArgumentException when parts would be too small
+    List<TierSource> split(int parts);
 
     /// Begins to open the tier.
     ///

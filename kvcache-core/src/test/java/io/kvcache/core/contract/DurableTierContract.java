@@ -22,11 +22,15 @@ import org.junit.jupiter.api.Test;
 
 /// What every [Tier] must do that keeps its blocks beyond its closing.
 ///
-/// An implementation's test extends it by a class of one line that hands over a [TierUnderTest.Factory].
+/// An implementation's test extends it by a class of one line that hands over a [DurableTierUnderTest.Factory].
 public abstract class DurableTierContract extends TierContract {
 
-    protected DurableTierContract(TierUnderTest.Factory factory) {
+    protected DurableTierContract(DurableTierUnderTest.Factory factory) {
         super(factory);
+    }
+
+    private DurableTierUnderTest storage() {
+        return (DurableTierUnderTest) subject; // as the factory makes it
     }
 
     @Test
@@ -148,7 +152,7 @@ public abstract class DurableTierContract extends TierContract {
         write(block(14, Math.toIntExact(tier.maxBlockBytes())));
         rig.flush();
         close();
-        assertThat(subject.damage(needle(12))).isPositive();
+        assertThat(storage().damage(needle(12))).isPositive();
         open();
         assertThat(rig.recovered).extracting(TierBlock::keyHi).contains(10L, 11L, 13L, 14L);
         for (TierBlock block : rig.recovered) {
@@ -171,14 +175,14 @@ public abstract class DurableTierContract extends TierContract {
 
     @Test
     void givenStorageOfSomethingElse_whenOpened_thenRefusedWithACauseAndLeftAlone() {
-        subject.estrange();
-        long before = subject.checksum();
+        storage().estrange();
+        long before = storage().checksum();
         Tier tier = begin().open(subject);
         assertThat(tier.state()).isEqualTo(TierState.REFUSED);
         assertThat(tier.state().reads()).isFalse();
         assertThat(tier.cause()).isNotEmpty();
         assertThat(tier.flush(1)).isEqualTo(Taken.REFUSED);
         close();
-        assertThat(subject.checksum()).isEqualTo(before);
+        assertThat(storage().checksum()).isEqualTo(before);
     }
 }

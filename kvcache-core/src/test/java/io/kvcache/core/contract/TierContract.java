@@ -63,7 +63,7 @@ public abstract class TierContract extends TierFixture {
 
     final void requireGone(Tier tier, TierBlock block, long place) {
         List<MemorySegment> pages = List.of(blocks.memory(block.bytes()));
-        TierRead read = new TierRead(place, block.bytes(), block.checksum(), pages, rig.tag());
+        TierRead read = new TierRead(block, place, pages, rig.tag());
         assertThat(tier.read(read)).isEqualTo(Taken.GONE);
     }
 
@@ -125,8 +125,7 @@ public abstract class TierContract extends TierFixture {
         TierBlock block = block(1, USUAL_BYTES);
         List<MemorySegment> pages = List.of(filled(content(1), USUAL_BYTES));
         assertThat(tier.write(block, pages, 1_000_001)).isEqualTo(Taken.REFUSED);
-        assertThat(tier.read(new TierRead(place, block.bytes(), block.checksum(), pages, 1_000_002)))
-                .isEqualTo(Taken.REFUSED);
+        assertThat(tier.read(new TierRead(block, place, pages, 1_000_002))).isEqualTo(Taken.REFUSED);
         assertThat(tier.flush(1_000_003)).isEqualTo(Taken.REFUSED);
         rig.tick();
         assertThat(rig.places).doesNotContainKey(1_000_001L);

@@ -139,7 +139,7 @@ class TierRig implements TierListener {
 
     TierRead.Outcome read(TierBlock block, long place, List<MemorySegment> pages) {
         long tag = tag();
-        TierRead read = new TierRead(place, block.bytes(), block.checksum(), pages, tag);
+        TierRead read = new TierRead(block, place, pages, tag);
         until("a read is taken", () -> {
             Taken taken = tier.read(read);
             assertThat(taken).isIn(Taken.TAKEN, Taken.LATER);

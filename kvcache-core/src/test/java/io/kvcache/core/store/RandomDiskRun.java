@@ -259,7 +259,7 @@ final class RandomDiskRun implements AutoCloseable {
         } else if (!reading.isEmpty()) {
             Disks.Read read = reading.remove(random.nextInt(reading.size()));
             boolean good = disk.read(read.place(), read.pages().getFirst()) && random.nextInt(12) > 0;
-            store.disks().read(read.record(), read.checksum(), good, !good && random.nextBoolean());
+            store.disks().read(read.record(), read.block().checksum(), good, !good && random.nextBoolean());
             count(good ? Count.LOADED : Count.FAILED_READS);
         }
     }

@@ -74,11 +74,11 @@ final class Loading {
     private boolean submit(Tier tier, Reading reading) {
         Disks.Read read = reading.read;
         long tag = ++nextTag;
-        return switch (tier.read(new TierRead(read.place(), read.bytes(), read.checksum(), read.pages(), tag))) {
+        return switch (tier.read(new TierRead(read.block(), read.place(), read.pages(), tag))) {
             case TAKEN -> {
                 underWay.put(tag, reading);
                 count = underWay.size();
-                bytes += read.bytes();
+                bytes += read.block().bytes();
                 yield true;
             }
             case LATER -> {
@@ -102,11 +102,11 @@ final class Loading {
             return; // of a tier that was given up
         }
         count = underWay.size();
-        bytes -= reading.read.bytes();
+        bytes -= reading.read.block().bytes();
         boolean good = outcome == TierRead.Outcome.GOOD;
         if (good) {
             loaded.increment();
-            loadedBytes.add(reading.read.bytes());
+            loadedBytes.add(reading.read.block().bytes());
             latencies.record(now - reading.sinceNanos);
         } else {
             failures.increment();
@@ -115,7 +115,7 @@ final class Loading {
     }
 
     private void end(Disks.Read read, boolean good, boolean lost) {
-        disks.read(read.record(), read.checksum(), good, lost);
+        disks.read(read.record(), read.block().checksum(), good, lost);
         arrivals.changed(read.record());
     }
 

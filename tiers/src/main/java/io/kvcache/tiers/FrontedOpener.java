@@ -1,0 +1,29 @@
+package io.kvcache.tiers;
+
+import io.kvcache.core.tier.Tier;
+import io.kvcache.core.tier.TierListener;
+import io.kvcache.core.tier.TierSource;
+import io.kvcache.tiers.front.FrontedTier;
+import io.kvcache.tiers.movement.TierOpener;
+import java.lang.foreign.MemorySegment;
+
+/// Opens a disk with a tier that somebody else brings in front of it.
+///
+/// @param slots the store's host memory, which blocks travel from and to
+record FrontedOpener(TierOpener disk, TierSource front, MemorySegment slots) implements TierOpener {
+
+    @Override
+    public String name() {
+        return disk.name();
+    }
+
+    @Override
+    public Tier open(TierListener listener) {
+        return new FrontedTier(front.name(), disk::open, before -> front.open(before, slots), listener);
+    }
+
+    @Override
+    public RuntimeException refused(Tier tier) {
+        return disk.refused(tier instanceof FrontedTier fronted ? fronted.disk() : tier);
+    }
+}

@@ -1,0 +1,386 @@
+package io.kvcache.tiers.front;
+
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.tier.Taken;
+import io.kvcache.core.tier.Tier;
+import io.kvcache.core.tier.TierBlock;
+import io.kvcache.core.tier.TierBurial;
+import io.kvcache.core.tier.TierListener;
+import io.kvcache.core.tier.TierOffer;
+import io.kvcache.core.tier.TierRead;
+import io.kvcache.core.tier.TierState;
+import io.kvcache.core.tier.TierStats;
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayDeque;
+import java.util.BitSet;
+import java.util.Deque;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.TimeUnit;
+import java.util.function.Function;
+
+/// A disk with a faster tier in front of it, as one tier.
+///
+/// What is written goes to both, and counts once the disk has it; what is read comes from the front if it is
+/// there, else from the disk, and is copied to the front before the store hears of it. Objects go to the disk
+/// alone. What could not be read in front is read from the disk, so nothing is lost with the front. Places, state
+/// and promises are the disk's.
+///
+/// What the front has to give up goes unless it was read since it came there: a second chance, and no order of
+/// its own beside the store's.
+public final class FrontedTier implements Tier {
+
+    /// While something is on its way to the front nobody waits for the disk longer than this: half of what a block of
+    /// 2 MiB takes to a GPU.
+    private static final long FRONT_WAIT_NANOS = TimeUnit.MICROSECONDS.toNanos(20);
+
+    private final TierListener listener;
+    private final Front front;
+    private final Tier disk;
+    private final Map<Long, Writing> writing = new HashMap<>();
+    private final Map<Long, TierRead> reading = new HashMap<>();
+    private final Deque<TierRead> again = new ArrayDeque<>();
+    private final Set<TierRead> promoting = new HashSet<>();
+    private final Set<TierRead> buriedMeanwhile = new HashSet<>();
+
+    /// A write that ends when both have ended.
+    private static final class Writing {
+        private final TierBlock block;
+        private long diskPlace;
+        private long place;
+        private int left = 2;
+
+        Writing(TierBlock block) {
+            this.block = block;
+        }
+    }
+
+    /// Opens both.
+    ///
+    /// @param name of the front
+    /// @param listener the store
+    /// @throws RuntimeException when one of them cannot be opened; then neither is
+    public FrontedTier(
+            String name, Function<TierListener, Tier> disk, Function<TierListener, Tier> front, TierListener listener) {
+        this.listener = listener;
+        this.front = new Front(name, front, listener);
+        this.disk = disk.apply(new DiskSide());
+        try {
+            this.front.open();
+        } catch (RuntimeException refused) {
+            this.disk.close();
+            throw refused;
+        }
+    }
+
+    /// The disk, for those who opened it.
+    public Tier disk() {
+        return disk;
+    }
+
+    /// Blocks that are in front as well. The tier's thread.
+    int copies() {
+        return front.copies().count();
+    }
+
+    @Override
+    public String name() {
+        return disk.name();
+    }
+
+    @Override
+    public TierState state() {
+        return disk.state();
+    }
+
+    @Override
+    public String cause() {
+        return disk.cause();
+    }
+
+    @Override
+    public long maxBlockBytes() {
+        return disk.maxBlockBytes();
+    }
+
+    @Override
+    public boolean recovering() {
+        return disk.recovering();
+    }
+
+    @Override
+    public Taken write(TierBlock block, List<MemorySegment> pages, long tag) {
+        Writing both = new Writing(block);
+        writing.put(tag, both); // before the disk may tell
+        Taken taken = disk.write(block, pages, tag);
+        if (taken != Taken.TAKEN) {
+            writing.remove(tag);
+        } else if (!front.write(block, pages, place -> ended(tag, both, place))) {
+            ended(tag, both, -1);
+        }
+        return taken;
+    }
+
+    /// The front has ended its part.
+    private void ended(long tag, Writing both, long place) {
+        both.place = place;
+        ended(tag, both);
+    }
+
+    private void ended(long tag, Writing both) {
+        if (--both.left > 0) {
+            return;
+        }
+        writing.remove(tag);
+        if (both.place >= 0 && both.diskPlace >= 0) {
+            front.copies().add(both.diskPlace, both.place);
+        } else if (both.place >= 0) {
+            front.bury(TierBurial.of(both.block)); // no burial will ever be told of it
+        }
+        listener.written(tag, both.diskPlace);
+    }
+
+    @Override
+    public Taken read(TierRead read) {
+        if (state().reads() && front.read(read, outcome -> readInFront(read, outcome))) {
+            return Taken.TAKEN;
+        }
+        return fromDisk(read);
+    }
+
+    private Taken fromDisk(TierRead read) {
+        reading.put(read.tag(), read);
+        Taken taken = disk.read(read);
+        if (taken != Taken.TAKEN) {
+            reading.remove(read.tag());
+        }
+        return taken;
+    }
+
+    private void readInFront(TierRead read, TierRead.Outcome outcome) {
+        if (outcome == TierRead.Outcome.GOOD) {
+            listener.read(read.tag(), outcome);
+        } else {
+            front.copies().forget(read.place());
+            again.add(read);
+        }
+    }
+
+    private void readAgain() {
+        for (TierRead read = again.peek(); read != null; read = again.peek()) {
+            Taken taken = fromDisk(read);
+            if (taken == Taken.LATER) {
+                return;
+            }
+            again.remove();
+            if (taken != Taken.TAKEN) {
+                listener.read(read.tag(), TierRead.Outcome.UNREADABLE);
+            }
+        }
+    }
+
+    @Override
+    public Taken bury(TierBurial burial, long tag) {
+        Taken taken = disk.bury(burial, tag);
+        if (taken == Taken.TAKEN) {
+            front.bury(burial);
+            promoting.stream().filter(read -> means(burial, read.block())).forEach(buriedMeanwhile::add);
+        }
+        return taken;
+    }
+
+    private static boolean means(TierBurial burial, TierBlock block) {
+        return burial.whole()
+                ? burial.namespaceId() == block.namespaceId()
+                : burial.keyHi() == block.keyHi() && burial.keyLo() == block.keyLo();
+    }
+
+    @Override
+    public Taken flush(long tag) {
+        return disk.flush(tag);
+    }
+
+    @Override
+    public int tick(long nowNanos, long waitNanos) {
+        readAgain();
+        boolean busy = front.busy() || !again.isEmpty();
+        int done = disk.tick(nowNanos, busy ? 0 : waitNanos);
+        boolean waits = busy && done == 0;
+        return done + front.tick(nowNanos, waits ? Math.min(waitNanos, FRONT_WAIT_NANOS) : 0);
+    }
+
+    @Override
+    public void wake() {
+        disk.wake();
+        front.wake();
+    }
+
+    @Override
+    public boolean idle() {
+        return disk.idle() && !front.busy() && again.isEmpty() && writing.isEmpty() && promoting.isEmpty();
+    }
+
+    @Override
+    public void stop() {
+        disk.stop();
+    }
+
+    /// The disk's, with what was read in front.
+    @Override
+    public TierStats stats() {
+        TierStats of = disk.stats();
+        Tier present = front.present();
+        if (present == null) {
+            return of;
+        }
+        TierStats before = present.stats();
+        return new TierStats(
+                of.path() + ", behind " + before.path(),
+                of.capacityBytes(),
+                of.blocksWritten(),
+                of.blockBytesWritten(),
+                of.writesFailed(),
+                of.allBytesWritten(),
+                of.readsGood() + before.readsGood(),
+                of.readErrors(),
+                of.checksumErrors(),
+                of.regionsReclaimed(),
+                of.blocksKept(),
+                of.blocksRecovered());
+    }
+
+    /// Lets go of the front, then of the disk.
+    @Override
+    public void close() {
+        front.close();
+        disk.close();
+    }
+
+    /// The store as the disk sees it.
+    private final class DiskSide implements TierListener {
+
+        @Override
+        public Namespace namespace(int namespaceId) {
+            return listener.namespace(namespaceId);
+        }
+
+        @Override
+        public int namespaceId(Namespace namespace) {
+            return listener.namespaceId(namespace);
+        }
+
+        @Override
+        public void written(long tag, long place) {
+            Writing both = writing.get(tag);
+            if (both == null) {
+                listener.written(tag, place); // a burial
+                return;
+            }
+            both.diskPlace = place;
+            ended(tag, both);
+        }
+
+        @Override
+        public void read(long tag, TierRead.Outcome outcome) {
+            TierRead read = reading.remove(tag);
+            boolean copied = read != null
+                    && outcome == TierRead.Outcome.GOOD
+                    && front.copies().of(read.place()) == null
+                    && front.write(read.block(), read.pages(), place -> promoted(read, place));
+            if (copied) {
+                promoting.add(read);
+            } else {
+                listener.read(tag, outcome);
+            }
+        }
+
+        private void promoted(TierRead read, long place) {
+            promoting.remove(read);
+            if (buriedMeanwhile.remove(read)) {
+                front.bury(TierBurial.of(read.block()));
+            } else if (place >= 0) {
+                front.copies().add(read.place(), place);
+            }
+            listener.read(read.tag(), TierRead.Outcome.GOOD);
+        }
+
+        @Override
+        public void flushed(long tag, boolean durable) {
+            listener.flushed(tag, durable);
+        }
+
+        @Override
+        public void recovered(TierBlock block, long place) {
+            listener.recovered(block, place);
+        }
+
+        @Override
+        public void buried(long keyHi, long keyLo) {
+            listener.buried(keyHi, keyLo);
+        }
+
+        @Override
+        public void recoveryEnded() {
+            listener.recoveryEnded();
+        }
+
+        @Override
+        public void offered(TierOffer offer) {
+            Watched watched = new Watched(offer, new BitSet());
+            listener.offered(watched);
+            for (int i = 0; i < offer.size(); i++) {
+                if (!watched.kept.get(i)) {
+                    front.copies().forget(offer.place(i));
+                }
+            }
+        }
+
+        @Override
+        public void moved(TierBlock block, long from, long to) {
+            front.copies().movedOnDisk(from, to);
+            listener.moved(block, from, to);
+        }
+
+        @Override
+        public void lost(TierBlock block, long place) {
+            front.copies().forget(place);
+            listener.lost(block, place);
+        }
+    }
+
+    /// An offer that remembers what was kept.
+    private record Watched(TierOffer offer, BitSet kept) implements TierOffer {
+
+        @Override
+        public int size() {
+            return offer.size();
+        }
+
+        @Override
+        public long keyHi(int index) {
+            return offer.keyHi(index);
+        }
+
+        @Override
+        public long keyLo(int index) {
+            return offer.keyLo(index);
+        }
+
+        @Override
+        public long place(int index) {
+            return offer.place(index);
+        }
+
+        @Override
+        public boolean keep(int index) {
+            boolean kept = offer.keep(index);
+            if (kept) {
+                this.kept.set(index);
+            }
+            return kept;
+        }
+    }
+}

@@ -1,0 +1,360 @@
+package io.kvcache.tiers.front;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
+
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.tier.Taken;
+import io.kvcache.core.tier.TierBlock;
+import io.kvcache.core.tier.TierBurial;
+import io.kvcache.core.tier.TierListener;
+import io.kvcache.core.tier.TierOffer;
+import io.kvcache.core.tier.TierRead;
+import io.kvcache.core.tier.TierRead.Outcome;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.logging.Level;
+import java.util.logging.Logger;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+
+/// When a disk with something in front of it tells what, with both in the test's hands.
+final class FrontedTierTest {
+
+    private static final int BYTES = 5000;
+
+    private final Arena arena = Arena.ofShared();
+    private final Logger log = Logger.getLogger(Front.class.getName());
+    private final Store store = new Store();
+    private final List<HeldFront> fronts = new ArrayList<>();
+    private HeldFront disk;
+    private TierListener diskSide;
+    private boolean refused;
+    private final FrontedTier tier = new FrontedTier("front", this::openDisk, this::openFront, store);
+    private long now;
+
+    @SuppressWarnings("NullAway.Init") // both are opened with the tier
+    FrontedTierTest() {}
+
+    @AfterEach
+    void close() {
+        tier.close();
+        log.setLevel(null);
+        arena.close();
+    }
+
+    private HeldFront openDisk(TierListener listener) {
+        diskSide = listener;
+        disk = new HeldFront(listener);
+        return disk;
+    }
+
+    private HeldFront openFront(TierListener listener) {
+        if (refused) {
+            throw new IllegalStateException("not now");
+        }
+        fronts.add(new HeldFront(listener));
+        return fronts.getLast();
+    }
+
+    private HeldFront front() {
+        return fronts.getLast();
+    }
+
+    /// What the store hears.
+    private static final class Store implements TierListener {
+        final Map<Long, Long> places = new HashMap<>();
+        final Map<Long, Outcome> reads = new HashMap<>();
+
+        @Override
+        public Namespace namespace(int namespaceId) {
+            throw new AssertionError("nobody asks");
+        }
+
+        @Override
+        public int namespaceId(Namespace namespace) {
+            throw new AssertionError("nobody asks");
+        }
+
+        @Override
+        public void written(long tag, long place) {
+            assertThat(places.put(tag, place)).as("told once").isNull();
+        }
+
+        @Override
+        public void read(long tag, Outcome outcome) {
+            assertThat(reads.put(tag, outcome)).as("told once").isNull();
+        }
+
+        @Override
+        public void flushed(long tag, boolean durable) {}
+
+        @Override
+        public void recovered(TierBlock block, long place) {}
+
+        @Override
+        public void buried(long keyHi, long keyLo) {}
+
+        @Override
+        public void recoveryEnded() {}
+
+        @Override
+        public void offered(TierOffer offer) {}
+
+        @Override
+        public void moved(TierBlock block, long from, long to) {}
+
+        @Override
+        public void lost(TierBlock block, long place) {}
+    }
+
+    private static TierBlock block(long key, boolean object) {
+        return new TierBlock(key, 1, 0, 0, 3, object, 0, BYTES, 0, 0);
+    }
+
+    private MemorySegment slot(long content) {
+        MemorySegment slot = arena.allocate(8192, 4096);
+        slot.set(ValueLayout.JAVA_LONG, BYTES / 8 * 8 - 8, content);
+        return slot;
+    }
+
+    private void tick() {
+        tick(1);
+    }
+
+    private void tick(long nanos) {
+        now += nanos;
+        tier.tick(now, 0);
+    }
+
+    private void write(long key) {
+        assertThat(tier.write(block(key, false), List.of(slot(key)), key)).isEqualTo(Taken.TAKEN);
+    }
+
+    private void let(boolean ofDisk, boolean ofFront) {
+        disk.held = !ofDisk;
+        front().held = !ofFront;
+        tick();
+        disk.held = true;
+        front().held = true;
+    }
+
+    /// Writes a block to both.
+    private long written(long key) {
+        write(key);
+        let(true, true);
+        return Objects.requireNonNull(store.places.get(key));
+    }
+
+    private MemorySegment read(long key, long place, long tag) {
+        MemorySegment into = slot(0);
+        assertThat(tier.read(new TierRead(block(key, false), place, List.of(into), tag)))
+                .isEqualTo(Taken.TAKEN);
+        return into;
+    }
+
+    private void requireRead(MemorySegment into, long key, long tag) {
+        assertThat(store.reads.get(tag)).isEqualTo(Outcome.GOOD);
+        assertThat(into.get(ValueLayout.JAVA_LONG, BYTES / 8 * 8 - 8)).isEqualTo(key);
+    }
+
+    @Test
+    void givenAWrite_whenOneOfBothHasEnded_thenItsMemoryIsNotGivenBack() {
+        write(1);
+        write(2);
+        let(true, false);
+        assertThat(store.places).isEmpty();
+        assertThat(tier.idle()).isFalse();
+        let(false, true);
+        assertThat(store.places).containsOnlyKeys(1L, 2L);
+        assertThat(tier.idle()).isTrue();
+        assertThat(tier.copies()).isEqualTo(2);
+    }
+
+    @Test
+    void givenACopyInFront_whenRead_thenTheDiskIsNotAsked() {
+        long place = written(1);
+        MemorySegment into = read(1, place, 9);
+        let(false, true);
+        requireRead(into, 1, 9);
+        assertThat(disk.asked).containsExactly("write 1");
+    }
+
+    @Test
+    void givenACopyThatIsDamaged_whenRead_thenItComesFromTheDisk() {
+        long place = written(1);
+        front().corrupt = true;
+        MemorySegment into = read(1, place, 9);
+        let(false, true);
+        assertThat(store.reads).isEmpty();
+        assertThat(tier.idle()).isFalse();
+        tick();
+        assertThat(disk.asked).containsExactly("write 1", "read 1");
+        front().corrupt = false;
+        let(true, false);
+        let(false, true);
+        requireRead(into, 1, 9);
+        assertThat(tier.copies()).as("copied again").isEqualTo(1);
+    }
+
+    @Test
+    void givenABlockOnDiskAlone_whenRead_thenItIsInFrontBeforeItsSlotIsGivenBack() {
+        long place = written(1);
+        fail();
+        MemorySegment into = read(1, place, 9);
+        let(true, false);
+        assertThat(store.reads).as("its slot is being copied from").isEmpty();
+        assertThat(front().asked).containsExactly("write 1");
+        let(false, true);
+        requireRead(into, 1, 9);
+        MemorySegment again = read(1, place, 10);
+        let(false, true);
+        requireRead(again, 1, 10);
+        assertThat(front().asked).containsExactly("write 1", "read 1");
+    }
+
+    /// Takes the front out and has it come back blank.
+    private void fail() {
+        log.setLevel(Level.OFF);
+        front().fail();
+        tick();
+        tick(Front.FIRST_PAUSE_NANOS);
+        assertThat(fronts).hasSize(2);
+        assertThat(tier.copies()).isZero();
+    }
+
+    @Test
+    void givenAFrontThatFails_whenReadAndWritten_thenTheDiskServesAndItIsTriedAgainLaterAndLater() {
+        long place = written(1);
+        MemorySegment into = read(1, place, 9);
+        write(2);
+        log.setLevel(Level.OFF);
+        refused = true;
+        front().fail();
+        let(true, true);
+        tick();
+        let(true, true);
+        requireRead(into, 1, 9);
+        assertThat(store.places).containsOnlyKeys(1L, 2L);
+        tick(Front.FIRST_PAUSE_NANOS);
+        refused = false;
+        tick(Front.FIRST_PAUSE_NANOS);
+        assertThat(fronts).as("tried again too early").hasSize(1);
+        tick(Front.FIRST_PAUSE_NANOS);
+        assertThat(fronts).hasSize(2);
+        assertThat(written(3)).isPositive();
+        assertThat(tier.copies()).isEqualTo(1);
+    }
+
+    @Test
+    void givenABlockThatIsDroppedWhileItIsCopied_whenTheCopyEnds_thenNobodyFindsItInFront() {
+        long place = written(1);
+        fail();
+        read(1, place, 9);
+        let(true, false);
+        assertThat(tier.bury(TierBurial.of(block(1, false)), 20)).isEqualTo(Taken.TAKEN);
+        let(true, true);
+        assertThat(front().asked).containsExactly("write 1", "bury 1", "bury 1");
+        assertThat(tier.copies()).isZero();
+        assertThat(store.reads).containsEntry(9L, Outcome.GOOD);
+    }
+
+    @Test
+    void givenAWriteThatTheDiskFailed_whenTheFrontHasIt_thenItIsBuriedThere() {
+        write(1);
+        disk.fail();
+        let(true, true);
+        assertThat(store.places).containsEntry(1L, -1L);
+        assertThat(front().asked).containsExactly("write 1", "bury 1");
+        assertThat(tier.copies()).isZero();
+    }
+
+    @Test
+    void givenAnObject_whenWritten_thenItGoesToTheDiskAlone() {
+        assertThat(tier.write(block(1, true), List.of(slot(1)), 1)).isEqualTo(Taken.TAKEN);
+        let(true, false);
+        assertThat(store.places).containsKey(1L);
+        assertThat(front().asked).isEmpty();
+    }
+
+    /// An offer that remembers what was kept.
+    private record Offered(List<Long> places, List<Long> kept) implements TierOffer {
+
+        @Override
+        public int size() {
+            return places.size();
+        }
+
+        @Override
+        public long keyHi(int index) {
+            return 0;
+        }
+
+        @Override
+        public long keyLo(int index) {
+            return 0;
+        }
+
+        @Override
+        public long place(int index) {
+            return places.get(index);
+        }
+
+        @Override
+        public boolean keep(int index) {
+            return kept.add(places.get(index));
+        }
+    }
+
+    @Test
+    void givenAFrontThatIsFull_whenItOffers_thenWhatWasReadSinceIsKeptOnce() {
+        long first = written(1);
+        written(2);
+        read(1, first, 9);
+        let(false, true);
+        Offered offer = new Offered(List.of(1001L, 1002L), new ArrayList<>());
+        front().offer(offer);
+        assertThat(offer.kept).containsExactly(1001L);
+        assertThat(tier.copies()).isEqualTo(1);
+        Offered again = new Offered(List.of(1001L), new ArrayList<>());
+        front().offer(again);
+        assertThat(again.kept).isEmpty();
+        assertThat(tier.copies()).isZero();
+    }
+
+    @Test
+    void givenASpanOfTheDiskThatGoes_whenSomethingElseLiesThere_thenItsOldCopyIsNotRead() {
+        long place = written(1);
+        diskSide.offered(new Offered(List.of(place), new ArrayList<>()));
+        assertThat(tier.copies()).isZero();
+        long other = written(2);
+        diskSide.moved(block(2, false), other, place);
+        read(2, place, 9);
+        let(false, true);
+        assertThat(front().asked).containsExactly("write 1", "write 2", "read 2");
+        assertThat(store.reads).containsEntry(9L, Outcome.GOOD);
+    }
+
+    @Test
+    void givenAFrontThatCannotBeOpened_whenOpened_thenTheDiskIsClosedAndTheCauseThrown() {
+        refused = true;
+        HeldFront[] other = new HeldFront[1];
+        assertThatIllegalStateException()
+                .isThrownBy(() -> new FrontedTier(
+                        "front",
+                        listener -> {
+                            other[0] = new HeldFront(listener);
+                            return other[0];
+                        },
+                        this::openFront,
+                        store))
+                .withMessage("not now");
+        assertThat(other[0].held).as("open").isFalse();
+    }
+}

@@ -1,0 +1,158 @@
+package io.kvcache.tiers.front;
+
+import io.kvcache.core.tier.Taken;
+import io.kvcache.core.tier.Tier;
+import io.kvcache.core.tier.TierBlock;
+import io.kvcache.core.tier.TierBurial;
+import io.kvcache.core.tier.TierListener;
+import io.kvcache.core.tier.TierOffer;
+import io.kvcache.core.tier.TierRead;
+import io.kvcache.core.tier.TierRead.Outcome;
+import io.kvcache.core.tier.TierState;
+import io.kvcache.core.tier.TierStats;
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Deque;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+
+/// A tier that ends what it was given when the test says so, and tells what it was asked.
+final class HeldFront implements Tier {
+
+    private final TierListener listener;
+    private final Deque<Runnable> underWay = new ArrayDeque<>();
+    private final Map<Long, byte[]> blocks = new HashMap<>();
+    final List<String> asked = new ArrayList<>();
+    boolean held = true;
+    boolean corrupt;
+    private TierState state = TierState.SERVING;
+    private long nextPlace = 1000;
+
+    HeldFront(TierListener listener) {
+        this.listener = listener;
+    }
+
+    /// Answers everything that it was given with failure, and nothing more.
+    void fail() {
+        state = TierState.FAILED;
+        held = false;
+    }
+
+    /// Is about to give a span up.
+    void offer(TierOffer offer) {
+        listener.offered(offer);
+    }
+
+    @Override
+    public Taken write(TierBlock block, List<MemorySegment> pages, long tag) {
+        asked.add("write " + block.keyHi());
+        underWay.add(() -> {
+            if (state == TierState.FAILED) {
+                listener.written(tag, -1);
+                return;
+            }
+            byte[] bytes = new byte[block.bytes()];
+            int at = 0;
+            for (MemorySegment page : pages) {
+                int length = (int) Math.min(page.byteSize(), bytes.length - at);
+                MemorySegment.copy(page, 0, MemorySegment.ofArray(bytes), at, length);
+                at += length;
+            }
+            blocks.put(++nextPlace, bytes);
+            listener.written(tag, nextPlace);
+        });
+        return Taken.TAKEN;
+    }
+
+    @Override
+    public Taken read(TierRead read) {
+        asked.add("read " + read.block().keyHi());
+        underWay.add(() -> {
+            if (corrupt || state == TierState.FAILED) {
+                listener.read(read.tag(), corrupt ? Outcome.CORRUPT : Outcome.UNREADABLE);
+                return;
+            }
+            byte[] bytes = Objects.requireNonNull(blocks.get(read.place()));
+            int at = 0;
+            for (MemorySegment page : read.pages()) {
+                int length = (int) Math.min(page.byteSize(), bytes.length - at);
+                MemorySegment.copy(MemorySegment.ofArray(bytes), at, page, 0, length);
+                at += length;
+            }
+            listener.read(read.tag(), Outcome.GOOD);
+        });
+        return Taken.TAKEN;
+    }
+
+    @Override
+    public Taken bury(TierBurial burial, long tag) {
+        asked.add("bury " + burial.keyHi());
+        underWay.add(() -> listener.written(tag, 0));
+        return Taken.TAKEN;
+    }
+
+    @Override
+    public Taken flush(long tag) {
+        asked.add("flush");
+        return Taken.REFUSED;
+    }
+
+    @Override
+    public int tick(long nowNanos, long waitNanos) {
+        int done = held ? 0 : underWay.size();
+        for (int i = 0; i < done; i++) {
+            underWay.remove().run();
+        }
+        return done;
+    }
+
+    @Override
+    public String name() {
+        return "in front";
+    }
+
+    @Override
+    public TierState state() {
+        return state;
+    }
+
+    @Override
+    public String cause() {
+        return state == TierState.FAILED ? "the test wants it so" : "";
+    }
+
+    @Override
+    public long maxBlockBytes() {
+        return 1 << 20;
+    }
+
+    @Override
+    public boolean recovering() {
+        return false;
+    }
+
+    @Override
+    public void wake() {}
+
+    @Override
+    public boolean idle() {
+        return underWay.isEmpty();
+    }
+
+    @Override
+    public void stop() {}
+
+    @Override
+    public TierStats stats() {
+        return TierStats.nothing("held", 1 << 20);
+    }
+
+    @Override
+    public void close() {
+        held = false;
+        tick(0, 0);
+    }
+}
