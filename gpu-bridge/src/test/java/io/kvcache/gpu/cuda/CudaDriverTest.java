@@ -11,7 +11,11 @@ import io.kvcache.gpu.driver.DeviceError;
 import io.kvcache.gpu.driver.DeviceEvent;
 import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.DeviceStream;
+import java.io.IOException;
+import java.io.InputStream;
 import java.lang.foreign.MemorySegment;
+import java.nio.charset.StandardCharsets;
+import java.util.Objects;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Nested;
@@ -22,6 +26,18 @@ import org.junit.jupiter.params.provider.ValueSource;
 /// NVIDIA's driver keeps the contract of all devices, through the real JCuda and the real foreign
 /// functions.
 final class CudaDriverTest {
+
+    @Test
+    void givenTheLibraryOfJcuda_whenItIsShipped_thenItsLicenceIsToo() throws IOException {
+        ClassLoader shipped = CudaDriver.class.getClassLoader();
+        assertThat(shipped.getResource("lib/libJCudaDriver-12.6.0-linux-x86_64.so"))
+                .isNotNull();
+        try (InputStream licence = Objects.requireNonNull(shipped.getResourceAsStream("META-INF/licenses/jcuda.txt"))) {
+            assertThat(new String(licence.readAllBytes(), StandardCharsets.US_ASCII))
+                    .contains("Marco Hutter")
+                    .contains("this permission notice shall be");
+        }
+    }
 
     private static final int PIECE = 4096;
     private static final int PIECES = 4096;
