@@ -92,6 +92,12 @@ public final class CopyBatch {
         ordered = true;
     }
 
+    /// Refuses pieces that overlap where they go, as [#runs] does.
+    public void requireApart() {
+        CopyRuns unused = runs(new HostRanges());
+        assert unused.count() <= pieces.size() : "more runs than pieces";
+    }
+
     /// The fewest copies that do it.
     ///
     /// @throws IllegalArgumentException when pieces overlap on the device, since copies of a batch have

@@ -2,9 +2,10 @@
 ///
 /// [io.kvcache.gpu.paging.PagedLayout] says where the pool has what,
 /// [io.kvcache.gpu.paging.EnginePages] copies pages of it from and to blocks,
+/// [io.kvcache.gpu.paging.PageMover] moves them within the device, by copies or by a kernel,
 /// [io.kvcache.gpu.paging.LayerwiseOnboard] brings blocks in layer by layer.
 ///
-/// May import `io.kvcache.gpu.driver`.
+/// May import `io.kvcache.gpu.driver` and `io.kvcache.gpu.kernel`.
 @NullMarked
 package io.kvcache.gpu.paging;
 

@@ -1,0 +1,90 @@
+package io.kvcache.gpu.paging;
+
+import io.kvcache.gpu.driver.CopyBatch;
+import io.kvcache.gpu.driver.DeviceDriver;
+import io.kvcache.gpu.driver.DeviceDriver.Priority;
+import io.kvcache.gpu.driver.DeviceEvent;
+import io.kvcache.gpu.driver.DeviceException;
+import io.kvcache.gpu.driver.DeviceSpan;
+import io.kvcache.gpu.driver.DeviceStream;
+import io.kvcache.gpu.kernel.Kernels;
+import java.util.concurrent.TimeUnit;
+import java.util.function.LongSupplier;
+
+/// From which size on pieces within a device travel by its copy engine, and below which by a kernel.
+///
+/// Where that is differs from GPU to GPU (from 8 to 28 KiB as published), so it is measured at the start.
+///
+/// @param pieceBytes the smallest piece that is copied; 0 copies all
+public record CopyThreshold(int pieceBytes) {
+
+    /// Everything is copied, as by a device that runs no code.
+    public static final CopyThreshold COPIES = new CopyThreshold(0);
+
+    /// Fewer pieces are copied whatever their size: a launch costs more than they do.
+    static final int FEWEST_PIECES = 16;
+
+    private static final int SMALLEST = 4 << 10;
+    private static final int LARGEST = 64 << 10;
+    private static final int PIECES = 128;
+    private static final int TRIES = 3;
+    private static final long LONGEST_NANOS = TimeUnit.SECONDS.toNanos(30);
+
+    public CopyThreshold {
+        if (pieceBytes < 0) {
+            throw new IllegalArgumentException("a threshold of " + pieceBytes + " bytes; it takes 0 and up");
+        }
+    }
+
+    /// Whether pieces go by the copy engine.
+    boolean copies(long bytes, long pieces) {
+        return bytes >= pieceBytes || pieces < FEWEST_PIECES;
+    }
+
+    /// Measures it: the smallest of 4, 8, … 64 KiB of which 128 scattered pieces are copied at least as fast
+    /// as a kernel does it, in the best of three; 128 KiB when none is. Takes 32 MiB of the device
+    /// meanwhile.
+    ///
+    /// @param nanos a clock that never goes back
+    /// @throws DeviceException when the device refuses
+    public static CopyThreshold measure(DeviceDriver driver, Kernels kernels, LongSupplier nanos) {
+        DeviceSpan memory = driver.allocate(4L * PIECES * LARGEST);
+        try (DeviceStream stream = driver.openStream(Priority.NORMAL);
+                DeviceEvent event = driver.openEvent();
+                PieceList pieces = new PieceList(driver, kernels, PIECES)) {
+            stream.fill(memory, (byte) 0);
+            for (int bytes = SMALLEST; bytes <= LARGEST; bytes *= 2) {
+                CopyBatch batch = CopyBatch.within();
+                pieces.clear();
+                for (int i = 0; i < PIECES; i++) {
+                    long at = 2L * i * bytes; // with gaps, so that no two become one
+                    DeviceSpan from = memory.slice(at, bytes);
+                    DeviceSpan to = memory.slice(memory.bytes() / 2 + at, bytes);
+                    batch.add(from.address(), to.address(), bytes);
+                    pieces.add(from.address(), to.address());
+                }
+                int each = bytes;
+                long copying = best(nanos, stream, event, () -> stream.copy(batch));
+                long running = best(nanos, stream, event, () -> pieces.copy(stream, each));
+                if (copying <= running) {
+                    return new CopyThreshold(bytes);
+                }
+            }
+            return new CopyThreshold(2 * LARGEST);
+        } finally {
+            driver.free(memory);
+        }
+    }
+
+    private static long best(LongSupplier nanos, DeviceStream stream, DeviceEvent event, Runnable work) {
+        long best = Long.MAX_VALUE;
+        for (int i = 0; i < TRIES; i++) {
+            long since = nanos.getAsLong();
+            work.run();
+            stream.record(event);
+            event.await(LONGEST_NANOS);
+            best = Math.min(best, nanos.getAsLong() - since);
+        }
+        return best;
+    }
+}

@@ -1,0 +1,158 @@
+package io.kvcache.gpu.paging;
+
+import io.kvcache.gpu.driver.CopyBatch;
+import io.kvcache.gpu.driver.DeviceAddress;
+import io.kvcache.gpu.driver.DeviceDriver;
+import io.kvcache.gpu.driver.DeviceError;
+import io.kvcache.gpu.driver.DeviceException;
+import io.kvcache.gpu.driver.DeviceSpan;
+import io.kvcache.gpu.driver.DeviceStream;
+import io.kvcache.gpu.kernel.Kernels;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+
+/// Moves blocks between an engine's pages and blocks in the same device's memory: by the copy engine when
+/// pieces are large or few, by a kernel when they are small and many.
+///
+/// **Threads.** The driver's.
+///
+/// **Errors.** [IllegalArgumentException] for pages or blocks that do not fit the pool, before anything is
+/// begun.
+public final class PageMover implements AutoCloseable {
+
+    /// Groups of threads for small pieces: engines want their processors for themselves.
+    private static final int THREAD_GROUPS = 32;
+
+    /// A list of 64 KiB.
+    private static final int MOST_PIECES = 4096;
+
+    private static final int UNIT_BYTES = 16;
+
+    private final PagedLayout layout;
+    private final EnginePages pages;
+    private final CopyThreshold threshold;
+    private final @Nullable Kernels kernels;
+    private final @Nullable PieceList pieces;
+
+    /// A block on the device, and the pages that it comes from or goes to.
+    ///
+    /// @param bytes of [PagedLayout#blockBytes]
+    @SuppressWarnings("ArrayRecordComponent") // as engines have them
+    public record Placed(DeviceSpan bytes, int[] pages) {}
+
+    private PageMover(
+            PagedLayout layout, CopyThreshold threshold, @Nullable Kernels kernels, @Nullable PieceList pieces) {
+        this.layout = layout;
+        this.threshold = threshold;
+        this.kernels = kernels;
+        this.pieces = pieces;
+        pages = new EnginePages(layout);
+    }
+
+    /// For one pool, by a threshold that is measured now; a device that runs no code copies everything.
+    public static PageMover calibrated(DeviceDriver driver, PagedLayout layout) {
+        Kernels kernels;
+        try {
+            kernels = Kernels.load(driver, THREAD_GROUPS);
+        } catch (DeviceException refused) {
+            if (refused.error() != DeviceError.NOT_SUPPORTED) {
+                throw refused;
+            }
+            return new PageMover(layout, CopyThreshold.COPIES, null, null);
+        }
+        try {
+            return of(driver, layout, kernels, CopyThreshold.measure(driver, kernels, System::nanoTime));
+        } catch (DeviceException refused) {
+            kernels.close();
+            throw refused;
+        }
+    }
+
+    /// @param kernels this one's from here on
+    static PageMover of(DeviceDriver driver, PagedLayout layout, Kernels kernels, CopyThreshold threshold) {
+        return new PageMover(layout, threshold, kernels, new PieceList(driver, kernels, MOST_PIECES));
+    }
+
+    /// From where on pieces are copied.
+    public CopyThreshold threshold() {
+        return threshold;
+    }
+
+    /// Brings pages together in blocks.
+    public void gather(DeviceStream stream, List<Placed> blocks) {
+        move(stream, blocks, true);
+    }
+
+    /// Brings blocks into pages; no page gets two.
+    public void scatter(DeviceStream stream, List<Placed> blocks) {
+        move(stream, blocks, false);
+    }
+
+    private void move(DeviceStream stream, List<Placed> blocks, boolean together) {
+        CopyBatch batch = CopyBatch.within();
+        for (Placed block : blocks) {
+            for (int layer = 0; layer < layout.layers().size(); layer++) {
+                if (together) {
+                    pages.gather(block.pages, block.bytes, layer, batch);
+                } else {
+                    pages.scatter(block.bytes, block.pages, layer, batch);
+                }
+            }
+        }
+        PieceList list = pieces;
+        if (list == null || threshold.copies(layout.pieceBytes(), batch.pieces()) || !aligned(blocks)) {
+            stream.copy(batch);
+            return;
+        }
+        batch.requireApart();
+        list.clear();
+        for (Placed block : blocks) {
+            add(stream, list, block, together);
+        }
+        run(stream, list);
+    }
+
+    private void add(DeviceStream stream, PieceList list, Placed block, boolean together) {
+        for (int layer = 0; layer < layout.layers().size(); layer++) {
+            for (int side = 0; side < layout.sides(); side++) {
+                for (int ordinal = 0; ordinal < block.pages.length; ordinal++) {
+                    if (list.full()) {
+                        run(stream, list);
+                        list.clear();
+                    }
+                    DeviceAddress page = layout.piece(layer, side, block.pages[ordinal]);
+                    DeviceAddress place = block.bytes.address().plus(layout.offsetInBlock(layer, side, ordinal));
+                    list.add(together ? page : place, together ? place : page);
+                }
+            }
+        }
+    }
+
+    private void run(DeviceStream stream, PieceList list) {
+        if (list.count() > 0) {
+            list.copy(stream, (int) layout.pieceBytes());
+        }
+    }
+
+    /// Kernels move 16 bytes at a time, from and to multiples of 16.
+    private boolean aligned(List<Placed> blocks) {
+        long strides = layout.pieceBytes() | layout.pageStride() | (layout.sides() == 1 ? 0 : layout.sideStride());
+        for (DeviceSpan layer : layout.layers()) {
+            strides |= layer.address().value();
+        }
+        for (Placed block : blocks) {
+            strides |= block.bytes.address().value();
+        }
+        return strides % UNIT_BYTES == 0;
+    }
+
+    @Override
+    public void close() {
+        if (pieces != null) {
+            pieces.close();
+        }
+        if (kernels != null) {
+            kernels.close();
+        }
+    }
+}

@@ -1,0 +1,211 @@
+package io.kvcache.gpu.paging;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
+import static org.assertj.core.api.Assumptions.assumeThat;
+
+import io.kvcache.core.contract.BlockContent;
+import io.kvcache.gpu.cuda.StandIn;
+import io.kvcache.gpu.driver.DeviceDriver;
+import io.kvcache.gpu.driver.DeviceDriver.Priority;
+import io.kvcache.gpu.driver.DeviceEvent;
+import io.kvcache.gpu.driver.DeviceSpan;
+import io.kvcache.gpu.driver.DeviceStream;
+import io.kvcache.gpu.host.HostDriver;
+import io.kvcache.gpu.kernel.Kernels;
+import io.kvcache.gpu.paging.PageMover.Placed;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import java.util.function.LongSupplier;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/// Blocks and pages in the same device's memory, moved by copies and by a kernel.
+final class PageMoverTest {
+
+    private static final int LAYERS = 3;
+    private static final int PAGES = 40;
+    private static final int PIECE = 1008;
+    private static final int PER_BLOCK = 4;
+    private static final int BLOCK = LAYERS * 2 * PER_BLOCK * PIECE;
+    private static final long LONG_NANOS = TimeUnit.SECONDS.toNanos(30);
+
+    private final StandIn standIn = StandIn.fresh();
+    private Arena arena = Arena.ofShared();
+    private DeviceDriver driver;
+    private DeviceStream stream;
+    private DeviceEvent event;
+    private DeviceSpan pool;
+    private DeviceSpan blocks;
+
+    @SuppressWarnings("NullAway.Init") // opened before each test
+    PageMoverTest() {}
+
+    @BeforeEach
+    void open() {
+        open(standIn.open());
+    }
+
+    private void open(DeviceDriver with) {
+        driver = with;
+        stream = driver.openStream(Priority.NORMAL);
+        event = driver.openEvent();
+        pool = driver.allocate((long) LAYERS * 2 * PAGES * PIECE);
+        blocks = driver.allocate(3L * BLOCK + 8);
+    }
+
+    @AfterEach
+    void close() {
+        stream.close();
+        event.close();
+        driver.free(pool);
+        driver.free(blocks);
+        driver.close();
+        assertThat(standIn.left()).isEmpty();
+        arena.close();
+    }
+
+    private PagedLayout layout() {
+        return PagedLayout.blockFirst(pool, LAYERS, 2, PAGES, PIECE, PER_BLOCK);
+    }
+
+    private MemorySegment filled(DeviceSpan span, int seed) {
+        MemorySegment content = arena.allocate(span.bytes(), 8);
+        new BlockContent(seed).fill(content);
+        stream.toDevice(content, span.address());
+        return content;
+    }
+
+    private MemorySegment read(DeviceSpan span) {
+        MemorySegment back = arena.allocate(span.bytes(), 8);
+        stream.toHost(span.address(), back);
+        stream.record(event);
+        assertThat(event.await(LONG_NANOS)).isTrue();
+        return back;
+    }
+
+    private List<Placed> placed(int offset) {
+        return List.of(
+                new Placed(blocks.slice(offset, BLOCK), new int[] {7, 3, 39, 0}),
+                new Placed(blocks.slice(offset + BLOCK, BLOCK), new int[] {1, 2, 38, 20}),
+                new Placed(blocks.slice(offset + 2L * BLOCK, BLOCK), new int[] {30, 31, 32, 33}));
+    }
+
+    /// What blocks of these pages have, out of a pool that is `[page][layer][side]`.
+    private MemorySegment expected(MemorySegment all, List<Placed> wanted) {
+        MemorySegment out = arena.allocate((long) wanted.size() * BLOCK, 8);
+        long at = 0;
+        for (Placed block : wanted) {
+            for (int run = 0; run < LAYERS * 2; run++) {
+                for (int page : block.pages()) {
+                    MemorySegment.copy(all, ((long) page * LAYERS * 2 + run) * PIECE, out, at, PIECE);
+                    at += PIECE;
+                }
+            }
+        }
+        return out;
+    }
+
+    private static boolean same(MemorySegment one, MemorySegment other) {
+        return one.mismatch(other) == -1;
+    }
+
+    /// A threshold of 0 copies, one above the pieces runs a kernel, unless the blocks lie askew.
+    @ParameterizedTest
+    @CsvSource({"0,0,0", "1008,0,0", "1009,0,1", "1009,8,0"})
+    void givenAThreshold_whenPagesAreGatheredAndScattered_thenByTheOneAndTheSameBytes(
+            int threshold, int askew, int launches) {
+        PageMover mover = PageMover.of(driver, layout(), Kernels.load(driver, 3), new CopyThreshold(threshold));
+        MemorySegment content = filled(pool, 1);
+        List<Placed> wanted = placed(askew);
+        mover.gather(stream, wanted);
+        MemorySegment gathered = read(blocks.slice(askew, 3L * BLOCK));
+        assertThat(same(gathered, expected(content, wanted))).isTrue();
+        stream.fill(pool, (byte) 0x77);
+        mover.scatter(stream, wanted);
+        MemorySegment after = read(pool);
+        assertThat(same(expected(after, wanted), gathered)).isTrue();
+        MemorySegment untouched = after.asSlice(10L * LAYERS * 2 * PIECE, LAYERS * 2 * PIECE);
+        assertThat(untouched.mismatch(arena.allocate(untouched.byteSize()).fill((byte) 0x77)))
+                .isEqualTo(-1);
+        if (standIn.holds()) {
+            assertThat(standIn.calls("cuLaunchKernel")).isEqualTo(2L * launches);
+            assertThat(standIn.calls("cuMemcpyBatchAsync_v2")).isEqualTo(2L - 2L * launches);
+        }
+        mover.close();
+    }
+
+    @Test
+    void givenFewPieces_whenMoved_thenTheyAreCopiedWhateverTheirSize() {
+        PagedLayout small = PagedLayout.blockFirst(pool, LAYERS, 2, PAGES, PIECE, 2);
+        PageMover mover = PageMover.of(driver, small, Kernels.load(driver, 3), new CopyThreshold(1 << 20));
+        mover.gather(stream, List.of(new Placed(blocks.slice(0, BLOCK / 2), new int[] {3, 9})));
+        stream.record(event);
+        assertThat(event.await(LONG_NANOS)).isTrue();
+        assertThat(standIn.holds() ? standIn.calls("cuLaunchKernel") : 0).isZero();
+        mover.close();
+    }
+
+    @Test
+    void givenAPageThatIsNoneOrGetsTwo_whenMoved_thenRefusedAndNothingIsBegun() {
+        PageMover mover = PageMover.of(driver, layout(), Kernels.load(driver, 3), new CopyThreshold(1 << 20));
+        DeviceSpan block = blocks.slice(0, BLOCK);
+        DeviceSpan other = blocks.slice(BLOCK, BLOCK);
+        List<Placed> none = List.of(new Placed(block, new int[] {1, 2, 3, PAGES}));
+        List<Placed> twice =
+                List.of(new Placed(block, new int[] {1, 2, 3, 4}), new Placed(other, new int[] {5, 6, 7, 1}));
+        assertThatIllegalArgumentException().isThrownBy(() -> mover.scatter(stream, none));
+        assertThatIllegalArgumentException().isThrownBy(() -> mover.scatter(stream, twice));
+        assertThatIllegalArgumentException().isThrownBy(() -> new CopyThreshold(-1));
+        assertThat(standIn.holds() ? standIn.calls("cuLaunchKernel") : 0).isZero();
+        mover.close();
+    }
+
+    /// Of each size three copies are timed, then three runs of the kernel, with two looks at the clock each.
+    private static LongSupplier clock(int slowSizes) {
+        long[] looks = {0, 0};
+        return () -> {
+            long measurement = looks[0] / 2;
+            boolean slowCopy = measurement % 6 < 3 && measurement / 6 < slowSizes;
+            looks[1] += looks[0]++ % 2 == 0 ? 1 : slowCopy ? 100 : measurement % 6 < 3 ? 10 : 50;
+            return looks[1];
+        };
+    }
+
+    @ParameterizedTest
+    @ValueSource(ints = {0, 1, 3, 5})
+    void givenCopiesThatAreSlowWhenSmall_whenMeasured_thenTheThresholdIsWhereTheyAreNot(int slowSizes) {
+        assumeThat(standIn.holds()).isTrue();
+        try (Kernels kernels = Kernels.load(driver, 3)) {
+            CopyThreshold found = CopyThreshold.measure(driver, kernels, clock(slowSizes));
+            assertThat(found.pieceBytes()).isEqualTo((4 << 10) << slowSizes);
+        }
+    }
+
+    @Test
+    void givenADeviceThatRunsNoCode_whenCalibrated_thenEverythingIsCopied() {
+        close();
+        arena = Arena.ofShared();
+        open(HostDriver.open(64 << 20));
+        try (PageMover mover = PageMover.calibrated(driver, layout())) {
+            assertThat(mover.threshold()).isEqualTo(CopyThreshold.COPIES);
+            MemorySegment content = filled(pool, 1);
+            mover.gather(stream, placed(0));
+            assertThat(same(read(blocks.slice(0, 3L * BLOCK)), expected(content, placed(0))))
+                    .isTrue();
+        }
+    }
+
+    @Test
+    void givenADeviceThatDoes_whenCalibrated_thenItIsOneOfTheSizesAndNothingIsLeft() {
+        try (PageMover mover = PageMover.calibrated(driver, layout())) {
+            assertThat(mover.threshold().pieceBytes()).isBetween(4 << 10, 128 << 10);
+        }
+    }
+}
