@@ -6,9 +6,13 @@ import io.kvcache.core.tier.TierListener;
 import io.kvcache.core.tier.TierSource;
 import io.kvcache.gpu.cuda.CudaDriver;
 import io.kvcache.gpu.driver.DeviceDriver;
+import io.kvcache.gpu.driver.DeviceError;
+import io.kvcache.gpu.driver.DeviceException;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionStage;
 import java.util.function.Supplier;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
@@ -62,6 +66,22 @@ public final class CudaTier implements TierSource {
             }
         }
         return DeviceIndex.acquire(here, chain, from);
+    }
+
+    /// The same, as far as the device finds the bytes of the blocks to be those that were stored; see
+    /// [DeviceTier#acquireVerified]. Not of a device that is shared out over several disks.
+    ///
+    /// @return ends with [DeviceException] when the device cannot look
+    public CompletionStage<DeviceBlockTable> acquireVerified(BlockChain chain, int from) {
+        List<Part> present = parts;
+        if (present.size() > 1) {
+            return CompletableFuture.failedStage(new DeviceException(
+                    DeviceError.NOT_SUPPORTED, "acquireVerified", "shared out over " + present.size() + " disks"));
+        }
+        DeviceTier tier = present.getFirst().present;
+        return tier == null
+                ? CompletableFuture.completedStage(new DeviceBlockTable(from, List.of()))
+                : tier.acquireVerified(chain, from);
     }
 
     @Override

@@ -18,12 +18,26 @@ import java.util.Objects;
 public final class DeviceBlockTable implements AutoCloseable {
 
     private final int firstBlock;
-    private final List<DeviceEntry> entries;
+    private List<DeviceEntry> entries;
     private boolean closed;
 
     DeviceBlockTable(int firstBlock, List<DeviceEntry> entries) {
         this.firstBlock = firstBlock;
         this.entries = List.copyOf(entries);
+    }
+
+    synchronized int blocks() {
+        return entries.size();
+    }
+
+    synchronized DeviceEntry entry(int number) {
+        return entries.get(number);
+    }
+
+    /// Gives all but the first so many blocks free.
+    synchronized void shorten(int blocks) {
+        entries.subList(blocks, entries.size()).forEach(entry -> entry.region().unpin());
+        entries = List.copyOf(entries.subList(0, blocks));
     }
 
     /// First block of the chain in this table.
@@ -33,7 +47,7 @@ public final class DeviceBlockTable implements AutoCloseable {
 
     /// Block after the last one in this table.
     public int endBlock() {
-        return firstBlock + entries.size();
+        return firstBlock + blocks();
     }
 
     /// Where block `index` of the chain lies: its bytes as they were put, one after the other.

@@ -15,6 +15,7 @@ import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;
 import java.util.List;
 import java.util.Queue;
+import java.util.concurrent.CompletionStage;
 import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
@@ -38,6 +39,7 @@ public final class DeviceTier implements Tier {
     private final DeviceIndex index = new DeviceIndex();
     private final Reclaim reclaim;
     private final TierWork work;
+    private final Verification verification;
     private final TierListener listener;
     private final Waker waker = new Waker();
     private final Queue<Runnable> toTell = new ArrayDeque<>();
@@ -64,6 +66,7 @@ public final class DeviceTier implements Tier {
         regions = new Regions(device.memory(), geometry);
         reclaim = new Reclaim(regions, index, device.within(), listener, geometry);
         work = new TierWork(device, regions, index, listener);
+        verification = new Verification(driver, index, geometry.regionBytes());
         stats = TierStats.nothing(path, geometry.bytes());
     }
 
@@ -71,7 +74,7 @@ public final class DeviceTier implements Tier {
         try {
             return device.describe();
         } catch (DeviceException refused) {
-            device.close();
+            device.close(() -> {});
             throw refused;
         }
     }
@@ -82,6 +85,18 @@ public final class DeviceTier implements Tier {
     /// @param from first block wanted, `0 <= from <= chain.length()`
     public DeviceBlockTable acquire(BlockChain chain, int from) {
         return DeviceIndex.acquire(List.of(index), chain, from);
+    }
+
+    /// The same, once the device has computed the checksum of each block, and as far as they are those that the
+    /// blocks were stored with. What differs is not found there any more. Any thread.
+    ///
+    /// **Errors.** The answer ends with [DeviceException] of a device that runs no code.
+    ///
+    /// @return completed by the tier's thread; the table is the caller's to close
+    public CompletionStage<DeviceBlockTable> acquireVerified(BlockChain chain, int from) {
+        CompletionStage<DeviceBlockTable> answer = verification.ask(chain, from);
+        wake();
+        return answer;
     }
 
     /// Where its blocks are. Any thread.
@@ -157,7 +172,7 @@ public final class DeviceTier implements Tier {
         }
         int done = step();
         if (done == 0) {
-            waker.pause(waitNanos, device::busy, this::step);
+            waker.pause(waitNanos, () -> device.busy() || verification.busy(), this::step);
         }
         publish();
         return done;
@@ -174,6 +189,7 @@ public final class DeviceTier implements Tier {
         }
         try {
             done += state == TierState.STOPPED && !reclaim.busy() ? 0 : reclaim.tick();
+            done += verification.tick();
             return done + device.tick();
         } catch (DeviceException failed) {
             fail(failed);
@@ -185,6 +201,7 @@ public final class DeviceTier implements Tier {
         failure = failed;
         cause = String.valueOf(failed.getMessage());
         index.clear();
+        verification.end();
         state = TierState.FAILED;
         settle();
     }
@@ -193,7 +210,7 @@ public final class DeviceTier implements Tier {
     /// closed.
     private void settle() {
         DeviceException failed = failure;
-        if (settled || failed == null || !(failed.error().ends() || device.quiet())) {
+        if (settled || failed == null || !(failed.error().ends() || quiet())) {
             return;
         }
         settled = true;
@@ -201,8 +218,16 @@ public final class DeviceTier implements Tier {
         device.abandon();
     }
 
+    private boolean quiet() {
+        try {
+            return device.quiet() && verification.quiet();
+        } catch (DeviceException gone) {
+            return true;
+        }
+    }
+
     private void closeDevice() {
-        device.close();
+        device.close(verification::close);
         closed = true;
     }
 
@@ -217,7 +242,7 @@ public final class DeviceTier implements Tier {
                 counts[3],
                 counts[4],
                 counts[5],
-                counts[6],
+                counts[6] + verification.damaged(),
                 reclaim.reclaimed(),
                 reclaim.kept(),
                 0);
@@ -230,7 +255,11 @@ public final class DeviceTier implements Tier {
 
     @Override
     public boolean idle() {
-        return toTell.isEmpty() && !device.busy() && !reclaim.busy() && (failure == null || settled);
+        return toTell.isEmpty()
+                && !verification.busy()
+                && !device.busy()
+                && !reclaim.busy()
+                && (failure == null || settled);
     }
 
     @Override
@@ -254,6 +283,7 @@ public final class DeviceTier implements Tier {
     public void close() {
         stop();
         index.clear();
+        verification.end();
         for (long waited = 0; !over() && waited < CLOSING_NANOS; waited += TimeUnit.MILLISECONDS.toNanos(1)) {
             tick(waited, TimeUnit.MILLISECONDS.toNanos(1));
         }

@@ -118,12 +118,15 @@ final class TierDevice {
     }
 
     /// Gives everything back, once.
-    void close() {
+    ///
+    /// @param besides gives back what others have of the device
+    void close(Runnable besides) {
         if (closed) {
             return;
         }
         closed = true;
         try {
+            besides.run();
             if (registered != null) {
                 driver.unregister(registered);
             }

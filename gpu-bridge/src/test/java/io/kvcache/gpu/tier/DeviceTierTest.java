@@ -21,11 +21,14 @@ import io.kvcache.gpu.driver.DeviceEvent;
 import io.kvcache.gpu.driver.DeviceException;
 import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.DeviceStream;
+import io.kvcache.gpu.host.HostDriver;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionStage;
 import java.util.concurrent.TimeUnit;
 import java.util.logging.Level;
 import java.util.logging.Logger;
@@ -184,6 +187,64 @@ final class DeviceTierTest {
         tier.close();
     }
 
+    private DeviceBlockTable verified(DeviceTier tier, BlockChain chain, int from) {
+        CompletableFuture<DeviceBlockTable> answer =
+                tier.acquireVerified(chain, from).toCompletableFuture();
+        store.until(tier, answer::isDone);
+        return answer.join();
+    }
+
+    @Test
+    void givenBlocksOnTheDevice_whenTheDeviceLooksAtThem_thenWhatWasChangedIsNotFoundAnyMore() {
+        DeviceDriver driver = standIn.open();
+        DeviceTier tier = open(driver);
+        BlockChain chain = chain(90);
+        for (int i = 0; i < 80; i++) {
+            write(tier, chain.key(i));
+        }
+        settle(tier);
+        DeviceSpan last;
+        try (DeviceBlockTable table = verified(tier, chain, 3)) {
+            assertThat(table.firstBlock()).isEqualTo(3);
+            assertThat(table.endBlock()).isEqualTo(80);
+            last = table.span(77).slice(BLOCK_BYTES - 1, 1);
+        }
+        DeviceStream stream = driver.openStream(Priority.NORMAL);
+        stream.fill(last, (byte) 0x3C);
+        store.until(tier, stream::idle);
+        stream.close();
+        assertThat(tier.stats().checksumErrors()).isZero();
+        try (DeviceBlockTable table = verified(tier, chain, 3)) {
+            assertThat(table.endBlock()).isEqualTo(77);
+            requireOnDevice(driver, table.span(76), chain.key(76));
+        }
+        assertThat(tier.stats().checksumErrors()).isEqualTo(1);
+        try (DeviceBlockTable table = tier.acquire(chain, 0)) {
+            assertThat(table.endBlock()).isEqualTo(77);
+        }
+        try (DeviceBlockTable table = verified(tier, chain, 85)) {
+            assertThat(table.endBlock()).as("of nothing").isEqualTo(85);
+        }
+        tier.close();
+        assertThat(tier.acquireVerified(chain, 2).toCompletableFuture().join().endBlock())
+                .as("of a tier that is closed")
+                .isEqualTo(2);
+    }
+
+    @Test
+    void givenADeviceThatRunsNoCode_whenAskedToLook_thenItSaysSoAndServesOn() {
+        DeviceTier tier = open(HostDriver.open(2 * BYTES));
+        BlockChain chain = chain(1);
+        write(tier, chain.key(0));
+        settle(tier);
+        CompletableFuture<DeviceBlockTable> answer =
+                tier.acquireVerified(chain, 0).toCompletableFuture();
+        store.until(tier, answer::isDone);
+        assertThat(answer).isCompletedExceptionally();
+        assertThat(tier.state()).isEqualTo(TierState.SERVING);
+        tier.close();
+    }
+
     private static void requireOnDevice(DeviceDriver driver, DeviceSpan span, BlockKey key) {
         try (Arena arena = Arena.ofShared()) {
             MemorySegment back = arena.allocate(BLOCK_BYTES);
@@ -302,7 +363,17 @@ final class DeviceTierTest {
                 store.places.keySet().stream().toList().forEach(known -> store.read(tier, known));
             }
         }
+        BlockChain chain = chain(2);
+        store.write(tier, chain.key(0));
+        store.write(tier, chain.key(1));
         store.until(tier, () -> store.underWay() == 0 && tier.idle());
+        CompletionStage<DeviceBlockTable> looked = tier.acquireVerified(chain, 0);
+        looked.whenComplete((table, _) -> {
+            if (table != null) {
+                table.close();
+            }
+        });
+        store.until(tier, () -> looked.toCompletableFuture().isDone() && tier.idle());
         boolean served = tier.state() == TierState.SERVING;
         tier.close();
         return served;

@@ -1,0 +1,254 @@
+package io.kvcache.gpu.tier;
+
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.gpu.driver.DeviceDriver;
+import io.kvcache.gpu.driver.DeviceDriver.Priority;
+import io.kvcache.gpu.driver.DeviceEvent;
+import io.kvcache.gpu.driver.DeviceException;
+import io.kvcache.gpu.driver.DeviceSpan;
+import io.kvcache.gpu.driver.DeviceStream;
+import io.kvcache.gpu.kernel.Kernels;
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayDeque;
+import java.util.Deque;
+import java.util.List;
+import java.util.Queue;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.TimeUnit;
+import org.jspecify.annotations.Nullable;
+
+/// Looks at blocks where they lie: the device computes the store's checksum of each, and what differs is
+/// found by nobody any more. Takes what it needs of the device when it is first asked.
+///
+/// Owned by the tier's thread, but for what says otherwise.
+final class Verification {
+
+    private static final Logger LOG = System.getLogger(Verification.class.getName());
+
+    /// Blocks in one go.
+    private static final int MOST_BLOCKS = 64;
+
+    /// Few of an engine's processors: nobody is in a hurry.
+    private static final int THREAD_GROUPS = 32;
+
+    private static final long LONGEST_NANOS = TimeUnit.SECONDS.toNanos(5);
+
+    private final DeviceDriver driver;
+    private final DeviceIndex index;
+    private final long mostBlockBytes;
+    private final Queue<Asked> asked = new ConcurrentLinkedQueue<>();
+    private volatile boolean ended;
+    private @Nullable Means means;
+    private @Nullable Asked underWay;
+    private @Nullable DeviceBlockTable table;
+    private int good;
+    private volatile long damaged;
+
+    private record Asked(BlockChain chain, int from, CompletableFuture<DeviceBlockTable> answer) {}
+
+    /// What is taken of the device.
+    ///
+    /// @param sums of one block each, `sumBytes` apart
+    private record Means(
+            Kernels kernels,
+            DeviceStream stream,
+            DeviceEvent event,
+            DeviceSpan scratch,
+            DeviceSpan sums,
+            long sumBytes,
+            MemorySegment read) {}
+
+    Verification(DeviceDriver driver, DeviceIndex index, long mostBlockBytes) {
+        this.driver = driver;
+        this.index = index;
+        this.mostBlockBytes = mostBlockBytes;
+    }
+
+    /// Asks for leading blocks that are as they should be. Any thread.
+    CompletableFuture<DeviceBlockTable> ask(BlockChain chain, int from) {
+        CompletableFuture<DeviceBlockTable> answer = new CompletableFuture<>();
+        asked.add(new Asked(chain, from, answer));
+        if (ended) {
+            answerAll();
+        }
+        return answer;
+    }
+
+    boolean busy() {
+        return underWay != null || !asked.isEmpty();
+    }
+
+    long damaged() {
+        return damaged;
+    }
+
+    /// A turn.
+    ///
+    /// @return how much was done
+    int tick() {
+        if (underWay != null) {
+            return look();
+        }
+        Asked next = asked.poll();
+        if (next == null) {
+            return 0;
+        }
+        underWay = next;
+        table = DeviceIndex.acquire(List.of(index), next.chain, next.from);
+        good = 0;
+        try {
+            begin(table);
+        } catch (DeviceException refused) {
+            if (refused.error().ends()) {
+                throw refused;
+            }
+            table.close();
+            underWay = null;
+            next.answer.completeExceptionally(refused); // as of a device that runs no code
+        }
+        return 1;
+    }
+
+    private Means means() {
+        Means present = means;
+        if (present == null) {
+            present = take();
+            means = present;
+        }
+        return present;
+    }
+
+    private Means take() {
+        Deque<Runnable> taken = new ArrayDeque<>();
+        try {
+            Kernels kernels = Kernels.load(driver, THREAD_GROUPS);
+            taken.push(kernels::close);
+            long sumBytes = Kernels.crcSumBytes(mostBlockBytes);
+            long scratchBytes = Kernels.crcScratchBytes(mostBlockBytes);
+            DeviceSpan scratch = driver.allocate(scratchBytes + MOST_BLOCKS * sumBytes);
+            taken.push(() -> driver.free(scratch));
+            DeviceStream stream = driver.openStream(Priority.NORMAL);
+            taken.push(stream::close);
+            return new Means(
+                    kernels,
+                    stream,
+                    driver.openEvent(),
+                    scratch,
+                    scratch.slice(scratchBytes, MOST_BLOCKS * sumBytes),
+                    sumBytes,
+                    Arena.ofAuto().allocate(MOST_BLOCKS * sumBytes, 8));
+        } catch (DeviceException refused) {
+            taken.forEach(Runnable::run);
+            throw refused;
+        }
+    }
+
+    /// Has the next blocks summed up, one behind the other.
+    private void begin(DeviceBlockTable blocks) {
+        int count = Math.min(MOST_BLOCKS, blocks.blocks() - good);
+        if (count == 0) {
+            answer();
+            return;
+        }
+        Means with = means();
+        for (int i = 0; i < count; i++) {
+            DeviceSpan block = blocks.entry(good + i).span();
+            long sums = Kernels.crcSumBytes(block.bytes());
+            with.kernels.crc32c(
+                    with.stream,
+                    block,
+                    with.scratch.slice(0, Kernels.crcScratchBytes(block.bytes())),
+                    with.sums.slice(i * with.sumBytes, sums));
+        }
+        with.stream.toHost(with.sums.address(), with.read.asSlice(0, count * with.sumBytes));
+        with.stream.record(with.event);
+    }
+
+    private int look() {
+        Means with = means;
+        DeviceBlockTable blocks = table;
+        if (with == null || blocks == null || !with.event.reached()) {
+            return 0;
+        }
+        int count = Math.min(MOST_BLOCKS, blocks.blocks() - good);
+        for (int i = 0; i < count; i++) {
+            DeviceEntry entry = blocks.entry(good);
+            long bytes = Kernels.crcSumBytes(entry.block().bytes());
+            int found = Kernels.crcOfBlock(with.read.asSlice(i * with.sumBytes, bytes));
+            if (found != entry.block().checksum()) {
+                damaged(entry);
+                blocks.shorten(good);
+                answer();
+                return 1;
+            }
+            good++;
+        }
+        begin(blocks);
+        return 1;
+    }
+
+    @SuppressWarnings("NonAtomicVolatileUpdate") // one thread writes
+    private void damaged(DeviceEntry entry) {
+        index.remove(entry);
+        damaged++;
+    }
+
+    private void answer() {
+        Asked present = underWay;
+        DeviceBlockTable blocks = table;
+        underWay = null;
+        table = null;
+        if (present != null && blocks != null && !present.answer.complete(blocks)) {
+            blocks.close(); // nobody waits any more
+        }
+    }
+
+    /// Nothing is found any more: whoever waits has nothing.
+    void end() {
+        ended = true;
+        DeviceBlockTable blocks = table;
+        if (blocks != null) {
+            blocks.shorten(0);
+            answer();
+        }
+        answerAll();
+    }
+
+    private void answerAll() {
+        for (Asked next = asked.poll(); next != null; next = asked.poll()) {
+            next.answer.complete(new DeviceBlockTable(next.from, List.of()));
+        }
+    }
+
+    /// Whether the device is at nothing of it.
+    boolean quiet() {
+        Means present = means;
+        return present == null || present.stream.idle();
+    }
+
+    /// Gives back what was taken, once the device is at nothing of it.
+    void close() {
+        Means present = means;
+        if (present != null) {
+            means = null;
+            await(present);
+            present.stream.close();
+            present.event.close();
+            present.kernels.close();
+            driver.free(present.scratch);
+        }
+    }
+
+    private static void await(Means present) {
+        try {
+            present.event.await(LONGEST_NANOS);
+        } catch (DeviceException failed) {
+            // then nothing is on its way; what was taken is given back all the same
+            LOG.log(Level.DEBUG, "not waited for", failed);
+        }
+    }
+}
