@@ -2,15 +2,24 @@ package io.kvcache.bench.cli;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.core.BlockWriter;
+import io.kvcache.core.KvCache;
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.BlockShape;
+import io.kvcache.core.identity.Dtype;
+import io.kvcache.core.identity.Namespace;
 import io.kvcache.server.CacheServer;
 import io.kvcache.server.config.ConfigReader;
 import io.kvcache.server.config.Machine;
+import io.kvcache.server.zmq.ZmqPublisher;
 import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.Objects;
+import java.util.concurrent.CompletableFuture;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -63,6 +72,64 @@ final class WatchCommandsTest {
             assertThat(run(0, "events", port, "--after=" + first, "--count=1")).contains("-1 removed");
             assertThat(run(1, "events", port, "--after=nonsense")).contains("the server says 400: Last-Event-ID");
             assertThat(run(1, "disk", "reopen", port, "0")).contains("404: there is no disk 0; there are none");
+        }
+    }
+
+    private static void putBlock(CacheServer server, int number) {
+        Namespace model = Namespace.of("m", BlockShape.kv(1, 1, 8, 4, Dtype.BF16)).toBuilder()
+                .tenant("default")
+                .build();
+        server.cache().register(model);
+        BlockChain chain = BlockChain.of(model, new int[] {number, 1, 2, 3});
+        try (BlockWriter writer = server.cache().put(chain, 0, 0, KvCache.NO_WAIT)) {
+            writer.seal();
+        }
+    }
+
+    @Test
+    void givenAPublisher_whenFollowedOverZeroMq_thenWhatIsStoredIsShown() throws Exception {
+        Map<String, String> events =
+                Map.of("events.publish", "tcp://127.0.0.1:*", "events.replay", "tcp://127.0.0.1:*");
+        try (CacheServer server = server(events)) {
+            ZmqPublisher publisher = Objects.requireNonNull(server.publisher());
+            String from = "--zmq=" + publisher.publishEndpoint();
+            String replay = "--replay=" + publisher.replayEndpoint();
+            putBlock(server, 1);
+            while (publisher.published() == 0) {
+                Thread.onSpinWait(); // until it was told
+            }
+            assertThat(run(0, "events", from, replay, "--from-oldest", "--count=1"))
+                    .containsPattern("^0 BlockStored \\{.*\"block_hashes\":\\[\\d+].*\"medium\":\"CPU\"");
+            assertThat(run(0, "events", from, replay, "--snapshot", "--count=2").lines())
+                    .satisfiesExactly(
+                            line -> assertThat(line).startsWith("1 AllBlocksCleared "),
+                            line -> assertThat(line).startsWith("1 BlockStored "));
+            CompletableFuture<String> live =
+                    CompletableFuture.supplyAsync(() -> run(0, "events", from, replay, "--after=0", "--count=2"));
+            for (int number = 2; !live.isDone(); number++) {
+                putBlock(server, number);
+            }
+            assertThat(live.get().lines())
+                    .satisfiesExactly(
+                            line -> assertThat(line).startsWith("1 BlockStored "),
+                            line -> assertThat(line).matches("[12] BlockStored .*"));
+            assertThat(run(2, "events", from, "--snapshot")).contains("take --replay beside --zmq");
+            assertThat(run(2, "events", replay)).contains("--replay is for --zmq");
+            assertThat(run(2, "events", from, replay, "--after=x")).contains("takes the number of a message");
+            assertThat(run(1, "events", "--zmq=nowhere")).contains("nowhere is no ZeroMQ endpoint");
+        }
+    }
+
+    @Test
+    void givenWhatIsStored_whenEventsBeginWithASnapshot_thenItComesFirst() throws Exception {
+        try (CacheServer server = server(Map.of())) {
+            putBlock(server, 1);
+            assertThat(run(0, "events", "--port=" + server.address().getPort(), "--snapshot", "--count=3")
+                            .lines())
+                    .satisfiesExactly(
+                            line -> assertThat(line).startsWith("- snapshot {\"entries\":1}"),
+                            line -> assertThat(line).startsWith("- stored {"),
+                            line -> assertThat(line).contains(" live {"));
         }
     }
 
