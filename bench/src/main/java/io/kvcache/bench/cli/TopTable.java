@@ -67,10 +67,9 @@ record TopTable(String place, @Nullable JsonNode before, JsonNode now, double se
         now.get("tenants").properties().forEach(each -> {
             JsonNode tenant = each.getValue();
             long hits = number(tenant, "/reads/hits");
-            long reads = hits
-                    + number(tenant, "/reads/absent")
-                    + number(tenant, "/reads/expired")
-                    + number(tenant, "/reads/halved");
+            long reads = tenant.at("/reads").properties().stream()
+                    .mapToLong(cause -> cause.getValue().longValue())
+                    .sum(); // hits, and misses by their cause
             out.format(
                     "%-24s %12d %12d %7s %12d %12d%n",
                     each.getKey(),
