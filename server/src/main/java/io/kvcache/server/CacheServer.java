@@ -115,7 +115,7 @@ public final class CacheServer implements AutoCloseable {
         LeaseConfig lease = config.lease();
         leases = new Leases(clock, config.memory().hostBytes() / 100 * lease.percent());
         Latencies latencies = new Latencies();
-        connections = new Connections(config.limits(), clock, latencies);
+        connections = new Connections(config.limits(), clock, latencies, tenants::refusedReads);
         logins = Logins.open(config.access().tenants(), clock);
         EventNames names = new EventNames(cache);
         blocks = new BlockStocks(cache, tenants.quotas(), names::of);
@@ -193,7 +193,7 @@ public final class CacheServer implements AutoCloseable {
         Duration arrival = disks.disks().isEmpty() ? Duration.ZERO : disks.readTimeout();
         List<Area> everybodys = new ArrayList<>();
         everybodys.add(new NamespaceArea(namespaces));
-        everybodys.add(new BlockArea(cache, namespaces, arrival, blocks));
+        everybodys.add(new BlockArea(cache, namespaces, arrival, blocks, tenants::leaving));
         if (config.lease().on()) {
             everybodys.add(new LeaseArea(
                     cache, tenants.keyspaces(), leases, config.lease().longest()));

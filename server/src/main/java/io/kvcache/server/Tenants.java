@@ -4,11 +4,13 @@ import io.kvcache.core.Clock;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.server.config.ServerConfig;
 import io.kvcache.server.config.TenantConfig;
+import io.kvcache.server.config.ValueConfig;
 import io.kvcache.server.keyspace.Bounds;
 import io.kvcache.server.keyspace.Keyspace;
 import io.kvcache.server.keyspace.KeyspaceOptions;
 import io.kvcache.server.keyspace.Labels;
 import io.kvcache.server.keyspace.Reach;
+import io.kvcache.server.quota.InFlight;
 import io.kvcache.server.quota.Quota;
 import io.kvcache.tiers.TieredKvCache;
 import java.time.InstantSource;
@@ -32,11 +34,10 @@ final class Tenants {
     /// @param labels how keys of the default tenant's clients name other tenants
     static Tenants open(TieredKvCache cache, Clock clock, ServerConfig config, Supplier<Labels> labels) {
         long promiseBytes = config.memory().hostBytes() / 100 * config.promise().percent();
-        Bounds bounds = new Bounds(
-                (int) config.values().keyBytes(),
-                config.values().valueBytes(),
-                config.values().inFlightBytes());
         int count = config.access().tenants().size();
+        int weights = config.access().tenants().stream()
+                .mapToInt(TenantConfig::weight)
+                .sum();
         Map<String, Keyspace> keyspaces = new LinkedHashMap<>();
         for (TenantConfig tenant : config.access().tenants()) {
             Namespace namespace = namespace(tenant.name());
@@ -52,12 +53,33 @@ final class Tenants {
                                     promiseBytes / count,
                                     config.disks().arrival(),
                                     tenant.quotaBytes(),
-                                    bounds)));
+                                    bounds(config.values(), (double) tenant.weight() / weights))));
             if (count > 1) {
                 cache.weigh(namespace, tenant.weight());
             }
         }
         return new Tenants(keyspaces, labels);
+    }
+
+    /// Each has a part of what may be on its way, so that one who reads slowly keeps nobody else from reading.
+    private static Bounds bounds(ValueConfig values, double part) {
+        return new Bounds(
+                (int) values.keyBytes(),
+                values.valueBytes(),
+                new InFlight((long) (values.inFlightBytes() * part)),
+                new InFlight((long) (values.sendingBytes() * part)));
+    }
+
+    /// What may be on its way out of a tenant's values and blocks.
+    InFlight leaving(String tenant) {
+        return of(tenant).bounds().leaving();
+    }
+
+    /// Reads that found nothing because as much was being sent as may be.
+    long refusedReads() {
+        return keyspaces.values().stream()
+                .mapToLong(keyspace -> keyspace.bounds().leaving().refusedCount())
+                .sum();
     }
 
     /// Where a tenant's values are kept.

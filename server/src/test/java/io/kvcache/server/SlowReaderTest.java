@@ -10,8 +10,13 @@ import java.io.OutputStream;
 import java.io.UncheckedIOException;
 import java.net.InetAddress;
 import java.net.Socket;
+import java.net.http.HttpResponse;
+import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.List;
 import java.util.Random;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
@@ -46,6 +51,51 @@ final class SlowReaderTest {
             }
             asking.join();
             assertThat(server.server().cache().stats().openTables()).isLessThan(8);
+        }
+    }
+
+    private static long leaving(Http http) throws IOException, InterruptedException {
+        return Http.json(http.get("/v1/stats"))
+                .at("/tenants/default/traffic/leavingBytes")
+                .longValue();
+    }
+
+    @Test
+    @Timeout(60)
+    void givenClientsThatDoNotRead_whenTheyHoldAllThatMayBe_thenOthersMissUntilTheyAreGone() throws Exception {
+        byte[] value = new byte[32 * MIB - 48]; // three of them are half of the server's memory
+        List<Socket> stuck = new ArrayList<>();
+        try (TestServer server = TestServer.start(TransportKind.AUTO);
+                Http http = new Http(server.port())) {
+            http.put("/v1/objects/k", value);
+            http.put(
+                    "/v1/namespaces/m",
+                    "{\"shape\":{\"layers\":1,\"kvHeads\":1,\"headDim\":8,\"blockTokens\":4,\"dtype\":\"bf16\"}}");
+            http.put("/v1/blocks/m/00", new byte[128]);
+            for (int i = 0; i < 3; i++) {
+                Socket socket = new Socket(InetAddress.getLoopbackAddress(), server.port());
+                socket.getOutputStream().write("GET k\r\n".getBytes(US_ASCII));
+                stuck.add(socket);
+            }
+            while (leaving(http) < 96L * MIB) {
+                Thread.onSpinWait(); // until all three are being answered
+            }
+            assertThat(http.get("/v1/objects/k").statusCode()).isEqualTo(404);
+            HttpResponse<byte[]> block = http.get("/v1/blocks/m/00");
+            assertThat(block.statusCode()).isEqualTo(503);
+            assertThat(Http.json(block).get("type").stringValue()).endsWith(":busy");
+            assertThat(new String(http.get("/metrics").body(), US_ASCII))
+                    .contains("kv_reads_total{result=\"busy\",tenant=\"default\"} 1.0")
+                    .containsPattern("kv_flight_bytes\\{direction=\"out\",tenant=\"default\"} 1\\.00663296E8");
+            for (Socket socket : stuck) {
+                socket.close();
+            }
+            while (leaving(http) > 0) {
+                Thread.onSpinWait(); // until the server has seen that they are gone
+            }
+            assertThat(http.get("/v1/objects/k").body()).isEqualTo(value);
+            assertThat(http.get("/v1/blocks/m/00").statusCode()).isEqualTo(200);
+            assertThat(leaving(http)).isZero();
         }
     }
 

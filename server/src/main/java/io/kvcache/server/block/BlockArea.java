@@ -13,6 +13,7 @@ import io.kvcache.server.http.HttpReplies;
 import io.kvcache.server.http.JsonRequest;
 import io.kvcache.server.http.PathText;
 import io.kvcache.server.http.Problem;
+import io.kvcache.server.quota.InFlight;
 import io.kvcache.tiers.TieredKvCache;
 import io.netty.handler.codec.http.HttpHeaderNames;
 import io.netty.handler.codec.http.HttpRequest;
@@ -24,6 +25,7 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 import tools.jackson.databind.JsonNode;
 
@@ -40,11 +42,19 @@ public final class BlockArea implements Area {
     private final BlockNamespaces namespaces;
     private final Duration arrival;
     private final BlockStocks stocks;
+    private final Function<String, InFlight> leaving;
 
     /// @param arrival how long a block may take from disk; zero in a store without disks
     /// @param stocks the blocks of tenants with a quota
-    public BlockArea(TieredKvCache cache, BlockNamespaces namespaces, Duration arrival, BlockStocks stocks) {
+    /// @param leaving what each tenant may have on its way out
+    public BlockArea(
+            TieredKvCache cache,
+            BlockNamespaces namespaces,
+            Duration arrival,
+            BlockStocks stocks,
+            Function<String, InFlight> leaving) {
         this.stocks = stocks;
+        this.leaving = leaving;
         this.cache = cache;
         this.namespaces = namespaces;
         this.arrival = arrival;
@@ -92,7 +102,7 @@ public final class BlockArea implements Area {
 
     private Exchange block(HttpRequest request, Namespace namespace, EngineKey key) {
         String range = request.headers().get(HttpHeaderNames.RANGE);
-        BlockRead read = new BlockRead(cache, namespace, key, arrival);
+        BlockRead read = new BlockRead(cache, namespace, key, arrival, leaving.apply(namespace.tenant()));
         return switch (request.method().name()) {
             case "GET" ->
                 (Exchange.Plain) out -> {

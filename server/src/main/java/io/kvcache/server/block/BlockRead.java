@@ -6,13 +6,17 @@ import io.kvcache.core.identity.Namespace;
 import io.kvcache.server.http.HeldBytes;
 import io.kvcache.server.http.HttpReplies;
 import io.kvcache.server.http.Problem;
+import io.kvcache.server.quota.InFlight;
 import io.kvcache.tiers.TieredKvCache;
 import io.netty.handler.codec.http.HttpResponseStatus;
+import java.lang.foreign.MemorySegment;
 import java.time.Duration;
 import org.jspecify.annotations.Nullable;
 
 /// GET and HEAD of a block: at once when it is in host memory, once it has come when it is on disk.
-record BlockRead(TieredKvCache cache, Namespace namespace, EngineKey key, Duration arrival) {
+///
+/// @param leaving what the tenant may have on its way out
+record BlockRead(TieredKvCache cache, Namespace namespace, EngineKey key, Duration arrival, InFlight leaving) {
 
     private static final int ONE = 1;
 
@@ -27,12 +31,26 @@ record BlockRead(TieredKvCache cache, Namespace namespace, EngineKey key, Durati
                 .whenComplete((_, _) -> out.later(() -> reply(table, out, range, withBody), table::close));
     }
 
-    private static void reply(BlockTable table, HttpReplies out, @Nullable String range, boolean withBody) {
+    private void reply(BlockTable table, HttpReplies out, @Nullable String range, boolean withBody) {
         if (table.readyBlocks() < ONE) {
             table.close();
             out.problem(new Problem(HttpResponseStatus.NOT_FOUND, "there is no such block"));
-        } else {
-            out.held(HeldBytes.of(table.segment(table.firstBlock()), table::close), range, withBody);
+            return;
         }
+        MemorySegment block = table.segment(table.firstBlock());
+        if (leaving.begin(block.byteSize())) {
+            out.held(HeldBytes.of(block, () -> sent(table, block.byteSize())), range, withBody);
+        } else {
+            table.close();
+            out.problem(Problem.named(
+                    HttpResponseStatus.SERVICE_UNAVAILABLE,
+                    "busy",
+                    "as much is being sent as limits.sending allows; try again"));
+        }
+    }
+
+    private void sent(BlockTable table, long bytes) {
+        leaving.end(bytes);
+        table.close();
     }
 }

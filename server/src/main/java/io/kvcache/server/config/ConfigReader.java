@@ -116,7 +116,8 @@ public final class ConfigReader {
         long keyBytes = from.get("limits.key_bytes", otherwise.keyBytes(), Values::bytes);
         long valueBytes = from.get("limits.value_bytes", otherwise.valueBytes(), Values::bytes);
         long inFlight = from.get("limits.in_flight", otherwise.inFlightBytes(), Values::bytes);
-        return from.checked(otherwise, () -> new ValueConfig(keyBytes, valueBytes, inFlight));
+        long sending = from.get("limits.sending", otherwise.sendingBytes(), Values::bytes);
+        return from.checked(otherwise, () -> new ValueConfig(keyBytes, valueBytes, inFlight, sending));
     }
 
     private static PromiseConfig promise(Settings from, PromiseConfig otherwise) {

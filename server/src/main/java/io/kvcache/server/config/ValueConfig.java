@@ -7,14 +7,15 @@ import io.kvcache.server.keyspace.Keyspace;
 /// @param keyBytes longest key
 /// @param valueBytes largest value
 /// @param inFlightBytes of all values that are on their way in at one time; beyond that a value is refused, as it is
-/// when
-/// there is no room
-public record ValueConfig(long keyBytes, long valueBytes, long inFlightBytes) {
+/// when there is no room
+/// @param sendingBytes of all values and blocks that are on their way out at one time; beyond that a read finds nothing
+public record ValueConfig(long keyBytes, long valueBytes, long inFlightBytes, long sendingBytes) {
 
     public ValueConfig {
         check("limits.key_bytes", keyBytes, Keyspace.MAX_KEY_BYTES);
         check("limits.value_bytes", valueBytes, Keyspace.MAX_VALUE_BYTES);
         check("limits.in_flight", inFlightBytes, Long.MAX_VALUE);
+        check("limits.sending", sendingBytes, Long.MAX_VALUE);
     }
 
     private static void check(String name, long value, long most) {
@@ -23,8 +24,8 @@ public record ValueConfig(long keyBytes, long valueBytes, long inFlightBytes) {
         }
     }
 
-    /// All that the store takes, and half of host memory on its way.
+    /// All that the store takes, and half of host memory on its way in each direction.
     public static ValueConfig defaults(long hostBytes) {
-        return new ValueConfig(Keyspace.MAX_KEY_BYTES, Keyspace.MAX_VALUE_BYTES, hostBytes / 2);
+        return new ValueConfig(Keyspace.MAX_KEY_BYTES, Keyspace.MAX_VALUE_BYTES, hostBytes / 2, hostBytes / 2);
     }
 }

@@ -34,15 +34,15 @@ final class Allowance implements Stock {
 
     /// What a value takes while it is written; null when it may not be.
     Writings.@Nullable Claim claim(Writings.Writing writing, Key key, long bytes) {
-        if (!bounds.begin(bytes)) {
+        if (!bounds.arriving().begin(bytes)) {
             return null;
         }
         Quota.Share share = share(key, bytes);
         if (share == null) {
-            bounds.end(bytes);
+            bounds.arriving().end(bytes);
             return null;
         }
-        return new Writings.Claim(writing, share, () -> bounds.end(bytes));
+        return new Writings.Claim(writing, share, () -> bounds.arriving().end(bytes));
     }
 
     /// Room for a value, made by evicting what the tenant did not use for longest; null when it cannot be made.

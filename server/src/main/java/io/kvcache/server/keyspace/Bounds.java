@@ -1,30 +1,31 @@
 package io.kvcache.server.keyspace;
 
-import java.util.concurrent.atomic.AtomicLong;
+import io.kvcache.server.quota.InFlight;
 
-/// How large keys and values may be, and how many bytes of values may be on their way in at one time, whosever they
-/// are.
+/// How large keys and values may be, and how many bytes of values may be on their way in and out at one time.
 ///
 /// **Threads.** Any.
 public final class Bounds {
 
     private final int keyBytes;
     private final long valueBytes;
-    private final long inFlightBytes;
-    private final AtomicLong inFlight = new AtomicLong();
+    private final InFlight arriving;
+    private final InFlight leaving;
 
     /// @param keyBytes longest key, 1 to [Keyspace#MAX_KEY_BYTES]
     /// @param valueBytes largest value, 1 to [Keyspace#MAX_VALUE_BYTES]
-    /// @param inFlightBytes of all values that are being written; a larger value may come when no other does
-    public Bounds(int keyBytes, long valueBytes, long inFlightBytes) {
+    /// @param arriving values that are being written
+    /// @param leaving values that are being read, and hold their memory until they are sent
+    public Bounds(int keyBytes, long valueBytes, InFlight arriving, InFlight leaving) {
         this.keyBytes = keyBytes;
         this.valueBytes = valueBytes;
-        this.inFlightBytes = inFlightBytes;
+        this.arriving = arriving;
+        this.leaving = leaving;
     }
 
     /// As large as the store takes them.
     public static Bounds none() {
-        return new Bounds(Keyspace.MAX_KEY_BYTES, Keyspace.MAX_VALUE_BYTES, Long.MAX_VALUE);
+        return new Bounds(Keyspace.MAX_KEY_BYTES, Keyspace.MAX_VALUE_BYTES, InFlight.unlimited(), InFlight.unlimited());
     }
 
     /// Longest key.
@@ -37,23 +38,13 @@ public final class Bounds {
         return valueBytes;
     }
 
-    /// Bytes of values that are being written now.
-    public long inFlight() {
-        return inFlight.get();
+    /// Values that are being written.
+    public InFlight arriving() {
+        return arriving;
     }
 
-    /// A value begins to come, or may not.
-    boolean begin(long bytes) {
-        long before = inFlight.getAndAdd(bytes);
-        if (before > 0 && before > inFlightBytes - bytes) {
-            inFlight.addAndGet(-bytes);
-            return false;
-        }
-        return true;
-    }
-
-    /// It has come, or will not.
-    void end(long bytes) {
-        inFlight.addAndGet(-bytes);
+    /// Values that are being read.
+    public InFlight leaving() {
+        return leaving;
     }
 }

@@ -107,7 +107,7 @@ public final class Keyspace {
         return wall.millis();
     }
 
-    /// Holds a value, or answers null: when there is none, and when it [#isAway].
+    /// Holds a value, or answers null: when there is none, when it [#isAway], when too much is on its way out.
     public @Nullable Value get(byte[] key) {
         Key wanted = new Key(key);
         if (lapses.isGone(wanted)) {
@@ -155,6 +155,12 @@ public final class Keyspace {
         }
         if (value.expiresAtMillis() != 0 && lapses.isGoneUnknown(wanted, value)) {
             value.close();
+            return null;
+        }
+        if (!value.leaves(bounds.leaving())) {
+            value.close();
+            counters.busy.increment();
+            promises.missed(wanted, clock.nanos());
             return null;
         }
         counters.hits.increment();
@@ -392,7 +398,7 @@ public final class Keyspace {
 
     /// What is here and what was done.
     public KeyspaceStats stats() {
-        return counters.stats(index, promises, allowance.usage());
+        return counters.stats(index, promises, bounds, allowance.usage());
     }
 
     private BlockKey hash(Key key) {

@@ -13,6 +13,7 @@ final class KeyspaceCounters {
     final LongAdder evicted = new LongAdder();
     final LongAdder expired = new LongAdder();
     final LongAdder halved = new LongAdder();
+    final LongAdder busy = new LongAdder();
     final LongAdder stored = new LongAdder();
     final LongAdder joined = new LongAdder();
     final LongAdder refused = new LongAdder();
@@ -39,10 +40,11 @@ final class KeyspaceCounters {
                 missedQuota.sum(),
                 missedDeleted.sum(),
                 expired.sum(),
-                halved.sum());
+                halved.sum(),
+                busy.sum());
     }
 
-    KeyspaceStats stats(KeyIndex index, Promises promises, KeyspaceStats.Usage usage) {
+    KeyspaceStats stats(KeyIndex index, Promises promises, Bounds bounds, KeyspaceStats.Usage usage) {
         return new KeyspaceStats(
                 index.count(),
                 index.timedCount(),
@@ -50,7 +52,11 @@ final class KeyspaceCounters {
                 new KeyspaceStats.Writes(stored.sum(), joined.sum(), refused.sum(), deleted.sum()),
                 new KeyspaceStats.Promised(promises.given(), promises.bare(), promises.broken(), promises.heldBytes()),
                 usage,
-                new KeyspaceStats.Traffic(sentBytes.sum(), receivedBytes.sum()),
+                new KeyspaceStats.Traffic(
+                        sentBytes.sum(),
+                        receivedBytes.sum(),
+                        bounds.leaving().bytes(),
+                        bounds.arriving().bytes()),
                 evicted.sum());
     }
 }

@@ -8,7 +8,7 @@ import java.time.Duration;
 /// @param promiseBytes most bytes that are protected so at one time
 /// @param arrival how long a value that is on disk may take to arrive; zero in a store without disks
 /// @param quotaBytes most bytes of the store that its values may take, in memory or on disk; 0 for no limit of its own
-/// @param bounds shared by all keyspaces of a server
+/// @param bounds how large keys and values may be, and how much may be on its way
 public record KeyspaceOptions(Duration promise, long promiseBytes, Duration arrival, long quotaBytes, Bounds bounds) {
 
     /// Part of host memory that promises may hold.

@@ -24,7 +24,9 @@ public record KeyspaceStats(
     ///
     /// @param sentBytes of values that reads found, whether all of them went out or not
     /// @param receivedBytes of values that were stored
-    public record Traffic(long sentBytes, long receivedBytes) {}
+    /// @param leavingBytes of values and blocks that are being sent now, and stay where they are as long
+    /// @param arrivingBytes of values that are being received now
+    public record Traffic(long sentBytes, long receivedBytes, long leavingBytes, long arrivingBytes) {}
 
     /// What it takes of the store.
     ///
@@ -41,9 +43,11 @@ public record KeyspaceStats(
     /// @param deleted misses of keys that somebody deleted
     /// @param expired misses of keys whose time was up
     /// @param halved misses of keys whose other half was gone
-    public record Reads(long hits, long absent, long evicted, long quota, long deleted, long expired, long halved) {
+    /// @param busy misses because as much was being sent as may be
+    public record Reads(
+            long hits, long absent, long evicted, long quota, long deleted, long expired, long halved, long busy) {
         public long misses() {
-            return absent + evicted + quota + deleted + expired + halved;
+            return absent + evicted + quota + deleted + expired + halved + busy;
         }
     }
 

@@ -2,6 +2,7 @@ package io.kvcache.server.keyspace;
 
 import io.kvcache.core.ObjectView;
 import io.kvcache.core.PieceVisitor;
+import io.kvcache.server.quota.InFlight;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
@@ -12,6 +13,7 @@ public final class Value implements AutoCloseable {
 
     private final ObjectView view;
     private final Trailer trailer;
+    private @Nullable InFlight leaving;
 
     private Value(ObjectView view, Trailer trailer) {
         this.view = view;
@@ -26,6 +28,24 @@ public final class Value implements AutoCloseable {
             return null;
         }
         return new Value(view, trailer);
+    }
+
+    /// Has it count as on its way out until it is closed, or answers false when too much is.
+    boolean leaves(InFlight way) {
+        if (!way.begin(view.bytes())) {
+            return false;
+        }
+        leaving = way;
+        return true;
+    }
+
+    /// It is not on its way out any longer, though it is held: its holder counts it otherwise.
+    public void stays() {
+        InFlight way = leaving;
+        if (way != null) {
+            leaving = null;
+            way.end(view.bytes());
+        }
     }
 
     /// Size of the value; may be 0.
@@ -52,6 +72,7 @@ public final class Value implements AutoCloseable {
 
     @Override
     public void close() {
+        stays();
         view.close();
     }
 }

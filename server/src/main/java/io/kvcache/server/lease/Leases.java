@@ -49,6 +49,7 @@ public final class Leases implements AutoCloseable {
             value.close();
             return null;
         }
+        value.stays();
         byte[] name = new byte[ID_BYTES];
         random.nextBytes(name);
         String id = HexFormat.of().formatHex(name);

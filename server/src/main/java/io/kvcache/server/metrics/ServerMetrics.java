@@ -5,6 +5,7 @@ import io.kvcache.server.keyspace.Keyspace;
 import io.kvcache.server.keyspace.KeyspaceStats;
 import io.kvcache.server.net.CloseReason;
 import io.kvcache.server.net.Connections;
+import io.kvcache.server.quota.InFlight;
 import io.micrometer.core.instrument.FunctionCounter;
 import io.micrometer.core.instrument.Gauge;
 import io.micrometer.core.instrument.MeterRegistry;
@@ -26,7 +27,9 @@ import java.util.function.ToLongFunction;
 /// | `kv.logins` | `outcome` in, wrong, elsewhere (the right password at another tenant's listener), later | log-ins |
 /// | `kv.keys` | `tenant` | keys |
 /// | `kv.reads` | `tenant`, `result` hit, absent (never here, as far as is known), evicted, quota, deleted, expired or
-/// halved | values |
+/// halved, or busy (as much was being sent as may be) | values |
+/// | `kv.flight` | `tenant`, `direction` in or out | bytes of values and blocks that are on their way now |
+/// | `kv.flight.most` | `tenant`, `direction` in or out | bytes that may be |
 /// | `kv.writes` | `tenant`, `outcome` stored, joined or refused | values |
 /// | `kv.promises` | `tenant`, `kind` given, bare or broken | answers |
 /// | `kv.used` | `tenant` | bytes |
@@ -99,6 +102,8 @@ public final class ServerMetrics implements MeterBinder {
                 .tags("tenant", tenant)
                 .baseUnit("bytes")
                 .register(registry);
+        flight(registry, tenant, "in", keyspace.bounds().arriving());
+        flight(registry, tenant, "out", keyspace.bounds().leaving());
         bytes(registry, "kv.sent", tenant, () -> keyspace.stats().traffic().sentBytes());
         bytes(registry, "kv.received", tenant, () -> keyspace.stats().traffic().receivedBytes());
         Counts counts = new Counts(registry, tenant, keyspace);
@@ -109,6 +114,7 @@ public final class ServerMetrics implements MeterBinder {
         counts.add("kv.reads", "result", "deleted", stats -> stats.reads().deleted());
         counts.add("kv.reads", "result", "expired", stats -> stats.reads().expired());
         counts.add("kv.reads", "result", "halved", stats -> stats.reads().halved());
+        counts.add("kv.reads", "result", "busy", stats -> stats.reads().busy());
         counts.add("kv.writes", "outcome", "stored", stats -> stats.writes().stored());
         counts.add("kv.writes", "outcome", "joined", stats -> stats.writes().joined());
         counts.add("kv.writes", "outcome", "refused", stats -> stats.writes().refused());
@@ -117,6 +123,18 @@ public final class ServerMetrics implements MeterBinder {
         counts.add("kv.promises", "kind", "given", stats -> stats.promises().given());
         counts.add("kv.promises", "kind", "bare", stats -> stats.promises().bare());
         counts.add("kv.promises", "kind", "broken", stats -> stats.promises().broken());
+    }
+
+    private static void flight(MeterRegistry registry, String tenant, String direction, InFlight flight) {
+        Tags tags = Tags.of("tenant", tenant, "direction", direction);
+        Gauge.builder("kv.flight", flight, InFlight::bytes)
+                .tags(tags)
+                .baseUnit("bytes")
+                .register(registry);
+        Gauge.builder("kv.flight.most", flight, InFlight::limitBytes)
+                .tags(tags)
+                .baseUnit("bytes")
+                .register(registry);
     }
 
     private static void bytes(MeterRegistry registry, String name, String tenant, LongSupplier of) {

@@ -3,6 +3,7 @@ package io.kvcache.server.net;
 import io.netty.buffer.Unpooled;
 import io.netty.channel.Channel;
 import io.netty.channel.ChannelFutureListener;
+import io.netty.channel.ChannelOutboundBuffer;
 import java.util.concurrent.atomic.AtomicLong;
 import org.jspecify.annotations.Nullable;
 
@@ -33,6 +34,8 @@ public final class Connection {
     private String verb = "";
     private long stuckNanos;
     private long stuckBytes;
+    private long holdingNanos;
+    private long holdingRequests;
 
     Connection(long id, Channel channel, Connections owner) {
         long now = owner.nanos();
@@ -43,6 +46,7 @@ public final class Connection {
         heardNanos = now;
         stepNanos = now;
         stuckNanos = now;
+        holdingNanos = now;
     }
 
     /// Counts connections from 1.
@@ -149,17 +153,15 @@ public final class Connection {
     }
 
     /// Closes the connection when it is idle, stalls, or does not read. Called by one thread.
-    void check(NetLimits limits, long now) {
-        long unread = channel.isWritable() ? 0 : Math.max(1, channel.bytesBeforeWritable());
-        if (unread == 0 || unread != stuckBytes) {
-            stuckBytes = unread;
-            stuckNanos = now;
-        } else if (now - stuckNanos >= limits.stall().toNanos()) {
-            close(CloseReason.SLOW_READER);
-        }
-        if (!inRequest || waiting || unread > 0) {
+    ///
+    /// @param pressed whether others are refused what they ask for because of what is being sent: then who reads a
+    ///     little now and then may not hold it for ever either
+    void check(NetLimits limits, long now, boolean pressed) {
+        checkReading(limits, now, pressed);
+        boolean blocked = !channel.isWritable();
+        if (!inRequest || waiting || blocked) {
             beginStep(now);
-            if (!inRequest && unread == 0 && isIdle(limits, now)) {
+            if (!inRequest && !blocked && isIdle(limits, now)) {
                 close(CloseReason.IDLE);
             }
         } else if (requests.get() != stepRequests || bytesRead.get() - stepBytes >= STEP_BYTES) {
@@ -167,6 +169,28 @@ public final class Connection {
         } else if (now - stepNanos >= limits.stall().toNanos()) {
             close(CloseReason.STALLED_REQUEST);
         }
+    }
+
+    private void checkReading(NetLimits limits, long now, boolean pressed) {
+        long unread = unread();
+        if (unread == 0 || unread != stuckBytes) {
+            stuckBytes = unread;
+            stuckNanos = now;
+        }
+        if (unread == 0 || requests.get() != holdingRequests) {
+            holdingRequests = requests.get();
+            holdingNanos = now;
+        }
+        long since = pressed ? Math.min(stuckNanos, holdingNanos) : stuckNanos;
+        if (unread > 0 && now - since >= limits.stall().toNanos()) {
+            close(CloseReason.SLOW_READER);
+        }
+    }
+
+    /// Bytes that were written and that the system has not taken yet.
+    private long unread() {
+        ChannelOutboundBuffer unsent = channel.unsafe().outboundBuffer();
+        return unsent == null ? 0 : unsent.totalPendingWriteBytes();
     }
 
     private boolean isIdle(NetLimits limits, long now) {

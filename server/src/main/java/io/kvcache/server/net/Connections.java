@@ -9,6 +9,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.LongAdder;
+import java.util.function.LongSupplier;
 import org.jspecify.annotations.Nullable;
 
 /// All connections of a server: how many there may be, which of them stall, why they ended.
@@ -19,6 +20,8 @@ public final class Connections {
     private final NetLimits limits;
     private final Clock clock;
     private final RequestTimer timer;
+    private final LongSupplier refusedReads;
+    private long refusedBefore;
     private final Set<Connection> open = ConcurrentHashMap.newKeySet();
     private final AtomicInteger count = new AtomicInteger();
     private final AtomicLong accepted = new AtomicLong();
@@ -27,12 +30,14 @@ public final class Connections {
 
     /// Without a timer.
     public Connections(NetLimits limits, Clock clock) {
-        this(limits, clock, RequestTimer.NONE);
+        this(limits, clock, RequestTimer.NONE, () -> 0);
     }
 
     /// @param timer told of every request
-    public Connections(NetLimits limits, Clock clock, RequestTimer timer) {
+    /// @param refusedReads reads so far that found nothing because others hold what is being sent
+    public Connections(NetLimits limits, Clock clock, RequestTimer timer, LongSupplier refusedReads) {
         this.timer = timer;
+        this.refusedReads = refusedReads;
         this.limits = limits;
         this.clock = clock;
         for (CloseReason reason : CloseReason.values()) {
@@ -87,8 +92,11 @@ public final class Connections {
     /// Closes connections that have stalled or idled too long.
     public void tick() {
         long now = clock.nanos();
+        long refused = refusedReads.getAsLong();
+        boolean pressed = refused != refusedBefore;
+        refusedBefore = refused;
         for (Connection connection : open) {
-            connection.check(limits, now);
+            connection.check(limits, now, pressed);
         }
     }
 

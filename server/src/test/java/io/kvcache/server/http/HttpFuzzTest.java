@@ -13,6 +13,7 @@ import io.kvcache.server.net.CloseReason;
 import io.kvcache.server.net.Connections;
 import io.kvcache.server.net.NetLimits;
 import io.kvcache.server.net.Wire;
+import io.kvcache.server.quota.InFlight;
 import java.io.ByteArrayOutputStream;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
@@ -71,7 +72,12 @@ final class HttpFuzzTest {
                     Map.of("/page", Page.of("text/plain", () -> "page")),
                     List.of(
                             new NamespaceArea(namespaces),
-                            new BlockArea(test.cache(), namespaces, Duration.ZERO, BlockStocks.none(test.cache()))),
+                            new BlockArea(
+                                    test.cache(),
+                                    namespaces,
+                                    Duration.ZERO,
+                                    BlockStocks.none(test.cache()),
+                                    _ -> InFlight.unlimited())),
                     Set.of()));
             register(protocol, connections);
             for (int sent = 0; sent < FRAMES; ) {

@@ -2,12 +2,14 @@ package io.kvcache.server.keyspace;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.server.quota.InFlight;
 import java.time.Duration;
+import java.util.Objects;
 import org.junit.jupiter.api.Test;
 
 final class BoundsTest {
 
-    private final Bounds bounds = new Bounds(8, 1000, 1000);
+    private final Bounds bounds = new Bounds(8, 1000, new InFlight(1000), new InFlight(2000));
     private final KeyspaceOptions options =
             new KeyspaceOptions(Duration.ofSeconds(2), 1 << 20, Duration.ZERO, 0, bounds);
 
@@ -20,7 +22,7 @@ final class BoundsTest {
             TestKeyspace.fill(a, new byte[600]);
             a.commit(0, TensorNote.NONE, PendingPut.Condition.ALWAYS);
             a.close();
-            assertThat(bounds.inFlight()).isZero();
+            assertThat(bounds.arriving().bytes()).isZero();
             assertThat(test.put("b", new byte[401])).isEqualTo(PendingPut.State.WRITING);
         }
     }
@@ -30,9 +32,9 @@ final class BoundsTest {
         try (TestKeyspace test = new TestKeyspace(64L << 20, options)) {
             PendingPut a = test.keyspace().put(TestKeyspace.key("a"), 600);
             test.keyspace().put(TestKeyspace.key("a"), 600).close();
-            assertThat(bounds.inFlight()).isEqualTo(600);
+            assertThat(bounds.arriving().bytes()).isEqualTo(600);
             a.close();
-            assertThat(bounds.inFlight()).isZero();
+            assertThat(bounds.arriving().bytes()).isZero();
         }
     }
 
@@ -40,6 +42,38 @@ final class BoundsTest {
     void givenAValueLargerThanMayBeOnItsWay_whenNothingElseIs_thenItIsTaken() {
         try (TestKeyspace test = new TestKeyspace(64L << 20, options)) {
             assertThat(test.put("a", new byte[5000])).isEqualTo(PendingPut.State.WRITING);
+        }
+    }
+
+    @Test
+    void givenValuesThatAreBeingSent_whenMoreThanMayBeIsRead_thenItIsAMissThatSaysWhy() {
+        try (TestKeyspace test = new TestKeyspace(64L << 20, options)) {
+            test.put("a", new byte[950]);
+            test.put("b", new byte[950]);
+            try (Value first = Objects.requireNonNull(test.keyspace().get(TestKeyspace.key("a")));
+                    Value second = Objects.requireNonNull(test.keyspace().get(TestKeyspace.key("b")))) {
+                assertThat(bounds.leaving().bytes()).isGreaterThanOrEqualTo(first.bytes() + second.bytes());
+                assertThat(test.get("a")).isNull();
+                assertThat(test.keyspace().exists(TestKeyspace.key("a"))).isTrue();
+                assertThat(test.keyspace().stats().reads().busy()).isEqualTo(1);
+                assertThat(test.keyspace().stats().traffic().leavingBytes())
+                        .isEqualTo(bounds.leaving().bytes());
+                second.stays();
+                assertThat(test.get("b")).isNotNull();
+            }
+            assertThat(bounds.leaving().bytes()).isZero();
+            assertThat(test.get("a")).isNotNull();
+        }
+    }
+
+    @Test
+    void givenAValueLargerThanMayBeSent_whenNothingElseIs_thenItIsRead() {
+        Bounds narrow = new Bounds(8, 1000, InFlight.unlimited(), new InFlight(10));
+        try (TestKeyspace test = new TestKeyspace(
+                64L << 20, new KeyspaceOptions(Duration.ofSeconds(2), 1 << 20, Duration.ZERO, 0, narrow))) {
+            test.put("a", new byte[950]);
+            assertThat(test.get("a")).hasSize(950);
+            assertThat(narrow.leaving().bytes()).isZero();
         }
     }
 }

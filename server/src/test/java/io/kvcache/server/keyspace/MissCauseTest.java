@@ -40,12 +40,12 @@ final class MissCauseTest {
             assertThat(test.get("d")).isNull();
             assertThat(test.get("d")).isNull();
 
-            assertThat(reads(test)).isEqualTo(new KeyspaceStats.Reads(0, 1, 0, 1, 1, 2, 0));
+            assertThat(reads(test)).isEqualTo(new KeyspaceStats.Reads(0, 1, 0, 1, 1, 2, 0, 0));
             test.put("b", value(5));
             assertThat(test.get("b")).isEqualTo(value(5));
             test.keyspace().clear();
             assertThat(test.get("b")).isNull();
-            assertThat(reads(test)).isEqualTo(new KeyspaceStats.Reads(1, 1, 0, 1, 2, 2, 0));
+            assertThat(reads(test)).isEqualTo(new KeyspaceStats.Reads(1, 1, 0, 1, 2, 2, 0, 0));
         }
     }
 
@@ -61,7 +61,7 @@ final class MissCauseTest {
             assertThat(test.get("k1")).isNull();
             assertThat(test.get("none")).isNull();
             KeyspaceStats stats = test.keyspace().stats();
-            assertThat(stats.reads()).isEqualTo(new KeyspaceStats.Reads(0, 1, 2, 0, 0, 0, 0));
+            assertThat(stats.reads()).isEqualTo(new KeyspaceStats.Reads(0, 1, 2, 0, 0, 0, 0, 0));
             assertThat(stats.evicted()).isEqualTo(stored - stats.keys()).isPositive();
         }
     }

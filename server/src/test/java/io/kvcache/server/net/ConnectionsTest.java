@@ -4,10 +4,12 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.server.keyspace.ManualTime;
 import io.netty.buffer.ByteBuf;
+import io.netty.channel.Channel;
 import io.netty.channel.ChannelHandlerContext;
 import io.netty.channel.ChannelInboundHandlerAdapter;
 import io.netty.channel.ChannelPipeline;
 import java.time.Duration;
+import java.util.concurrent.atomic.AtomicLong;
 import org.junit.jupiter.api.Test;
 
 final class ConnectionsTest {
@@ -70,6 +72,66 @@ final class ConnectionsTest {
             assertThat(wire.isOpen()).isFalse();
         }
         assertThat(connections.closedCount(CloseReason.STALLED_REQUEST)).isEqualTo(1);
+    }
+
+    /// Answers one request with more and more bytes that nobody takes.
+    private static final class Unread implements Protocol {
+
+        @Override
+        public ProtocolKind kind() {
+            return ProtocolKind.RESP;
+        }
+
+        @Override
+        public void install(ChannelPipeline pipeline, Connection connection) {
+            pipeline.addLast(new ChannelInboundHandlerAdapter() {
+                private boolean answered;
+
+                @Override
+                public void channelRead(ChannelHandlerContext context, Object message) {
+                    ((ByteBuf) message).release();
+                    if (!answered) {
+                        answered = !connection.requestEnds();
+                    }
+                    Channel channel = context.channel(); // beside the wire, which takes all
+                    channel.unsafe().write(channel.alloc().buffer().writeZero(1000), channel.voidPromise());
+                }
+            });
+        }
+    }
+
+    @Test
+    void givenAReplyThatIsSmallAndNotRead_whenTheStallTimeIsOver_thenTheConnectionIsClosed() {
+        try (Wire wire = new Wire(new Unread(), connections)) {
+            wire.send("x");
+            pass(9);
+            assertThat(wire.isOpen()).isTrue();
+            pass(3);
+            assertThat(wire.isOpen()).isFalse();
+        }
+        assertThat(connections.closedCount(CloseReason.SLOW_READER)).isEqualTo(1);
+    }
+
+    @Test
+    void givenAReplyThatIsReadALittleNowAndThen_whenOthersAreRefusedBecauseOfIt_thenTheConnectionIsClosed() {
+        AtomicLong refused = new AtomicLong();
+        Connections pressed = new Connections(
+                new NetLimits(10, Duration.ofMinutes(1), Duration.ofSeconds(10)),
+                time,
+                RequestTimer.NONE,
+                refused::get);
+        try (Wire wire = new Wire(new Unread(), pressed)) {
+            for (int i = 0; i < 30; i++) {
+                wire.send("x"); // what is unread changes with each
+                time.pass(Duration.ofSeconds(1));
+                pressed.tick();
+            }
+            assertThat(wire.isOpen()).isTrue();
+            refused.incrementAndGet();
+            pressed.tick();
+            assertThat(wire.isOpen()).isFalse();
+        }
+        assertThat(pressed.closedCount(CloseReason.SLOW_READER)).isEqualTo(1);
     }
 
     @Test
