@@ -13,6 +13,9 @@ public interface SharedMemory {
     /// What to map.
     SharedFiles files();
 
+    /// The slots, where this process has them, for as long as the store is open.
+    MemorySegment slots();
+
     /// Whether this tenant belongs to the domain. Who may speak for all tenants need not be asked about.
     boolean mayBeMappedBy(String tenant);
 

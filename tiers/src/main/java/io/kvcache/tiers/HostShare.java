@@ -11,6 +11,11 @@ import java.util.Set;
 record HostShare(HostStore store, SharedFiles files, Set<String> tenants) implements SharedMemory {
 
     @Override
+    public MemorySegment slots() {
+        return store.memory();
+    }
+
+    @Override
     public boolean mayBeMappedBy(String tenant) {
         return tenants.contains(tenant);
     }

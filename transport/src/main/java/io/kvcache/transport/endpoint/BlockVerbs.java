@@ -19,12 +19,14 @@ final class BlockVerbs {
     private final Session session;
     private final ChainSlots chains;
     private final Bytes bytes;
+    private final ShareVerbs share;
 
-    BlockVerbs(Service service, Session session, ChainSlots chains, Bytes bytes) {
+    BlockVerbs(Service service, Session session, ChainSlots chains, Bytes bytes, ShareVerbs share) {
         this.service = service;
         this.session = session;
         this.chains = chains;
         this.bytes = bytes;
+        this.share = share;
     }
 
     Requests.Parsed chain(BodyReader body) throws Violation {
@@ -45,14 +47,14 @@ final class BlockVerbs {
     }
 
     /// `chain, u32 from, u32 most to send, u64 timeout[, u8 places]` → `u64 lease, u32 ready, u32 end, u32
-    /// sent[, u32 places, u32 0, as many u64 handle]` and as many DATA as sent; then PROGRESS until all has
-    /// arrived that will.
+    /// sent[, places]` ([#write][ShareVerbs]) and as many DATA as sent; then PROGRESS until all has arrived that
+    /// will.
     Requests.Parsed acquire(Request request, BodyReader body) throws Violation {
         BlockChain chain = chains.read(body);
         int from = body.count("from");
         int most = body.count("most");
         long timeout = body.amount("timeout");
-        boolean places = body.more() && body.u8("places") != 0;
+        int places = ShareVerbs.kind(body, ShareVerbs.NOTHING);
         return () -> {
             BlockTable table = service.cache().acquire(chain, from, timeout);
             if (table.blocks() == 0) {
@@ -64,7 +66,7 @@ final class BlockVerbs {
         };
     }
 
-    private void acquired(Request request, BlockTable table, int most, boolean places) throws Refused {
+    private void acquired(Request request, BlockTable table, int most, int places) throws Refused {
         Lease lease = Lease.of(table);
         long number = bytes.grantAndEnter(lease);
         try {
@@ -72,8 +74,8 @@ final class BlockVerbs {
             int ready = table.readyBlocks();
             int sent = Math.min(ready, most);
             BodyWriter reply = new BodyWriter().i64(number).i32(ready).i32(end).i32(sent);
-            if (places) {
-                ShareVerbs.write(table, table.firstBlock(), ready, reply);
+            if (places != ShareVerbs.NOTHING) {
+                share.write(table, new ShareVerbs.Span(table.firstBlock(), ready, places), reply);
             }
             if (request.reply(reply)) {
                 bytes.send(request, table, table.firstBlock(), sent);

@@ -1,6 +1,8 @@
 package io.kvcache.transport.endpoint;
 
+import io.kvcache.transport.wire.FabricPlace;
 import java.time.Duration;
+import org.jspecify.annotations.Nullable;
 
 /// How an endpoint treats its clients.
 ///
@@ -14,6 +16,7 @@ import java.time.Duration;
 ///     begun, 10 ms to 10 minutes
 /// @param handshake how long a client may take to say who it is, 10 ms to 10 minutes
 /// @param namespaces which of them clients may use
+/// @param fabric where the store's slots can be read one-sided by clients that may see all of them, or null
 public record EndpointOptions(
         Access access,
         int maxConnections,
@@ -22,7 +25,8 @@ public record EndpointOptions(
         Duration longestLease,
         Duration stall,
         Duration handshake,
-        NamespaceRule namespaces) {
+        NamespaceRule namespaces,
+        @Nullable FabricPlace fabric) {
 
     // First, because the defaults are checked against them.
     private static final Duration SHORTEST = Duration.ofMillis(10);
@@ -36,7 +40,8 @@ public record EndpointOptions(
             Duration.ofSeconds(30),
             Duration.ofSeconds(10),
             Duration.ofSeconds(5),
-            NamespaceRule.ANY);
+            NamespaceRule.ANY,
+            null);
 
     public EndpointOptions {
         check("maxConnections", maxConnections, 1 << 16);
@@ -63,34 +68,42 @@ public record EndpointOptions(
 
     public EndpointOptions withAccess(Access other) {
         return new EndpointOptions(
-                other, maxConnections, maxClaims, maxWaiting, longestLease, stall, handshake, namespaces);
+                other, maxConnections, maxClaims, maxWaiting, longestLease, stall, handshake, namespaces, fabric);
     }
 
     public EndpointOptions withLongestLease(Duration other) {
-        return new EndpointOptions(access, maxConnections, maxClaims, maxWaiting, other, stall, handshake, namespaces);
+        return new EndpointOptions(
+                access, maxConnections, maxClaims, maxWaiting, other, stall, handshake, namespaces, fabric);
     }
 
     public EndpointOptions withStall(Duration other) {
         return new EndpointOptions(
-                access, maxConnections, maxClaims, maxWaiting, longestLease, other, handshake, namespaces);
+                access, maxConnections, maxClaims, maxWaiting, longestLease, other, handshake, namespaces, fabric);
     }
 
     public EndpointOptions withHandshake(Duration other) {
         return new EndpointOptions(
-                access, maxConnections, maxClaims, maxWaiting, longestLease, stall, other, namespaces);
+                access, maxConnections, maxClaims, maxWaiting, longestLease, stall, other, namespaces, fabric);
     }
 
     public EndpointOptions withMaxConnections(int other) {
-        return new EndpointOptions(access, other, maxClaims, maxWaiting, longestLease, stall, handshake, namespaces);
+        return new EndpointOptions(
+                access, other, maxClaims, maxWaiting, longestLease, stall, handshake, namespaces, fabric);
     }
 
     public EndpointOptions withMaxClaims(int other) {
         return new EndpointOptions(
-                access, maxConnections, other, maxWaiting, longestLease, stall, handshake, namespaces);
+                access, maxConnections, other, maxWaiting, longestLease, stall, handshake, namespaces, fabric);
     }
 
     public EndpointOptions withNamespaces(NamespaceRule other) {
         return new EndpointOptions(
-                access, maxConnections, maxClaims, maxWaiting, longestLease, stall, handshake, other);
+                access, maxConnections, maxClaims, maxWaiting, longestLease, stall, handshake, other, fabric);
+    }
+
+    /// With slots that can be read one-sided, which must be those of the store that is served.
+    public EndpointOptions withFabric(FabricPlace other) {
+        return new EndpointOptions(
+                access, maxConnections, maxClaims, maxWaiting, longestLease, stall, handshake, namespaces, other);
     }
 }

@@ -59,8 +59,9 @@ final class Greeting {
         }
         access = endpoint.service().options().access().now();
         long memory = endpoint.service().cache().sharedMemory() == null ? 0 : Hello.SHARED_MEMORY;
+        long fabric = endpoint.service().options().fabric() == null ? 0 : Challenge.FABRIC;
         Challenge asked = new Challenge(
-                Hello.VERSION, access.guarded(), memory | Challenge.PUTS, Secret.random(Hello.NONCE_BYTES));
+                Hello.VERSION, access.guarded(), memory | fabric | Challenge.PUTS, Secret.random(Hello.NONCE_BYTES));
         hello = said;
         challenge = asked;
         outlet.send(asked.frame(request.number()));

@@ -25,9 +25,9 @@ final class Requests {
         this.session = session;
         ChainSlots chains = new ChainSlots(session);
         bytes = new Bytes(service, session);
-        blocks = new BlockVerbs(service, session, chains, bytes);
-        puts = new PutVerbs(service, session, chains);
         share = new ShareVerbs(service, session, bytes);
+        blocks = new BlockVerbs(service, session, chains, bytes, share);
+        puts = new PutVerbs(service, session, chains);
         objects = new ObjectVerbs(service, session, bytes, share);
         store = new StoreVerbs(service, session);
     }
@@ -56,6 +56,7 @@ final class Requests {
         return switch (type) {
             case PING, RENEW -> () -> request.reply(new BodyWriter());
             case SHARE -> share.share(request);
+            case FABRIC -> share.fabric(request);
             case PLACES -> share.places(request, body);
             case TOUCH -> share.touch(body);
             case REGISTER -> store.register(request, body);

@@ -5,6 +5,7 @@ import io.kvcache.core.ObjectView;
 import io.kvcache.core.SharedMemory;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
+import io.kvcache.transport.wire.FabricPlace;
 import io.kvcache.transport.wire.ShareCodec;
 import io.kvcache.transport.wire.Status;
 import io.kvcache.transport.wire.Violation;
@@ -15,8 +16,15 @@ import java.util.List;
 /// Requests of clients on the same host that read the store's memory themselves.
 final class ShareVerbs {
 
-    /// Handles in one reply: what fits the longest body.
-    private static final int MOST_PLACES = 500_000;
+    /// What a client wants to be told of a block's place: nothing, its handle, or its offset in the slots and its
+    /// checksum.
+    static final int NOTHING = 0;
+
+    static final int HANDLES = 1;
+    static final int OFFSETS = 2;
+
+    /// Places in one reply: what fits the longest body.
+    private static final int MOST_PLACES = 250_000;
 
     private final Service service;
     private final Session session;
@@ -37,6 +45,29 @@ final class ShareVerbs {
         };
     }
 
+    /// → see [io.kvcache.transport.wire.FabricPlace]
+    Requests.Parsed fabric(Request request) {
+        return () -> {
+            FabricPlace place = service.options().fabric();
+            if (place == null) {
+                throw new Refused(Status.UNSUPPORTED, "this server's memory is on no fabric");
+            }
+            memory();
+            BodyWriter reply = new BodyWriter(1024);
+            place.write(reply);
+            request.reply(reply);
+        };
+    }
+
+    /// What a client wants to be told of places, which it may not say.
+    static int kind(BodyReader body, int otherwise) throws Violation {
+        int kind = body.more() ? body.u8("places") : otherwise;
+        if (kind > OFFSETS) {
+            throw new Violation("places = %d; allowed: 0 to %d".formatted(kind, OFFSETS));
+        }
+        return kind;
+    }
+
     /// The memory, for a client that may see all that is in it.
     private SharedMemory memory() throws Refused {
         SharedMemory memory = service.cache().sharedMemory();
@@ -50,20 +81,27 @@ final class ShareVerbs {
         return memory;
     }
 
-    /// `u64 lease, u32 block, u32 count` → `u32 count, u32 0, as many u64 handle`
+    /// `u64 lease, u32 block, u32 count[, u8 places]` → as [#write]; with a count of 0 for any lease, to learn
+    /// whether it is held
     Requests.Parsed places(Request request, BodyReader body) throws Violation {
         long number = body.i64("lease");
         int from = body.count("block");
         int count = body.count("count");
+        int kind = kind(body, HANDLES);
         return () -> {
             Lease lease = bytes.enter(number);
             try {
                 BlockTable table = lease.table();
-                if (table == null || from < table.firstBlock()) {
+                if (count > 0 && (table == null || from < table.firstBlock())) {
                     throw new Refused(Status.INVALID, "block " + from + " is none of lease " + number);
                 }
-                BodyWriter reply = new BodyWriter(8 + 8 * Math.min(count, MOST_PLACES));
-                write(table, from, Math.min(count, table.firstBlock() + table.readyBlocks() - from), reply);
+                BodyWriter reply = new BodyWriter(8 + 16 * Math.min(count, MOST_PLACES));
+                if (table == null || count == 0) {
+                    reply.i32(0).i32(0);
+                } else {
+                    int end = table.firstBlock() + table.readyBlocks();
+                    write(table, new Span(from, Math.min(count, end - from), kind), reply);
+                }
                 request.reply(reply);
             } finally {
                 lease.leave();
@@ -71,14 +109,23 @@ final class ShareVerbs {
         };
     }
 
-    /// Says where blocks of a table lie.
-    ///
-    /// @param from block of the chain
-    static void write(BlockTable table, int from, int count, BodyWriter to) {
-        int told = Math.clamp(count, 0, MOST_PLACES);
+    /// Blocks of a chain, and what of their places is told.
+    record Span(int from, int count, int kind) {}
+
+    /// Says where blocks of a table lie: `u32 count, u32 0`, then of each its `u64 handle`, or `u64 offset, u32
+    /// checksum, u32 0`.
+    void write(BlockTable table, Span span, BodyWriter to) throws Refused {
+        int told = Math.clamp(span.count, 0, MOST_PLACES);
+        SharedMemory memory = told > 0 && span.kind == OFFSETS ? memory() : null;
         to.i32(told).i32(0);
-        for (int index = from; index < from + told; index++) {
-            to.i64(table.handle(index));
+        for (int index = span.from; index < span.from + told; index++) {
+            if (memory == null) {
+                to.i64(table.handle(index));
+            } else {
+                to.i64(memory.place(table.segment(index)))
+                        .i32(table.checksum(index))
+                        .i32(0);
+            }
         }
     }
 

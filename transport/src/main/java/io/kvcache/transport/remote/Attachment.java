@@ -6,9 +6,11 @@ import io.kvcache.transport.link.CloseReason;
 import io.kvcache.transport.link.Connector;
 import io.kvcache.transport.shm.OneSidedCounters;
 import io.kvcache.transport.shm.SharedStore;
+import io.kvcache.transport.ucx.UcxReader;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.Challenge;
+import io.kvcache.transport.wire.FabricPlace;
 import io.kvcache.transport.wire.Hello;
 import io.kvcache.transport.wire.MessageType;
 import io.kvcache.transport.wire.NamespaceCodec;
@@ -43,6 +45,8 @@ final class Attachment {
     private final boolean sharing;
     private final long renewNanos;
     private final AtomicReference<@Nullable SharedStore> shared = new AtomicReference<>();
+    private final boolean onFabric;
+    private final AtomicReference<@Nullable UcxReader> fabric = new AtomicReference<>();
     private final boolean putting;
     private volatile boolean over;
     private volatile long renewedAt = System.nanoTime();
@@ -56,6 +60,7 @@ final class Attachment {
         putting = opened.challenge().can(Challenge.PUTS);
         data = new DataLines(connector, options, deadlines, releases, opened.welcome());
         sharing = opened.challenge().can(Hello.SHARED_MEMORY);
+        onFabric = opened.challenge().can(Challenge.FABRIC);
         renewNanos = TimeUnit.MILLISECONDS.toNanos(opened.welcome().leaseMillis()) / 3;
         control = new ControlLine(opened, releases, this::progress, () -> {
             over = true;
@@ -106,10 +111,50 @@ final class Attachment {
         LOG.log(System.Logger.Level.INFO, "the server's memory is not read in place: " + why.getMessage());
     }
 
+    /// Connects to the server's memory over a fabric, where that is wanted and possible; else its blocks come by
+    /// message.
+    ///
+    /// @throws CallFailed when there was no answer
+    void join() throws CallFailed {
+        String transports = options.fabric();
+        if (transports == null) {
+            return;
+        }
+        try {
+            if (!onFabric) {
+                throw new IOException("the server's memory is on no fabric");
+            }
+            FabricPlace place = ask(MessageType.FABRIC, new BodyWriter(), FabricPlace::read, 0);
+            fabric.set(UcxReader.connect(place, transports));
+            if (over) {
+                unshare();
+            }
+        } catch (IOException notHere) {
+            LOG.log(System.Logger.Level.INFO, "blocks come by message: " + notHere.getMessage());
+        } catch (CallFailed failed) {
+            if (!failed.answered()) {
+                throw failed;
+            }
+            LOG.log(System.Logger.Level.INFO, "blocks come by message: " + failed.getMessage());
+        }
+    }
+
+    /// What reads the server's memory over a fabric, if there is such and it has not failed.
+    @Nullable
+    UcxReader fabric() {
+        UcxReader reader = fabric.get();
+        return reader != null && reader.usable() ? reader : null;
+    }
+
     private void unshare() {
         SharedStore store = shared.getAndSet(null);
         if (store != null) {
             store.release();
+        }
+        UcxReader reader = fabric.getAndSet(null);
+        if (reader != null) {
+            // It waits for a read that is going on.
+            Thread.ofPlatform().daemon().name("kvcache-ucx-close").start(reader::close);
         }
     }
 

@@ -5,6 +5,7 @@ import io.kvcache.core.ObjectView;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.transport.shm.SharedStore;
+import io.kvcache.transport.ucx.UcxReader;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.MessageType;
@@ -36,9 +37,13 @@ final class Getting {
 
     private @Nullable BlockTable resident(Attachment attachment, BlockArrivals.Wanted wanted) throws CallFailed {
         SharedStore store = attachment.shared();
-        return store == null
+        if (store != null) {
+            return PlacedBlocks.acquire(wiring, attachment, store, wanted);
+        }
+        UcxReader fabric = attachment.fabric();
+        return fabric == null
                 ? BlockArrivals.acquire(wiring, attachment, wanted)
-                : PlacedBlocks.acquire(wiring, attachment, store, wanted);
+                : FabricBlocks.acquire(wiring, attachment, fabric, wanted);
     }
 
     /// What is resident and what arrives in time; on its way here.

@@ -50,8 +50,9 @@ final class PlacedBlocks implements DataLine.Exchange {
         return table;
     }
 
-    private static RemoteTable opened(
-            Wiring wiring, Attachment attachment, BlockArrivals.Wanted wanted, BodyReader reply) throws Violation {
+    /// The table of an answer to ACQUIRE, up to where the places begin.
+    static RemoteTable opened(Wiring wiring, Attachment attachment, BlockArrivals.Wanted wanted, BodyReader reply)
+            throws Violation {
         long lease = reply.i64("lease");
         reply.count("ready");
         int end = reply.count("end");

@@ -12,5 +12,6 @@ final class RemoteCounters {
     final LongAdder bytesIn = new LongAdder();
     final LongAdder bytesOut = new LongAdder();
     final LongAdder placed = new LongAdder();
+    final LongAdder fetched = new LongAdder();
     final OneSidedCounters oneSided = new OneSidedCounters();
 }

@@ -335,7 +335,8 @@ public final class RemoteKvCache implements KvCache {
                 counters.oneSided.copied(),
                 counters.oneSided.missed(),
                 counters.oneSided.torn(),
-                counters.oneSided.told());
+                counters.oneSided.told(),
+                counters.fetched.sum());
     }
 
     /// The server's events. Its methods throw `UncheckedIOException` when the server does not answer.

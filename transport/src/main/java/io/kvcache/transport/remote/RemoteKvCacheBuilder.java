@@ -7,15 +7,19 @@ import io.kvcache.transport.wire.Secret;
 import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
+import java.util.Objects;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
 /// How a [RemoteKvCache] connects. Not for use by several threads.
 public final class RemoteKvCacheBuilder {
 
     private static final String SHM = "shm:";
+    private static final Pattern UCX = Pattern.compile("ucx:(.*?)(?:\\?tls=([a-z0-9_,]*))?");
     private static final int MAX_CONNECTIONS = 64;
     private static final Duration SHORTEST = Duration.ofMillis(10);
     private static final Duration LONGEST = Duration.ofMinutes(10);
@@ -30,11 +34,16 @@ public final class RemoteKvCacheBuilder {
     private boolean checked;
     private boolean strict;
     private SharedMemoryUse sharedMemory = SharedMemoryUse.AUTO;
+    private @Nullable String fabric;
 
     RemoteKvCacheBuilder(String address) {
         this(connector(address));
+        Matcher ucx = UCX.matcher(address);
         if (address.startsWith(SHM)) {
             sharedMemory = SharedMemoryUse.REQUIRED;
+        } else if (ucx.matches()) {
+            sharedMemory = SharedMemoryUse.OFF;
+            fabric = Objects.requireNonNullElse(ucx.group(2), "");
         }
     }
 
@@ -48,6 +57,10 @@ public final class RemoteKvCacheBuilder {
         if (address.startsWith(AeronConnector.SCHEME)) {
             return new AeronConnector(address);
         }
+        Matcher ucx = UCX.matcher(address);
+        if (ucx.matches()) {
+            return tcp(ucx.group(1));
+        }
         return tcp(address.startsWith(SHM) ? address.substring(SHM.length()) : address);
     }
 
@@ -56,7 +69,7 @@ public final class RemoteKvCacheBuilder {
         int port = colon < 1 ? -1 : port(address.substring(colon + 1));
         if (port < 1 || port > 65_535) {
             throw new IllegalArgumentException("address = \"" + address
-                    + "\"; allowed: host:port or shm:host:port, the port from 1 to 65535, or aeron:…");
+                    + "\"; allowed: host:port, shm:host:port or ucx:host:port, the port from 1 to 65535, or aeron:…");
         }
         String host = address.substring(0, colon);
         boolean bracketed = host.startsWith("[") && host.endsWith("]");
@@ -154,7 +167,7 @@ public final class RemoteKvCacheBuilder {
     /// @throws UncheckedIOException when the server cannot be reached, or refuses this client
     public RemoteKvCache connect() {
         RemoteOptions options = new RemoteOptions(
-                secret, tenant, connections, requestTimeout, lease, memoryBytes, checked, strict, sharedMemory);
+                secret, tenant, connections, requestTimeout, lease, memoryBytes, checked, strict, sharedMemory, fabric);
         RemoteCounters counters = new RemoteCounters();
         Uplink uplink = Uplink.open(connector, options, counters.oneSided);
         ExecutorService fetching = Executors.newFixedThreadPool(

@@ -5,6 +5,8 @@ import java.time.Duration;
 import org.jspecify.annotations.Nullable;
 
 /// How a remote cache behaves; see [RemoteKvCacheBuilder] for the meanings and limits.
+///
+/// @param fabric transports of UCX by which blocks are read one-sided, empty for all; null for none
 record RemoteOptions(
         @Nullable Secret secret,
         String tenant,
@@ -14,7 +16,8 @@ record RemoteOptions(
         long memoryBytes,
         boolean checked,
         boolean strict,
-        SharedMemoryUse sharedMemory) {
+        SharedMemoryUse sharedMemory,
+        @Nullable String fabric) {
 
     long requestNanos() {
         return requestTimeout.toNanos();

@@ -17,6 +17,7 @@ package io.kvcache.transport.remote;
 /// @param missed blocks that were wanted so and not copied
 /// @param torn copies that were thrown away, as their block went meanwhile; each is among the missed
 /// @param told reads without a message that the server was told of afterwards
+/// @param fetched blocks that were leased and read one-sided over a fabric
 public record RemoteStats(
         boolean connected,
         long sessions,
@@ -32,4 +33,5 @@ public record RemoteStats(
         long copied,
         long missed,
         long torn,
-        long told) {}
+        long told,
+        long fetched) {}

@@ -2,6 +2,7 @@ package io.kvcache.transport.remote;
 
 import io.kvcache.core.BlockTable;
 import io.kvcache.transport.shm.SharedStore;
+import io.kvcache.transport.ucx.UcxReader;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
@@ -143,10 +144,15 @@ final class RemoteTable implements BlockTable {
     }
 
     private boolean fetch(int from, int count) {
+        PlacedBlocks.Run run = new PlacedBlocks.Run(from, count);
         SharedStore store = attachment.shared();
-        return store == null
+        if (store != null) {
+            return PlacedBlocks.read(wiring, attachment, store, this, run);
+        }
+        UcxReader fabric = attachment.fabric();
+        return fabric == null
                 ? BlockArrivals.read(wiring, attachment, this, from, count)
-                : PlacedBlocks.read(wiring, attachment, store, this, new PlacedBlocks.Run(from, count));
+                : FabricBlocks.read(wiring, attachment, fabric, this, run);
     }
 
     private synchronized boolean closed() {

@@ -76,6 +76,7 @@ final class Uplink implements AutoCloseable {
         boolean good = false;
         try {
             attachment.share();
+            attachment.join();
             for (Namespace namespace : registered) {
                 again(attachment, namespace);
             }

@@ -4,12 +4,15 @@ package io.kvcache.transport.wire;
 ///
 /// @param version that will be spoken
 /// @param secret whether a proof is asked for
-/// @param capabilities bits of what the server can do: [Hello#SHARED_MEMORY] and [#PUTS]
+/// @param capabilities bits of what the server can do: [Hello#SHARED_MEMORY], [#PUTS] and [#FABRIC]
 /// @param nonce 32 random bytes
 public record Challenge(int version, boolean secret, long capabilities, Secret nonce) {
 
     /// It takes PUT and PUT_OBJECT: room, bytes and answer in one round trip.
     public static final long PUTS = 2;
+
+    /// Its memory can be read one-sided over a fabric.
+    public static final long FABRIC = 4;
 
     /// Whether the server has a capability.
     public boolean can(long capability) {

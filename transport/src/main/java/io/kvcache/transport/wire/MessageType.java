@@ -15,6 +15,7 @@ public enum MessageType {
     PING(3),
     RENEW(4),
     SHARE(5),
+    FABRIC(6),
 
     REGISTER(8),
     DROP_NAMESPACE(9),

@@ -149,9 +149,10 @@ final class EndpointFuzzTest {
         BodyWriter body = new BodyWriter();
         switch (type) {
             case MATCH -> about(body);
-            case ACQUIRE -> about(body).i32(small()).i32(small()).i64(timeout()).u8(random.nextInt(2));
+            case ACQUIRE -> about(body).i32(small()).i32(small()).i64(timeout()).u8(random.nextInt(3));
             case TOUCH -> body.i32(2).i32(0).i64(small()).i64(random.nextLong());
-            case READ, PLACES -> body.i64(small()).i32(small()).i32(small());
+            case READ -> body.i64(small()).i32(small()).i32(small());
+            case PLACES -> body.i64(small()).i32(small()).i32(small()).u8(random.nextInt(3));
             case RELEASE -> body.i32(2).i32(0).i64(small()).i64(small());
             case ABANDON -> body.i64(small());
             case DROP_CHAIN -> about(body).i32(small());
@@ -170,7 +171,7 @@ final class EndpointFuzzTest {
             case SNAPSHOT -> body.i64(0).i32(small()).i32(0);
             case FLUSH -> body.i64(timeout());
             case DROP_NAMESPACE -> body.i32(random.nextInt(20) == 0 ? small() : 2);
-            case ERROR, HELLO, AUTH, PING, RENEW, SHARE, REGISTER, PROGRESS, DATA, STATS -> body.bytes(key());
+            case ERROR, HELLO, AUTH, PING, RENEW, SHARE, FABRIC, REGISTER, PROGRESS, DATA, STATS -> body.bytes(key());
         }
         int number = random.nextInt(10);
         return switch (type) {

@@ -95,8 +95,8 @@ final class Child implements AutoCloseable {
         process.destroyForcibly();
     }
 
-    /// `serve PORT`, perhaps with a folder for shared memory, `serve aeron:…`, `hold ADDRESS`, `view ADDRESS`,
-    /// or `plain ADDRESS aeron:…`
+    /// `serve PORT`, perhaps with a folder for shared memory, `serve aeron:…`, `ucx TRANSPORTS` and that folder,
+    /// `hold ADDRESS`, `view ADDRESS`, or `plain ADDRESS aeron:…`
     @SuppressWarnings("SystemOut") // that is how a child speaks
     public static void main(String[] arguments) throws IOException {
         BufferedReader told = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
@@ -109,6 +109,7 @@ final class Child implements AutoCloseable {
                 }
                 serve(Integer.parseInt(arguments[1]), arguments.length > 2 ? Path.of(arguments[2]) : null, told);
             }
+            case "ucx" -> serveUcx(arguments[1], Path.of(arguments[2]), told);
             case "view" -> view(arguments[1], told);
             case "hold" -> hold(arguments[1], told);
             default -> throw new IllegalArgumentException(arguments[0]);
@@ -137,6 +138,19 @@ final class Child implements AutoCloseable {
                         .build();
                 AeronEndpoint endpoint = AeronEndpoint.open(store, address, EndpointOptions.DEFAULTS)) {
             System.out.println(endpoint.address());
+            told.readLine();
+        }
+    }
+
+    @SuppressWarnings("SystemOut")
+    private static void serveUcx(String transports, Path folder, BufferedReader told) throws IOException {
+        try (KvCache store = TieredKvCache.builder()
+                        .hostBytes(128 << 20)
+                        .touched(false)
+                        .shared(folder)
+                        .build();
+                UcxServer server = UcxServer.open(store, transports)) {
+            System.out.println(server.address());
             told.readLine();
         }
     }

@@ -251,6 +251,7 @@ final class GoldenFramesTest {
                         "PING=3",
                         "RENEW=4",
                         "SHARE=5",
+                        "FABRIC=6",
                         "REGISTER=8",
                         "DROP_NAMESPACE=9",
                         "CHAIN=16",

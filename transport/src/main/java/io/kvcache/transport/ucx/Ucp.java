@@ -1,0 +1,145 @@
+package io.kvcache.transport.ucx;
+
+import static java.lang.foreign.ValueLayout.ADDRESS;
+import static java.lang.foreign.ValueLayout.JAVA_INT;
+
+import java.io.IOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.FunctionDescriptor;
+import java.lang.foreign.Linker;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.SymbolLookup;
+import java.lang.invoke.MethodHandle;
+import java.util.EnumMap;
+import java.util.Map;
+import java.util.NoSuchElementException;
+import java.util.Objects;
+import org.jspecify.annotations.Nullable;
+
+/// libucp, loaded when it is first wanted and never unloaded.
+///
+/// UCX takes over the signals of faults when it is loaded, which a JVM needs for itself, and patches the
+/// functions that map memory; it is told not to by its environment, before it is there. What the environment
+/// says already stays.
+///
+/// **Threads.** Any; what the functions allow is for their callers to know.
+final class Ucp {
+
+    static final int OK = 0;
+    static final int IN_PROGRESS = 1;
+
+    private static final String LIBRARY = "libucp.so.0";
+
+    /// What is expected of UCX, by name.
+    private static final Map<String, String> ENVIRONMENT = Map.of(
+            "UCX_HANDLE_ERRORS", "none",
+            "UCX_ERROR_SIGNALS", "",
+            "UCX_MEM_EVENTS", "n",
+            "UCX_WARN_UNUSED_ENV_VARS", "n",
+            "UCX_LOG_LEVEL", "fatal");
+
+    private final Map<UcpCall, MethodHandle> calls;
+
+    private Ucp(Map<UcpCall, MethodHandle> calls) {
+        this.calls = calls;
+    }
+
+    private static final class Loaded {
+
+        static final Object UCP = load();
+
+        private Loaded() {}
+
+        /// The library, or why it is not there.
+        @SuppressWarnings("restricted")
+        private static Object load() {
+            try {
+                Linker linker = Linker.nativeLinker();
+                prepare(linker);
+                SymbolLookup library = SymbolLookup.libraryLookup(LIBRARY, Arena.global());
+                Map<UcpCall, MethodHandle> calls = new EnumMap<>(UcpCall.class);
+                for (UcpCall call : UcpCall.values()) {
+                    calls.put(call, linker.downcallHandle(library.findOrThrow(call.symbol()), call.descriptor()));
+                }
+                return new Ucp(calls);
+            } catch (IllegalArgumentException | NoSuchElementException | UnsupportedOperationException absent) {
+                return String.valueOf(absent.getMessage());
+            }
+        }
+
+        @SuppressWarnings("restricted")
+        private static void prepare(Linker linker) {
+            MethodHandle setenv = linker.downcallHandle(
+                    linker.defaultLookup().findOrThrow("setenv"),
+                    FunctionDescriptor.of(JAVA_INT, ADDRESS, ADDRESS, JAVA_INT));
+            try (Arena arena = Arena.ofConfined()) {
+                ENVIRONMENT.forEach(
+                        (name, value) -> Ucp.invoke(setenv, arena.allocateFrom(name), arena.allocateFrom(value), 0));
+            }
+        }
+    }
+
+    /// @throws IOException when the library is missing, or is not what it should be
+    static Ucp load() throws IOException {
+        if (Loaded.UCP instanceof Ucp there) {
+            return there;
+        }
+        throw new IOException("UCX is not here (" + Loaded.UCP + "); on Debian it is the package libucx0");
+    }
+
+    /// Calls a function that returns a status.
+    int status(UcpCall call, Object... arguments) {
+        return status((int) Objects.requireNonNull(invoke(handle(call), arguments)));
+    }
+
+    /// A status as it is returned: a byte, whatever stands above it.
+    static int status(int returned) {
+        return (byte) returned;
+    }
+
+    /// Calls a function that returns a status which has to be OK.
+    void require(UcpCall call, Object... arguments) throws IOException {
+        int status = status(call, arguments);
+        if (status != OK) {
+            throw new IOException(call.symbol() + " fails with UCX's status " + status);
+        }
+    }
+
+    /// Calls a function that returns a request.
+    long request(UcpCall call, Object... arguments) {
+        return (long) Objects.requireNonNull(invoke(handle(call), arguments));
+    }
+
+    /// Calls a function that returns nothing.
+    void call(UcpCall call, Object... arguments) {
+        invoke(handle(call), arguments);
+    }
+
+    /// For what is called often: its caller invokes it exactly.
+    MethodHandle handle(UcpCall call) {
+        return Objects.requireNonNull(calls.get(call));
+    }
+
+    private static @Nullable Object invoke(MethodHandle function, Object... arguments) {
+        try {
+            return function.invokeWithArguments(arguments);
+        } catch (Throwable bug) {
+            throw bug(bug);
+        }
+    }
+
+    /// Foreign functions throw nothing.
+    static AssertionError bug(Throwable thrown) {
+        return new AssertionError("a foreign function throws", thrown);
+    }
+
+    /// Whether a request is an address; else it is a status.
+    static boolean pending(long request) {
+        return request > 0;
+    }
+
+    /// A pointer that a function has stored.
+    static MemorySegment pointer(MemorySegment out) {
+        return out.get(ADDRESS, 0);
+    }
+}

@@ -1,0 +1,155 @@
+package io.kvcache.transport.ucx;
+
+import static java.lang.foreign.ValueLayout.ADDRESS;
+import static java.lang.foreign.ValueLayout.JAVA_INT;
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+
+import io.kvcache.core.SharedMemory;
+import io.kvcache.transport.wire.FabricPlace;
+import java.io.IOException;
+import java.lang.foreign.MemorySegment;
+import java.util.concurrent.locks.LockSupport;
+
+/// A store's slots, for others to read one-sided.
+///
+/// ```java
+/// try (var memory = UcxMemory.offer(cache.sharedMemory(), "");
+///         var endpoint = TcpEndpoint.open(cache, address, options.withFabric(memory.place()))) {
+///     // RemoteKvCache.connect("ucx:host:port") in other processes
+/// }
+/// ```
+///
+/// Where a device reads memory by itself, nothing happens here. Over TCP and shared memory one thread answers,
+/// which sleeps while nobody asks.
+///
+/// **Trust.** See the package: whoever reaches this process over the fabric can read and write all of it.
+///
+/// **Ownership.** The store stays its caller's, who closes the endpoint first, then this, then the store.
+public final class UcxMemory implements AutoCloseable {
+
+    private static final System.Logger LOG = System.getLogger(UcxMemory.class.getName());
+
+    // Of ucp_mem_map_params_t: address, length and protection.
+    private static final long MAP_BYTES = 128;
+    private static final long MAP_ADDRESS_LENGTH_PROTECTION = 1 | 1 << 1 | 1 << 3;
+    private static final long MAP_ADDRESS = 8;
+    private static final long MAP_LENGTH = 16;
+    private static final long MAP_PROTECTION = 28;
+
+    /// To be read and written here, and read from elsewhere. Devices keep to it.
+    private static final int PROTECTION = 1 | 1 << 1 | 1 << 8;
+
+    /// Looks for work before it sleeps: who reads a block asks for the next one at once.
+    private static final int LOOKS = 200;
+
+    /// After a wait that failed, so that nothing spins.
+    private static final long PAUSE_NANOS = 1_000_000;
+
+    private final UcpWorker worker;
+    private final MemorySegment mapped;
+    private final FabricPlace place;
+    private final Thread thread;
+    private volatile boolean closed;
+
+    private UcxMemory(UcpWorker worker, MemorySegment slots) throws IOException {
+        this.worker = worker;
+        mapped = map(slots);
+        boolean good = false;
+        try {
+            place = new FabricPlace(slots.address(), slots.byteSize(), worker.address(), key());
+            good = true;
+        } finally {
+            if (!good) {
+                worker.ucp().status(UcpCall.MEM_UNMAP, worker.context(), mapped);
+            }
+        }
+        thread = Thread.ofPlatform().daemon().name("kvcache-ucx").start(this::serve);
+    }
+
+    /// Offers the slots of a store.
+    ///
+    /// @param transports as UCX names them, such as `tcp`, `shm` or `rc,tcp`; empty for all that there are
+    /// @throws IOException when UCX is missing, or cannot use these transports or this memory
+    public static UcxMemory offer(SharedMemory memory, String transports) throws IOException {
+        UcpWorker worker = UcpWorker.open(transports);
+        boolean good = false;
+        try {
+            UcxMemory offered = new UcxMemory(worker, memory.slots());
+            good = true;
+            return offered;
+        } finally {
+            if (!good) {
+                worker.close();
+            }
+        }
+    }
+
+    private MemorySegment map(MemorySegment slots) throws IOException {
+        MemorySegment params = worker.arena().allocate(MAP_BYTES, Long.BYTES);
+        params.set(JAVA_LONG, 0, MAP_ADDRESS_LENGTH_PROTECTION);
+        params.set(ADDRESS, MAP_ADDRESS, slots);
+        params.set(JAVA_LONG, MAP_LENGTH, slots.byteSize());
+        params.set(JAVA_INT, MAP_PROTECTION, PROTECTION);
+        MemorySegment out = worker.arena().allocate(ADDRESS);
+        worker.ucp().require(UcpCall.MEM_MAP, worker.context(), params, out);
+        return Ucp.pointer(out);
+    }
+
+    private byte[] key() throws IOException {
+        MemorySegment out = worker.arena().allocate(ADDRESS);
+        MemorySegment length = worker.arena().allocate(JAVA_LONG);
+        worker.ucp().require(UcpCall.RKEY_PACK, worker.context(), mapped, out, length);
+        MemorySegment packed = Ucp.pointer(out);
+        try {
+            return UcpWorker.bytes(packed, length);
+        } finally {
+            worker.ucp().call(UcpCall.RKEY_BUFFER_RELEASE, packed);
+        }
+    }
+
+    /// What those are told who may read it.
+    public FabricPlace place() {
+        return place;
+    }
+
+    private void serve() {
+        int idle = 0;
+        while (!closed) {
+            if (worker.progress()) {
+                idle = 0;
+            } else if (idle < LOOKS) {
+                idle++;
+                Thread.onSpinWait();
+            } else if (!worker.await()) {
+                LockSupport.parkNanos(PAUSE_NANOS);
+            } else {
+                idle = 0;
+            }
+        }
+    }
+
+    /// Nobody can read it any more.
+    @Override
+    public void close() {
+        if (closed) {
+            return;
+        }
+        closed = true;
+        worker.signal();
+        boolean interrupted = false;
+        while (thread.isAlive()) {
+            try {
+                thread.join();
+            } catch (InterruptedException stopped) {
+                interrupted = true;
+            }
+        }
+        if (worker.ucp().status(UcpCall.MEM_UNMAP, worker.context(), mapped) != Ucp.OK) {
+            LOG.log(System.Logger.Level.WARNING, "UCX does not let go of a store's slots");
+        }
+        worker.close();
+        if (interrupted) {
+            Thread.currentThread().interrupt();
+        }
+    }
+}

@@ -1,0 +1,280 @@
+package io.kvcache.transport.ucx;
+
+import static java.lang.foreign.ValueLayout.ADDRESS;
+import static java.lang.foreign.ValueLayout.JAVA_INT;
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+
+import io.kvcache.transport.wire.FabricPlace;
+import java.io.IOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.invoke.MethodHandle;
+import java.util.ArrayDeque;
+import java.util.List;
+import java.util.Queue;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
+import java.util.concurrent.locks.ReentrantLock;
+
+/// Reads another process's slots one-sided. What it reads are the bytes that lie there at that moment; whose they
+/// are is for its caller to make sure of.
+///
+/// **Ownership.** Whoever connects it closes it.
+///
+/// **Threads.** Any; one after the other.
+public final class UcxReader implements AutoCloseable {
+
+    private static final System.Logger LOG = System.getLogger(UcxReader.class.getName());
+
+    // Of ucp_ep_params_t: the other side's address, and whether its death is to be noticed.
+    private static final long EP_BYTES = 128;
+    private static final long EP_ADDRESS_AND_ERRORS = 1 | 1 << 1;
+    private static final long EP_ADDRESS = 8;
+    private static final long EP_ERRORS = 16;
+    private static final int NOTICE_DEATH = 1;
+
+    // Of ucp_request_param_t: flags, of which closing has one.
+    private static final long REQUEST_BYTES = 128;
+    private static final int REQUEST_FLAGS = 1 << 4;
+    private static final int CLOSE_BY_FORCE = 1;
+
+    /// Reads on their way at a time, so that the last ones of many do not wait for all.
+    private static final int AHEAD = 16;
+
+    /// What is tried before it sleeps.
+    private static final int LOOKS = 2000;
+
+    private static final long SLEEP_NANOS = TimeUnit.MICROSECONDS.toNanos(20);
+
+    /// For reads that are called off to end.
+    private static final long ENDING_NANOS = TimeUnit.SECONDS.toNanos(2);
+
+    private final UcpWorker worker;
+    private final FabricPlace place;
+    private final MethodHandle get;
+    private final MethodHandle check;
+    private final MemorySegment none;
+    private final MemorySegment endpoint;
+    private final MemorySegment key;
+    private final ReentrantLock lock = new ReentrantLock();
+    private final Queue<Long> pending = new ArrayDeque<>();
+    private volatile boolean usable = true;
+    private boolean noticing;
+    private boolean closed;
+
+    private UcxReader(UcpWorker worker, FabricPlace place) throws IOException {
+        this.worker = worker;
+        this.place = place;
+        get = worker.ucp().handle(UcpCall.GET_NBX);
+        check = worker.ucp().handle(UcpCall.REQUEST_CHECK_STATUS);
+        none = worker.arena().allocate(REQUEST_BYTES, Long.BYTES);
+        endpoint = endpoint();
+        boolean good = false;
+        try {
+            key = key();
+            good = true;
+        } finally {
+            if (!good) {
+                hangUp();
+            }
+        }
+    }
+
+    /// One piece of another process's slots.
+    ///
+    /// @param offset from the first slot
+    /// @param into native memory, as large as the piece
+    public record Piece(long offset, MemorySegment into) {}
+
+    /// How a read went.
+    public enum Outcome {
+        /// All is here.
+        DONE,
+        /// Not all is here, and nothing will be written any more.
+        FAILED,
+        /// Not all is here, and memory that it was to be read into may be written at any time: it must not be
+        /// used for anything else, ever.
+        STUCK
+    }
+
+    /// Connects to whoever offers the slots.
+    ///
+    /// @param transports as UCX names them; empty for all that there are
+    /// @throws IOException when UCX is missing, or has no way there
+    public static UcxReader connect(FabricPlace place, String transports) throws IOException {
+        UcpWorker worker = UcpWorker.open(transports);
+        boolean good = false;
+        try {
+            UcxReader reader = new UcxReader(worker, place);
+            good = true;
+            return reader;
+        } finally {
+            if (!good) {
+                worker.close();
+            }
+        }
+    }
+
+    /// With an eye on the other side's death, where the transports can tell of it.
+    private MemorySegment endpoint() throws IOException {
+        MemorySegment params = worker.arena().allocate(EP_BYTES, Long.BYTES);
+        params.set(JAVA_LONG, 0, EP_ADDRESS_AND_ERRORS);
+        params.set(ADDRESS, EP_ADDRESS, copied(place.address()));
+        params.set(JAVA_INT, EP_ERRORS, NOTICE_DEATH);
+        MemorySegment out = worker.arena().allocate(ADDRESS);
+        noticing = worker.ucp().status(UcpCall.EP_CREATE, worker.handle(), params, out) == Ucp.OK;
+        if (!noticing) {
+            params.set(JAVA_INT, EP_ERRORS, 0);
+            worker.ucp().require(UcpCall.EP_CREATE, worker.handle(), params, out);
+        }
+        return Ucp.pointer(out);
+    }
+
+    private MemorySegment key() throws IOException {
+        MemorySegment out = worker.arena().allocate(ADDRESS);
+        worker.ucp().require(UcpCall.EP_RKEY_UNPACK, endpoint, copied(place.key()), out);
+        return Ucp.pointer(out);
+    }
+
+    private MemorySegment copied(byte[] bytes) {
+        MemorySegment copy = worker.arena().allocate(bytes.length, Long.BYTES);
+        return copy.copyFrom(MemorySegment.ofArray(bytes));
+    }
+
+    /// Whether it has not failed yet. One that has is of no use any more.
+    public boolean usable() {
+        return usable;
+    }
+
+    /// Whether so many bytes from an offset on lie in the slots.
+    public boolean has(long offset, long bytes) {
+        return offset >= 0 && bytes >= 0 && offset <= place.bytes() - bytes;
+    }
+
+    /// Reads all pieces, or fails.
+    ///
+    /// @param pieces each in the slots
+    /// @param timeoutNanos for all of them
+    public Outcome read(List<Piece> pieces, long timeoutNanos) {
+        long end = System.nanoTime() + timeoutNanos;
+        lock.lock();
+        try {
+            if (!usable) {
+                return Outcome.FAILED;
+            }
+            boolean good = true;
+            for (int next = 0; good && next < pieces.size(); next++) {
+                good = begin(pieces.get(next)) && ended(AHEAD, end);
+            }
+            return good && ended(0, end) ? Outcome.DONE : giveUp();
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    private boolean begin(Piece piece) {
+        assert has(piece.offset, piece.into.byteSize()) : piece + " is not in the slots";
+        long request;
+        try {
+            request = (long) get.invokeExact(
+                    endpoint, piece.into, piece.into.byteSize(), place.base() + piece.offset, key, none);
+        } catch (Throwable bug) {
+            throw Ucp.bug(bug);
+        }
+        if (Ucp.pending(request)) {
+            pending.add(request);
+            return true;
+        }
+        return request == Ucp.OK;
+    }
+
+    /// Waits until no more than so many are on their way; answers whether those that ended did so well, in time.
+    private boolean ended(int most, long end) {
+        int idle = 0;
+        while (pending.size() > most) {
+            int status = status(pending.element());
+            if (status != Ucp.IN_PROGRESS) {
+                worker.ucp().call(UcpCall.REQUEST_FREE, pending.remove());
+                if (status != Ucp.OK) {
+                    return false;
+                }
+            } else if (worker.progress()) {
+                idle = 0;
+            } else if (System.nanoTime() - end > 0) {
+                return false;
+            } else {
+                rest(idle++);
+            }
+        }
+        return true;
+    }
+
+    private static void rest(int idle) {
+        if (idle < LOOKS) {
+            Thread.onSpinWait();
+        } else {
+            LockSupport.parkNanos(SLEEP_NANOS);
+        }
+    }
+
+    private int status(long request) {
+        try {
+            return Ucp.status((int) check.invokeExact(request));
+        } catch (Throwable bug) {
+            throw Ucp.bug(bug);
+        }
+    }
+
+    /// Calls off what is on its way.
+    private Outcome giveUp() {
+        usable = false;
+        hangUp();
+        long end = System.nanoTime() + ENDING_NANOS;
+        while (!pending.isEmpty() && System.nanoTime() - end < 0) {
+            ended(pending.size() - 1, end);
+        }
+        if (!pending.isEmpty()) {
+            LOG.log(System.Logger.Level.WARNING, pending.size() + " reads over UCX do not end; their memory is lost");
+        }
+        return pending.isEmpty() ? Outcome.FAILED : Outcome.STUCK;
+    }
+
+    private void hangUp() {
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment params = arena.allocate(REQUEST_BYTES, Long.BYTES);
+            params.set(JAVA_INT, 0, REQUEST_FLAGS);
+            params.set(JAVA_INT, Integer.BYTES, noticing ? CLOSE_BY_FORCE : 0);
+            long request = worker.ucp().request(UcpCall.EP_CLOSE_NBX, endpoint, params);
+            if (Ucp.pending(request)) {
+                long end = System.nanoTime() + ENDING_NANOS;
+                while (status(request) == Ucp.IN_PROGRESS && System.nanoTime() - end < 0) {
+                    worker.progress();
+                }
+                worker.ucp().call(UcpCall.REQUEST_FREE, request);
+            }
+        }
+    }
+
+    /// Ends the connection. Waits for a read that is going on.
+    @Override
+    public void close() {
+        lock.lock();
+        try {
+            if (closed) {
+                return;
+            }
+            closed = true;
+            worker.ucp().call(UcpCall.RKEY_DESTROY, key);
+            if (usable) {
+                usable = false;
+                hangUp();
+            }
+            // What UCX may still write to is better left to it than taken away.
+            if (pending.isEmpty()) {
+                worker.close();
+            }
+        } finally {
+            lock.unlock();
+        }
+    }
+}

@@ -1,0 +1,16 @@
+/// One-sided reads over whatever fabric UCX finds: InfiniBand and RoCE, shared memory, or TCP.
+///
+/// [io.kvcache.transport.ucx.UcxMemory] offers a store's slots, [io.kvcache.transport.ucx.UcxReader] reads
+/// them from another process. What lies where, and for how long, is told over a connection; nothing here knows
+/// of blocks.
+///
+/// UCX is a C library that may be missing: it is loaded at the first use, and its absence is an `IOException`
+/// that says so. Its structures are those of version 1.13 and later ones.
+///
+/// **Trust.** UCX checks nothing on the way: over TCP and shared memory its server does what a peer asks for,
+/// reads and writes alike, at any address. So whoever can reach a process that offers memory must be trusted as
+/// that process is. It is opened by those who ask for it alone.
+@NullMarked
+package io.kvcache.transport.ucx;
+
+import org.jspecify.annotations.NullMarked;

@@ -1,0 +1,115 @@
+package io.kvcache.transport.remote;
+
+import io.kvcache.core.contract.BlockContract;
+import io.kvcache.core.contract.BlockWriterContract;
+import io.kvcache.core.contract.CacheSetup;
+import io.kvcache.core.contract.CacheUnderTest;
+import io.kvcache.core.contract.CapacityContract;
+import io.kvcache.core.contract.ConcurrencyContract;
+import io.kvcache.core.contract.EventContract;
+import io.kvcache.core.contract.HintContract;
+import io.kvcache.core.contract.LifecycleContract;
+import io.kvcache.core.contract.ObjectContract;
+import io.kvcache.core.contract.RefusalContract;
+import io.kvcache.transport.shm.ShmFolder;
+import java.util.ArrayList;
+import java.util.List;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.Nested;
+import org.junit.jupiter.api.condition.EnabledIf;
+import org.junit.jupiter.params.Parameter;
+import org.junit.jupiter.params.ParameterizedClass;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/// A cache whose blocks are read one-sided over UCX keeps the contract of every `KvCache`, by TCP and by shared
+/// memory.
+@EnabledIf(value = "io.kvcache.transport.ucx.UcxHere#there", disabledReason = "libucx0 is not installed")
+@ParameterizedClass
+@ValueSource(strings = {"tcp", "shm"})
+final class UcxKvCacheContractTest {
+
+    private static final List<ShmFolder> FOLDERS = new ArrayList<>();
+
+    @Parameter
+    private String transports = "";
+
+    private CacheUnderTest open(CacheSetup setup) {
+        ShmFolder folder = ShmFolder.make();
+        synchronized (FOLDERS) {
+            FOLDERS.add(folder);
+        }
+        return RemoteKvCacheContractTest.open(setup, builder -> builder.shared(folder.path()), store -> {
+            UcxServer server = UcxServer.open(store, transports);
+            return new RemoteKvCacheContractTest.Served(server::close, server.address());
+        });
+    }
+
+    @AfterAll
+    static void removeFolders() {
+        FOLDERS.forEach(ShmFolder::close);
+        FOLDERS.clear();
+    }
+
+    @Nested
+    final class Blocks extends BlockContract {
+        Blocks() {
+            super(UcxKvCacheContractTest.this::open);
+        }
+    }
+
+    @Nested
+    final class BlockWriters extends BlockWriterContract {
+        BlockWriters() {
+            super(UcxKvCacheContractTest.this::open);
+        }
+    }
+
+    @Nested
+    final class Objects extends ObjectContract {
+        Objects() {
+            super(UcxKvCacheContractTest.this::open);
+        }
+    }
+
+    @Nested
+    final class Refusals extends RefusalContract {
+        Refusals() {
+            super(UcxKvCacheContractTest.this::open);
+        }
+    }
+
+    @Nested
+    final class Capacity extends CapacityContract {
+        Capacity() {
+            super(UcxKvCacheContractTest.this::open);
+        }
+    }
+
+    @Nested
+    final class Hints extends HintContract {
+        Hints() {
+            super(UcxKvCacheContractTest.this::open);
+        }
+    }
+
+    @Nested
+    final class Events extends EventContract {
+        Events() {
+            super(UcxKvCacheContractTest.this::open);
+        }
+    }
+
+    @Nested
+    final class Lifecycle extends LifecycleContract {
+        Lifecycle() {
+            super(UcxKvCacheContractTest.this::open);
+        }
+    }
+
+    @Nested
+    final class Concurrency extends ConcurrencyContract {
+        Concurrency() {
+            super(UcxKvCacheContractTest.this::open);
+        }
+    }
+}

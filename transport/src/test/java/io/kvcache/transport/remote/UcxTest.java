@@ -1,0 +1,151 @@
+package io.kvcache.transport.remote;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.kvcache.core.BlockTable;
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.tiers.TieredKvCache;
+import io.kvcache.transport.endpoint.EndpointOptions;
+import io.kvcache.transport.shm.ShmFolder;
+import io.kvcache.transport.tcp.TcpEndpoint;
+import io.kvcache.transport.wire.FabricPlace;
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.time.Duration;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.condition.EnabledIf;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/// What is UCX's own of a remote cache: whether blocks are read one-sided indeed, and what becomes of them where
+/// there is no such way.
+@Timeout(120)
+final class UcxTest {
+
+    private static final String THERE = "io.kvcache.transport.ucx.UcxHere#there";
+    private static final String MISSING = "libucx0 is not installed";
+
+    private final ShmFolder folder = ShmFolder.make();
+    private final TieredKvCache store = TieredKvCache.builder()
+            .shared(folder.path())
+            .hostBytes(128 << 20)
+            .touched(false)
+            .strict(true)
+            .closeWait(Duration.ofSeconds(10))
+            .build();
+
+    @AfterEach
+    void nothingIsLeft() {
+        assertThat(store.stats().openTables()).isZero();
+        store.close();
+        folder.close();
+    }
+
+    private static RemoteKvCache connect(String address) {
+        RemoteKvCache cache = RemoteKvCache.builder(address)
+                .requestTimeout(Duration.ofSeconds(10))
+                .connect();
+        cache.register(Sample.SPACE);
+        return cache;
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"tcp", "shm"})
+    @EnabledIf(value = THERE, disabledReason = MISSING)
+    void givenBlocks_whenRead_thenTheyComeOneSidedWithEveryByteRight(String transports) throws IOException {
+        try (UcxServer served = UcxServer.open(store, transports);
+                RemoteKvCache cache = connect(served.address())) {
+            BlockChain chain = Sample.stored(cache, 1, 20);
+            for (int round = 1; round <= 10; round++) {
+                assertThat(Sample.verified(cache, chain)).isEqualTo(20);
+                assertThat(cache.remoteStats().fetched()).isEqualTo(20L * round);
+            }
+            assertThat(cache.remoteStats().memoryUsed()).isZero();
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"tcp", "shm"})
+    @EnabledIf(value = THERE, disabledReason = MISSING)
+    void givenAClientThatIsKilled_whenOthersRead_thenTheServerGoesOn(String transports) throws Exception {
+        try (UcxServer served = UcxServer.open(store, transports)) {
+            store.register(Sample.SPACE);
+            BlockChain chain = Sample.stored(store, 1, 10);
+            try (Child client = Child.start("hold", served.address())) {
+                assertThat(client.line()).isEqualTo("10 RESERVED");
+                client.kill();
+                Sample.await("all is back", () -> store.stats().openTables() == 0);
+            }
+            try (RemoteKvCache cache = connect(served.address())) {
+                assertThat(Sample.verified(cache, chain)).isEqualTo(10);
+                assertThat(cache.remoteStats().fetched()).isEqualTo(10);
+            }
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"tcp", "shm"})
+    @EnabledIf(value = THERE, disabledReason = MISSING)
+    void givenAServerThatIsKilled_whenBlocksAreRead_thenAMissAndWhatHadArrivedStays(String transports)
+            throws Exception {
+        try (ShmFolder own = ShmFolder.make();
+                Child server = Child.start("ucx", transports, own.path().toString());
+                RemoteKvCache cache = connect(server.line())) {
+            BlockChain chain = Sample.stored(cache, 1, 10);
+            BlockTable held = cache.acquire(chain);
+            assertThat(cache.remoteStats().fetched()).isEqualTo(10);
+            server.kill();
+            Sample.await("a miss", () -> Sample.verified(cache, chain) == 0);
+            assertThat(Sample.verify(held, chain)).isEqualTo(10);
+            held.close();
+            assertThat(cache.remoteStats().memoryUsed()).isZero();
+        }
+    }
+
+    @Test
+    @EnabledIf(value = THERE, disabledReason = MISSING)
+    void givenATableOfBlocksThatWereRead_whenTheyAreEvictedAfterwards_thenItsBytesStay() throws IOException {
+        try (UcxServer served = UcxServer.open(store, "tcp");
+                RemoteKvCache cache = connect(served.address())) {
+            BlockChain chain = Sample.stored(cache, 1, 10);
+            try (BlockTable table = cache.acquire(chain)) {
+                cache.drop(chain, 0);
+                for (int seed = 2; seed < 40; seed++) {
+                    Sample.stored(store, seed, 5);
+                }
+                assertThat(Sample.verify(table, chain)).isEqualTo(10);
+            }
+        }
+    }
+
+    /// As where the library is missing: there is one line in the log, and the blocks come.
+    @Test
+    void givenAServerWhoseMemoryIsOnNoFabric_whenBlocksAreRead_thenTheyComeByMessage() throws IOException {
+        try (TcpEndpoint endpoint = open(EndpointOptions.DEFAULTS);
+                RemoteKvCache cache =
+                        connect("ucx:127.0.0.1:" + endpoint.address().getPort())) {
+            BlockChain chain = Sample.stored(cache, 1, 10);
+            assertThat(Sample.verified(cache, chain)).isEqualTo(10);
+            assertThat(cache.remoteStats().fetched()).isZero();
+        }
+    }
+
+    @Test
+    void givenAPlaceThatNobodyServes_whenBlocksAreRead_thenTheyComeByMessage() throws IOException {
+        FabricPlace nowhere = new FabricPlace(4096, 1 << 20, new byte[] {0, 1, 2}, new byte[] {3});
+        try (TcpEndpoint endpoint = open(EndpointOptions.DEFAULTS.withFabric(nowhere));
+                RemoteKvCache cache =
+                        connect("ucx:127.0.0.1:" + endpoint.address().getPort() + "?tls=no_such_transport")) {
+            BlockChain chain = Sample.stored(cache, 1, 10);
+            assertThat(Sample.verified(cache, chain)).isEqualTo(10);
+            assertThat(cache.remoteStats().fetched()).isZero();
+        }
+    }
+
+    private TcpEndpoint open(EndpointOptions options) throws IOException {
+        return TcpEndpoint.open(store, new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), options);
+    }
+}
