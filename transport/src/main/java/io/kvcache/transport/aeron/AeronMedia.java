@@ -31,12 +31,16 @@ final class AeronMedia {
     /// How late time-outs and lost peers may be noticed.
     private static final long TIMER_NANOS = TimeUnit.MILLISECONDS.toNanos(100);
 
-    /// How late news of streams may be heard: while a connection is opened, never while it is used.
+    /// How late an answer of the driver may be heard: while a connection is opened, never while it is used.
     private static final long NEWS_NANOS = TimeUnit.MILLISECONDS.toNanos(4);
 
     /// What an embedded driver gets to tell over UDP that streams have ended, which it says ten times a second;
     /// without it the other side waits until it takes them for dead.
     private static final long LINGER_NANOS = TimeUnit.MILLISECONDS.toNanos(250);
+
+    /// The least that Aeron takes: room for 8,192 counters, and four times as much for their names. Its
+    /// own choice would take most of a container's shared memory.
+    private static final int COUNTERS_BYTES = 1 << 20;
 
     /// Of a driver's own files: commands, counters and what was lost.
     private static final long DRIVER_BYTES = 10 << 20;
@@ -87,7 +91,7 @@ final class AeronMedia {
             throw new IOException("no media driver runs in " + directory);
         }
         try {
-            return new AeronMedia(client(directory), null, null, false);
+            return new AeronMedia(client(address, directory), null, null, false);
         } catch (RuntimeException failed) {
             throw new IOException("cannot use the media driver of " + address.text(), failed);
         }
@@ -98,7 +102,7 @@ final class AeronMedia {
         try {
             folder.requireRoom(DRIVER_BYTES + address.connectionBytes());
             driver = MediaDriver.launch(settings(address, folder.driver()));
-            return new AeronMedia(client(folder.driver()), driver, folder, !address.ipc());
+            return new AeronMedia(client(address, folder.driver()), driver, folder, !address.ipc());
         } catch (RuntimeException failed) {
             CloseHelper.quietClose(driver);
             folder.close();
@@ -109,11 +113,12 @@ final class AeronMedia {
         }
     }
 
-    private static Aeron client(Path directory) {
+    private static Aeron client(AeronAddress address, Path directory) {
         return Aeron.connect(new Aeron.Context()
                 .aeronDirectoryName(directory.toString())
                 .driverTimeoutMs(DRIVER_TIMEOUT_MILLIS)
                 .idleSleepDurationNs(NEWS_NANOS)
+                .idleStrategy(Pause.ofDriver(address.dedicated()))
                 .threadFactory(threads("client"))
                 .errorHandler(AeronMedia::failed)
                 .subscriberErrorHandler(AeronMedia::failed));
@@ -135,6 +140,8 @@ final class AeronMedia {
                 .senderThreadFactory(threads("sender"))
                 .receiverThreadFactory(threads("receiver"))
                 .asyncExecutorThreadFactory(threads("tasks"))
+                .asyncExecutorIdleStrategy(Pause.ofDriver(false))
+                .counterValuesBufferLength(COUNTERS_BYTES)
                 .ipcMtuLength(address.messageBytes())
                 .mtuLength(address.messageBytes())
                 .ipcTermBufferLength(address.termBytes())

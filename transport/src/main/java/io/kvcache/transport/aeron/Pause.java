@@ -31,9 +31,9 @@ final class Pause implements IdleStrategy {
 
     private static final int LONG_SLEEPS = 50;
 
-    /// Of both kinds, for each thing that a driver does: a millisecond, and then as long as one that slept takes to
-    /// answer.
-    private static final int DRIVERS_SLEEPS = 16;
+    /// Of both kinds, for each thing that a driver does: half a millisecond, and then about as long as one that
+    /// slept takes to answer.
+    private static final int DRIVERS_SLEEPS = 8;
 
     private final int spins;
     private final int earned;
@@ -53,7 +53,8 @@ final class Pause implements IdleStrategy {
         return new Pause(dedicated, SHORT_SLEEPS);
     }
 
-    /// Of a driver, which all connections need when a part of a term is used up, and over UDP for every byte.
+    /// Of a driver's threads, which all connections need when a part of a term is used up, and over UDP for
+    /// every byte, and of those that hear from it.
     static Pause ofDriver(boolean dedicated) {
         return new Pause(dedicated, DRIVERS_SLEEPS);
     }
