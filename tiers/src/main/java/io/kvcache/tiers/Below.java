@@ -51,7 +51,7 @@ record Below(
                 .mapToLong(disk -> Geometry.of(disk.bytes()).maxEntryBytes())
                 .min()
                 .orElse(0);
-        return open(store, targets, each, admission, clock, checking);
+        return open(store, targets, each, admission, clock, MoverLimits.of(store.capacityBytes()), checking);
     }
 
     /// Which is in front of each disk: they take turns.
@@ -84,7 +84,7 @@ record Below(
                         new WriteBudget(WriteBudget.UNLIMITED, WriteBudget.UNLIMITED)))
                 .toList();
         long each = sources.stream().mapToLong(TierSource::maxBlockBytes).min().orElse(0);
-        return open(store, targets, each, admission, clock, null);
+        return open(store, targets, each, admission, clock, MoverLimits.ofDevice(store.capacityBytes()), null);
     }
 
     private static Below open(
@@ -93,13 +93,14 @@ record Below(
             long each,
             Admission admission,
             Clock clock,
+            MoverLimits limits,
             @Nullable ExecutorService checking) {
         Movement movement = new Movement(
                 store.disks(),
                 clock,
                 targets,
                 new Movement.Admitting(admission.kind, store.capacityBytes(), each, admission.gain),
-                MoverLimits.of(store.capacityBytes()));
+                limits);
         try {
             return new Below(movement, TierThreads.start(movement), checking);
         } catch (RuntimeException refused) {
