@@ -25,6 +25,7 @@ gpu_kit() {
     "$JAVA_HOME/bin/jlink" --add-modules "$gpu_kit_modules" --strip-debug --no-header-files --no-man-pages \
         --compress zip-0 --vm server --output "$work/jre"
     tar -C "$work" -cf - jre | xz -T0 -6 >"$kit/jre.tar.xz"
+    cp "$root/gpu-bridge/src/test/python/engine.py" "$root/LICENSE" "$root/NOTICE" "$kit/"
     gpu_kit_runner >"$kit/run.sh"
     chmod +x "$kit/run.sh"
     rm -rf "$work"
@@ -46,7 +47,17 @@ export LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}/usr/local/nvidia/li
 java=("$work/jre/bin/java" --enable-native-access=ALL-UNNAMED --sun-misc-unsafe-memory-access=allow -Xmx2g
     -cp "$here/lib/*")
 failed=0
-"${java[@]}" -ea -Dkvcache.gpu.real=true io.kvcache.gpu.kit.KitTests 2>&1 | tee "$results/tests.txt" || failed=1
+{
+    uname -srm
+    nvidia-smi 2>&1 | head -20
+    ldconfig -p 2>/dev/null | grep -E 'libcuda\.so|libcufile' || ls -l /usr/local/nvidia/lib64/libcuda.so.1
+    echo "locked memory: $(ulimit -l) KiB; memory: $(cat /sys/fs/cgroup/memory.max 2>/dev/null || echo '?')"
+    echo "huge pages: $(cat /sys/kernel/mm/transparent_hugepage/enabled 2>/dev/null || echo '?')"
+    python3 -c 'import sys; print("python", sys.version.split()[0])' 2>&1
+    python3 -c 'import torch; print("torch", torch.__version__, torch.version.cuda)' 2>&1 | tail -1
+    "${java[@]}" io.kvcache.gpu.kit.FirstChecks 2>&1
+} | tee "$results/first.txt"
+"${java[@]}" -ea -Dkvcache.gpu.engine="$here/engine.py" -Dkvcache.gpu.real=true io.kvcache.gpu.kit.KitTests 2>&1 | tee "$results/tests.txt" || failed=1
 "${java[@]}" io.kvcache.bench.cli.GpuKit 2>&1 | tee "$results/bench.txt" || failed=1
 "${java[@]}" io.kvcache.bench.cli.GpuKit --json 2>/dev/null | grep '^{' >"$results/bench.jsonl" || failed=1
 exit $failed

@@ -52,9 +52,9 @@ public final class StandIn implements DeviceUnderTest {
         return CudaDriver.open(0);
     }
 
-    /// Where it lies, for processes that are no JVM.
+    /// Where it lies, or the real driver's library, for processes that are no JVM.
     public Path library() {
-        return StandInBuild.library();
+        return REAL ? Path.of("libcuda.so.1") : StandInBuild.library();
     }
 
     @Override

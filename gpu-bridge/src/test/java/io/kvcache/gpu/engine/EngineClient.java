@@ -11,9 +11,6 @@ import java.util.concurrent.TimeUnit;
 /// An engine's end of the socket.
 final class EngineClient implements AutoCloseable {
 
-    /// What the stand-in says of itself.
-    static final byte[] UUID = HexFormat.of().parseHex("c5".repeat(16));
-
     private static final int LONG_MILLIS = (int) TimeUnit.SECONDS.toMillis(60);
 
     private final UnixSocket socket;
@@ -71,8 +68,9 @@ final class EngineClient implements AutoCloseable {
         return answer(send(kind, body, -1));
     }
 
-    ByteBuffer hello() throws IOException {
-        return ask(Wire.HELLO, body(20).putInt(Wire.VERSION).put(UUID));
+    /// @param uuid of the device, in hexadecimal
+    ByteBuffer hello(String uuid) throws IOException {
+        return ask(Wire.HELLO, body(20).putInt(Wire.VERSION).put(HexFormat.of().parseHex(uuid)));
     }
 
     int region(byte[] token) throws IOException {

@@ -47,7 +47,7 @@ final class EnginePeer {
         };
         DeviceEvent mine = sharing.sharedEvent();
         try (EngineClient door = new EngineClient(path)) {
-            ByteBuffer greeting = door.hello();
+            ByteBuffer greeting = door.hello(driver.info().uuid());
             DeviceEvent loaded = opened(greeting, Long.BYTES);
             DeviceEvent stored = opened(greeting, Long.BYTES + DeviceSharing.TOKEN_BYTES);
             int descriptor = virtual.export(pages);

@@ -1,0 +1,164 @@
+package io.kvcache.gpu.kit;
+
+import io.kvcache.core.contract.BlockContent;
+import io.kvcache.gpu.cuda.CudaDriver;
+import io.kvcache.gpu.driver.DeviceDriver;
+import io.kvcache.gpu.driver.DeviceDriver.Priority;
+import io.kvcache.gpu.driver.DeviceEvent;
+import io.kvcache.gpu.driver.DeviceException;
+import io.kvcache.gpu.driver.DevicePages;
+import io.kvcache.gpu.driver.DeviceSpan;
+import io.kvcache.gpu.driver.DeviceStream;
+import io.kvcache.gpu.driver.VirtualMemory;
+import io.kvcache.gpu.kernel.Kernels;
+import io.kvcache.gpu.paging.CopyThreshold;
+import java.io.IOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+import java.util.concurrent.TimeUnit;
+
+/// What is to be known first of a machine with a GPU that nobody has tried yet, a line each: what it is and
+/// what it lets us do. Nothing here is a benchmark but by the way.
+public final class FirstChecks {
+
+    private static final long REGISTERED_BYTES = 256L << 20;
+
+    private final DeviceDriver driver;
+    private final List<String> lines = new ArrayList<>();
+
+    private FirstChecks(DeviceDriver driver) {
+        this.driver = driver;
+    }
+
+    /// Prints the lines of the first GPU.
+    public static void main(String... arguments) {
+        try (DeviceDriver driver = CudaDriver.open(0)) {
+            of(driver).forEach(System.out::println);
+        } catch (DeviceException refused) {
+            System.out.println("device: " + refused.getMessage());
+        }
+    }
+
+    static List<String> of(DeviceDriver driver) {
+        FirstChecks checks = new FirstChecks(driver);
+        checks.all();
+        return checks.lines;
+    }
+
+    /// Finds something out, in words.
+    private interface Check {
+
+        String found() throws IOException;
+    }
+
+    private void line(String what, Check check) {
+        String found;
+        try {
+            found = check.found();
+        } catch (DeviceException | IOException refused) {
+            found = "refused: " + refused.getMessage();
+        }
+        lines.add(what + ": " + found);
+    }
+
+    private void all() {
+        line("device", () -> driver.info().toString());
+        line("libcuda", FirstChecks::libraries);
+        line("kernels load", () -> millis(() -> Kernels.load(driver, 1).close()));
+        line("pieces are copied", this::threshold);
+        line("registering " + (REGISTERED_BYTES >> 20) + " MiB", this::registering);
+        line("pages of virtual memory", () -> driver.virtualMemory().pageBytes() + " bytes");
+        line("memory by descriptor", this::byDescriptor);
+        line("memory by token", this::byToken);
+        line("events by token", this::events);
+        line("nvidia-fs", () -> Files.exists(Path.of("/proc/driver/nvidia-fs")) ? "there" : "not there");
+    }
+
+    private static String millis(Runnable work) {
+        long since = System.nanoTime();
+        work.run();
+        return String.format(Locale.ROOT, "%.1f ms", (System.nanoTime() - since) / 1e6);
+    }
+
+    /// Which are mapped: the loader has found them.
+    private static String libraries() throws IOException {
+        return String.join(
+                ", ",
+                Files.readAllLines(Path.of("/proc/self/maps")).stream()
+                        .filter(line -> line.contains("libcuda.so"))
+                        .map(line -> line.substring(line.indexOf('/')))
+                        .distinct()
+                        .toList());
+    }
+
+    private String threshold() {
+        try (Kernels kernels = Kernels.load(driver, 32)) {
+            return "from "
+                    + CopyThreshold.measure(driver, kernels, System::nanoTime).pieceBytes() + " bytes on";
+        }
+    }
+
+    /// Memory that was touched.
+    private String registering() {
+        try (Arena arena = Arena.ofShared()) {
+            MemorySegment memory = arena.allocate(REGISTERED_BYTES, 4096);
+            memory.fill((byte) 1);
+            String took = millis(() -> driver.register(memory));
+            driver.unregister(memory);
+            return took;
+        }
+    }
+
+    private String byDescriptor() {
+        VirtualMemory virtual = driver.virtualMemory();
+        DevicePages pages = virtual.createShared(virtual.pageBytes());
+        DeviceSpan range = virtual.reserve(2 * virtual.pageBytes());
+        int descriptor = virtual.export(pages); // goes with this process, which ends soon
+        DevicePages opened = virtual.open(descriptor, virtual.pageBytes());
+        DeviceSpan first = range.slice(0, virtual.pageBytes());
+        DeviceSpan second = range.slice(virtual.pageBytes(), virtual.pageBytes());
+        virtual.map(first.address(), pages);
+        virtual.map(second.address(), opened);
+        boolean same = shared(first, second);
+        virtual.unmap(first.address(), pages);
+        virtual.unmap(second.address(), opened);
+        virtual.release(pages);
+        virtual.release(opened);
+        virtual.unreserve(range);
+        return same ? "written by one, read by the other" : "opened, AND IT IS NOT THE SAME MEMORY";
+    }
+
+    private boolean shared(DeviceSpan written, DeviceSpan read) {
+        try (Arena arena = Arena.ofShared();
+                DeviceStream stream = driver.openStream(Priority.NORMAL);
+                DeviceEvent event = driver.openEvent()) {
+            MemorySegment content = arena.allocate(4096);
+            MemorySegment back = arena.allocate(4096);
+            new BlockContent(5).fill(content);
+            stream.toDevice(content, written.address());
+            stream.toHost(read.address(), back);
+            stream.record(event);
+            return event.await(TimeUnit.SECONDS.toNanos(30)) && back.mismatch(content) == -1;
+        }
+    }
+
+    private String byToken() {
+        DeviceSpan slab = driver.allocate(1 << 20);
+        try {
+            return driver.sharing().export(slab).length + " bytes; opening needs another process, see the tests";
+        } finally {
+            driver.free(slab);
+        }
+    }
+
+    private String events() {
+        try (DeviceEvent event = driver.sharing().sharedEvent()) {
+            return driver.sharing().export(event).length + " bytes";
+        }
+    }
+}

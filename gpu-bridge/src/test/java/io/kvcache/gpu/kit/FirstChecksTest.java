@@ -1,0 +1,26 @@
+package io.kvcache.gpu.kit;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.kvcache.gpu.cuda.StandIn;
+import io.kvcache.gpu.driver.DeviceDriver;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+
+/// The first checks find something out, each, and leave nothing behind.
+final class FirstChecksTest {
+
+    @Test
+    void givenADevice_whenLookedAtFirst_thenEachCheckSaysSomethingAndNoneIsRefused() {
+        StandIn standIn = StandIn.fresh();
+        DeviceDriver driver = standIn.open();
+        List<String> lines = FirstChecks.of(driver);
+        driver.close();
+        assertThat(lines)
+                .hasSizeGreaterThan(9)
+                .noneMatch(line -> line.contains("refused"))
+                .anyMatch(line -> line.startsWith("libcuda: /"))
+                .contains("memory by descriptor: written by one, read by the other");
+        assertThat(standIn.left()).isEmpty();
+    }
+}
