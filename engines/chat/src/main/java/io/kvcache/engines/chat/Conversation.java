@@ -1,10 +1,9 @@
 package io.kvcache.engines.chat;
 
-import io.kvcache.engines.jlama.Generation;
-import io.kvcache.engines.jlama.GenerationRequest;
 import io.kvcache.engines.jlama.JlamaModel;
 import io.kvcache.engines.jlama.PrefixCachedGenerator;
-import io.kvcache.engines.jlama.TextDecoder;
+import io.kvcache.engines.jlama.TextAnswer;
+import io.kvcache.engines.jlama.TextRequest;
 
 /// One request from its JSON to the end of its answer.
 ///
@@ -15,18 +14,31 @@ final class Conversation {
     private final Asked asked;
     private final Answers answers;
     private final Reply reply;
-    private final StopText stop;
-    private final StringBuilder text = new StringBuilder();
 
     Conversation(PrefixCachedGenerator generator, Asked asked, Answers answers, Reply reply) {
         this.generator = generator;
         this.asked = asked;
         this.answers = answers;
         this.reply = reply;
-        stop = new StopText(asked.stops());
     }
 
     void run() throws BadRequest {
+        TextRequest request =
+                new TextRequest(prompt(), asked.mostTokens(), asked.temperature(), asked.seed(), asked.stops());
+        TextAnswer answer = TextAnswer.of(generator, request, more -> {
+            show(more);
+            return reply.wanted();
+        });
+        String end = answer.stopped() ? "stop" : "length";
+        Answers.Usage usage = Answers.Usage.of(answer.generation());
+        if (asked.stream()) {
+            close(end, usage);
+        } else {
+            reply.whole(200, answers.whole(answer.text(), end, usage));
+        }
+    }
+
+    private int[] prompt() throws BadRequest {
         JlamaModel model = generator.model();
         int[] prompt = asked.chat() ? model.encode(asked.messages()) : model.encode(asked.prompt());
         if (prompt.length >= model.contextLength()) {
@@ -35,17 +47,7 @@ final class Conversation {
                     "the prompt has %d tokens; this model takes up to %d"
                             .formatted(prompt.length, model.contextLength() - 1));
         }
-        TextDecoder decoder = model.decoder();
-        Generation made = generator.generate(
-                new GenerationRequest(
-                        prompt, asked.mostTokens(), asked.temperature(), asked.seed(), model.stops(), true),
-                token -> {
-                    show(stop.add(decoder.add(token)));
-                    return !stop.found() && reply.wanted();
-                });
-        show(stop.add(decoder.rest()));
-        show(stop.rest());
-        finish(made);
+        return prompt;
     }
 
     /// The stream begins with its first text, so that whatever goes wrong before it can still be said by
@@ -55,7 +57,6 @@ final class Conversation {
             open();
             reply.piece(answers.piece(more));
         }
-        text.append(more);
     }
 
     private void open() {
@@ -67,13 +68,7 @@ final class Conversation {
         }
     }
 
-    private void finish(Generation made) {
-        String end = stop.found() || made.end() == Generation.End.STOP ? "stop" : "length";
-        Answers.Usage usage = Answers.Usage.of(made);
-        if (!asked.stream()) {
-            reply.whole(200, answers.whole(text.toString(), end, usage));
-            return;
-        }
+    private void close(String end, Answers.Usage usage) {
         open();
         reply.piece(answers.closing(end));
         if (asked.usage()) {

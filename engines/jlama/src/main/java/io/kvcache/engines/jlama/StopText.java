@@ -1,4 +1,4 @@
-package io.kvcache.engines.chat;
+package io.kvcache.engines.jlama;
 
 import java.util.List;
 

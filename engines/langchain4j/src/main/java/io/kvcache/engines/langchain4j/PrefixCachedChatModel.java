@@ -1,0 +1,108 @@
+package io.kvcache.engines.langchain4j;
+
+import dev.langchain4j.data.message.AiMessage;
+import dev.langchain4j.data.message.SystemMessage;
+import dev.langchain4j.data.message.UserMessage;
+import dev.langchain4j.exception.UnsupportedFeatureException;
+import dev.langchain4j.model.chat.ChatModel;
+import dev.langchain4j.model.chat.request.ChatRequest;
+import dev.langchain4j.model.chat.request.ChatRequestParameters;
+import dev.langchain4j.model.chat.response.ChatResponse;
+import dev.langchain4j.model.output.FinishReason;
+import io.kvcache.engines.jlama.ChatMessage;
+import io.kvcache.engines.jlama.Generation;
+import io.kvcache.engines.jlama.PrefixCachedGenerator;
+import io.kvcache.engines.jlama.TextAnswer;
+import io.kvcache.engines.jlama.TextRequest;
+import java.util.List;
+import java.util.random.RandomGenerator;
+import org.jspecify.annotations.Nullable;
+
+/// A chat model whose requests skip the prefill of what the store has: nobody keeps a session, a chat
+/// that goes on is found by its beginning. [CachedTokenUsage] says how much it was.
+///
+/// Takes text of system, user and model, and of a request's parameters `temperature`, `maxOutputTokens`
+/// and `stopSequences`. Tools, formats, pictures and other ways of choosing a token are refused, since
+/// they would be ignored.
+///
+/// **Ownership.** The generator stays the caller's.
+///
+/// **Threads.** Any; requests take turns at the model.
+public final class PrefixCachedChatModel implements ChatModel {
+
+    private final PrefixCachedGenerator generator;
+    private final ChatRequestParameters usual;
+    private final RandomGenerator seeds;
+
+    /// @param usual what a request takes that does not say; for a temperature that nobody says 0, for a
+    ///     number of tokens 256
+    /// @param seeds where a request's seed comes from, which counts at a temperature above 0; used by any
+    ///     thread
+    public PrefixCachedChatModel(PrefixCachedGenerator generator, ChatRequestParameters usual, RandomGenerator seeds) {
+        this.generator = generator;
+        this.usual = ChatRequestParameters.builder()
+                .temperature(0.0)
+                .maxOutputTokens(256)
+                .build()
+                .overrideWith(usual);
+        this.seeds = seeds;
+    }
+
+    @Override
+    public ChatRequestParameters defaultRequestParameters() {
+        return usual;
+    }
+
+    @Override
+    public ChatResponse doChat(ChatRequest request) {
+        ChatRequestParameters parameters = request.parameters();
+        refuse("topP", parameters.topP());
+        refuse("topK", parameters.topK());
+        refuse("frequencyPenalty", parameters.frequencyPenalty());
+        refuse("presencePenalty", parameters.presencePenalty());
+        refuse("responseFormat", parameters.responseFormat());
+        refuse("toolSpecifications", some(parameters.toolSpecifications()));
+        List<ChatMessage> messages =
+                request.messages().stream().map(PrefixCachedChatModel::message).toList();
+        List<String> stops = parameters.stopSequences();
+        TextAnswer answer = TextAnswer.of(
+                generator,
+                new TextRequest(
+                        generator.model().encode(messages),
+                        parameters.maxOutputTokens(),
+                        parameters.temperature().floatValue(),
+                        seeds.nextLong(),
+                        stops == null ? List.of() : stops),
+                _ -> true);
+        Generation made = answer.generation();
+        return ChatResponse.builder()
+                .aiMessage(AiMessage.from(answer.text()))
+                .modelName(generator.model().fingerprint().model())
+                .tokenUsage(new CachedTokenUsage(made.promptTokens(), made.cachedTokens(), made.tokens().length))
+                .finishReason(answer.stopped() ? FinishReason.STOP : FinishReason.LENGTH)
+                .build();
+    }
+
+    private static @Nullable Object some(@Nullable List<?> list) {
+        return list == null || list.isEmpty() ? null : list;
+    }
+
+    private static void refuse(String name, @Nullable Object value) {
+        if (value != null) {
+            throw new UnsupportedFeatureException(name + " is " + value + "; this model takes none");
+        }
+    }
+
+    private static ChatMessage message(dev.langchain4j.data.message.ChatMessage message) {
+        return switch (message) {
+            case SystemMessage system -> new ChatMessage(ChatMessage.Role.SYSTEM, system.text());
+            case UserMessage user
+            when user.hasSingleText() -> new ChatMessage(ChatMessage.Role.USER, user.singleText());
+            case AiMessage said
+            when said.text() != null && !said.hasToolExecutionRequests() ->
+                new ChatMessage(ChatMessage.Role.ASSISTANT, said.text());
+            default ->
+                throw new UnsupportedFeatureException("a message of type " + message.type() + " that is not text");
+        };
+    }
+}
