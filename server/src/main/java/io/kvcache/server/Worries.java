@@ -1,0 +1,56 @@
+package io.kvcache.server;
+
+import io.kvcache.server.access.Logins;
+import io.kvcache.server.block.BlockStock;
+import io.kvcache.server.block.BlockStocks;
+import io.kvcache.server.keyspace.Keyspace;
+import io.kvcache.server.net.CloseReason;
+import io.kvcache.server.net.Connections;
+
+/// What an operator is told of once a minute, when there was any, with what it may come from.
+record Worries(Tenants tenants, Connections connections, Logins logins, BlockStocks blocks) {
+
+    private static final BlockStock.Stats NO_BLOCKS = new BlockStock.Stats(0, 0, 0, 0);
+
+    MinuteReport report() {
+        MinuteReport report = new MinuteReport();
+        connections(report);
+        report.add("log-ins had a wrong user or password", logins::refusedCount);
+        report.add("log-ins were not looked at, after too many wrong ones from their address", logins::delayedCount);
+        tenants.keyspaces().forEach((tenant, keyspace) -> tenant(report, tenant, keyspace));
+        return report;
+    }
+
+    private void connections(MinuteReport report) {
+        String most = Integer.toString(connections.limits().connections());
+        String stall = connections.limits().stall().toSeconds() + "s";
+        closed(report, CloseReason.TOO_MANY, "were refused: limits.connections is " + most);
+        closed(report, CloseReason.SLOW_READER, "were cut: replies were not read; limits.stall is " + stall);
+        closed(report, CloseReason.STALLED_REQUEST, "were cut: a request went on too slowly; limits.stall is " + stall);
+        closed(report, CloseReason.FOREIGN_NETWORK, "were refused: they came from outside the listener's cidrs");
+        closed(report, CloseReason.TLS_FAILED, "ended in the TLS handshake");
+        closed(report, CloseReason.UNKNOWN_PROTOCOL, "were closed: they spoke nothing that the listener speaks");
+        closed(report, CloseReason.PROTOCOL_ERROR, "were closed: what they sent is not in their protocol");
+        closed(report, CloseReason.BUG, "were closed by a bug of this server; the log has the stacks");
+    }
+
+    private void closed(MinuteReport report, CloseReason reason, String what) {
+        report.add("connections " + what, () -> connections.closedCount(reason));
+    }
+
+    private void tenant(MinuteReport report, String tenant, Keyspace keyspace) {
+        String of = " of tenant " + tenant + " ";
+        report.add(
+                "values" + of + "found no room: all is in use, or its quota, its share or limits.in_flight is full",
+                () -> keyspace.stats().writes().refused());
+        report.add(
+                "reads" + of + "found nothing, as clients read too slowly what fills its part of limits.sending",
+                () -> keyspace.stats().reads().busy());
+        report.add(
+                "values" + of + "were gone that EXISTS had just promised: the memory is too small for the load",
+                () -> keyspace.stats().promises().broken());
+        report.add(
+                "blocks" + of + "were refused: its quota is full of what is in use",
+                () -> blocks.stats().getOrDefault(tenant, NO_BLOCKS).refused());
+    }
+}
