@@ -202,6 +202,31 @@ public final class CacheServer implements AutoCloseable {
         return new Areas(everybodys, List.of(new EventArea(events), new DiskArea(cache)));
     }
 
+    /// What is wrong with the files that these settings name: passwords, secrets, salts, certificates. Never shows what
+    /// is in them.
+    public static List<String> unusableFiles(ServerConfig config) {
+        List<TenantConfig> tenants = config.access().tenants();
+        List<String> wrong = new ArrayList<>();
+        tryOut(wrong, () -> Logins.open(tenants, new SystemTime()).close());
+        tryOut(wrong, () -> TenantLabels.open(tenants));
+        tryOut(wrong, () -> RemoteFront.checkSecrets(config.transport(), tenants));
+        for (ListenConfig listen : config.access().listeners()) {
+            TlsConfig tls = listen.tls();
+            if (tls != null) {
+                tryOut(wrong, () -> Certificate.open(tls));
+            }
+        }
+        return wrong;
+    }
+
+    private static void tryOut(List<String> wrong, WatchedFiles.Reload reading) {
+        try {
+            reading.run();
+        } catch (IOException unusable) {
+            wrong.add(String.valueOf(unusable.getMessage()));
+        }
+    }
+
     /// What a server with these settings will take of this JVM's memory and beside it.
     public static MemoryBudget budget(ServerConfig config) {
         return MemoryBudget.of(

@@ -11,10 +11,12 @@ import java.io.IOException;
 import java.io.InputStreamReader;
 import java.nio.charset.StandardCharsets;
 import java.security.SecureRandom;
+import java.util.List;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
 import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Spec;
 
@@ -48,6 +50,11 @@ final class ConfigCommand implements Runnable {
         @Mixin
         private ServerSettings settings = new ServerSettings();
 
+        @Option(
+                names = "--no-files",
+                description = "Do not look into files of passwords, secrets, salts and certificates.")
+        private boolean noFiles;
+
         @Override
         public Integer call() throws IOException {
             try {
@@ -55,6 +62,11 @@ final class ConfigCommand implements Runnable {
                 MemoryLimit limit = MemoryLimit.here();
                 MemoryBudget budget = CacheServer.budget(config);
                 budget.requireWithin(limit);
+                List<String> unusable = noFiles ? List.of() : CacheServer.unusableFiles(config);
+                if (!unusable.isEmpty()) {
+                    unusable.forEach(spec.commandLine().getErr()::println);
+                    return 1;
+                }
                 ConfigText.of(config).forEach(spec.commandLine().getOut()::println);
                 spec.commandLine().getOut().println(budget.line(limit));
                 return 0;

@@ -2,6 +2,7 @@ package io.kvcache.bench.cli;
 
 import io.kvcache.server.config.DiskConfig;
 import io.kvcache.server.config.EntryConfig;
+import io.kvcache.server.config.LabelConfig;
 import io.kvcache.server.config.ListenConfig;
 import io.kvcache.server.config.ServerConfig;
 import io.kvcache.server.config.TenantConfig;
@@ -55,6 +56,17 @@ final class ConfigText {
         return "tenant " + tenant.name() + ": user " + tenant.user()
                 + (tenant.hasPassword() ? "" : " without a password")
                 + ", weight " + tenant.weight()
-                + (tenant.quotaBytes() == 0 ? "" : ", quota " + new ByteSize(tenant.quotaBytes()));
+                + (tenant.quotaBytes() == 0 ? "" : ", quota " + new ByteSize(tenant.quotaBytes()))
+                + labels(tenant.labels());
+    }
+
+    /// Salts are not shown.
+    private static String labels(LabelConfig labels) {
+        String salts = labels.saltFile() == null ? "" : ", keys that end with a salt of " + labels.saltFile();
+        return (labels.prefixes().isEmpty() ? "" : ", keys that begin with " + String.join(" or ", labels.prefixes()))
+                + (labels.salts().isEmpty()
+                        ? ""
+                        : ", keys that end with one of " + labels.salts().size() + " salts")
+                + salts;
     }
 }

@@ -15,6 +15,7 @@ import java.nio.file.Path;
 import java.util.concurrent.TimeUnit;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import picocli.CommandLine;
@@ -150,6 +151,29 @@ final class ServeCommandTest {
 
         assertThat(run(1, "serve", "--port", "0", "--host-bytes", "64MiB", "--disk", disk + ":64MiB"))
                 .startsWith("kvcache: Cannot use " + disk + " for a disk tier: ");
+    }
+
+    @Test
+    void givenFilesThatASettingNames_whenChecked_thenThoseThatCannotBeUsedAreSaid() throws Exception {
+        Path salts = Files.writeString(folder.resolve("salts"), "the-salt-of-red\nbad@salt\n");
+        Path file = Files.writeString(folder.resolve("files.yaml"), """
+                tenants:
+                  - { name: blue, password_file: /nowhere/passwords, quota: 1MiB }
+                  - { name: red, prefixes: ["red:"], salts: [another-of-red], salt_file: %s }
+                listen: { tls: { certificate: /nowhere/server.pem, key: /nowhere/key } }
+                """.formatted(salts));
+        String[] check = {"config", "check", "--config", file.toString(), "--host-bytes", "64MiB"};
+
+        assertThat(run(1, check))
+                .contains("tenants.0.password_file /nowhere/passwords cannot be read")
+                .contains("tenants.1.salt_file " + salts + " has a line that is none; it takes 8 to 128")
+                .contains("/nowhere/server.pem")
+                .doesNotContain("bad@salt");
+        assertThat(run(
+                        0,
+                        Stream.concat(Stream.of(check), Stream.of("--no-files")).toArray(String[]::new)))
+                .contains("tenant red: user red without a password, weight 1, keys that begin with red:,"
+                        + " keys that end with one of 1 salts, keys that end with a salt of " + salts);
     }
 
     @Test

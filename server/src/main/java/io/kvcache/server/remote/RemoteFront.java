@@ -92,6 +92,13 @@ public final class RemoteFront implements AutoCloseable {
         }
     }
 
+    /// Reads the files of secrets and forgets them.
+    ///
+    /// @throws IOException when one cannot be used; the message says which and why
+    public static void checkSecrets(TransportConfig config, List<TenantConfig> tenants) throws IOException {
+        Secrets.open(config, tenants);
+    }
+
     private static NamespaceRule rule(List<TenantConfig> tenants, Function<String, Namespace> own) {
         Set<Namespace> kept = tenants.stream().map(TenantConfig::name).map(own).collect(Collectors.toUnmodifiableSet());
         Set<String> limited = tenants.stream()
