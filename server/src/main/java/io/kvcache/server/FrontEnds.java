@@ -156,9 +156,24 @@ final class FrontEnds {
                             tenants.keyspaces(),
                             connections,
                             Map.of(
-                                    "resp", counts(resps, RespProtocol::commandCount, RespProtocol::errorCount),
-                                    "lm", counts(lms, LmProtocol::requestCount, LmProtocol::protocolErrorCount),
-                                    "http", counts(https, HttpProtocol::requestCount, HttpProtocol::problemCount)),
+                                    "resp",
+                                            counts(
+                                                    resps,
+                                                    RespProtocol::commandCount,
+                                                    RespProtocol::errorCount,
+                                                    RespProtocol::droppedAfterOkCount),
+                                    "lm",
+                                            counts(
+                                                    lms,
+                                                    LmProtocol::requestCount,
+                                                    LmProtocol::protocolErrorCount,
+                                                    LmProtocol::droppedSilentlyCount),
+                                    "http",
+                                            counts(
+                                                    https,
+                                                    HttpProtocol::requestCount,
+                                                    HttpProtocol::problemCount,
+                                                    _ -> 0)),
                             counted.logins),
                     new BlockMetrics(counted.blocks),
                     counted.latencies));
@@ -173,10 +188,12 @@ final class FrontEnds {
         return pages;
     }
 
-    private static <P> ServerMetrics.Requests counts(List<P> all, ToLongFunction<P> asked, ToLongFunction<P> refused) {
+    private static <P> ServerMetrics.Requests counts(
+            List<P> all, ToLongFunction<P> asked, ToLongFunction<P> refused, ToLongFunction<P> dropped) {
         return new ServerMetrics.Requests(
                 () -> all.stream().mapToLong(asked).sum(),
-                () -> all.stream().mapToLong(refused).sum());
+                () -> all.stream().mapToLong(refused).sum(),
+                () -> all.stream().mapToLong(dropped).sum());
     }
 
     private static String version() {

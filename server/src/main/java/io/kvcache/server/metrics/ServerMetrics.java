@@ -24,6 +24,7 @@ import java.util.function.ToLongFunction;
 /// | `kv.connections.closed` | `reason` | connections |
 /// | `kv.requests` | `protocol` | requests |
 /// | `kv.refusals` | `protocol` | requests that were answered by an error |
+/// | `kv.dropped` | `protocol` | values without room whose client was told nothing of that |
 /// | `kv.logins` | `outcome` in, wrong, elsewhere (the right password at another tenant's listener), later | log-ins |
 /// | `kv.keys` | `tenant` | keys |
 /// | `kv.reads` | `tenant`, `result` hit, absent (never here, as far as is known), evicted, quota, deleted, expired or
@@ -45,7 +46,9 @@ public final class ServerMetrics implements MeterBinder {
     private final Logins logins;
 
     /// What was asked by one protocol, and how much of it was answered by an error.
-    public record Requests(LongSupplier all, LongSupplier refused) {}
+    ///
+    /// @param dropped values without room whose client was told nothing of that, as it cannot be
+    public record Requests(LongSupplier all, LongSupplier refused, LongSupplier dropped) {}
 
     /// @param tenants their values by name
     /// @param requests by protocol
@@ -69,6 +72,7 @@ public final class ServerMetrics implements MeterBinder {
         requests.forEach((protocol, counts) -> {
             count(registry, "kv.requests", "protocol", protocol, counts.all());
             count(registry, "kv.refusals", "protocol", protocol, counts.refused());
+            count(registry, "kv.dropped", "protocol", protocol, counts.dropped());
         });
         count(registry, "kv.logins", "outcome", "in", logins::inCount);
         count(registry, "kv.logins", "outcome", "wrong", logins::refusedCount);

@@ -13,11 +13,15 @@ import io.netty.channel.uring.IoUring;
 import io.netty.channel.uring.IoUringIoHandler;
 import io.netty.channel.uring.IoUringServerSocketChannel;
 import io.netty.util.concurrent.DefaultThreadFactory;
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
 
 /// The event loops of a server, and the sockets that run on them.
 ///
 /// **Ownership.** Who opened it closes [#loops()].
 public final class Transport {
+
+    private static final Logger LOG = System.getLogger(Transport.class.getName());
 
     private final TransportKind kind;
     private final EventLoopGroup loops;
@@ -35,7 +39,7 @@ public final class Transport {
     /// @throws IllegalStateException when the platform lacks what was asked for; the message says why
     public static Transport open(TransportKind asked, int loops) {
         return switch (asked) {
-            case AUTO -> Epoll.isAvailable() ? epoll(loops) : nio(loops);
+            case AUTO -> Epoll.isAvailable() ? epoll(loops) : withoutEpoll(loops);
             case EPOLL -> {
                 require(asked, Epoll.isAvailable(), Epoll.unavailabilityCause());
                 yield epoll(loops);
@@ -50,6 +54,16 @@ public final class Transport {
 
     private static Transport epoll(int loops) {
         return new Transport(TransportKind.EPOLL, loops, EpollIoHandler.newFactory(), EpollServerSocketChannel.class);
+    }
+
+    /// Slower, and worth a word: mostly a folder for temporary files that is read-only or takes no programs.
+    private static Transport withoutEpoll(int loops) {
+        LOG.log(
+                Level.WARNING,
+                "No epoll for sockets, nio takes its place and carries less: {0}; its library is unpacked in {1}",
+                Epoll.unavailabilityCause(),
+                System.getProperty("java.io.tmpdir"));
+        return nio(loops);
     }
 
     private static Transport nio(int loops) {
