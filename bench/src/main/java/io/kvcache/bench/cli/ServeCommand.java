@@ -63,9 +63,7 @@ final class ServeCommand implements Callable<Integer> {
                 Locale.ROOT,
                 "KVCache %s serves at %s: %s of host memory, %s, %d loops, ready %.1f s after start",
                 Kvcache.Version.text(),
-                server.addresses().stream()
-                        .map(each -> each.getAddress().getHostAddress() + ":" + each.getPort())
-                        .collect(Collectors.joining(", ")),
+                server.addresses().stream().map(ServeCommand::place).collect(Collectors.joining(", ")),
                 new ByteSize(config.memory().hostBytes()),
                 server.transport().name().toLowerCase(Locale.ROOT),
                 config.network().loops(),
@@ -107,6 +105,14 @@ final class ServeCommand implements Callable<Integer> {
             say("KVCache stopped");
             Runtime.getRuntime().halt(0);
         }));
+    }
+
+    private static String place(InetSocketAddress address) {
+        String host = address.getAddress().getHostAddress();
+        if (address.getAddress().isAnyLocalAddress()) {
+            return "*:" + address.getPort();
+        }
+        return (host.indexOf(':') < 0 ? host : "[" + host + "]") + ":" + address.getPort();
     }
 
     private void say(String line) {

@@ -47,7 +47,7 @@ class LauncherTest {
         assertThat(process.waitFor()).isZero();
         assertThat(facts.path("io_uring").asString()).containsPattern("^(allowed|refused, E|refused, errno)");
         assertThat(facts.path("O_DIRECT " + folder).asString()).isIn("works", "refused");
-        assertThat(facts.propertyNames()).contains("memlock", "THP enabled", "fio");
+        assertThat(facts.propertyNames()).contains("memlock", "open files", "somaxconn", "THP enabled", "fio");
         assertThat(folder).isEmptyDirectory();
     }
 
