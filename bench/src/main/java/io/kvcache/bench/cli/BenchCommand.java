@@ -11,8 +11,6 @@ import io.kvcache.bench.suite.SuiteRunner;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.file.Path;
-import java.time.LocalDate;
-import java.time.ZoneId;
 import java.util.List;
 import java.util.Locale;
 import java.util.concurrent.Callable;
@@ -33,8 +31,6 @@ import picocli.CommandLine.Spec;
         subcommands = {ServerBenchCommand.class, TransportBenchCommand.class, GpuBenchCommand.class},
         sortOptions = false)
 final class BenchCommand implements Callable<Integer> {
-
-    private static final Path RECORDS = Path.of("bench", "results");
 
     @Spec
     private CommandSpec spec = CommandSpec.create();
@@ -95,9 +91,7 @@ final class BenchCommand implements Callable<Integer> {
     private int report(Suite chosen, List<Answer> answers) throws IOException {
         print((json ? new BenchReport.Lines() : new BenchReport.Table()).of(chosen, answers));
         if (recorded) {
-            BenchRecord target = new BenchRecord(RECORDS, command());
-            Path page = target.write(chosen, answers, LocalDate.now(ZoneId.systemDefault()));
-            say("recorded in " + page);
+            say("recorded in " + BenchRecord.write(spec, chosen, answers));
         }
         return strict && !answers.stream().allMatch(Answer::ok) ? 1 : 0;
     }
@@ -145,11 +139,6 @@ final class BenchCommand implements Callable<Integer> {
                         question.budget().describe(),
                         question.unit(),
                         question.text())));
-    }
-
-    private String command() {
-        List<String> typed = spec.root().commandLine().getParseResult().originalArgs();
-        return "kvcache " + String.join(" ", typed);
     }
 
     private void print(String text) {

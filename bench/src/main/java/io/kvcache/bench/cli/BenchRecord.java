@@ -7,14 +7,27 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.LocalDate;
+import java.time.ZoneId;
 import java.util.List;
 import java.util.Locale;
+import picocli.CommandLine.Model.CommandSpec;
 
 /// Writes what a suite answered into a folder, beside what it was measured on: a page to read and lines to compare.
 ///
 /// @param folder made when it is missing
 /// @param command as it was typed
 record BenchRecord(Path folder, String command) {
+
+    private static final Path RECORDS = Path.of("bench", "results");
+
+    /// Writes what a command that was just typed has found, today, where all records of this checkout are.
+    ///
+    /// @return the page
+    static Path write(CommandSpec spec, Suite suite, List<Answer> answers) throws IOException {
+        String typed = "kvcache "
+                + String.join(" ", spec.root().commandLine().getParseResult().originalArgs());
+        return new BenchRecord(RECORDS, typed).write(suite, answers, LocalDate.now(ZoneId.systemDefault()));
+    }
 
     /// Writes the page, and the lines beside it with `.jsonl` in place of `.md`.
     ///

@@ -8,10 +8,7 @@ import io.kvcache.bench.suite.Machine;
 import io.kvcache.bench.suite.Suite;
 import java.io.IOException;
 import java.io.PrintWriter;
-import java.nio.file.Path;
 import java.time.Duration;
-import java.time.LocalDate;
-import java.time.ZoneId;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.Callable;
@@ -31,8 +28,6 @@ import picocli.CommandLine.Spec;
         mixinStandardHelpOptions = true,
         sortOptions = false)
 final class ServerBenchCommand implements Callable<Integer> {
-
-    private static final Path RECORDS = Path.of("bench", "results");
 
     @Spec
     private CommandSpec spec = CommandSpec.create();
@@ -101,11 +96,7 @@ final class ServerBenchCommand implements Callable<Integer> {
         out.print((json ? new BenchReport.Lines() : new BenchReport.Table()).of(suite, answers));
         out.flush();
         if (recorded) {
-            String typed = "kvcache "
-                    + String.join(
-                            " ", spec.root().commandLine().getParseResult().originalArgs());
-            LocalDate today = LocalDate.now(ZoneId.systemDefault());
-            say("recorded in " + new BenchRecord(RECORDS, typed).write(suite, answers, today));
+            say("recorded in " + BenchRecord.write(spec, suite, answers));
         }
         return strict && !answers.stream().allMatch(Answer::ok) ? 1 : 0;
     }

@@ -1,14 +1,21 @@
 package io.kvcache.bench.cli;
 
+import io.kvcache.bench.suite.Answer;
+import io.kvcache.bench.suite.Budget;
+import io.kvcache.bench.suite.Suite;
+import io.kvcache.bench.transport.Cargo;
 import io.kvcache.bench.transport.Moves;
 import io.kvcache.bench.transport.Operation;
 import io.kvcache.bench.transport.SharedCell;
 import io.kvcache.bench.transport.SharedComparison;
+import io.kvcache.bench.transport.TransportAnswers;
 import io.kvcache.bench.transport.TransportCell;
 import io.kvcache.bench.transport.TransportComparison;
+import io.kvcache.transport.ucx.UcxMemory;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 import java.util.concurrent.Callable;
@@ -31,6 +38,7 @@ final class TransportBenchCommand implements Callable<Integer> {
     private enum Part {
         TCP,
         AERON,
+        UCX,
         SHARED
     }
 
@@ -39,6 +47,9 @@ final class TransportBenchCommand implements Callable<Integer> {
 
     /// Of a bare copy, blocks of 1 and 4 MiB that are copied without a message.
     private static final double LEAST_COPY = 0.85;
+
+    /// Of bare Aeron, blocks of 1 MiB.
+    private static final double LEAST_AERON = 0.6;
 
     /// Half of the copies of 64 KiB without a message.
     private static final double SMALL_COPY_MICROS = 8;
@@ -55,7 +66,7 @@ final class TransportBenchCommand implements Callable<Integer> {
     @Option(names = "--quick", description = "One short round: shows what is broken, not what is slow.")
     private boolean quick;
 
-    @Option(names = "--part", split = ",", description = "What to measure: TCP, AERON, SHARED; all when not said.")
+    @Option(names = "--part", split = ",", description = "What to measure: TCP, AERON, UCX, SHARED; all when not said.")
     private List<Part> parts = List.of(Part.values());
 
     @Option(
@@ -68,30 +79,92 @@ final class TransportBenchCommand implements Callable<Integer> {
     @Option(names = "--strict", description = "Exit with 1 when a budget is missed.")
     private boolean strict;
 
+    @Option(names = "--record", description = "Also write page and lines to bench/results, with machine and commit.")
+    private boolean recorded;
+
+    private final List<Answer> answers = new ArrayList<>();
+
     @Override
     public Integer call() throws IOException, InterruptedException {
-        PrintWriter errors = spec.commandLine().getErr();
         int rounds = quick ? 1 : 5;
         Duration time = Duration.ofMillis(quick ? 100 : 1000);
         boolean good = true;
-        if (parts.contains(Part.TCP)) {
-            good = print(
-                    new TransportComparison(rounds, time, step -> say(errors, "kvcache bench: " + step)).run(),
-                    "bare responder",
-                    true);
+        for (Part part : parts) {
+            good &= measure(part, rounds, time);
         }
-        if (parts.contains(Part.AERON)) {
-            TransportComparison aeron =
-                    new TransportComparison(rounds, time, step -> say(errors, "kvcache bench: Aeron, " + step));
-            print(aeron.runAeron(termBytes), "the same over TCP", false);
-        }
-        if (parts.contains(Part.SHARED) && SharedComparison.possible()) {
-            good &= printShared(
-                    new SharedComparison(rounds, time, step -> say(errors, "kvcache bench: " + step)).run());
-        } else if (parts.contains(Part.SHARED)) {
-            say(errors, "kvcache bench: no /dev/shm here, so no shared memory");
+        if (recorded) {
+            Suite suite = new Suite(
+                    "transport",
+                    "the remote cache beside the limits of what carries its blocks",
+                    answers.stream().map(Answer::question).toList());
+            say(spec.commandLine().getErr(), "kvcache bench: recorded in " + BenchRecord.write(spec, suite, answers));
         }
         return good || !strict ? 0 : 1;
+    }
+
+    private boolean measure(Part part, int rounds, Duration time) throws IOException, InterruptedException {
+        PrintWriter errors = spec.commandLine().getErr();
+        TransportComparison comparison =
+                new TransportComparison(rounds, time, step -> say(errors, "kvcache bench: " + part + ", " + step));
+        return switch (part) {
+            case TCP -> {
+                List<TransportCell> cells = comparison.run();
+                answers.addAll(new TransportAnswers("tcp", "bare responder", rounds).of(cells, this::ofResponder));
+                yield print(cells, "bare responder", true);
+            }
+            case AERON -> {
+                aeron(comparison, rounds);
+                yield true;
+            }
+            case UCX -> {
+                ucx(comparison, rounds);
+                yield true;
+            }
+            case SHARED -> shared(rounds, time);
+        };
+    }
+
+    private void aeron(TransportComparison comparison, int rounds) throws IOException, InterruptedException {
+        List<TransportCell> beside = comparison.runAeron(termBytes);
+        answers.addAll(new TransportAnswers("aeron", "TCP", rounds).of(beside, cargo -> new Budget.None()));
+        print(beside, "the same over TCP", false);
+        List<TransportCell> bare = comparison.runBareAeron(termBytes);
+        answers.addAll(new TransportAnswers("aeron-bare", "bare Aeron", rounds).of(bare, this::ofBareAeron));
+        print(bare, "bare Aeron", false);
+    }
+
+    private void ucx(TransportComparison comparison, int rounds) throws IOException, InterruptedException {
+        if (!UcxMemory.possible() || !SharedComparison.possible()) {
+            say(spec.commandLine().getErr(), "kvcache bench: no UCX here (apt-get install libucx0)");
+            return;
+        }
+        for (String transports : List.of("tcp", "shm")) {
+            List<TransportCell> cells = comparison.runUcx(transports);
+            answers.addAll(
+                    new TransportAnswers("ucx-" + transports, "TCP", rounds).of(cells, cargo -> new Budget.None()));
+            say(spec.commandLine().getOut(), "UCX over " + transports);
+            print(cells, "the same over TCP", false);
+        }
+    }
+
+    private boolean shared(int rounds, Duration time) throws IOException, InterruptedException {
+        PrintWriter errors = spec.commandLine().getErr();
+        if (!SharedComparison.possible()) {
+            say(errors, "kvcache bench: no /dev/shm here, so no shared memory");
+            return true;
+        }
+        List<SharedCell> cells =
+                new SharedComparison(rounds, time, step -> say(errors, "kvcache bench: " + step)).run();
+        answers.addAll(new TransportAnswers("shared", "bare copy", rounds).ofShared(cells));
+        return printShared(cells);
+    }
+
+    private Budget ofResponder(Cargo cargo) {
+        return judged(cargo) ? new Budget.RatioAtLeast(LEAST) : new Budget.None();
+    }
+
+    private Budget ofBareAeron(Cargo cargo) {
+        return cargo.bytes() == 1 << 20 ? new Budget.RatioAtLeast(LEAST_AERON) : new Budget.None();
     }
 
     private boolean printShared(List<SharedCell> cells) {
@@ -148,7 +221,7 @@ final class TransportBenchCommand implements Callable<Integer> {
         say(out, "            KiB flight |   GB/s   p50 µs   p99 µs  |   GB/s   p50 µs   p99 µs  |  ratio");
         boolean all = true;
         for (TransportCell cell : cells) {
-            boolean low = judging && judged(cell) && cell.ratio() < LEAST;
+            boolean low = judging && judged(cell.cargo()) && cell.ratio() < LEAST;
             all &= !low;
             say(
                     out,
@@ -166,10 +239,8 @@ final class TransportBenchCommand implements Callable<Integer> {
         return all;
     }
 
-    private static boolean judged(TransportCell cell) {
-        return cell.cargo().inFlight() > 1
-                && cell.cargo().bytes() >= 1 << 20
-                && cell.cargo().operation() == Operation.ACQUIRE;
+    private static boolean judged(Cargo cargo) {
+        return cargo.inFlight() > 1 && cargo.bytes() >= 1 << 20 && cargo.operation() == Operation.ACQUIRE;
     }
 
     private static String figures(Moves moves) {

@@ -83,6 +83,13 @@ final class RemoteClient implements Contestant {
         cache.drop(space(bytes));
     }
 
+    /// For a client that reads one-sided.
+    void requireFetched() {
+        if (cache.remoteStats().fetched() == 0) {
+            throw new IllegalStateException("no block was read one-sided: " + cache.remoteStats());
+        }
+    }
+
     @Override
     public boolean move(Cargo cargo, long number) {
         int bytes = cargo.bytes();

@@ -15,7 +15,7 @@ public final class TransportComparison {
 
     private static final List<Integer> SIZES = List.of(64 << 10, 1 << 20, 4 << 20);
     private static final List<Integer> IN_FLIGHT = List.of(1, 4);
-    private static final int CONNECTIONS = 2;
+    static final int CONNECTIONS = 2;
     private static final int SECOND_PUTS = 1 << 24;
     private static final Path MEMORY = Path.of("/dev/shm");
     private static final Path TEMPORARY = Path.of(System.getProperty("java.io.tmpdir"));
@@ -48,23 +48,82 @@ public final class TransportComparison {
     ///
     /// @param termBytes of the terms of all streams
     public List<TransportCell> runAeron(int termBytes) throws IOException, InterruptedException {
+        return runAeron(termBytes, (address, server) -> {
+            try (RemoteClient ours = new RemoteClient(address, CONNECTIONS);
+                    RemoteClient tcp = new RemoteClient("127.0.0.1:" + server.port(), CONNECTIONS, SECOND_PUTS)) {
+                return run(ours, tcp, tcp::know);
+            }
+        });
+    }
+
+    /// What is got over Aeron on this host, where the other is Aeron with the same settings and nothing above it.
+    ///
+    /// @param termBytes of the terms of all streams
+    public List<TransportCell> runBareAeron(int termBytes) throws IOException, InterruptedException {
+        return runAeron(termBytes, (address, server) -> {
+            try (RemoteClient ours = new RemoteClient(address, CONNECTIONS);
+                    BareAeronClient bare =
+                            new BareAeronClient(driver(address), channel(termBytes), CONNECTIONS, SIZES.getLast())) {
+                return run(ours, bare, bytes -> {}, List.of(Operation.ACQUIRE));
+            }
+        });
+    }
+
+    /// Runs beside a server over Aeron.
+    @FunctionalInterface
+    private interface Beside {
+
+        /// Measures.
+        List<TransportCell> run(String address, TransportServer server) throws IOException, InterruptedException;
+    }
+
+    private static List<TransportCell> runAeron(int termBytes, Beside beside) throws IOException, InterruptedException {
         Path folder = Files.createTempDirectory(SharedComparison.possible() ? MEMORY : TEMPORARY, "kvcache-bench-");
         String address = "aeron:ipc?dir=" + folder + "|term-length=" + termBytes;
-        try (TransportServer server = TransportServer.aeron(address);
-                RemoteClient ours = new RemoteClient(address, CONNECTIONS);
+        try (TransportServer server = TransportServer.aeron(address, driver(address), channel(termBytes))) {
+            return beside.run(address, server);
+        } finally {
+            SharedComparison.remove(folder);
+        }
+    }
+
+    /// The directory of an embedded driver.
+    private static String driver(String address) {
+        return address.substring(address.indexOf('=') + 1, address.indexOf('|')) + "/driver";
+    }
+
+    private static String channel(int termBytes) {
+        return "aeron:ipc?term-length=" + termBytes;
+    }
+
+    /// What is got over UCX on this host, where the other is the remote cache over TCP.
+    ///
+    /// @param transports of UCX
+    public List<TransportCell> runUcx(String transports) throws IOException, InterruptedException {
+        Path folder = Files.createTempDirectory(MEMORY, "kvcache-bench-");
+        try (TransportServer server = TransportServer.ucx(folder, transports);
+                RemoteClient ours =
+                        new RemoteClient("ucx:127.0.0.1:" + server.port() + "?tls=" + transports, CONNECTIONS);
                 RemoteClient tcp = new RemoteClient("127.0.0.1:" + server.port(), CONNECTIONS, SECOND_PUTS)) {
-            return run(ours, tcp, tcp::know);
+            List<TransportCell> cells = run(ours, tcp, tcp::know, List.of(Operation.ACQUIRE));
+            ours.requireFetched();
+            return cells;
         } finally {
             SharedComparison.remove(folder);
         }
     }
 
     private List<TransportCell> run(RemoteClient ours, Contestant other, IntConsumer size) throws InterruptedException {
+        return run(ours, other, size, List.of(Operation.values()));
+    }
+
+    private List<TransportCell> run(RemoteClient ours, Contestant other, IntConsumer size, List<Operation> operations)
+            throws InterruptedException {
         List<TransportCell> cells = new ArrayList<>();
         for (int bytes : SIZES) {
             ours.fill(bytes);
             size.accept(bytes);
-            for (Operation operation : Operation.values()) {
+            for (Operation operation : operations) {
                 warm(ours, other, new Cargo(operation, bytes, 2));
                 for (int inFlight : IN_FLIGHT) {
                     cells.add(cell(ours, other, new Cargo(operation, bytes, inFlight)));

@@ -6,6 +6,7 @@ import io.kvcache.transport.aeron.AeronConnector;
 import io.kvcache.transport.aeron.AeronEndpoint;
 import io.kvcache.transport.endpoint.EndpointOptions;
 import io.kvcache.transport.tcp.TcpEndpoint;
+import io.kvcache.transport.ucx.UcxMemory;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;
@@ -16,7 +17,9 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Objects;
 import java.util.concurrent.TimeUnit;
+import org.jspecify.annotations.Nullable;
 
 /// The server's process: a store of a GiB behind an endpoint, and a bare responder beside it. It ends
 /// with its input.
@@ -24,6 +27,8 @@ public final class TransportServer implements AutoCloseable {
 
     private static final System.Logger LOG = System.getLogger(TransportServer.class.getName());
     private static final long HOST_BYTES = 1L << 30;
+    private static final String BARE = "bare:";
+    private static final String UCX = "ucx:";
 
     private final Process process;
     private final int port;
@@ -46,9 +51,19 @@ public final class TransportServer implements AutoCloseable {
         return start(List.of(folder.toString()));
     }
 
-    /// One that serves over Aeron too.
-    static TransportServer aeron(String address) throws IOException {
-        return start(List.of(address));
+    /// One that serves over Aeron too, and whose media driver a bare server uses beside it.
+    ///
+    /// @param driver directory of that driver
+    /// @param channel of the bare server
+    static TransportServer aeron(String address, String driver, String channel) throws IOException {
+        return start(List.of(address, BARE + driver, BARE + channel));
+    }
+
+    /// One whose memory clients read over UCX.
+    ///
+    /// @param folder for its files
+    static TransportServer ucx(Path folder, String transports) throws IOException {
+        return start(List.of(folder.toString(), UCX + transports));
     }
 
     private static TransportServer start(List<String> arguments) throws IOException {
@@ -103,30 +118,45 @@ public final class TransportServer implements AutoCloseable {
 
     /// Serves until its input ends.
     ///
-    /// @param arguments perhaps a folder for memory to be shared, or an address of Aeron
+    /// @param arguments perhaps a folder for memory to be shared, and `ucx:` with transports; or an address of
+    ///     Aeron, and `bare:` with a driver's directory and with a channel
     @SuppressWarnings("SystemOut") // tells its ports to who started it
     public static void main(String[] arguments) throws IOException {
         TieredKvCacheBuilder builder = TieredKvCache.builder().hostBytes(HOST_BYTES);
         String aeron = null;
+        String transports = null;
+        List<String> bare = new ArrayList<>();
         for (String argument : arguments) {
             if (argument.startsWith(AeronConnector.SCHEME)) {
                 aeron = argument;
+            } else if (argument.startsWith(BARE)) {
+                bare.add(argument.substring(BARE.length()));
+            } else if (argument.startsWith(UCX)) {
+                transports = argument.substring(UCX.length());
             } else {
                 builder = builder.shared(Path.of(argument));
             }
         }
         try (TieredKvCache store = builder.build();
+                UcxMemory memory = transports == null
+                        ? null
+                        : UcxMemory.offer(Objects.requireNonNull(store.sharedMemory()), transports);
                 TcpEndpoint endpoint = TcpEndpoint.open(
-                        store, new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), EndpointOptions.DEFAULTS);
+                        store, new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), options(memory));
                 AeronEndpoint second =
-                        aeron == null ? null : AeronEndpoint.open(store, aeron, EndpointOptions.DEFAULTS)) {
-            if (second != null) {
-                LOG.log(System.Logger.Level.DEBUG, second.address());
-            }
+                        aeron == null ? null : AeronEndpoint.open(store, aeron, EndpointOptions.DEFAULTS);
+                BareAeronServer third = bare.isEmpty()
+                        ? null
+                        : new BareAeronServer(bare.getFirst(), bare.getLast(), TransportComparison.CONNECTIONS)) {
+            LOG.log(System.Logger.Level.DEBUG, "over Aeron: {0}, bare: {1}", second != null, third != null);
             System.out.println(endpoint.address().getPort() + " " + new BareResponder().port());
             while (System.in.read() >= 0) {
                 // Nothing is said.
             }
         }
+    }
+
+    private static EndpointOptions options(@Nullable UcxMemory memory) {
+        return memory == null ? EndpointOptions.DEFAULTS : EndpointOptions.DEFAULTS.withFabric(memory.place());
     }
 }

@@ -43,7 +43,7 @@ final class AeronMedia {
     private static final int COUNTERS_BYTES = 1 << 20;
 
     /// Of a driver's own files: commands, counters and what was lost.
-    private static final long DRIVER_BYTES = 10 << 20;
+    private static final long DRIVER_BYTES = 12 << 20;
 
     private final Aeron aeron;
     private final @Nullable MediaDriver driver;

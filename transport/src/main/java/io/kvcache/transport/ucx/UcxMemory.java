@@ -66,6 +66,16 @@ public final class UcxMemory implements AutoCloseable {
         thread = Thread.ofPlatform().daemon().name("kvcache-ucx").start(this::serve);
     }
 
+    /// Whether UCX is installed here.
+    public static boolean possible() {
+        try {
+            Ucp.load();
+            return true;
+        } catch (IOException missing) {
+            return false;
+        }
+    }
+
     /// Offers the slots of a store.
     ///
     /// @param transports as UCX names them, such as `tcp`, `shm` or `rc,tcp`; empty for all that there are

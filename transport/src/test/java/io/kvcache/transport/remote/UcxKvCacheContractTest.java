@@ -23,7 +23,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /// A cache whose blocks are read one-sided over UCX keeps the contract of every `KvCache`, by TCP and by shared
 /// memory.
-@EnabledIf(value = "io.kvcache.transport.ucx.UcxHere#there", disabledReason = "libucx0 is not installed")
+@EnabledIf(value = "io.kvcache.transport.ucx.UcxMemory#possible", disabledReason = "libucx0 is not installed")
 @ParameterizedClass
 @ValueSource(strings = {"tcp", "shm"})
 final class UcxKvCacheContractTest {

@@ -25,7 +25,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 @Timeout(120)
 final class UcxTest {
 
-    private static final String THERE = "io.kvcache.transport.ucx.UcxHere#there";
+    private static final String THERE = "io.kvcache.transport.ucx.UcxMemory#possible";
     private static final String MISSING = "libucx0 is not installed";
 
     private final ShmFolder folder = ShmFolder.make();

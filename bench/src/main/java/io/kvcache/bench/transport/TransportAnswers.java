@@ -1,0 +1,92 @@
+package io.kvcache.bench.transport;
+
+import io.kvcache.bench.suite.Answer;
+import io.kvcache.bench.suite.Budget;
+import io.kvcache.bench.suite.Measure;
+import io.kvcache.bench.suite.Question;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+
+/// What the comparisons found, as answers that can be recorded: for each cell how fast it is, and how long half and
+/// nearly all of its blocks take.
+///
+/// @param by what carries the blocks, as names begin with it
+/// @param against what it is held against
+/// @param rounds of each
+public record TransportAnswers(String by, String against, int rounds) {
+
+    /// Decides what a cell's bytes a second have to reach.
+    @FunctionalInterface
+    public interface Wanted {
+
+        /// The budget of a cell.
+        Budget of(Cargo cargo);
+    }
+
+    /// Three answers for each cell.
+    public List<Answer> of(List<TransportCell> cells, Wanted wanted) {
+        List<Answer> answers = new ArrayList<>();
+        for (TransportCell cell : cells) {
+            Figures figures = new Figures(cell.ours(), cell.bare(), cell.ratio());
+            add(answers, cell.cargo().operation().text(), cell.cargo(), figures, wanted.of(cell.cargo()));
+        }
+        return answers;
+    }
+
+    /// Three answers for each cell, and one of the server's processor time.
+    public List<Answer> ofShared(List<SharedCell> cells) {
+        List<Answer> answers = new ArrayList<>();
+        for (SharedCell cell : cells) {
+            String use = cell.use().name().toLowerCase(Locale.ROOT).replace('_', '-');
+            Figures figures = new Figures(cell.ours(), cell.bare(), cell.ratio());
+            add(answers, use, cell.cargo(), figures, new Budget.None());
+            String name = name(use, cell.cargo()) + "-server";
+            answers.add(answer(
+                    new Asked(name, "How long does the server's process work for a block?", "us"),
+                    new Pair(cell.serverMicros(), 0, 0),
+                    new Budget.None()));
+        }
+        return answers;
+    }
+
+    private record Figures(Moves ours, Moves other, double ratio) {}
+
+    private record Asked(String name, String text, String unit) {}
+
+    private record Pair(double value, double other, double ratio) {}
+
+    private void add(List<Answer> to, String what, Cargo cargo, Figures figures, Budget budget) {
+        String name = name(what, cargo);
+        String block = "%s of %d KiB, %d in flight".formatted(what, cargo.bytes() >> 10, cargo.inFlight());
+        Moves ours = figures.ours;
+        Moves other = figures.other;
+        to.add(answer(
+                new Asked(name, "How fast is " + block + "?", "GB/s"),
+                new Pair(ours.gigabytes(), other.gigabytes(), figures.ratio),
+                budget));
+        to.add(answer(
+                new Asked(name + "-p50", "How long do half take?", "us"),
+                new Pair(ours.p50Micros(), other.p50Micros(), ours.p50Micros() / other.p50Micros()),
+                new Budget.None()));
+        to.add(answer(
+                new Asked(name + "-p99", "And 99 of 100?", "us"),
+                new Pair(ours.p99Micros(), other.p99Micros(), ours.p99Micros() / other.p99Micros()),
+                new Budget.None()));
+    }
+
+    private String name(String what, Cargo cargo) {
+        return "%s-%s-%dk-%d".formatted(by, what.replace(' ', '-'), cargo.bytes() >> 10, cargo.inFlight());
+    }
+
+    private Answer answer(Asked asked, Pair pair, Budget budget) {
+        Question question = new Question(
+                asked.name,
+                asked.text,
+                asked.unit,
+                new Measure.Counted(by, () -> pair.value),
+                new Measure.Counted(against, () -> pair.other),
+                budget);
+        return new Answer(question, pair.value, pair.other, pair.ratio, rounds, "");
+    }
+}
