@@ -1,7 +1,5 @@
 package io.kvcache.server.keyspace;
 
-import com.github.benmanes.caffeine.cache.Cache;
-import com.github.benmanes.caffeine.cache.Caffeine;
 import io.kvcache.core.Clock;
 import io.kvcache.core.KvCache;
 import io.kvcache.core.ObjectView;
@@ -11,7 +9,6 @@ import io.kvcache.core.SealOutcome;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.server.quota.Quota;
-import java.time.Duration;
 import java.time.InstantSource;
 import java.util.ArrayList;
 import java.util.List;
@@ -38,9 +35,6 @@ public final class Keyspace {
     /// Largest value: the store's largest object, less what is kept behind the value.
     public static final long MAX_VALUE_BYTES = KvCache.MAX_OBJECT_BYTES - Trailer.BYTES;
 
-    /// Longer than a client takes from the first half to the second.
-    private static final Duration REFUSAL_LASTS = Duration.ofSeconds(10);
-
     /// Expired keys that one tick drops: some milliseconds.
     private static final int EXPIRE_AT_ONCE = 1000;
 
@@ -63,7 +57,9 @@ public final class Keyspace {
     private final KeyspaceCounters counters = new KeyspaceCounters();
     private final Departed departed = new Departed();
     private final Arrivals arrivals;
-    private final Cache<Key, Boolean> refusedHalves;
+    private final RefusedHalves refusedHalves;
+    private final Conditions conditions;
+    private final Predecessors predecessors = new Predecessors();
 
     /// Registers the namespace.
     public Keyspace(KvCache cache, Namespace namespace, Clock clock, InstantSource wall, KeyspaceOptions options) {
@@ -84,12 +80,8 @@ public final class Keyspace {
         strangers = new Strangers(cache.objects(namespace), index, locks, holdings);
         allowance = new Allowance(quota, holdings, options.bounds(), index, removal, strangers);
         follower = new KeyFollower(cache.events(), index, removal, strangers, counters.evicted);
-        refusedHalves = Caffeine.newBuilder()
-                .maximumSize(10_000)
-                .expireAfterWrite(REFUSAL_LASTS)
-                .ticker(clock::nanos)
-                .executor(Runnable::run)
-                .build();
+        refusedHalves = new RefusedHalves(clock);
+        conditions = new Conditions(cache, namespace, index, wall);
     }
 
     /// What all that the tenant has may take together.
@@ -211,13 +203,18 @@ public final class Keyspace {
     }
 
     private void promise(Key key) {
-        ObjectView view = promises.remembers(key) ? null : cache.getObject(namespace, key.bytes());
+        ObjectView view = promises.remembers(key) ? null : cache.holdObject(namespace, key.bytes());
         if (view != null) {
             promises.give(key, view, clock.nanos());
             if (!cache.containsObject(namespace, key.bytes())) {
                 promises.withdraw(key); // Deleted meanwhile, by somebody who saw no promise to withdraw.
             }
         }
+    }
+
+    /// Follows the requests of one connection, to learn which keys belong together.
+    public KeyRun newRun() {
+        return new KeyRun(this, predecessors, (key, after) -> cache.followObject(namespace, key, after));
     }
 
     /// Size and expiry of a key, or null when it is not here. Promises nothing.
@@ -235,14 +232,20 @@ public final class Keyspace {
         return !lapses.isGone(key) && cache.containsObject(namespace, key.bytes());
     }
 
+    /// Begins to write a value that nobody is known to read after another.
+    public PendingPut put(byte[] key, long bytes) {
+        return put(key, bytes, null);
+    }
+
     /// Begins to write a value.
     ///
     /// @param key 1 to [#MAX_KEY_BYTES] bytes; belongs to the keyspace from now on
     /// @param bytes 0 to [#MAX_VALUE_BYTES]
-    public PendingPut put(byte[] key, long bytes) {
+    /// @param after the key that readers take before this one, which is not evicted earlier; null for none
+    public PendingPut put(byte[] key, long bytes, byte @Nullable [] after) {
         Key wanted = new Key(key);
         byte[] other = Halves.other(key);
-        if (other != null && refusedHalves.getIfPresent(new Key(other)) != null) {
+        if (other != null && refusedHalves.has(new Key(other))) {
             return refused(wanted, bytes);
         }
         Writings.Writing writing = writings.begin(wanted);
@@ -252,7 +255,7 @@ public final class Keyspace {
         }
         Writings.Claim claim = allowance.claim(writing, wanted, bytes);
         if (claim != null) {
-            ObjectWriter writer = cache.putObject(namespace, key, bytes + Trailer.BYTES, KvCache.NO_WAIT);
+            ObjectWriter writer = cache.putObject(namespace, key, after, bytes + Trailer.BYTES, KvCache.NO_WAIT);
             if (writer.outcome() == PutOutcome.RESERVED) {
                 return PendingPut.writing(this, wanted, bytes, claim, writer);
             }
@@ -261,7 +264,7 @@ public final class Keyspace {
         }
         writing.end();
         if (other != null) {
-            refusedHalves.put(wanted, true);
+            refusedHalves.add(wanted);
             delete(other);
         }
         return refused(wanted, bytes);
@@ -277,7 +280,7 @@ public final class Keyspace {
         ReentrantLock lock = locks.of(hash);
         lock.lock();
         try {
-            if (!meets(key, hash, condition)) {
+            if (!conditions.hold(key, hash, condition)) {
                 return false;
             }
             if (writer.seal() == SealOutcome.SEALED) {
@@ -292,19 +295,9 @@ public final class Keyspace {
         counters.receivedBytes.add(info.bytes());
         promises.withdraw(key);
         if (Halves.other(key.bytes()) != null) {
-            refusedHalves.invalidate(key);
+            refusedHalves.forget(key);
         }
         return true;
-    }
-
-    private boolean meets(Key key, BlockKey hash, PendingPut.Condition condition) {
-        if (condition == PendingPut.Condition.ALWAYS) {
-            return true;
-        }
-        KeyEntry entry = index.find(hash);
-        boolean present =
-                (entry == null || !entry.expired(nowMillis())) && cache.containsObject(namespace, key.bytes());
-        return present == (condition == PendingPut.Condition.IF_PRESENT);
     }
 
     void afterWriting(Key key, Runnable after) {

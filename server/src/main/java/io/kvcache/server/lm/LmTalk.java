@@ -1,6 +1,7 @@
 package io.kvcache.server.lm;
 
 import io.kvcache.server.keyspace.KeyPage;
+import io.kvcache.server.keyspace.KeyRuns;
 import io.kvcache.server.keyspace.Keyspace;
 import io.kvcache.server.keyspace.PendingPut;
 import io.kvcache.server.keyspace.PendingPut.Condition;
@@ -41,6 +42,7 @@ final class LmTalk implements Talk {
     private final ChannelHandlerContext context;
     private final Connection connection;
     private final Reach reach;
+    private final KeyRuns runs = new KeyRuns();
     private final LmStats stats;
     private final Runnable goOn;
     private final LmReplies replies;
@@ -106,6 +108,7 @@ final class LmTalk implements Talk {
             case LmRequest.GET -> get(spoken, request);
             case LmRequest.EXIST -> {
                 boolean here = possible(request) && of(request).exists(request.key());
+                runs.of(of(request)).lookedUp(request.key(), here);
                 replies.code(spoken, here ? LmReplies.SUCCESS : LmReplies.FAIL);
                 answered();
             }
@@ -124,7 +127,9 @@ final class LmTalk implements Talk {
     private void get(LmLayout spoken, LmRequest request) {
         Keyspace keyspace = of(request);
         Value value = possible(request) ? keyspace.get(request.key()) : null;
-        if (value == null && possible(request) && keyspace.isAway(request.key())) {
+        boolean away = value == null && possible(request) && keyspace.isAway(request.key());
+        runs.of(keyspace).read(request.key(), value != null || away);
+        if (away) {
             await();
             keyspace.fetch(request.key(), channel.eventLoop(), come -> arrived(spoken, come));
         } else {
@@ -173,8 +178,9 @@ final class LmTalk implements Talk {
             stats.droppedSilently.increment();
         } else if (keyspace.holds(request.key(), request.length(), request.note())) {
             stats.heldAlready.increment();
+            runs.of(keyspace).writes(request.key());
         } else {
-            put = keyspace.put(request.key(), request.length());
+            put = keyspace.put(request.key(), request.length(), runs.of(keyspace).writes(request.key()));
         }
         if (bodyLeft == 0) {
             endPut(request);

@@ -60,7 +60,7 @@ final class CommandTable {
 
     /// Whether the next argument is a value, and where its bytes go.
     @Nullable
-    IncomingValue value(Request soFar, int count, long bytes) {
+    IncomingValue value(RespSession session, Request soFar, int count, long bytes) {
         CommandSpec spec = commands.get(soFar.name());
         if (reach == null) {
             return bytes > MOST_UNKNOWN_BYTES ? IncomingValue.refused(NO_AUTH) : null;
@@ -81,7 +81,7 @@ final class CommandTable {
             return IncomingValue.refused("ERR value of " + bytes + " bytes; it takes 0 to "
                     + keyspace.bounds().valueBytes());
         }
-        return IncomingValue.to(keyspace.put(key, bytes));
+        return IncomingValue.to(keyspace.put(key, bytes, session.runs().of(keyspace).writes(key)));
     }
 
     void run(RespSession session, Request request, Replies replies) {

@@ -83,7 +83,7 @@ final class Conversation implements RespDecoder.Sink, Talk {
 
     @Override
     public @Nullable IncomingValue value(Request soFar, int count, long bytes) {
-        return session.commands().value(soFar, count, bytes);
+        return session.commands().value(session, soFar, count, bytes);
     }
 
     @Override

@@ -21,12 +21,21 @@ final class KeyCommands {
     List<CommandSpec> commands() {
         CommandSpec.Places all = CommandSpec.Places.ALL;
         return List.of(
-                CommandSpec.of("EXISTS", -2, "readonly fast", all, counting(Keyspace::exists)),
+                CommandSpec.of("EXISTS", -2, "readonly fast", all, this::exists),
                 CommandSpec.of("TOUCH", -2, "readonly fast", all, counting(Keyspace::touch)),
                 CommandSpec.of("DEL", -2, "write", all, counting(Keyspace::delete)),
                 CommandSpec.of("UNLINK", -2, "write fast", all, counting(Keyspace::delete)),
                 CommandSpec.of("TYPE", 2, "readonly fast", CommandSpec.Places.FIRST, this::type),
                 CommandSpec.of("MEMORY", -2, "readonly", new CommandSpec.Places(2, 2, 1), this::memory));
+    }
+
+    private void exists(RespSession session, Request request, Replies out) throws CommandException {
+        Command each = counting((keyspace, key) -> {
+            boolean here = keyspace.exists(key);
+            session.runs().of(keyspace).lookedUp(key, here);
+            return here;
+        });
+        each.run(session, request, out);
     }
 
     private Command counting(BiPredicate<Keyspace, byte[]> each) {

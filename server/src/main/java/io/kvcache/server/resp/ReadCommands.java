@@ -1,6 +1,7 @@
 package io.kvcache.server.resp;
 
 import io.kvcache.server.keyspace.KeyInfo;
+import io.kvcache.server.keyspace.Keyspace;
 import io.kvcache.server.keyspace.Reach;
 import io.kvcache.server.keyspace.Value;
 import java.util.List;
@@ -34,14 +35,21 @@ final class ReadCommands {
         return Keys.possible(key) ? reach.of(key).get(key) : null;
     }
 
-    private boolean isAway(byte[] key) {
-        return Keys.possible(key) && reach.of(key).isAway(key);
+    /// Whether a value that was not found has to be waited for.
+    private boolean isAway(RespSession session, byte[] key, @Nullable Value found) {
+        if (!Keys.possible(key)) {
+            return false;
+        }
+        Keyspace keyspace = reach.of(key);
+        boolean away = found == null && keyspace.isAway(key);
+        session.runs().of(keyspace).read(key, found != null || away);
+        return away;
     }
 
     /// Goes on with a value, or with null, now or when it has come from disk.
     private void find(RespSession session, byte[] key, Consumer<@Nullable Value> next) {
         Value value = find(key);
-        if (value == null && isAway(key)) {
+        if (isAway(session, key, value)) {
             session.awaitValue(reach.of(key), key, next);
         } else {
             next.accept(value);
@@ -71,7 +79,7 @@ final class ReadCommands {
             }
             byte[] key = request.bytes(i);
             Value value = find(key);
-            if (value == null && isAway(key)) {
+            if (isAway(session, key, value)) {
                 int next = i + 1;
                 session.awaitValue(reach.of(key), key, come -> {
                     reply(come, out);

@@ -1,5 +1,6 @@
 package io.kvcache.server.resp;
 
+import io.kvcache.server.keyspace.KeyRuns;
 import io.kvcache.server.keyspace.Keyspace;
 import io.kvcache.server.keyspace.PendingPut;
 import io.kvcache.server.keyspace.Value;
@@ -35,6 +36,7 @@ final class RespSession {
     private boolean closed;
     private Runnable whenClosed = () -> {};
     private @Nullable Runnable whenWritable;
+    private final KeyRuns runs = new KeyRuns();
 
     /// @param goOn takes the next request once this session no longer waits
     RespSession(Connection connection, Entrance entrance, EventLoop loop, Runnable goOn) {
@@ -82,6 +84,11 @@ final class RespSession {
     /// `+OK` would be taken for the next replies, and values for other keys' values.
     boolean maybeNative() {
         return onlyNative;
+    }
+
+    /// The order in which this client asks for keys.
+    KeyRuns runs() {
+        return runs;
     }
 
     void quit() {

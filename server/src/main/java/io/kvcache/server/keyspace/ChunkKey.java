@@ -1,0 +1,79 @@
+package io.kvcache.server.keyspace;
+
+import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
+import org.jspecify.annotations.Nullable;
+
+/// A key of LMCache: fields between `@`, one of which is the digest of a chunk of tokens and of all
+/// before it.
+///
+/// ```
+/// vllm@model@4@0@1c7e…a5            model@4@0@1c7e…a5@bfloat16@tag%value        model@04000400@1c7e…a5
+/// ```
+///
+/// The digest is the longest field of hexadecimal digits, eight or more, the last of equals; there may be
+/// a sign before
+/// it, and behind the key what makes it a half ([Halves]). All but digest and half is the **stem**:
+/// model, worker and the like.
+///
+/// @param key not to be changed
+/// @param from where the digest begins
+/// @param to where it ends
+/// @param end where the key ends without what makes it a half
+/// @param digest as it stands in the key
+@SuppressWarnings("ArrayRecordComponent") // never compared
+record ChunkKey(byte[] key, int from, int to, int end, String digest) {
+
+    private static final int FEWEST_FIELDS = 3;
+    private static final int SHORTEST_DIGEST = 8;
+
+    /// The parts of a key, or null when it does not look like one of LMCache's.
+    static @Nullable ChunkKey of(byte[] key) {
+        int end = Halves.baseLength(key);
+        int fields = 1;
+        int from = -1;
+        int to = -1;
+        for (int start = 0; start <= end; ) {
+            int stop = start;
+            while (stop < end && key[stop] != '@') {
+                stop++;
+            }
+            int digits = digits(key, start, stop);
+            if (digits >= SHORTEST_DIGEST && digits >= to - from) {
+                from = stop - digits;
+                to = stop;
+            }
+            fields += stop < end ? 1 : 0;
+            start = stop + 1;
+        }
+        return fields < FEWEST_FIELDS || from < 0
+                ? null
+                : new ChunkKey(key, from, to, end, new String(key, from, to - from, StandardCharsets.ISO_8859_1));
+    }
+
+    /// How many digits a field has, or 0 when there is anything else in it but a sign.
+    private static int digits(byte[] key, int from, int to) {
+        int start = from < to && key[from] == '-' ? from + 1 : from;
+        for (int i = start; i < to; i++) {
+            if (Character.digit(key[i], 16) < 0) {
+                return 0;
+            }
+        }
+        return to - start;
+    }
+
+    /// Whether two are chunks of the same model, for the same worker.
+    boolean sameStem(ChunkKey other) {
+        return Arrays.equals(key, 0, from, other.key, 0, other.from)
+                && Arrays.equals(key, to, end, other.key, other.to, other.end);
+    }
+
+    /// The key that has another chunk's digest in the place of this one's.
+    byte[] with(String otherDigest) {
+        byte[] digits = otherDigest.getBytes(StandardCharsets.ISO_8859_1);
+        byte[] other = Arrays.copyOf(key, key.length - (to - from) + digits.length);
+        System.arraycopy(digits, 0, other, from, digits.length);
+        System.arraycopy(key, to, other, from + digits.length, key.length - to);
+        return other;
+    }
+}

@@ -1,0 +1,99 @@
+package io.kvcache.server.keyspace;
+
+import com.github.benmanes.caffeine.cache.Cache;
+import com.github.benmanes.caffeine.cache.Caffeine;
+import org.jspecify.annotations.Nullable;
+
+/// Which chunk of tokens comes before which, as far as clients have shown it by the order in which they
+/// ask.
+///
+/// A chunk's digest covers all before it, so it has one predecessor for ever, or none; what is learned of
+/// one worker's
+/// keys holds for those of all. A look-up of a sequence begins with its first chunk, or with the first
+/// that the
+/// client does not have itself, and ends with the first that is not here. Reads and writes tell less, as
+/// those of several sequences may follow one another: what they show counts only until a look-up has
+/// shown something.
+///
+/// When two look-ups of different sequences follow each other without a sign of the border, the second
+/// one's first chunk
+/// seems to come after the other's last. That is contradicted when it is seen again, and what is
+/// contradicted as
+/// often as it was seen is taken for a first chunk: a predecessor too few costs little, one too many
+/// keeps a whole
+/// sequence for the sake of another.
+///
+/// **Bound.** The [#MOST] chunks that were seen last, about 250 bytes each.
+///
+/// **Threads.** Any.
+final class Predecessors {
+
+    /// Nothing comes before it.
+    static final String NONE = "";
+
+    private static final int MOST = 1 << 16;
+    private static final int MOST_TRUST = 3;
+
+    private final Cache<String, Seen> known =
+            Caffeine.newBuilder().maximumSize(MOST).executor(Runnable::run).build();
+
+    /// What was seen of a chunk.
+    ///
+    /// @param before digest, or [#NONE]
+    /// @param byLookup whether in a look-up
+    /// @param trust how often more than contradicted
+    private record Seen(String before, boolean byLookup, int trust) {
+
+        /// What is known after one more sight.
+        Seen after(String nextBefore, boolean nextByLookup) {
+            if (nextByLookup != byLookup) {
+                boolean replaces = nextByLookup && !nextBefore.equals(NONE);
+                return replaces ? new Seen(nextBefore, true, 1) : this;
+            }
+            if (nextBefore.equals(before)) {
+                return trust == MOST_TRUST ? this : new Seen(before, byLookup, trust + 1);
+            }
+            if (nextBefore.equals(NONE)) {
+                return this; // it began in the middle
+            }
+            if (trust > 1) {
+                return new Seen(before, byLookup, trust - 1);
+            }
+            return before.equals(NONE) ? new Seen(nextBefore, byLookup, 1) : new Seen(NONE, byLookup, MOST_TRUST);
+        }
+    }
+
+    /// The digest of the chunk before one, [#NONE] for a first one, or null when nothing is known.
+    @Nullable
+    String of(String digest) {
+        Seen seen = known.getIfPresent(digest);
+        return seen == null ? null : seen.before;
+    }
+
+    /// A look-up has asked for a chunk after another.
+    ///
+    /// @param before [#NONE] when the look-up begins here
+    /// @return whether that changes what is known
+    boolean lookedUp(String digest, String before) {
+        return see(digest, before, true);
+    }
+
+    /// A chunk was read or written after another.
+    ///
+    /// @return whether that changes what is known
+    boolean moved(String digest, String before) {
+        return see(digest, before, false);
+    }
+
+    private boolean see(String digest, String before, boolean byLookup) {
+        if (digest.equals(before)) {
+            return false;
+        }
+        Seen seen = known.getIfPresent(digest);
+        Seen next = seen == null ? new Seen(before, byLookup, 1) : seen.after(before, byLookup);
+        if (!next.equals(seen)) {
+            known.put(digest, next);
+        }
+        return seen == null ? !before.equals(NONE) : !seen.before.equals(next.before);
+    }
+}

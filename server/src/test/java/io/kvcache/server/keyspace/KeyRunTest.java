@@ -1,0 +1,183 @@
+package io.kvcache.server.keyspace;
+
+import static io.kvcache.server.keyspace.TestKeyspace.key;
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/// What is told from the order of a connection's requests. Digests stand for chunks: `a000000000`,
+/// `a000000001` and so
+/// on are one sequence.
+final class KeyRunTest {
+
+    private final TestKeyspace values = TestKeyspace.small();
+    private final Predecessors predecessors = new Predecessors();
+    private final List<String> followed = new ArrayList<>();
+    private final KeyRun run = newRun();
+
+    private KeyRun newRun() {
+        return new KeyRun(
+                values.keyspace(), predecessors, (key, after) -> followed.add(text(key) + " after " + text(after)));
+    }
+
+    @AfterEach
+    void close() {
+        values.close();
+    }
+
+    private static @Nullable String text(byte @Nullable [] key) {
+        return key == null ? null : new String(key, StandardCharsets.ISO_8859_1);
+    }
+
+    private static String chunk(char sequence, int number) {
+        return chunk(0, sequence, number);
+    }
+
+    private static String chunk(int worker, char sequence, int number) {
+        return "vllm@model@4@" + worker + "@" + sequence + "%09d".formatted(number);
+    }
+
+    private static void lookUp(KeyRun run, char sequence, int here) {
+        for (int i = 0; i < here; i++) {
+            run.lookedUp(key(chunk(sequence, i)), true);
+        }
+        run.lookedUp(key(chunk(sequence, here)), false);
+    }
+
+    private @Nullable String writes(String key) {
+        return text(run.writes(key(key)));
+    }
+
+    @Test
+    void givenALookupThatFindsSome_whenTheRestIsWritten_thenEachIsAfterTheOneBefore() {
+        lookUp(run, 'a', 2);
+        run.read(key(chunk('a', 0)), true);
+        run.read(key(chunk('a', 1)), true);
+
+        assertThat(writes(chunk('a', 2))).isEqualTo(chunk('a', 1));
+        assertThat(writes(chunk('a', 3))).isEqualTo(chunk('a', 2));
+        assertThat(writes(chunk('a', 4))).isEqualTo(chunk('a', 3));
+    }
+
+    @Test
+    void givenWritesOfOneSequence_whenThoseOfAnotherFollowAtOnce_thenItBeginsAnew() {
+        lookUp(run, 'a', 0);
+        lookUp(run, 'b', 0);
+        assertThat(writes(chunk('a', 0))).isNull();
+        assertThat(writes(chunk('a', 1))).isEqualTo(chunk('a', 0));
+        assertThat(writes(chunk('b', 0))).isNull();
+        assertThat(writes(chunk('b', 1))).isEqualTo(chunk('b', 0));
+    }
+
+    @Test
+    void givenTheLookupsOfOneWorker_whenAnotherWrites_thenItsKeysAreInTheSameOrder() {
+        lookUp(run, 'a', 1);
+        KeyRun other = newRun();
+        assertThat(text(other.writes(key(chunk(3, 'a', 1))))).isEqualTo(chunk(3, 'a', 0));
+        assertThat(text(other.writes(key(chunk(3, 'a', 2))))).isEqualTo(chunk(3, 'a', 1));
+    }
+
+    @Test
+    void givenWritesOfWhichNobodyKnowsTheBeginning_whenTheyFollowEachOther_thenNothingIsTold() {
+        assertThat(writes(chunk('a', 0))).isNull();
+        assertThat(writes(chunk('b', 0))).isNull();
+        assertThat(writes(chunk('c', 0))).isNull();
+    }
+
+    @Test
+    void givenTwoFullLookupsInARow_whenTheBorderWasTakenForALink_thenItIsTakenBackWhenSeenAgain() {
+        run.lookedUp(key(chunk('a', 0)), true);
+        run.lookedUp(key(chunk('a', 1)), true);
+        run.lookedUp(key(chunk('b', 0)), true);
+        assertThat(followed).contains(chunk('b', 0) + " after " + chunk('a', 1));
+
+        run.read(key(chunk('b', 0)), true);
+        run.lookedUp(key(chunk('c', 0)), true);
+        run.lookedUp(key(chunk('b', 0)), true);
+        assertThat(followed).contains(chunk('b', 0) + " after null");
+    }
+
+    @Test
+    void givenALookupThatBeginsInTheMiddle_whenTheChunkIsKnown_thenItStaysWhereItIs() {
+        lookUp(run, 'a', 3);
+        run.read(key(chunk('a', 0)), true);
+        run.lookedUp(key(chunk('a', 2)), true);
+        run.lookedUp(key(chunk('a', 3)), false);
+
+        assertThat(writes(chunk('a', 3))).isEqualTo(chunk('a', 2));
+        assertThat(predecessors.of("a000000002")).isEqualTo("a000000001");
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"key:000000000001", "user@example", "a@b@c", "vllm@model@1@0@short", "@@@"})
+    void givenKeysThatAreNotLmcaches_whenAskedForInOrder_thenNothingIsTold(String other) {
+        run.lookedUp(key(chunk('a', 0)), true);
+        run.lookedUp(key(other), true);
+        assertThat(writes(other)).isNull();
+        assertThat(ChunkKey.of(key(other))).isNull();
+    }
+
+    @ParameterizedTest
+    @CsvSource({
+        "vllm@model@4@0@1c7e09ab55,1c7e09ab55",
+        "model@4@0@-1c7e09ab55@bfloat16@tag%value,1c7e09ab55",
+        "model@04000400@00a0b0c0d0e0f0a0,00a0b0c0d0e0f0a0",
+        "vllm@model@4@0@1c7e09ab55metadata,1c7e09ab55",
+        "vllm@model@4@0@1c7e09ab55:kv_bytes,1c7e09ab55"
+    })
+    void givenAKeyOfAnyVersion_whenReadApart_thenItsDigestIsFoundAndCanBeAnother(String text, String digest) {
+        ChunkKey chunk = ChunkKey.of(key(text));
+        assertThat(chunk).isNotNull();
+        assertThat(chunk.digest()).isEqualTo(digest);
+        assertThat(text(chunk.with("77"))).isEqualTo(text.replace(digest, "77"));
+    }
+
+    @Test
+    void givenBothHalves_whenWritten_thenEachIsAfterTheSameHalfOfTheOneBefore() {
+        for (String half : List.of("metadata", "kv_bytes")) {
+            run.lookedUp(key(chunk('a', 0) + half), true);
+        }
+        run.lookedUp(key(chunk('a', 1) + "metadata"), false);
+        assertThat(writes(chunk('a', 1) + "metadata")).isEqualTo(chunk('a', 0) + "metadata");
+        assertThat(writes(chunk('a', 1) + "kv_bytes")).isEqualTo(chunk('a', 0) + "kv_bytes");
+        assertThat(writes(chunk('a', 2) + "kv_bytes")).isEqualTo(chunk('a', 1) + "kv_bytes");
+    }
+
+    /// What all this is for, with the keyspace and the store below it.
+    @Test
+    void givenSequencesThatFillTheStore_whenMoreCome_thenEachStillBeginsWithItsFirstChunk() {
+        KeyRun real = values.keyspace().newRun();
+        byte[] value = new byte[900 << 10];
+        for (char sequence = 'a'; sequence <= 'f'; sequence++) {
+            real.lookedUp(key(chunk(sequence, 0)), false);
+            for (int i = 0; i < 20; i++) {
+                byte[] name = key(chunk(sequence, i));
+                try (PendingPut put = values.keyspace().put(name, value.length, real.writes(name))) {
+                    TestKeyspace.fill(put, value);
+                    put.commit(0, TensorNote.NONE, PendingPut.Condition.ALWAYS);
+                }
+            }
+        }
+        int found = 0;
+        for (char sequence = 'a'; sequence <= 'f'; sequence++) {
+            boolean before = true;
+            for (int i = 0; i < 20; i++) {
+                boolean here = values.get(chunk(sequence, i)) != null;
+                assertThat(before || !here)
+                        .as("%s%d without the one before", sequence, i)
+                        .isTrue();
+                before = here;
+                found += here ? 1 : 0;
+            }
+        }
+        assertThat(found).isBetween(20, 119);
+    }
+}
