@@ -28,7 +28,12 @@ import picocli.CommandLine.Spec;
         name = "bench",
         description = "Measure this machine against the budgets: bench list names the suites.",
         mixinStandardHelpOptions = true,
-        subcommands = {ServerBenchCommand.class, TransportBenchCommand.class, GpuBenchCommand.class},
+        subcommands = {
+            ServerBenchCommand.class,
+            TransportBenchCommand.class,
+            GpuBenchCommand.class,
+            OpaqueBenchCommand.class
+        },
         sortOptions = false)
 final class BenchCommand implements Callable<Integer> {
 
@@ -66,6 +71,7 @@ final class BenchCommand implements Callable<Integer> {
             SuiteCatalogue.all().forEach(this::list);
             print("server: the cache server beside redis-server; see bench server --help\n");
             print("transport: the remote cache beside a bare responder; see bench transport --help\n");
+            print("opaque: a trace as LMCache plays it beside native blocks; see bench opaque --help\n");
             print("gpu: blocks, pages and kernels on a GPU beside bare copies; see bench gpu --help\n");
             return 0;
         }

@@ -51,6 +51,7 @@ public final class StoreClient implements AutoCloseable {
         try {
             plain.connect(new InetSocketAddress(peer.host(), peer.port()), CONNECT_MILLIS);
             plain.setSoTimeout(ANSWER_MILLIS);
+            plain.setTcpNoDelay(true); // a request is several writes, and none is to wait for an acknowledgement
             SSLContext tls = peer.tls();
             return tls == null ? plain : secured(plain, peer, tls);
         } catch (SSLException failed) {
