@@ -2,6 +2,7 @@ package io.kvcache.tiers;
 
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.Clock;
+import io.kvcache.core.cost.PrefillCost;
 import io.kvcache.core.store.HostStore;
 import io.kvcache.core.tree.RecordPool;
 import io.kvcache.tiers.movement.Movement;
@@ -21,12 +22,14 @@ final class HostTable implements BlockTable {
     /// What a table needs of its store.
     ///
     /// @param movement null of a store without disks
+    /// @param prefill what computing takes, or null when nobody said
     record Source(
             HostStore store,
             Holders holders,
             boolean checked,
             Clock clock,
-            @Nullable Movement movement) {
+            @Nullable Movement movement,
+            @Nullable PrefillCost prefill) {
 
         /// A record's slot was filled by a writer, or will not be.
         void changed(int record) {

@@ -24,11 +24,13 @@ final class Onboarding {
     private final HostTable.Source source;
     private final HostStore store;
     private final @Nullable Movement movement;
+    private final LoadOrCompute loadOrCompute;
 
     Onboarding(HostTable.Source source) {
         this.source = source;
         store = source.store();
         movement = source.movement();
+        loadOrCompute = new LoadOrCompute(store, source.prefill());
     }
 
     /// Blocks of the chain from `resident` on that are on disk alone.
@@ -36,26 +38,42 @@ final class Onboarding {
         return movement == null ? 0 : store.lookup().matchKnown(chain, resident) - resident;
     }
 
+    /// What comes for a table.
+    ///
+    /// @param loads blocks that come, each pinned once; null when none does
+    /// @param left blocks behind these that are better computed
+    record Coming(@Nullable Loads loads, int left) {
+        static final Coming NOTHING = new Coming(null, 0);
+    }
+
     /// Begins to bring the blocks from `here` on for a table that begins with block `from`. The block before
     /// `here`
     /// is pinned.
     ///
-    /// @return those that come, each pinned once; null when none does
-    @Nullable
-    Loads begin(BlockChain chain, int here, int from) {
+    /// @param timeoutNanos how long the table waits
+    Coming begin(BlockChain chain, int here, int from, long timeoutNanos) {
         if (movement == null || here == chain.length()) {
-            return null;
+            return Coming.NOTHING;
         }
         int known = store.lookup().matchKnown(chain, here);
         if (known <= Math.max(here, from)) {
-            return null;
+            return Coming.NOTHING;
         }
-        Loads loads = store.beginLoads(chain, here, known, 1);
+        int to = here + loadOrCompute.loadable(movement, chain, new LoadOrCompute.Span(here, known), timeoutNanos);
+        if (to <= from) {
+            return new Coming(null, known - here);
+        }
+        Loads loads = store.beginLoads(chain, here, to, 1);
         if (loads.count() == 0) {
-            return null;
+            return new Coming(null, known - to);
         }
         movement.read(loads, true, false);
-        return loads;
+        return new Coming(loads, known - to);
+    }
+
+    /// Blocks that were left on disk, as computing them takes less time.
+    long left() {
+        return loadOrCompute.left();
     }
 
     /// Has the blocks above a block that is about to be written brought in, if they are on disk alone: it becomes

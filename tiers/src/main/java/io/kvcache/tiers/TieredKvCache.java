@@ -123,19 +123,22 @@ public final class TieredKvCache implements KvCache {
         int here = Handle.found(deepest) ? store.records().depth(Handle.record(deepest)) + 1 : 0;
         int found = Math.max(0, here - from);
         entry.asked(chain.length() - from, found);
-        Loads loads = timeoutNanos == 0 ? null : onboarding.begin(chain, here, from);
+        Onboarding.Coming coming =
+                timeoutNanos == 0 ? Onboarding.Coming.NOTHING : onboarding.begin(chain, here, from, timeoutNanos);
+        Loads loads = coming.loads();
         if (loads != null) {
-            return new LoadingTable(
-                    source, hold, new LoadingTable.Blocks(entry, deepest, here, loads, from), timeoutNanos);
+            LoadingTable.Blocks blocks = new LoadingTable.Blocks(entry, deepest, here, loads, from);
+            return AdvisedTable.of(new LoadingTable(source, hold, blocks, timeoutNanos), coming.left());
         }
         if (found > 0) {
-            return new HostTable(source, hold, Handle.record(deepest), from, entry.blockBytes());
+            HostTable table = new HostTable(source, hold, Handle.record(deepest), from, entry.blockBytes());
+            return AdvisedTable.of(table, coming.left());
         }
         if (here > 0) {
             store.lookup().unpin(Handle.record(deepest));
         }
         holders.leave(hold);
-        return new EmptyBlockTable(from);
+        return AdvisedTable.of(new EmptyBlockTable(from), coming.left());
     }
 
     @Override
@@ -347,6 +350,12 @@ public final class TieredKvCache implements KvCache {
     public List<MoverStats> diskStats() {
         holders.requireOpen();
         return source.movement() == null ? List.of() : source.movement().stats();
+    }
+
+    /// Blocks that were left on disk because computing them takes less time, as
+    /// [BlockTable#cheaperComputed] says.
+    public long cheaperComputed() {
+        return onboarding.left();
     }
 
     /// Whether a disk has more to tell of what it held before the opening; until then that is missed.

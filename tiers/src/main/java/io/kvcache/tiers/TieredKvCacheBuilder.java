@@ -1,6 +1,7 @@
 package io.kvcache.tiers;
 
 import io.kvcache.core.Clock;
+import io.kvcache.core.cost.PrefillCost;
 import io.kvcache.core.event.EventLog;
 import io.kvcache.core.memory.HostMemorySource;
 import io.kvcache.core.memory.SlabPool;
@@ -47,6 +48,7 @@ public final class TieredKvCacheBuilder {
     private final List<TierSource> others = new ArrayList<>();
     private AdmissionKind admission = AdmissionKind.SECOND_HIT;
     private double gain = AdmissionKind.USUAL_GAIN;
+    private @Nullable PrefillCost prefill;
 
     TieredKvCacheBuilder() {}
 
@@ -214,6 +216,13 @@ public final class TieredKvCacheBuilder {
         return this;
     }
 
+    /// What computing KV takes, so that a table leaves on disk what is computed sooner than read: see
+    /// [BlockTable#cheaperComputed]. When not said, all that is there is read.
+    public TieredKvCacheBuilder prefill(PrefillCost cost) {
+        prefill = cost;
+        return this;
+    }
+
     /// Reserves the memory and opens the store, and the disks if there are any. What a disk holds is known soon
     /// after that, while the store serves.
     ///
@@ -245,7 +254,7 @@ public final class TieredKvCacheBuilder {
         }
         Holders holders = new Holders(trackHolders);
         return new TieredKvCache(
-                new HostTable.Source(store, holders, checked, clock, below.movement()),
+                new HostTable.Source(store, holders, checked, clock, below.movement(), prefill),
                 new Closing(store, holders, clock, closeWait, strict, () -> below.end(closeWait)),
                 share);
     }

@@ -1,5 +1,6 @@
 package io.kvcache.tiers.movement;
 
+import io.kvcache.core.Clock;
 import io.kvcache.core.store.Disks;
 import io.kvcache.core.tier.Tier;
 import io.kvcache.core.tier.TierRead;
@@ -14,11 +15,13 @@ final class Loading {
 
     private final int disk;
     private final Disks disks;
+    private final Clock clock;
     private final Arrivals arrivals;
     private final MoverLimits limits;
     private final MoverQueue queue;
     private final Map<Long, Reading> underWay = new HashMap<>();
     private final Latencies latencies = new Latencies();
+    private final ReadPace pace = new ReadPace();
     private final LongAdder loaded = new LongAdder();
     private final LongAdder loadedBytes = new LongAdder();
     private final LongAdder failures = new LongAdder();
@@ -34,6 +37,7 @@ final class Loading {
     Loading(Mover.Around around, MoverQueue queue) {
         disk = around.disk();
         disks = around.disks();
+        clock = around.clock();
         arrivals = around.arrivals();
         limits = around.limits();
         this.queue = queue;
@@ -76,6 +80,7 @@ final class Loading {
         long tag = ++nextTag;
         return switch (tier.read(new TierRead(read.block(), read.place(), read.pages(), tag))) {
             case TAKEN -> {
+                pace.begins(count, clock.nanos());
                 underWay.put(tag, reading);
                 count = underWay.size();
                 bytes += read.block().bytes();
@@ -105,6 +110,7 @@ final class Loading {
         bytes -= reading.read.block().bytes();
         boolean good = outcome == TierRead.Outcome.GOOD;
         if (good) {
+            pace.ended(reading.read.bytes(), count, clock.nanos());
             loaded.increment();
             loadedBytes.add(reading.read.block().bytes());
             latencies.record(now - reading.sinceNanos);
@@ -176,6 +182,13 @@ final class Loading {
 
     long cancelled() {
         return cancelled.sum();
+    }
+
+    /// How long it takes to read so many bytes more, after what is on its way and what waits; 0 while
+    /// nothing is known.
+    double nanos(long moreBytes) {
+        long each = loadedBytes() / Math.max(1, loaded());
+        return pace.nanos(moreBytes + each * (count + queue.loads()));
     }
 
     MoverStats.Latency latency() {

@@ -138,6 +138,15 @@ public final class Movement implements Mover.Progress {
         }
     }
 
+    /// How long it takes to read so many bytes more, spread over all tiers, judged by the reads of the
+    /// last while.
+    ///
+    /// @return 0 while nothing is known
+    public double readNanos(long bytes) {
+        long each = bytes / movers.size();
+        return movers.stream().mapToDouble(mover -> mover.readNanos(each)).max().orElse(0);
+    }
+
     /// Begins to make durable all that is sealed and dropped by now, whatever its worth, what was used most
     /// often first. To be asked on until it has an outcome. What was dropped before a tier has told of it can be
     /// buried only then, so it waits for that.

@@ -133,6 +133,11 @@ public final class Mover implements TierListener {
         flushing.refuseAll();
     }
 
+    /// How long it takes to read so many bytes more; 0 while nothing is known. Any thread.
+    double readNanos(long bytes) {
+        return loading.nanos(bytes);
+    }
+
     /// What goes on. Any thread.
     public MoverStats stats() {
         Tier tier = outage.present();

@@ -1,0 +1,49 @@
+package io.kvcache.core.cost;
+
+import io.kvcache.core.identity.ModelPreset;
+
+/// The time that an engine takes to prefill: so much for each token, and so much for each token that it
+/// looks back at.
+///
+/// Either from a model and the speed of what computes it ([#of]), or from a rate that was measured
+/// ([#atRate]), which
+/// takes all positions for equal.
+///
+/// @param secondsPerToken above 0
+/// @param secondsPerPair for a token and one before it, 0 and up
+public record PrefillCost(double secondsPerToken, double secondsPerPair) {
+
+    public PrefillCost {
+        if (!(secondsPerToken > 0) || !(secondsPerPair >= 0)) {
+            throw new IllegalArgumentException("prefill takes " + secondsPerToken + " s a token and " + secondsPerPair
+                    + " s a pair; must be above 0, and 0 and up");
+        }
+    }
+
+    /// Of a model.
+    ///
+    /// @param flopsPerSecond floating-point operations that all devices together do in a second of
+    ///     prefill: their
+    ///     peak times the share of it that is reached
+    public static PrefillCost of(ModelPreset model, double flopsPerSecond) {
+        if (!(flopsPerSecond > 0)) {
+            throw new IllegalArgumentException("flopsPerSecond is " + flopsPerSecond + ", must be above 0");
+        }
+        return new PrefillCost(
+                2 * model.activeParameters() / flopsPerSecond, model.prefillFlopsOfPrefixes(0, 2) / flopsPerSecond);
+    }
+
+    /// Of an engine that was seen to prefill at this rate.
+    public static PrefillCost atRate(double tokensPerSecond) {
+        if (!(tokensPerSecond > 0)) {
+            throw new IllegalArgumentException("tokensPerSecond is " + tokensPerSecond + ", must be above 0");
+        }
+        return new PrefillCost(1 / tokensPerSecond, 0);
+    }
+
+    /// Seconds for the tokens at positions `[from, to)`, when all before them are there.
+    public double seconds(long from, long to) {
+        double tokens = to - from;
+        return tokens * (secondsPerToken + secondsPerPair * (from + to) / 2.0);
+    }
+}

@@ -1,0 +1,5 @@
+/// Tests of what prefilling costs.
+@NullMarked
+package io.kvcache.core.cost;
+
+import org.jspecify.annotations.NullMarked;
