@@ -28,6 +28,7 @@ import picocli.CommandLine.Spec;
         description = "Compare policies over traces and capacities: hit ratios and the share of the gap from LRU to"
                 + " Belady that each closes.",
         mixinStandardHelpOptions = true,
+        subcommands = TierLabCommand.class,
         sortOptions = false)
 final class LabCommand implements Callable<Integer> {
 

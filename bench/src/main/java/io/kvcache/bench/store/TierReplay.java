@@ -92,6 +92,12 @@ public final class TierReplay {
         ///
         /// @param put bytes of blocks that were put so far
         void served(int request, TieredKvCache cache, long put);
+
+        /// A request has found its leading blocks.
+        ///
+        /// @param hostBlocks of these, that were in host memory when it came
+        /// @param blocks that came from host memory and disk
+        default void found(int request, int hostBlocks, int blocks) {}
     }
 
     /// Serves requests, once.
@@ -106,7 +112,7 @@ public final class TierReplay {
             cache.register(chains.namespace());
             await("what the disk held is told", () -> !cache.recovering());
             for (int request = span.first; request < span.end; request++) {
-                serve(cache, chains.chain(request), request);
+                serve(cache, chains.chain(request), request, watcher);
                 await("all is written", () -> settled(cache.offloadStats()));
                 watcher.served(request, cache, putBytes);
             }
@@ -135,13 +141,14 @@ public final class TierReplay {
                 .build();
     }
 
-    private void serve(TieredKvCache cache, BlockChain chain, int request) {
+    private void serve(TieredKvCache cache, BlockChain chain, int request, Watcher watcher) {
         Match match = cache.match(chain);
         try (BlockTable table = cache.acquire(chain, 0, PATIENCE_NANOS)) {
             int ready = table.await(match.blocks(), PATIENCE_NANOS);
             notArrived += Math.max(0, match.blocks() - ready);
             host.count(request, Math.min(match.hostBlocks(), ready));
             all.count(request, ready);
+            watcher.found(request, Math.min(match.hostBlocks(), ready), ready);
             blocksServed += ready;
             wrongBlocks += ReplayedChains.wrong(table, chain, ready);
             store(cache, chain, ready);

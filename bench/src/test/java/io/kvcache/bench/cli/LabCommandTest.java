@@ -41,6 +41,53 @@ final class LabCommandTest {
     }
 
     @Test
+    void givenTwoTiers_whenCompared_thenHitsSaveTimeAndAdmissionSavesWrites() {
+        Shell.Run run = Shell.run(
+                "lab",
+                "tiers",
+                "--trace",
+                "generated:7",
+                "--first",
+                "150",
+                "--host",
+                "20",
+                "--disk",
+                "60",
+                "--policy",
+                "lru",
+                "--admission",
+                "always,second-hit",
+                "--json");
+        assertThat(run.err()).isEmpty();
+        assertThat(run.exitCode()).isZero();
+        List<JsonNode> rows = run.out()
+                .lines()
+                .map(line -> JsonMapper.builder().build().readTree(line))
+                .toList();
+        assertThat(rows).hasSize(2);
+        for (JsonNode row : rows) {
+            double hits = row.get("blockHitRatio").asDouble();
+            assertThat(hits).isGreaterThanOrEqualTo(row.get("hostHitRatio").asDouble());
+            assertThat(hits).isBetween(0.05, 0.95);
+            assertThat(row.get("prefillSecondsSaved").asDouble())
+                    .isGreaterThan(row.get("loadSeconds").asDouble());
+            assertThat(row.get("ttftP99Seconds").asDouble())
+                    .isGreaterThan(row.get("ttftP50Seconds").asDouble());
+            assertThat(row.get("wrongBlocks").asInt()).isZero();
+        }
+        assertThat(rows.get(1).get("writtenOfPut").asDouble())
+                .isLessThan(rows.get(0).get("writtenOfPut").asDouble());
+    }
+
+    @ParameterizedTest
+    @CsvSource({"--host,0", "--disk,101", "--gpus,0", "--first,0", "--policy,best", "--admission,none", "--model,gpt"})
+    void givenABadChoiceForTiers_whenRun_thenTheErrorNamesOptionAndValue(String option, String value) {
+        Shell.Run run = Shell.run("lab", "tiers", "--trace", "generated", option, value);
+        assertThat(run.exitCode()).isEqualTo(2);
+        assertThat(run.err()).contains(option).contains(value).contains("must be");
+    }
+
+    @Test
     void givenSensitivity_whenCompared_thenEachConstantHalvedAndDoubled() {
         Shell.Run run =
                 Shell.run("lab", "--trace", "generated:2", "--share", "3", "--policy", "importance", "--sensitivity");

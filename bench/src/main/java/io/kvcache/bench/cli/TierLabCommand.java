@@ -1,0 +1,204 @@
+package io.kvcache.bench.cli;
+
+import io.kvcache.bench.lab.EngineHardware;
+import io.kvcache.bench.lab.TierLaboratory;
+import io.kvcache.bench.lab.TierRow;
+import io.kvcache.bench.trace.MalformedLine;
+import io.kvcache.bench.trace.MooncakeTraceReader;
+import io.kvcache.bench.trace.Trace;
+import io.kvcache.bench.trace.TraceSource;
+import io.kvcache.core.identity.ModelPreset;
+import io.kvcache.core.policy.PolicyKind;
+import io.kvcache.core.tier.AdmissionKind;
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+import java.util.concurrent.Callable;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.Spec;
+import tools.jackson.databind.json.JsonMapper;
+
+/// `kvcache lab tiers`: policies over host memory and a disk, and what their hits do to the time to the
+/// first token.
+@Command(
+        name = "tiers",
+        description = "Compare policies and rules of admission over host memory and a disk: hits, prefill time saved,"
+                + " time to the first token, blocks written.",
+        mixinStandardHelpOptions = true,
+        sortOptions = false)
+final class TierLabCommand implements Callable<Integer> {
+
+    @Spec
+    private CommandSpec spec = CommandSpec.create();
+
+    @Option(
+            names = "--trace",
+            paramLabel = "TRACE",
+            defaultValue = "conversation",
+            description = "A file in Mooncake's format, conversation, synthetic, or generated[:SEED]."
+                    + " Default: ${DEFAULT-VALUE}.")
+    private String trace = "";
+
+    @Option(
+            names = "--first",
+            paramLabel = "N",
+            defaultValue = "2147483647",
+            description = "Only so many of the trace's requests. Default: all.")
+    private int first;
+
+    @Option(
+            names = "--host",
+            paramLabel = "PERCENT",
+            defaultValue = "2",
+            description = "Host memory in percent of the distinct blocks, in whole slabs. Default: ${DEFAULT-VALUE}.")
+    private double host;
+
+    @Option(
+            names = "--disk",
+            paramLabel = "PERCENT",
+            defaultValue = "10",
+            description = "Disk in percent of the distinct blocks. Default: ${DEFAULT-VALUE}.")
+    private double disk;
+
+    @Option(
+            names = "--policy",
+            paramLabel = "NAME",
+            split = ",",
+            defaultValue = "lru,lfu-da,gdsf,slru,importance",
+            description = "Policies of host memory. Default: ${DEFAULT-VALUE}.")
+    private List<String> policies = new ArrayList<>();
+
+    @Option(
+            names = "--admission",
+            paramLabel = "NAME",
+            split = ",",
+            defaultValue = "always,second-hit,value",
+            description = "What is written to disk: always, second-hit, value. Default: ${DEFAULT-VALUE}.")
+    private List<String> admissions = new ArrayList<>();
+
+    @Option(
+            names = "--model",
+            paramLabel = "NAME",
+            defaultValue = "llama-3-8b",
+            description = "Whose prefill and KV: llama-3-8b, llama-3-70b, qwen3-32b, deepseek-v3."
+                    + " Default: ${DEFAULT-VALUE}.")
+    private String model = "";
+
+    @Option(
+            names = "--gpus",
+            paramLabel = "N",
+            defaultValue = "4",
+            description = "H100 that prefill together, at half their peak. Default: ${DEFAULT-VALUE}.")
+    private int gpus;
+
+    @Option(
+            names = "--folder",
+            paramLabel = "DIR",
+            description = "Where the disk's file goes; must be empty. Default: one for temporary files.")
+    private @Nullable Path folder;
+
+    @Option(names = "--json", description = "One JSON object a line instead of a table.")
+    private boolean json;
+
+    @Override
+    public Integer call() throws IOException {
+        Choices choices = choices();
+        Trace read = choices.source
+                .load(new MooncakeTraceReader(MalformedLine.Choice.REFUSE, line -> {}))
+                .first(first);
+        Path chosen = folder;
+        Path place = chosen == null ? Files.createTempDirectory("kvcache-lab") : chosen;
+        try {
+            return run(choices, new TierLaboratory(read, EngineHardware.h100(choices.preset, gpus), place));
+        } finally {
+            if (chosen == null) {
+                Files.deleteIfExists(place);
+            }
+        }
+    }
+
+    private record Choices(
+            TraceSource source, ModelPreset preset, List<PolicyKind> policies, List<AdmissionKind> admissions) {}
+
+    private int run(Choices choices, TierLaboratory laboratory) throws IOException {
+        if (!json) {
+            print(
+                    "policy       admission     host    disk      hits  in host    saved   moving    p50      p99   written");
+        }
+        boolean right = true;
+        for (PolicyKind policy : choices.policies) {
+            for (AdmissionKind admission : choices.admissions) {
+                TierRow row = laboratory.run(policy, admission, new TierLaboratory.Shares(host / 100, disk / 100));
+                print(json ? JsonMapper.builder().build().writeValueAsString(row) : text(row));
+                right &= row.wrongBlocks() == 0;
+            }
+        }
+        return right ? 0 : 1;
+    }
+
+    private static String text(TierRow row) {
+        return String.format(
+                Locale.ROOT,
+                "%-12s %-10s %5.2f %% %5.2f %%  %6.2f %%  %6.2f %%  %,6.0f s  %,5.0f s  %5.2f s  %5.1f s  %6.1f %%",
+                row.policy(),
+                row.admission(),
+                100 * row.hostShare(),
+                100 * row.diskShare(),
+                100 * row.blockHitRatio(),
+                100 * row.hostHitRatio(),
+                row.prefillSecondsSaved(),
+                row.loadSeconds(),
+                row.ttftP50Seconds(),
+                row.ttftP99Seconds(),
+                100 * row.writtenOfPut());
+    }
+
+    private Choices choices() {
+        try {
+            percent("--host", host);
+            percent("--disk", disk);
+            if (gpus < 1 || gpus > 1000) {
+                throw ReplayChoices.mustBe("--gpus", String.valueOf(gpus), "1 to 1000");
+            }
+            if (first < 1) {
+                throw ReplayChoices.mustBe("--first", String.valueOf(first), "at least 1");
+            }
+            return new Choices(
+                    TraceSource.parse(trace),
+                    ReplayChoices.model(model, true).orElseThrow(),
+                    policies.stream().map(TierLabCommand::policy).toList(),
+                    admissions.stream().map(TierLabCommand::admission).toList());
+        } catch (IllegalArgumentException e) {
+            throw new ParameterException(spec.commandLine(), "kvcache lab tiers: " + e.getMessage(), e);
+        }
+    }
+
+    private static void percent(String option, double percent) {
+        if (!(percent > 0 && percent <= 100)) {
+            throw ReplayChoices.mustBe(option, String.valueOf(percent), "above 0 to 100");
+        }
+    }
+
+    private static PolicyKind policy(String name) {
+        return PolicyKind.named(name).orElseThrow(() -> ReplayChoices.mustBe("--policy", name, PolicyKind.names()));
+    }
+
+    private static AdmissionKind admission(String name) {
+        return AdmissionKind.named(name)
+                .orElseThrow(() -> ReplayChoices.mustBe("--admission", name, AdmissionKind.names()));
+    }
+
+    private void print(String line) {
+        PrintWriter out = spec.commandLine().getOut();
+        out.println(line);
+        out.flush();
+    }
+}

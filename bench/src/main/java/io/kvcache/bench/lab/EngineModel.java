@@ -1,0 +1,92 @@
+package io.kvcache.bench.lab;
+
+import java.util.Arrays;
+
+/// Requests that come when they come, and an engine that prefills them one after another.
+///
+/// A request's blocks that are on disk are read into host memory from its arrival on, in the order of
+/// arrival, one
+/// request at a time. When they are there and the engine is free, its found blocks are copied to the
+/// devices, and the
+/// rest of the prompt is computed. The time to the first token is from the arrival to the end of that.
+/// The loop is
+/// open: a slow answer delays no arrival.
+///
+/// Decoding is left out, as are batches: all cached and computed tokens of all requests pass through one
+/// queue.
+public final class EngineModel {
+
+    private final EngineHardware hardware;
+    private double[] firstTokens = new double[1024];
+    private int requests;
+    private double engineFree;
+    private double diskFree;
+    private double saved;
+    private double loading;
+    private double computing;
+
+    public EngineModel(EngineHardware hardware) {
+        this.hardware = hardware;
+    }
+
+    /// One request.
+    ///
+    /// @param arrivalSeconds not before the one before it
+    /// @param inputTokens of the prompt, above 0
+    public record Prompt(double arrivalSeconds, long inputTokens) {}
+
+    /// What it found.
+    ///
+    /// @param hostTokens in host memory, from the first on
+    /// @param diskTokens behind these, on disk
+    public record Found(long hostTokens, long diskTokens) {
+        long tokens() {
+            return hostTokens + diskTokens;
+        }
+    }
+
+    /// What became of all.
+    ///
+    /// @param prefillSecondsSaved that computing what was found would have taken
+    /// @param loadSeconds that moving it took, on the disk and to the devices
+    /// @param computeSeconds that the rest took
+    /// @param p50Seconds until the first token
+    /// @param p99Seconds until the first token
+    public record Report(
+            double prefillSecondsSaved,
+            double loadSeconds,
+            double computeSeconds,
+            double p50Seconds,
+            double p99Seconds) {}
+
+    /// Serves the next request.
+    public void serve(Prompt prompt, Found found) {
+        double here = prompt.arrivalSeconds;
+        if (found.diskTokens > 0) {
+            double reading = hardware.diskLatencySeconds()
+                    + found.diskTokens * (double) hardware.bytesPerToken() / hardware.diskBytesPerSecond();
+            diskFree = Math.max(here, diskFree) + reading;
+            here = diskFree;
+            loading += reading;
+        }
+        double copying = found.tokens() * (double) hardware.bytesPerToken() / hardware.hostBytesPerSecond();
+        double rest = hardware.prefill().seconds(found.tokens(), prompt.inputTokens);
+        engineFree = Math.max(here, engineFree) + copying + rest;
+        loading += copying;
+        computing += rest;
+        saved += hardware.prefill().seconds(0, found.tokens());
+        firstTokens = requests < firstTokens.length ? firstTokens : Arrays.copyOf(firstTokens, 2 * requests);
+        firstTokens[requests++] = engineFree - prompt.arrivalSeconds;
+    }
+
+    /// What became of those served so far.
+    public Report report() {
+        double[] sorted = Arrays.copyOf(firstTokens, requests);
+        Arrays.sort(sorted);
+        return new Report(saved, loading, computing, at(sorted, 0.5), at(sorted, 0.99));
+    }
+
+    private static double at(double[] sorted, double share) {
+        return sorted.length == 0 ? 0 : sorted[(int) Math.ceil(share * sorted.length) - 1];
+    }
+}

@@ -1,0 +1,61 @@
+package io.kvcache.bench.lab;
+
+import io.kvcache.bench.store.TierReplay;
+import io.kvcache.bench.store.TierReplayResult;
+
+/// One policy over host memory and a disk, over one trace. The fields' names are what programs rely on.
+///
+/// @param hostShare of the trace's distinct blocks that fit host memory, which comes in whole slabs
+/// @param diskShare of them that may be alive on disk
+/// @param blockHitRatio hits in both tiers over blocks looked up
+/// @param hostHitRatio of these, in host memory when the request came
+/// @param prefillSecondsSaved that computing the hits would have taken
+/// @param loadSeconds that moving them took
+/// @param ttftP50Seconds until the first token
+/// @param diskBlocksWritten blocks written to disk, once or more
+/// @param writtenOfPut of the blocks that were put, which a write-through store would all write
+/// @param wrongBlocks whose bytes were not those that were put
+public record TierRow(
+        String trace,
+        String policy,
+        String admission,
+        int hostBlocks,
+        double hostShare,
+        int diskBlocks,
+        double diskShare,
+        double blockHitRatio,
+        double hostHitRatio,
+        double prefillSecondsSaved,
+        double loadSeconds,
+        double ttftP50Seconds,
+        double ttftP99Seconds,
+        long diskBlocksWritten,
+        double writtenOfPut,
+        long wrongBlocks,
+        double seconds) {
+
+    static TierRow of(
+            TierLaboratory.Place place,
+            TierReplay.Settings settings,
+            TierReplayResult result,
+            EngineModel.Report engine) {
+        return new TierRow(
+                place.trace(),
+                settings.policy().commandName(),
+                settings.admission().commandName(),
+                settings.hostBlocks(),
+                (double) settings.hostBlocks() / place.distinctBlocks(),
+                settings.diskBlocks(),
+                (double) settings.diskBlocks() / place.distinctBlocks(),
+                result.totals().blockHitRatio(),
+                result.hostHitRatio(),
+                engine.prefillSecondsSaved(),
+                engine.loadSeconds(),
+                engine.p50Seconds(),
+                engine.p99Seconds(),
+                result.written().blockBytes() / settings.blockBytes(),
+                1 - result.written().saved(),
+                result.check().wrongBlocks(),
+                result.seconds());
+    }
+}
