@@ -45,6 +45,7 @@ public final class Importance implements EvictionPolicy {
     private final long[] words;
     private final int mine;
     private final Guard guard = new Guard();
+    private final Newcomers newcomers = new Newcomers();
     private int[] refusals = new int[8];
     private int size;
     /// The block before the one touched last: if it is touched next, it belongs to the same request.
@@ -74,9 +75,10 @@ public final class Importance implements EvictionPolicy {
     public void admit(int record) {
         assert BlockWord.owner(words[record]) == 0 : "record " + record + " is admitted twice";
         long fingerprint = records.fingerprint(record);
-        long now = tick(false, fingerprint);
+        compare(false, fingerprint);
         continueAt(records.parent(record));
-        int uses = lessons.returned(fingerprint, now);
+        int uses = lessons.returned(fingerprint, state.now());
+        long now = enter(uses > 1);
         long word = BlockWord.of(mine, uses, records.depth(record), now);
         words[record] = afterUse(record, word);
         lessons.begin(words[record]);
@@ -91,7 +93,9 @@ public final class Importance implements EvictionPolicy {
         if (BlockWord.owner(words[record]) != mine) {
             return;
         }
-        long now = tick(true, records.fingerprint(record));
+        compare(true, records.fingerprint(record));
+        newcomers.other(size);
+        long now = tick();
         long word = words[record];
         boolean last = record != before;
         before = records.parent(record);
@@ -293,14 +297,21 @@ public final class Importance implements EvictionPolicy {
         }
     }
 
-    /// Time passes by a use.
+    /// Tells the guard of a use.
     ///
     /// @param hit whether the block was here
-    private long tick(boolean hit, long fingerprint) {
+    private void compare(boolean hit, long fingerprint) {
         if (guard.use(fingerprint, hit)) {
             rank(state.now());
         }
-        return tick();
+    }
+
+    /// Time passes by a block that comes, unless too many come that were never seen.
+    private long enter(boolean seen) {
+        if (seen) {
+            newcomers.other(size);
+        }
+        return seen || newcomers.moves(size) ? tick() : state.now();
     }
 
     private long tick() {
