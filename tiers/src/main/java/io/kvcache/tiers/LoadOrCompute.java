@@ -12,6 +12,9 @@ import org.jspecify.annotations.Nullable;
 /// because they would
 /// come too late.
 ///
+/// The policy of host memory is told the same proportion, as a block that is read back in no time need
+/// not be kept there.
+///
 /// What a load takes is estimated from the reads of the last while and from what waits to be read. As
 /// nothing is learned
 /// of a disk that is not read, one in [#TRIES] such blocks is loaded all the same.
@@ -20,6 +23,9 @@ import org.jspecify.annotations.Nullable;
 final class LoadOrCompute {
 
     private static final int TRIES = 64;
+
+    /// A copy on disk saves nothing less, however fast the disk: it may be gone first.
+    private static final double LEAST_WORTH = 0.05;
 
     private final HostStore store;
     private final @Nullable PrefillCost prefill;
@@ -56,6 +62,10 @@ final class LoadOrCompute {
         long tokens = chain.namespace().blockTokens();
         int loads = span.length();
         double loading = movement.readNanos((long) loads * blockBytes);
+        if (loading > 0) {
+            double share = loading / (1e9 * cost.seconds(span.here * tokens, span.known * tokens));
+            store.disks().copyWorth(Math.clamp(share, LEAST_WORTH, 1));
+        }
         while (loads > 0 && loading > deadlineNanos) {
             loads /= 2;
             loading = movement.readNanos((long) loads * blockBytes);

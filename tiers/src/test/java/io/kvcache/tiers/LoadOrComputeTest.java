@@ -10,6 +10,7 @@ import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.tier.AdmissionKind;
 import java.nio.file.Path;
 import java.util.concurrent.TimeUnit;
@@ -40,28 +41,38 @@ final class LoadOrComputeTest {
 
     /// A store whose disk has all chains and whose memory has the last ones, and which has read some.
     private TieredKvCache filled(PrefillCost prefill) {
-        TieredKvCache cache = TieredKvCache.builder()
-                .hostBytes(64 * MIB)
-                .touched(false)
-                .strict(true)
-                .admission(AdmissionKind.ALWAYS)
-                .prefill(prefill)
-                .disk(folder.resolve("disk"), 600 * MIB)
-                .build();
+        TieredKvCache cache = builder(AdmissionKind.ALWAYS).prefill(prefill).build();
         cache.register(SPACE);
         for (int seed = 0; seed < CHAINS; seed++) {
-            for (int index = 0; index < LENGTH; index++) {
-                try (BlockWriter writer = cache.put(chain(seed), index, 0, PATIENCE)) {
-                    writer.segment().fill((byte) seed);
-                    writer.seal();
-                }
-            }
+            put(cache, seed);
             assertThat(cache.flush(PATIENCE)).isTrue();
         }
         for (int seed = 0; seed < CHAINS / 2; seed++) {
             ready(cache, seed);
         }
         return cache;
+    }
+
+    private TieredKvCacheBuilder builder(AdmissionKind admission) {
+        return TieredKvCache.builder()
+                .hostBytes(64 * MIB)
+                .touched(false)
+                .strict(true)
+                .admission(admission)
+                .disk(folder.resolve("disk"), 600 * MIB);
+    }
+
+    private static void put(TieredKvCache cache, int seed) {
+        put(cache, seed, LENGTH);
+    }
+
+    private static void put(TieredKvCache cache, int seed, int blocks) {
+        for (int index = 0; index < blocks; index++) {
+            try (BlockWriter writer = cache.put(chain(seed), index, 0, PATIENCE)) {
+                writer.segment().fill((byte) seed);
+                writer.seal();
+            }
+        }
     }
 
     private static BlockChain chain(int seed) {
@@ -118,6 +129,26 @@ final class LoadOrComputeTest {
                 assertThat(ready(cache, seed)).isEqualTo(LENGTH);
             }
             assertThat(cache.cheaperComputed()).isZero();
+        }
+    }
+
+    @Test
+    void givenAChainOnDiskAndOneThatIsNot_whenImportanceNeedsRoom_thenMemoryKeepsWhatWouldBeLost() {
+        try (TieredKvCache cache =
+                builder(AdmissionKind.SECOND_HIT).policy(PolicyKind.IMPORTANCE).build()) {
+            cache.register(SPACE);
+            put(cache, 0);
+            assertThat(cache.flush(PATIENCE)).isTrue();
+            put(cache, 1);
+            assertThat(ready(cache, 0)).as("used last").isEqualTo(LENGTH);
+            put(cache, 2);
+            put(cache, 3);
+            put(cache, 4, LENGTH / 2);
+            assertThat(cache.match(chain(1)).hostBlocks()).isEqualTo(LENGTH);
+            Match copied = cache.match(chain(0));
+            assertThat(copied.hostBlocks()).isLessThan(LENGTH);
+            assertThat(copied.blocks()).isEqualTo(LENGTH);
+            cache.validate();
         }
     }
 

@@ -4,11 +4,12 @@ package io.kvcache.core.policy;
 /// [PolicyState#words].
 ///
 /// ```
-/// last use (48 bits) | depth (2) | last of its request (1) | uses (2) | standing (2) | owner (8) | listed (1)
+/// last use (47 bits) | copied (1) | depth (2) | last of its request (1) | uses (2) | standing (2) |
+/// owner (8) | listed (1)
 /// ```
 ///
 /// Owner and the lowest bit lie where [LeafQueue] has them, as the same words serve [DiskLru] when a
-/// record has left the host tier. 2^48 uses last for a year and a half at five million a second.
+/// record has left the host tier. 2^47 uses last for most of a year at five million a second.
 final class BlockWord {
 
     static final long LISTED = 1;
@@ -29,7 +30,8 @@ final class BlockWord {
     private static final long USES_MASK = 3L << USES_SHIFT;
     private static final long LAST_OF_REQUEST = 1L << 13;
     private static final int DEPTH_SHIFT = 14;
-    private static final int STAMP_SHIFT = 16;
+    private static final long COPIED = 1L << 16;
+    private static final int STAMP_SHIFT = 17;
     private static final long STAMP_MASK = -1L << STAMP_SHIFT;
 
     private BlockWord() {}
@@ -100,6 +102,29 @@ final class BlockWord {
 
     /// The class of what is expected, behind those that the model knows.
     static final int EXPECTED_CLASS = ReuseModel.CLASSES;
+
+    /// The lists' classes: those above, then those of the model once more, for blocks that a slower tier
+    /// has too.
+    static final int LISTS = EXPECTED_CLASS + 1 + ReuseModel.CLASSES;
+
+    static boolean isCopied(long word) {
+        return (word & COPIED) != 0;
+    }
+
+    static long withCopied(long word, boolean copied) {
+        return copied ? word | COPIED : word & ~COPIED;
+    }
+
+    /// The list's class of those blocks of a class that a slower tier has too.
+    static int copiedClass(int classId) {
+        return EXPECTED_CLASS + 1 + classId;
+    }
+
+    /// The class of the list that the block belongs to, 0 to [#LISTS], exclusive.
+    static int listOf(long word) {
+        int classId = classOf(word);
+        return isCopied(word) && classId != EXPECTED_CLASS ? copiedClass(classId) : classId;
+    }
 
     /// The block's class, 0 to [#EXPECTED_CLASS].
     static int classOf(long word) {

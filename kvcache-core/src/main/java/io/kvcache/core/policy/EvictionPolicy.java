@@ -47,6 +47,9 @@ public interface EvictionPolicy {
     /// [PolicyState#expect] of all its blocks; the others only hear that its deepest resident block was used.
     default void expect(int record) {}
 
+    /// A slower tier has got a copy of the record, or has lost it: [RecordView#hasCopy].
+    default void copied(int record) {}
+
     /// Chooses a victim, claims it and forgets it.
     ///
     /// @param claim tries to claim a record for eviction and answers whether it did; a pinned record refuses, and

@@ -95,15 +95,16 @@ public final class Guard {
     /// A block is used.
     ///
     /// @param hit whether it was here
+    /// @param copied whether a slower tier has it too, so that it is not lost either way; not compared then
     /// @return whether the policy is to change its order
-    boolean use(long fingerprint, boolean hit) {
+    boolean use(long fingerprint, boolean hit, boolean copied) {
         uses++;
         usesAsLru += followsLru ? 1 : 0;
         if (!shadow.samples(fingerprint)) {
             return false;
         }
         boolean shadowHit = shadow.use(fingerprint);
-        if (!isFull) {
+        if (!isFull || copied) {
             return false;
         }
         sampledUses++;

@@ -16,6 +16,10 @@ import java.util.function.IntPredicate;
 /// A parent never goes before its child, as only leaves go; since any use of a child is a use of its
 /// parent, the parent is worth no less. Before anything is learned it is about LRU.
 ///
+/// **Slower tiers.** A block that a disk has too is worth what reading it costs, as a share of what
+/// computing it does
+/// ([PolicyState#copyWorth]), so it goes before one of its age that would be lost.
+///
 /// **When it is wrong.** [Guard] compares it with LRU all the time, and has it order by last use alone
 /// while that is better.
 ///
@@ -24,7 +28,7 @@ import java.util.function.IntPredicate;
 /// forgotten.
 ///
 /// Costs 16 bytes a record, 32 to 64 for each resident block for what is remembered of evicted ones,
-/// and a third of a MiB an instance. It is told of all blocks of a path, and needs to be: how often a
+/// and four tenths of a MB an instance. It is told of all blocks of a path, and needs to be: how often a
 /// block was used is what speaks most.
 ///
 /// Source: our own, on the ideas of LHD (Beckmann et al., NSDI 2018) and the workload-aware policy of
@@ -65,7 +69,7 @@ public final class Importance implements EvictionPolicy {
         }
         this.records = records;
         this.state = state;
-        buckets = new LeafBuckets(state, BlockWord.EXPECTED_CLASS + 1);
+        buckets = new LeafBuckets(state, BlockWord.LISTS);
         lessons = new Lessons(rules, buckets, state.now());
         words = state.words();
         mine = state.newOwner();
@@ -75,11 +79,12 @@ public final class Importance implements EvictionPolicy {
     public void admit(int record) {
         assert BlockWord.owner(words[record]) == 0 : "record " + record + " is admitted twice";
         long fingerprint = records.fingerprint(record);
-        compare(false, fingerprint);
+        boolean copied = records.hasCopy(record);
+        compare(false, copied, fingerprint);
         continueAt(records.parent(record));
         int uses = lessons.returned(fingerprint, state.now());
         long now = enter(uses > 1);
-        long word = BlockWord.of(mine, uses, records.depth(record), now);
+        long word = BlockWord.withCopied(BlockWord.of(mine, uses, records.depth(record), now), copied);
         words[record] = afterUse(record, word);
         lessons.begin(words[record]);
         size++;
@@ -93,7 +98,7 @@ public final class Importance implements EvictionPolicy {
         if (BlockWord.owner(words[record]) != mine) {
             return;
         }
-        compare(true, records.fingerprint(record));
+        compare(true, BlockWord.isCopied(words[record]), records.fingerprint(record));
         newcomers.other(size);
         long now = tick();
         long word = words[record];
@@ -148,6 +153,16 @@ public final class Importance implements EvictionPolicy {
             long word = words[record];
             lessons.used(word, now);
             move(record, BlockWord.withStamp(BlockWord.withStanding(word, BlockWord.EXPECTED), now));
+            lessons.begin(words[record]);
+        }
+    }
+
+    @Override
+    public void copied(int record) {
+        long word = words[record];
+        if (BlockWord.owner(word) == mine && BlockWord.isCopied(word) != records.hasCopy(record)) {
+            lessons.end(word);
+            move(record, BlockWord.withCopied(word, !BlockWord.isCopied(word)));
             lessons.begin(words[record]);
         }
     }
@@ -249,7 +264,7 @@ public final class Importance implements EvictionPolicy {
     private int listOf(long word) {
         return BlockWord.standing(word) == BlockWord.DEMOTED
                 ? LeafBuckets.SPENT
-                : buckets.bucket(BlockWord.classOf(word), BlockWord.stamp(word));
+                : buckets.bucket(BlockWord.listOf(word), BlockWord.stamp(word));
     }
 
     private void list(int record) {
@@ -300,8 +315,9 @@ public final class Importance implements EvictionPolicy {
     /// Tells the guard of a use.
     ///
     /// @param hit whether the block was here
-    private void compare(boolean hit, long fingerprint) {
-        if (guard.use(fingerprint, hit)) {
+    /// @param copied whether a slower tier has it too: losing it is no miss, so it is not compared
+    private void compare(boolean hit, boolean copied, long fingerprint) {
+        if (guard.use(fingerprint, hit, copied)) {
             rank(state.now());
         }
     }
@@ -328,7 +344,7 @@ public final class Importance implements EvictionPolicy {
         if (guard.followsLru()) {
             lessons.rankByAge();
         } else {
-            lessons.rankByWorth(now);
+            lessons.rankByWorth(now, state.copyWorth());
         }
     }
 }

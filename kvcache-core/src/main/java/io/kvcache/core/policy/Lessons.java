@@ -50,7 +50,8 @@ final class Lessons {
 
     /// A resident block with this word was used, or became known to be used.
     void used(long word, long now) {
-        used(BlockWord.classOf(word), BlockWord.stamp(word), now);
+        learn(BlockWord.classOf(word), now - BlockWord.stamp(word));
+        end(word);
     }
 
     /// A block is used that is not resident.
@@ -62,7 +63,8 @@ final class Lessons {
             return 1;
         }
         int classId = Departed.classOf(entry);
-        used(classId, Departed.lastUse(entry), now);
+        learn(classId, now - Departed.lastUse(entry));
+        forgotten(entry);
         return Math.min(BlockWord.MOST_USES, BlockWord.usesOf(classId) + 1);
     }
 
@@ -108,11 +110,17 @@ final class Lessons {
 
     /// Ranks all lists by what their leaves are worth. What is known to be used soon is above all
     /// others.
-    void rankByWorth(long now) {
+    ///
+    /// @param copyWorth what is lost with a block that a slower tier has too, as a share of what is lost
+    ///     with one that is to
+    ///     be computed again
+    void rankByWorth(long now, double copyWorth) {
         for (int span = 0; span < buckets.spans(); span++) {
             long age = buckets.age(span, now);
             for (int classId = 0; classId < ReuseModel.CLASSES; classId++) {
-                buckets.rank(buckets.at(classId, span), model.density(classId, age));
+                float density = model.density(classId, age);
+                buckets.rank(buckets.at(classId, span), density);
+                buckets.rank(buckets.at(BlockWord.copiedClass(classId), span), (float) (density * copyWorth));
             }
             buckets.rank(buckets.at(BlockWord.EXPECTED_CLASS, span), EXEMPT - span);
         }
@@ -122,7 +130,7 @@ final class Lessons {
     /// Ranks all lists by last use alone.
     void rankByAge() {
         for (int span = 0; span < buckets.spans(); span++) {
-            for (int classId = 0; classId <= BlockWord.EXPECTED_CLASS; classId++) {
+            for (int classId = 0; classId < BlockWord.LISTS; classId++) {
                 buckets.rank(buckets.at(classId, span), span);
             }
         }
@@ -137,18 +145,18 @@ final class Lessons {
     private void expose(int span, long now) {
         long age = buckets.age(span, now);
         for (int classId = 0; classId < ReuseModel.CLASSES; classId++) {
-            int tracked = buckets.tracked(buckets.at(classId, span));
+            int tracked = buckets.tracked(buckets.at(classId, span))
+                    + buckets.tracked(buckets.at(BlockWord.copiedClass(classId), span));
             if (tracked > 0) {
                 model.unused(classId, age, (double) tracked * (now - turnBegan));
             }
         }
     }
 
-    private void used(int classId, long lastUse, long now) {
+    private void learn(int classId, long age) {
         if (classId != BlockWord.EXPECTED_CLASS) {
-            model.used(classId, now - lastUse);
+            model.used(classId, age);
         }
-        buckets.track(buckets.bucket(classId, lastUse), -1);
     }
 
     private void forgotten(long entry) {
@@ -158,6 +166,6 @@ final class Lessons {
     }
 
     private int bucket(long word) {
-        return buckets.bucket(BlockWord.classOf(word), BlockWord.stamp(word));
+        return buckets.bucket(BlockWord.listOf(word), BlockWord.stamp(word));
     }
 }

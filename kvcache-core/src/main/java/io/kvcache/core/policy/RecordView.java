@@ -26,6 +26,11 @@ public interface RecordView {
     /// Bytes that evicting this record frees.
     long bytes(int record);
 
+    /// Whether a slower tier has the record too.
+    default boolean hasCopy(int record) {
+        return false;
+    }
+
     /// Stable 64-bit fingerprint of the record's key, the same after an eviction and a return.
     long fingerprint(int record);
 }

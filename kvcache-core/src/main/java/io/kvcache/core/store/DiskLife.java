@@ -45,6 +45,7 @@ final class DiskLife {
             return false;
         }
         disks.place(record, place, checksum);
+        lifecycle.copied(record);
         reports.stored(record, TierKind.DISK);
         connectBelow(record);
         return true;
@@ -92,6 +93,7 @@ final class DiskLife {
             reports.removed(record, EventKind.EVICTED, TierKind.DISK);
             lifecycle.buryObject(record);
             disks.unplace(record);
+            lifecycle.copied(record);
         }
     }
 

@@ -358,6 +358,11 @@ public final class Disks {
         return locked(() -> room.relieve(lowPercent, highPercent));
     }
 
+    /// What reading a block from disk takes, as a share of what computing it takes: above 0 to 1.
+    public void copyWorth(double share) {
+        parts.policies().state().copyWorth(share);
+    }
+
     /// Records that [#wantAll] looks at in a turn.
     public static int turn() {
         return TURN;

@@ -342,6 +342,13 @@ final class Lifecycle {
         return true;
     }
 
+    /// A disk has got a copy of a record, or has lost it.
+    void copied(int record) {
+        if (state(record) == Control.SEALED) {
+            policyOf(record).copied(record);
+        }
+    }
+
     /// An object was used: whoever used the one before it has gone on.
     void continued(int record) {
         int before = chains.before(record);

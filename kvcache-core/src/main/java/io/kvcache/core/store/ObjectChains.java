@@ -64,6 +64,11 @@ final class ObjectChains implements RecordView {
     }
 
     @Override
+    public boolean hasCopy(int record) {
+        return pool.diskPlace(record) != NONE;
+    }
+
+    @Override
     public long bytes(int record) {
         return pool.bytes(record);
     }

@@ -1,8 +1,10 @@
 package io.kvcache.core.policy;
 
 import java.util.ArrayDeque;
+import java.util.BitSet;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.Objects;
 
 /// A cache of blocks without parents, by key: the least around a policy for loads that need no trees.
 final class FlatCache implements RecordView {
@@ -11,6 +13,7 @@ final class FlatCache implements RecordView {
     private final long[] keys;
     private final Map<Long, Integer> records = new HashMap<>();
     private final ArrayDeque<Integer> free = new ArrayDeque<>();
+    private final BitSet copies = new BitSet();
 
     FlatCache(PolicyKind kind, int capacity, int blocks) {
         keys = new long[capacity];
@@ -34,6 +37,7 @@ final class FlatCache implements RecordView {
         if (free.isEmpty()) {
             int victim = policy.evict(any -> true);
             records.remove(keys[victim]);
+            copies.clear(victim);
             free.add(victim);
         }
         int record = free.remove();
@@ -41,6 +45,23 @@ final class FlatCache implements RecordView {
         records.put(key, record);
         policy.admit(record);
         return false;
+    }
+
+    /// Whether a block is here.
+    boolean has(long key) {
+        return records.containsKey(key);
+    }
+
+    /// A slower tier gets a copy of a block that is here, or loses it.
+    void copy(long key, boolean there) {
+        int record = Objects.requireNonNull(records.get(key));
+        copies.set(record, there);
+        policy.copied(record);
+    }
+
+    @Override
+    public boolean hasCopy(int record) {
+        return copies.get(record);
     }
 
     @Override
