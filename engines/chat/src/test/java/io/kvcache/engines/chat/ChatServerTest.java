@@ -22,8 +22,10 @@ import io.kvcache.engines.jlama.RandomLlama;
 import io.kvcache.tiers.TieredKvCache;
 import java.io.BufferedReader;
 import java.io.IOException;
+import java.io.InputStreamReader;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
+import java.net.Socket;
 import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
@@ -309,6 +311,37 @@ final class ChatServerTest {
                         .isIntegralNumber())
                 .isTrue();
         assertThat(ask("GET", "/v1/completions", "").statusCode()).isEqualTo(405);
+    }
+
+    @Test
+    void givenAClientThatLeavesAStream_whenTheNextOneAsks_thenItIsAnswered() throws Exception {
+        String body = "{\"prompt\": \"abc\", \"temperature\": 0, \"max_tokens\": 900, \"stream\": true}";
+        try (Socket socket =
+                new Socket(InetAddress.getLoopbackAddress(), server.address().getPort())) {
+            socket.getOutputStream()
+                    .write(("POST /v1/completions HTTP/1.1\r\nHost: here\r\nContent-Length: " + body.length()
+                                    + "\r\n\r\n" + body)
+                            .getBytes(UTF_8));
+            BufferedReader lines = new BufferedReader(new InputStreamReader(socket.getInputStream(), UTF_8));
+            assertThat(lines.lines().anyMatch(line -> line.startsWith("data: {")))
+                    .isTrue();
+        }
+        HttpResponse<String> next = ask("POST", "/v1/completions", "{\"prompt\": \"abc\", \"max_tokens\": 1}");
+        assertThat(next.statusCode()).isEqualTo(200);
+    }
+
+    @Test
+    void givenTwoRequestsAtOnceOnOneConnection_whenAnswered_thenTheirAnswersComeInOrder() throws Exception {
+        String body = "{\"prompt\": \"abc\", \"temperature\": 0, \"max_tokens\": 2}";
+        String post =
+                "POST /v1/completions HTTP/1.1\r\nHost: here\r\nContent-Length: " + body.length() + "\r\n\r\n" + body;
+        String get = "GET /v1/models HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n";
+        try (Socket socket =
+                new Socket(InetAddress.getLoopbackAddress(), server.address().getPort())) {
+            socket.getOutputStream().write((post + get).getBytes(UTF_8));
+            String all = new String(socket.getInputStream().readAllBytes(), UTF_8);
+            assertThat(all.indexOf("text_completion")).isPositive().isLessThan(all.indexOf("\"object\":\"list\""));
+        }
     }
 
     @Test
