@@ -23,10 +23,9 @@ java_flags() {
     ((fourth >= mebibytes)) || mebibytes=$((fourth > 128 ? fourth : 128))
     flags=(--enable-native-access=ALL-UNNAMED --sun-misc-unsafe-memory-access=allow
         "-Xmx${mebibytes}m" "-XX:MaxDirectMemorySize=${mebibytes}m" -XX:+UseCompactObjectHeaders)
-    # What Agrona needs, below Aeron; rehearsed with it, as what was rehearsed is of use under the same flags alone.
-    case $1 in
-        bench | serve | rehearsal) flags+=(--add-exports java.base/jdk.internal.misc=ALL-UNNAMED) ;;
-    esac
+    # What Agrona needs, below Aeron. For all commands, though few use it: what was rehearsed is mapped under the same
+    # exports alone.
+    flags+=(--add-exports java.base/jdk.internal.misc=ALL-UNNAMED)
     # What Jlama's tensors are typed by.
     case " $* " in *' --engine'* | ' bench engines '* | ' chat-server '*) flags+=(--add-modules jdk.incubator.vector) ;; esac
     [ "$1" != serve ] || flags+=(-XX:+ExitOnOutOfMemoryError)
