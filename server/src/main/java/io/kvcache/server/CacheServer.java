@@ -159,7 +159,10 @@ public final class CacheServer implements AutoCloseable {
         publisher = config.events().on()
                 ? ZmqPublisher.open(config.events(), cache.events(), names, InstantSource.system())
                 : null;
-        housekeeping.every(EVENT_MILLIS, events::tick);
+        housekeeping.paced(TICK_MILLIS, () -> {
+            events.tick();
+            return events.followerCount() > 0 ? EVENT_MILLIS : TICK_MILLIS;
+        });
         housekeeping.every(TICK_MILLIS, this::tick);
         housekeeping.every(TICK_MILLIS, leases::tick);
         housekeeping.every(WATCH_MILLIS, connections::tick);
