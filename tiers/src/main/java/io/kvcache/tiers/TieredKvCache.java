@@ -102,6 +102,15 @@ public final class TieredKvCache implements KvCache {
         store.weigh(store.require(namespace), weight);
     }
 
+    /// Has a namespace hold host memory out of the share of another one that has a weight. To be said before
+    /// the namespace holds anything.
+    ///
+    /// @return whether it does; not when it holds something already
+    public boolean share(Namespace namespace, Namespace with) {
+        holders.requireOpen();
+        return store.share(store.require(namespace), store.require(with));
+    }
+
     @Override
     public Match match(BlockChain chain) {
         holders.requireOpen();

@@ -128,6 +128,18 @@ public final class HostStore implements AutoCloseable {
         }
     }
 
+    /// Has a namespace hold host memory out of another one's share; not when it holds any already.
+    ///
+    /// @return whether it does
+    public boolean share(NamespaceEntry entry, NamespaceEntry with) {
+        lock.lock();
+        try {
+            return shares.join(entry.id(), with.id());
+        } finally {
+            lock.unlock();
+        }
+    }
+
     /// The entry of a registered namespace.
     ///
     /// @throws IllegalArgumentException when it is not registered
