@@ -192,7 +192,8 @@ public final class CacheServer implements AutoCloseable {
     }
 
     private Areas areas(ServerConfig config, EventFeed events) {
-        BlockNamespaces namespaces = new BlockNamespaces(cache, labels::ownerOf, blocks);
+        TenantShares shares = new TenantShares(cache, config);
+        BlockNamespaces namespaces = new BlockNamespaces(cache, labels::ownerOf, blocks, shares::join);
         DisksConfig disks = config.disks();
         Duration arrival = disks.disks().isEmpty() ? Duration.ZERO : disks.readTimeout();
         List<Area> everybodys = new ArrayList<>();

@@ -104,4 +104,29 @@ final class BlockIsolationTest {
                 .isEqualTo(404);
         assertThat(blue.get("/v1/blocks/m/00").statusCode()).isEqualTo(200);
     }
+
+    @Test
+    void givenATenantWithinItsShare_whenAnotherFloodsTheStoreWithBlocks_thenItsBlocksStay() throws Exception {
+        String large =
+                "{\"shape\":{\"layers\":16,\"kvHeads\":8,\"headDim\":128,\"blockTokens\":16,\"dtype\":\"bf16\"}}";
+        byte[] block = new byte[1 << 20];
+        blue.put("/v1/namespaces/m", large);
+        green.put("/v1/namespaces/m", large);
+        int kept = 32; // MiB, of a third of 192
+        for (int number = 0; number < kept; number++) {
+            assertThat(blue.put("/v1/blocks/m/" + String.format("%04x", number), block)
+                            .statusCode())
+                    .isEqualTo(201);
+        }
+        for (int number = 0; number < 200; number++) {
+            assertThat(green.put("/v1/blocks/m/" + String.format("%04x", number), block)
+                            .statusCode())
+                    .isEqualTo(201);
+        }
+        for (int number = 0; number < kept; number++) {
+            assertThat(blue.get("/v1/blocks/m/" + String.format("%04x", number)).statusCode())
+                    .as("block %d", number)
+                    .isEqualTo(200);
+        }
+    }
 }

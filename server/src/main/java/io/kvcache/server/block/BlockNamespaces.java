@@ -6,6 +6,7 @@ import java.util.Comparator;
 import java.util.List;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentMap;
+import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /// The namespaces that clients may name, each tenant its own. A namespace's name is its model.
@@ -22,6 +23,7 @@ public final class BlockNamespaces {
     private final TieredKvCache cache;
     private final Ownership ownership;
     private final BlockStocks stocks;
+    private final Consumer<Namespace> shares;
     private final ConcurrentMap<Named, Namespace> named = new ConcurrentHashMap<>();
 
     private record Named(String tenant, String name) {}
@@ -33,11 +35,13 @@ public final class BlockNamespaces {
 
     /// Each of them is who registered it.
     public BlockNamespaces(TieredKvCache cache) {
-        this(cache, Ownership.ASKERS, BlockStocks.none(cache));
+        this(cache, Ownership.ASKERS, BlockStocks.none(cache), _ -> {});
     }
 
     /// @param stocks told of each namespace that is used
-    public BlockNamespaces(TieredKvCache cache, Ownership ownership, BlockStocks stocks) {
+    /// @param shares told of each one before anything is put into it
+    public BlockNamespaces(TieredKvCache cache, Ownership ownership, BlockStocks stocks, Consumer<Namespace> shares) {
+        this.shares = shares;
         this.cache = cache;
         this.ownership = ownership;
         this.stocks = stocks;
@@ -62,6 +66,7 @@ public final class BlockNamespaces {
             throw new IllegalArgumentException("there are " + MOST + " namespaces, as many as may be");
         }
         cache.register(namespace);
+        shares.accept(namespace);
         stocks.registered(namespace);
         named.put(name, namespace);
         return new Registered(namespace, true);
