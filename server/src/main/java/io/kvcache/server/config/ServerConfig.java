@@ -1,5 +1,6 @@
 package io.kvcache.server.config;
 
+import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.server.log.LogFormat;
 import io.kvcache.server.net.NetLimits;
 import java.time.Duration;
@@ -22,6 +23,9 @@ public record ServerConfig(
         LogFormat log,
         Duration drain) {
 
+    /// A store has 255 queues; each tenant takes two of them for each of three sizes of slots.
+    private static final int MOST_TENANTS_OF_TWO_QUEUES = 32;
+
     private static final Duration LONGEST_DRAIN = Duration.ofMinutes(10);
 
     public ServerConfig {
@@ -32,6 +36,10 @@ public record ServerConfig(
             throw new IllegalArgumentException("lease.shared_memory is " + lease.sharedMemory() + " and there are "
                     + access.tenants().size()
                     + " tenants; who maps it sees the values of all, so it takes a server without tenants");
+        }
+        if (memory.policy() == PolicyKind.SLRU && access.tenants().size() > MOST_TENANTS_OF_TWO_QUEUES) {
+            throw new IllegalArgumentException("memory.policy is slru and there are "
+                    + access.tenants().size() + " tenants; with slru there may be " + MOST_TENANTS_OF_TWO_QUEUES);
         }
         transport.check(access.tenants(), lease);
         List<String> tenants = access.tenants().stream().map(TenantConfig::name).toList();

@@ -116,4 +116,16 @@ final class AccessReaderTest {
         assertThat(problems(yaml.replace("\\n", "\n")))
                 .anySatisfy(line -> assertThat(line).contains(problem));
     }
+
+    @Test
+    void givenMoreTenantsThanAPolicyHasQueuesFor_whenRead_thenItIsRefused() throws ConfigException {
+        StringBuilder tenants = new StringBuilder("tenants:\n");
+        for (int i = 0; i < 40; i++) {
+            tenants.append("  - { name: t").append(i).append(" }\n");
+        }
+        assertThat(read(tenants.toString()).tenants()).hasSize(41);
+        assertThat(problems(tenants + "memory: { policy: slru }\n"))
+                .anySatisfy(line -> assertThat(line)
+                        .contains("memory.policy is slru and there are 41 tenants; with slru there may be 32"));
+    }
 }
