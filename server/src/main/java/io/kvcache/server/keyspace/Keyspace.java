@@ -171,10 +171,10 @@ public final class Keyspace {
         if (!contains(wanted)) {
             return false;
         }
-        promise(wanted);
+        promises.promise(wanted, cache, namespace, clock.nanos());
         byte[] other = Halves.other(key);
         if (other != null) {
-            promise(new Key(other));
+            promises.promise(new Key(other), cache, namespace, clock.nanos());
         }
         return true;
     }
@@ -202,22 +202,12 @@ public final class Keyspace {
         }
     }
 
-    private void promise(Key key) {
-        ObjectView view = promises.remembers(key) ? null : cache.holdObject(namespace, key.bytes());
-        if (view != null) {
-            promises.give(key, view, clock.nanos());
-            if (!cache.containsObject(namespace, key.bytes())) {
-                promises.withdraw(key); // Deleted meanwhile, by somebody who saw no promise to withdraw.
-            }
-        }
-    }
-
     /// Follows the requests of one connection, to learn which keys belong together.
     public KeyRun newRun() {
         return new KeyRun(this, predecessors, (key, after) -> cache.followObject(namespace, key, after));
     }
 
-    /// Size and expiry of a key, or null when it is not here. Promises nothing.
+    /// Size and expiry of a key, or null when it is not here.
     public @Nullable KeyInfo info(byte[] key) {
         Key wanted = new Key(key);
         if (!contains(wanted)) {

@@ -1,6 +1,8 @@
 package io.kvcache.server.keyspace;
 
+import io.kvcache.core.KvCache;
 import io.kvcache.core.ObjectView;
+import io.kvcache.core.identity.Namespace;
 import java.util.Queue;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentLinkedQueue;
@@ -53,6 +55,17 @@ final class Promises {
     /// Whether the key is promised, or was not long ago, so that there is no new promise to give.
     boolean remembers(Key key) {
         return promises.containsKey(key);
+    }
+
+    /// Promises a key that is in host memory, unless it is promised or was not long ago.
+    void promise(Key key, KvCache cache, Namespace namespace, long now) {
+        ObjectView view = remembers(key) ? null : cache.holdObject(namespace, key.bytes());
+        if (view != null) {
+            give(key, view, now);
+            if (!cache.containsObject(namespace, key.bytes())) {
+                withdraw(key); // Deleted meanwhile, by somebody who saw no promise to withdraw.
+            }
+        }
     }
 
     /// Takes over a view and keeps it open as long as a promise lasts; closes it when there is to be none.

@@ -110,7 +110,7 @@ final class Loading {
         bytes -= reading.read.block().bytes();
         boolean good = outcome == TierRead.Outcome.GOOD;
         if (good) {
-            pace.ended(reading.read.bytes(), count, clock.nanos());
+            pace.ended(reading.read.block().bytes(), count, clock.nanos());
             loaded.increment();
             loadedBytes.add(reading.read.block().bytes());
             latencies.record(now - reading.sinceNanos);
