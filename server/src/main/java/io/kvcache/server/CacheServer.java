@@ -119,10 +119,12 @@ public final class CacheServer implements AutoCloseable {
         logins = Logins.open(config.access().tenants(), clock);
         EventNames names = new EventNames(cache);
         blocks = new BlockStocks(cache, tenants.quotas(), names::of);
+        Snapshots snapshots =
+                new Snapshots(cache.events(), () -> cache.stats().records().live());
         EventFeed events = new EventFeed(
                 cache.events(),
                 names,
-                new Snapshots(cache.events(), () -> cache.stats().records().live()),
+                snapshots,
                 connections::draining,
                 Long.toString(InstantSource.system().millis(), Character.MAX_RADIX));
         RemoteFront front = remote;
@@ -157,7 +159,10 @@ public final class CacheServer implements AutoCloseable {
             housekeeping.every(WATCH_MILLIS, new WatchedFiles("secret files", remote.files(), remote::reload));
         }
         publisher = config.events().on()
-                ? ZmqPublisher.open(config.events(), cache.events(), names, InstantSource.system())
+                ? ZmqPublisher.open(
+                        config.events(),
+                        new ZmqPublisher.Followed(cache.events(), names, snapshots),
+                        InstantSource.system())
                 : null;
         housekeeping.paced(TICK_MILLIS, () -> {
             events.tick();

@@ -38,8 +38,7 @@ public final class Snapshots {
     }
 
     /// Why none can be made now, or null when one can: then [#leave] is called once it is not held any longer.
-    @Nullable
-    String enter() {
+    public @Nullable String enter() {
         long now = entries.getAsLong();
         if (now > mostEntries) {
             return "a snapshot would have " + now + " entries; with this heap it may have " + mostEntries;
@@ -47,12 +46,13 @@ public final class Snapshots {
         return places.tryAcquire() ? null : AT_ONCE + " snapshots are being sent, as many as may be; try again later";
     }
 
-    void leave() {
+    /// It is not held any longer.
+    public void leave() {
         places.release();
     }
 
     /// All that is stored. Takes the store's lock again and again; not for an event loop.
-    Snapshot make() {
+    public Snapshot make() {
         return events.snapshot();
     }
 }

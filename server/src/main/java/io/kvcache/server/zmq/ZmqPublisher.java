@@ -7,6 +7,7 @@ import io.kvcache.core.event.Snapshot;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.server.config.EventsConfig;
 import io.kvcache.server.event.EventNames;
+import io.kvcache.server.event.Snapshots;
 import java.io.IOException;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
@@ -15,6 +16,7 @@ import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.atomic.LongAdder;
 
 /// Follows the store and publishes what happens to blocks, on one thread of its own.
@@ -40,6 +42,7 @@ public final class ZmqPublisher implements AutoCloseable {
     private final EventsConfig config;
     private final EventStream events;
     private final EventNames names;
+    private final Snapshots snapshots;
     private final InstantSource wall;
     private final VllmEvents encoder;
     private final ZmqSockets sockets;
@@ -49,14 +52,14 @@ public final class ZmqPublisher implements AutoCloseable {
     private long nextEvent;
     private volatile long nextSequence;
     private final LongAdder replays = new LongAdder();
-    private final LongAdder snapshots = new LongAdder();
+    private final LongAdder snapshotsAsked = new LongAdder();
     private final LongAdder overruns = new LongAdder();
 
-    private ZmqPublisher(
-            EventsConfig config, EventStream events, EventNames names, InstantSource wall, ZmqSockets sockets) {
+    private ZmqPublisher(EventsConfig config, Followed followed, InstantSource wall, ZmqSockets sockets) {
         this.config = config;
-        this.events = events;
-        this.names = names;
+        events = followed.events();
+        names = followed.names();
+        snapshots = followed.snapshots();
         this.wall = wall;
         this.sockets = sockets;
         encoder = new VllmEvents(config.encoding(), config.hashes());
@@ -64,12 +67,17 @@ public final class ZmqPublisher implements AutoCloseable {
         thread = Thread.ofPlatform().daemon().name("kvcache-events").unstarted(this::run);
     }
 
+    /// What is followed.
+    ///
+    /// @param names the namespaces that events name by number
+    /// @param snapshots asked before one is made; when it must not be, who asked for it is told of nothing stored
+    public record Followed(EventStream events, EventNames names, Snapshots snapshots) {}
+
     /// Binds and begins to follow.
     ///
     /// @throws IOException when an endpoint cannot be had; the message names it
-    public static ZmqPublisher open(EventsConfig config, EventStream events, EventNames names, InstantSource wall)
-            throws IOException {
-        ZmqPublisher publisher = new ZmqPublisher(config, events, names, wall, ZmqSockets.bind(config));
+    public static ZmqPublisher open(EventsConfig config, Followed followed, InstantSource wall) throws IOException {
+        ZmqPublisher publisher = new ZmqPublisher(config, followed, wall, ZmqSockets.bind(config));
         publisher.thread.start();
         return publisher;
     }
@@ -96,7 +104,7 @@ public final class ZmqPublisher implements AutoCloseable {
 
     /// Snapshots that were asked for.
     public long snapshotCount() {
-        return snapshots.sum();
+        return snapshotsAsked.sum();
     }
 
     /// Times that events came faster than they could be published, and everybody got a snapshot.
@@ -138,11 +146,25 @@ public final class ZmqPublisher implements AutoCloseable {
 
     private void startOver() {
         overruns.increment();
-        Snapshot snapshot = events.snapshot();
         LOG.log(Level.WARNING, "events came faster than they could be published: everybody gets a snapshot");
+        Snapshot snapshot = makeSnapshot();
         nextEvent = snapshot.nextSequence();
         publish(new Message(config.topic(), nextSequence, encoder.cleared(seconds())));
         publish(snapshot.stored());
+    }
+
+    /// All that is stored; or, where the heap could not hold that, nothing: followers then know of less than there is.
+    private Snapshot makeSnapshot() {
+        String refusal = snapshots.enter();
+        if (refusal != null) {
+            LOG.log(Level.WARNING, "followers are told of nothing that is stored: {0}", refusal);
+            return new Snapshot(events.nextSequence(), List.of(), Map.of());
+        }
+        try {
+            return snapshots.make();
+        } finally {
+            snapshots.leave();
+        }
     }
 
     private void publish(List<CacheEvent> all) {
@@ -192,7 +214,7 @@ public final class ZmqPublisher implements AutoCloseable {
     }
 
     private void answer(ZmqSockets.Question question) {
-        (question.snapshot() ? snapshots : replays).increment();
+        (question.snapshot() ? snapshotsAsked : replays).increment();
         List<Message> reply = question.snapshot() ? snapshot() : replay(question.from());
         for (Message message : reply) {
             if (!sockets.reply(question, message)) {
@@ -214,7 +236,7 @@ public final class ZmqPublisher implements AutoCloseable {
 
     /// All that is stored now; each message has the number of the first live one that is not in it.
     private List<Message> snapshot() {
-        Snapshot snapshot = events.snapshot();
+        Snapshot snapshot = makeSnapshot();
         follow(snapshot.nextSequence());
         List<Message> reply = new ArrayList<>();
         reply.add(new Message(config.topic(), nextSequence, encoder.cleared(seconds())));
