@@ -180,7 +180,8 @@ final class LmTalk implements Talk {
             stats.heldAlready.increment();
             runs.of(keyspace).writes(request.key());
         } else {
-            put = keyspace.put(request.key(), request.length(), runs.of(keyspace).writes(request.key()));
+            put = keyspace.put(
+                    request.key(), request.length(), runs.of(keyspace).writes(request.key()));
         }
         if (bodyLeft == 0) {
             endPut(request);

@@ -81,7 +81,8 @@ final class CommandTable {
             return IncomingValue.refused("ERR value of " + bytes + " bytes; it takes 0 to "
                     + keyspace.bounds().valueBytes());
         }
-        return IncomingValue.to(keyspace.put(key, bytes, session.runs().of(keyspace).writes(key)));
+        return IncomingValue.to(
+                keyspace.put(key, bytes, session.runs().of(keyspace).writes(key)));
     }
 
     void run(RespSession session, Request request, Replies replies) {
