@@ -52,7 +52,7 @@ final class Onboarding {
     ///
     /// @param timeoutNanos how long the table waits
     Coming begin(BlockChain chain, int here, int from, long timeoutNanos) {
-        if (movement == null || here == chain.length()) {
+        if (movement == null || timeoutNanos == 0 || here == chain.length()) {
             return Coming.NOTHING;
         }
         int known = store.lookup().matchKnown(chain, here);

@@ -48,8 +48,7 @@ import org.jspecify.annotations.Nullable;
 /// [TieredKvCacheBuilder#closeWait], then leaves the memory mapped, reports who still holds what, and returns;
 /// nothing is ever unmapped under an open table.
 ///
-/// **Threads.** Safe for any number. A virtual thread is never pinned to its carrier by anything but the short
-/// lock.
+/// **Threads.** Safe for any number. A virtual thread is never pinned to its carrier by anything but the lock.
 public final class TieredKvCache implements KvCache {
 
     private final HostTable.Source source;
@@ -132,8 +131,7 @@ public final class TieredKvCache implements KvCache {
         int here = Handle.found(deepest) ? store.records().depth(Handle.record(deepest)) + 1 : 0;
         int found = Math.max(0, here - from);
         entry.asked(chain.length() - from, found);
-        Onboarding.Coming coming =
-                timeoutNanos == 0 ? Onboarding.Coming.NOTHING : onboarding.begin(chain, here, from, timeoutNanos);
+        Onboarding.Coming coming = onboarding.begin(chain, here, from, timeoutNanos);
         Loads loads = coming.loads();
         if (loads != null) {
             LoadingTable.Blocks blocks = new LoadingTable.Blocks(entry, deepest, here, loads, from);
@@ -252,8 +250,7 @@ public final class TieredKvCache implements KvCache {
 
     @Override
     public ObjectWriter putObject(Namespace namespace, byte[] key, long bytes, long timeoutNanos) {
-        Waiting.requireNotNegative(timeoutNanos);
-        return objects.put(namespace, key, null, bytes, timeoutNanos);
+        return putObject(namespace, key, null, bytes, timeoutNanos);
     }
 
     @Override
@@ -271,14 +268,12 @@ public final class TieredKvCache implements KvCache {
 
     @Override
     public @Nullable ObjectView holdObject(Namespace namespace, byte[] key) {
-        holders.requireOpen();
         return objects.hold(namespace, key);
     }
 
     @Override
     public @Nullable ObjectView getObject(Namespace namespace, byte[] key) {
-        holders.requireOpen();
-        return objects.get(namespace, key, NO_WAIT);
+        return getObject(namespace, key, NO_WAIT);
     }
 
     @Override
@@ -361,8 +356,7 @@ public final class TieredKvCache implements KvCache {
         return source.movement() == null ? List.of() : source.movement().stats();
     }
 
-    /// Blocks that were left on disk because computing them takes less time, as
-    /// [BlockTable#cheaperComputed] says.
+    /// Blocks that were left on disk, as [BlockTable#cheaperComputed] says.
     public long cheaperComputed() {
         return onboarding.left();
     }
