@@ -14,15 +14,12 @@ import io.kvcache.core.memory.HostMemorySource;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.tree.BlockTree;
 import io.kvcache.core.tree.Control;
-import io.kvcache.core.tree.Handle;
 import io.kvcache.core.tree.RecordLayout;
 import io.kvcache.core.tree.RecordPool;
 import java.lang.foreign.MemorySegment;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
 import java.util.concurrent.locks.ReentrantLock;
-import java.util.function.IntConsumer;
 import org.jspecify.annotations.Nullable;
 
 /// One tree of records over one span of host memory: the whole of a store's metadata.
@@ -49,7 +46,6 @@ public final class HostStore implements AutoCloseable {
     private final BlockTree tree;
     private final SlabPool slabs;
     private final Namespaces namespaces;
-    private final ClassPolicies policies;
     private final Lifecycle lifecycle;
     private final Room room;
     private final Reservations reservations;
@@ -59,6 +55,8 @@ public final class HostStore implements AutoCloseable {
     private final Touches touches;
     private final Lookup lookup;
     private final Inspection inspection;
+    private final Listing listing;
+    private final Forecast forecast;
     private final Shares shares;
     private final PutCounters puts = new PutCounters();
     private final ReentrantLock lock = new ReentrantLock();
@@ -77,7 +75,6 @@ public final class HostStore implements AutoCloseable {
         tree = parts.tree();
         shares = parts.shares();
         namespaces = parts.namespaces();
-        policies = parts.policies();
         lifecycle = new Lifecycle(parts);
         DiskLife diskLife = new DiskLife(parts, lifecycle);
         room = new Room(parts, lifecycle, diskLife);
@@ -89,6 +86,8 @@ public final class HostStore implements AutoCloseable {
         disks = new Disks(parts, lifecycle, diskLife, room, lock);
         drops = new Drops(parts, lifecycle, disks, touches, lock);
         inspection = new Inspection(parts, new Inspection.Counters(room, puts, touches), lock);
+        listing = new Listing(pool, lock);
+        forecast = new Forecast(parts, lifecycle, touches, lock);
     }
 
     private HostMemory reserveRecords(HostMemorySource memory, int records) {
@@ -324,69 +323,24 @@ public final class HostStore implements AutoCloseable {
 
     /// The objects of a namespace that are here or on disk; a bounded number of records a turn of the lock.
     public List<ObjectCatalog.Entry> objects(NamespaceEntry entry) {
-        List<ObjectCatalog.Entry> found = new ArrayList<>();
-        inTurns(from -> Sweep.objects(pool, entry.id(), from, found));
-        return found;
+        return listing.objects(entry);
     }
 
     /// The blocks of a namespace that are here or on disk; a bounded number of records a turn of the lock.
     public List<StoredBlock> blocks(NamespaceEntry entry) {
-        List<StoredBlock> found = new ArrayList<>();
-        inTurns(from -> Sweep.blocks(pool, entry.id(), from, found));
-        return found;
-    }
-
-    private void inTurns(IntConsumer turn) {
-        for (int from = 0; from < pool.capacity(); from += Sweep.TURN) {
-            lock.lock();
-            try {
-                if (from >= pool.highWater()) {
-                    return;
-                }
-                turn.accept(from);
-            } finally {
-                lock.unlock();
-            }
-        }
+        return listing.blocks(entry);
     }
 
     /// Makes blocks of the chain from `from` on the next victims.
     public void demote(BlockChain chain, int from) {
-        lock.lock();
-        try {
-            touches.drain();
-            for (int index = chain.length() - 1; index >= from; index--) {
-                long handle = tree.find(chain.keyHi(index), chain.keyLo(index));
-                if (Handle.found(handle)) {
-                    lifecycle.policyOf(Handle.record(handle)).demote(Handle.record(handle));
-                }
-            }
-        } finally {
-            lock.unlock();
-        }
+        forecast.demote(chain, from);
     }
 
     /// A request for a chain is known to come: policies that look ahead are told of all its blocks.
     ///
     /// @return whether they were; else it is for the caller to count the resident ones as used
     public boolean expect(BlockChain chain) {
-        if (!policies.lookAhead()) {
-            return false;
-        }
-        lock.lock();
-        try {
-            touches.drain();
-            for (int index = 0; index < chain.length(); index++) {
-                policies.state().expect(chain.keyLo(index));
-                long handle = tree.find(chain.keyHi(index), chain.keyLo(index));
-                if (Handle.found(handle)) {
-                    lifecycle.policyOf(Handle.record(handle)).expect(Handle.record(handle));
-                }
-            }
-            return true;
-        } finally {
-            lock.unlock();
-        }
+        return forecast.expect(chain);
     }
 
     /// The records, for whoever holds a pin or may live with a stale answer.
