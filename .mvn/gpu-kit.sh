@@ -17,7 +17,7 @@ gpu_kit() {
         -DincludeScope=test -DoutputDirectory="$work/lib" >"$logs/gpu-kit.log" 2>&1 ||
         { explain "$logs/gpu-kit.log" >&2 && die 'could not gather the libraries'; }
     rm -f "$work"/lib/{jcstress,jna,jopt}*.jar # of core's stress tests, which are not run there
-    cp "$work"/lib/*.jar "$root"/{tiers,gpu-bridge}/target/kvcache-*.jar "$kit/lib/"
+    cp "$work"/lib/*.jar "$root"/gpu-bridge/target/kvcache-gpu-bridge-*.jar "$kit/lib/"
     for jar in kvcache-core kvcache-bench picocli jackson-; do
         cp "$root"/bench/target/{,lib/}"$jar"*.jar "$kit/lib/" 2>/dev/null || true
     done
