@@ -3,7 +3,6 @@ package io.kvcache.tiers;
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.BlockWriter;
 import io.kvcache.core.CacheStats;
-import io.kvcache.core.EmptyBlockTable;
 import io.kvcache.core.Hint;
 import io.kvcache.core.KvCache;
 import io.kvcache.core.Match;
@@ -20,10 +19,8 @@ import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.policy.Guard;
 import io.kvcache.core.store.DiskSideStats;
 import io.kvcache.core.store.HostStore;
-import io.kvcache.core.store.Loads;
 import io.kvcache.core.store.NamespaceEntry;
 import io.kvcache.core.store.Reserved;
-import io.kvcache.core.tree.Handle;
 import io.kvcache.tiers.movement.Movement;
 import io.kvcache.tiers.movement.MoverStats;
 import java.lang.foreign.MemorySegment;
@@ -57,6 +54,7 @@ public final class TieredKvCache implements KvCache {
     private final Waiting waiting;
     private final Hints hints;
     private final Onboarding onboarding;
+    private final Acquiring acquiring;
     private final ObjectVerbs objects;
     private final EngineVerbs engine;
     private final Closing closing;
@@ -73,6 +71,7 @@ public final class TieredKvCache implements KvCache {
         holders = source.holders();
         waiting = new Waiting(source.clock());
         onboarding = new Onboarding(source);
+        acquiring = new Acquiring(source, onboarding);
         hints = new Hints(store, source.clock(), onboarding);
         objects = new ObjectVerbs(source, waiting, onboarding);
         engine = new EngineVerbs(source, waiting, onboarding, hints);
@@ -121,31 +120,7 @@ public final class TieredKvCache implements KvCache {
 
     @Override
     public BlockTable acquire(BlockChain chain, int from, long timeoutNanos) {
-        if (from < 0 || from > chain.length()) {
-            throw new IndexOutOfBoundsException("from is " + from + "; this chain takes 0 to " + chain.length());
-        }
-        Waiting.requireNotNegative(timeoutNanos);
-        NamespaceEntry entry = store.require(chain.namespace());
-        Hold hold = holders.enter(chain);
-        long deepest = store.lookup().pinDeepest(chain);
-        int here = Handle.found(deepest) ? store.records().depth(Handle.record(deepest)) + 1 : 0;
-        int found = Math.max(0, here - from);
-        entry.asked(chain.length() - from, found);
-        Onboarding.Coming coming = onboarding.begin(chain, here, from, timeoutNanos);
-        Loads loads = coming.loads();
-        if (loads != null) {
-            LoadingTable.Blocks blocks = new LoadingTable.Blocks(entry, deepest, here, loads, from);
-            return AdvisedTable.of(new LoadingTable(source, hold, blocks, timeoutNanos), coming.left());
-        }
-        if (found > 0) {
-            HostTable table = new HostTable(source, hold, Handle.record(deepest), from, entry.blockBytes());
-            return AdvisedTable.of(table, coming.left());
-        }
-        if (here > 0) {
-            store.lookup().unpin(Handle.record(deepest));
-        }
-        holders.leave(hold);
-        return AdvisedTable.of(new EmptyBlockTable(from), coming.left());
+        return acquiring.acquire(chain, from, timeoutNanos);
     }
 
     @Override
