@@ -5,8 +5,6 @@ import io.kvcache.bench.replay.HitTotals;
 import io.kvcache.bench.replay.ReplayRule;
 import io.kvcache.bench.replay.TraceForest;
 import io.kvcache.bench.store.StoreReplay;
-import io.kvcache.bench.trace.MalformedLine;
-import io.kvcache.bench.trace.MooncakeTraceReader;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceSource;
 import io.kvcache.core.memory.SlabPool;
@@ -18,6 +16,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.ParameterException;
@@ -42,13 +41,8 @@ final class OpaqueBenchCommand implements Callable<Integer> {
     @Spec
     private CommandSpec spec = CommandSpec.create();
 
-    @Option(
-            names = "--trace",
-            paramLabel = "TRACE",
-            defaultValue = "conversation",
-            description = "A file in Mooncake's format, conversation, synthetic, or generated[:SEED]."
-                    + " Default: ${DEFAULT-VALUE}.")
-    private String trace = "";
+    @Mixin
+    private final TraceOption trace = new TraceOption();
 
     @Option(
             names = "--policy",
@@ -72,7 +66,7 @@ final class OpaqueBenchCommand implements Callable<Integer> {
     @Override
     public Integer call() throws IOException {
         List<PolicyKind> kinds = kinds();
-        Trace read = source().load(new MooncakeTraceReader(MalformedLine.Choice.REFUSE, line -> {}));
+        Trace read = TraceOption.load(source());
         TraceForest forest = new TraceForest(read, ReplayRule.FULL_BLOCKS);
         print(read.name() + ", full blocks only");
         print("  policy              blocks    native      resp        lm");
@@ -124,7 +118,7 @@ final class OpaqueBenchCommand implements Callable<Integer> {
 
     private TraceSource source() {
         try {
-            return TraceSource.parse(trace);
+            return trace.source();
         } catch (IllegalArgumentException e) {
             throw new ParameterException(spec.commandLine(), "kvcache bench opaque: " + e.getMessage(), e);
         }

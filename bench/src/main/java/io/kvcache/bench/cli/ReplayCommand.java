@@ -6,7 +6,6 @@ import io.kvcache.bench.replay.ReplayRule;
 import io.kvcache.bench.replay.TraceForest;
 import io.kvcache.bench.trace.MooncakeTraceReader;
 import io.kvcache.bench.trace.Trace;
-import io.kvcache.bench.trace.TraceSource;
 import io.kvcache.core.identity.ModelPreset;
 import java.io.IOException;
 import java.io.PrintWriter;
@@ -15,6 +14,7 @@ import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.ParameterException;
@@ -33,13 +33,8 @@ final class ReplayCommand implements Callable<Integer> {
     @Spec
     private CommandSpec spec = CommandSpec.create();
 
-    @Option(
-            names = "--trace",
-            paramLabel = "TRACE",
-            defaultValue = "conversation",
-            description = "A file in Mooncake's format, conversation, synthetic, or generated[:SEED]."
-                    + " Default: ${DEFAULT-VALUE}.")
-    private String trace = "";
+    @Mixin
+    private final TraceOption trace = new TraceOption();
 
     @Option(
             names = "--policy",
@@ -175,7 +170,7 @@ final class ReplayCommand implements Callable<Integer> {
                 DiskChoice.parse(disk, admission);
             }
             return new ReplayChoices(
-                    TraceSource.parse(trace),
+                    trace.source(),
                     ReplayChoices.replays(policies.isEmpty() && real() ? List.of("lru") : policies),
                     ReplayChoices.blocks(blocks, capacities, size),
                     size,

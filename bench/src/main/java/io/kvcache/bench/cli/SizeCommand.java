@@ -4,8 +4,6 @@ import io.kvcache.bench.lab.LruCurve;
 import io.kvcache.bench.replay.PolicyReplay;
 import io.kvcache.bench.replay.ReplayRule;
 import io.kvcache.bench.replay.TraceForest;
-import io.kvcache.bench.trace.MalformedLine;
-import io.kvcache.bench.trace.MooncakeTraceReader;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceSource;
 import io.kvcache.core.identity.ModelPreset;
@@ -15,6 +13,7 @@ import java.io.PrintWriter;
 import java.util.Locale;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.ParameterException;
@@ -34,13 +33,8 @@ final class SizeCommand implements Callable<Integer> {
     @Spec
     private CommandSpec spec = CommandSpec.create();
 
-    @Option(
-            names = "--trace",
-            paramLabel = "TRACE",
-            defaultValue = "conversation",
-            description = "A file in Mooncake's format, conversation, synthetic, or generated[:SEED]."
-                    + " Default: ${DEFAULT-VALUE}.")
-    private String trace = "";
+    @Mixin
+    private final TraceOption trace = new TraceOption();
 
     @Option(
             names = "--model",
@@ -60,7 +54,7 @@ final class SizeCommand implements Callable<Integer> {
     @Override
     public Integer call() throws IOException {
         ModelPreset preset = preset();
-        Trace read = source().load(new MooncakeTraceReader(MalformedLine.Choice.REFUSE, line -> {}));
+        Trace read = TraceOption.load(source());
         PrintWriter out = spec.commandLine().getOut();
         TraceForest forest = new TraceForest(read, ReplayRule.FULL_BLOCKS);
         LruCurve curve = new LruCurve(forest, 0);
@@ -139,7 +133,7 @@ final class SizeCommand implements Callable<Integer> {
 
     private TraceSource source() {
         try {
-            return TraceSource.parse(trace);
+            return trace.source();
         } catch (IllegalArgumentException e) {
             throw new ParameterException(spec.commandLine(), "kvcache size: " + e.getMessage(), e);
         }

@@ -3,8 +3,6 @@ package io.kvcache.bench.cli;
 import io.kvcache.bench.lab.EngineHardware;
 import io.kvcache.bench.lab.TierLaboratory;
 import io.kvcache.bench.lab.TierRow;
-import io.kvcache.bench.trace.MalformedLine;
-import io.kvcache.bench.trace.MooncakeTraceReader;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceSource;
 import io.kvcache.core.identity.ModelPreset;
@@ -20,6 +18,7 @@ import java.util.Locale;
 import java.util.concurrent.Callable;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.ParameterException;
@@ -39,13 +38,8 @@ final class TierLabCommand implements Callable<Integer> {
     @Spec
     private CommandSpec spec = CommandSpec.create();
 
-    @Option(
-            names = "--trace",
-            paramLabel = "TRACE",
-            defaultValue = "conversation",
-            description = "A file in Mooncake's format, conversation, synthetic, or generated[:SEED]."
-                    + " Default: ${DEFAULT-VALUE}.")
-    private String trace = "";
+    @Mixin
+    private final TraceOption trace = new TraceOption();
 
     @Option(
             names = "--first",
@@ -111,9 +105,7 @@ final class TierLabCommand implements Callable<Integer> {
     @Override
     public Integer call() throws IOException {
         Choices choices = choices();
-        Trace read = choices.source
-                .load(new MooncakeTraceReader(MalformedLine.Choice.REFUSE, line -> {}))
-                .first(first);
+        Trace read = TraceOption.load(choices.source).first(first);
         Path chosen = folder;
         Path place = chosen == null ? Files.createTempDirectory("kvcache-lab") : chosen;
         try {
@@ -172,7 +164,7 @@ final class TierLabCommand implements Callable<Integer> {
                 throw ReplayChoices.mustBe("--first", String.valueOf(first), "at least 1");
             }
             return new Choices(
-                    TraceSource.parse(trace),
+                    trace.source(),
                     ReplayChoices.model(model, true).orElseThrow(),
                     policies.stream().map(TierLabCommand::policy).toList(),
                     admissions.stream().map(TierLabCommand::admission).toList());

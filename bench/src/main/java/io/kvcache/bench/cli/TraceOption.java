@@ -1,0 +1,32 @@
+package io.kvcache.bench.cli;
+
+import io.kvcache.bench.trace.MalformedLine;
+import io.kvcache.bench.trace.MooncakeTraceReader;
+import io.kvcache.bench.trace.Trace;
+import io.kvcache.bench.trace.TraceSource;
+import java.io.IOException;
+import picocli.CommandLine.Option;
+
+/// The option that names one trace, for commands that replay it.
+final class TraceOption {
+
+    @Option(
+            names = "--trace",
+            paramLabel = "TRACE",
+            defaultValue = "conversation",
+            description = "A file in Mooncake's format, conversation, synthetic, or generated[:SEED]."
+                    + " Default: ${DEFAULT-VALUE}.")
+    private String name = "";
+
+    /// What is named.
+    ///
+    /// @throws IllegalArgumentException that says what may be
+    TraceSource source() {
+        return TraceSource.parse(name);
+    }
+
+    /// Reads it; a line that is no request is an error.
+    static Trace load(TraceSource source) throws IOException {
+        return source.load(new MooncakeTraceReader(MalformedLine.Choice.REFUSE, _ -> {}));
+    }
+}
