@@ -3,6 +3,7 @@ package io.kvcache.bench.sim;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 
 /// The first seeds of `./kvcache sim`, with shorter runs: clean, the same each time, and rare things
 /// happen.
@@ -21,6 +22,13 @@ final class SimulationTest {
     @Test
     void givenADoomedParentAmongWhatIsDropped_whenItsLastChildGoes_thenItIsFreedOnce() {
         assertThat(new SimSuite(400).run(1681, 1, _ -> {}).all()).containsKey("namespace dropped");
+    }
+
+    /// A disk that is taken out forgets what it has, also below a doomed record. It went round for ever.
+    @Test
+    @Timeout(value = 120, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+    void givenADoomedParentAmongWhatADiskForgets_whenItsLastChildGoes_thenItIsFreedOnce() {
+        assertThat(new SimSuite(400).run(1707, 1, _ -> {}).all()).containsKey("orphans");
     }
 
     /// What so many seeds must have seen.

@@ -78,17 +78,21 @@ final class DiskLife {
 
     /// Forgets the copies on disk of a record and of all below it.
     void forget(int root) {
+        int above = pool.parent(root);
         tree.eachBelow(root, record -> {
             if (pool.diskPlace(record) != NONE) {
                 forgetOne(record);
+            } else {
+                lifecycle.freeIfDead(record);
             }
         });
+        lifecycle.bury(above);
     }
 
     private void forgetOne(int record) {
         int state = lifecycle.state(record);
         if (state == Control.ON_DISK || state == Control.DETACHED) {
-            lifecycle.doom(record, EventKind.EVICTED);
+            lifecycle.doomBelow(record, EventKind.EVICTED);
         } else {
             reports.removed(record, EventKind.EVICTED, TierKind.DISK);
             lifecycle.buryObject(record);

@@ -53,6 +53,7 @@ public final class HostStore implements AutoCloseable {
     private final Disks disks;
     private final Drops drops;
     private final Touches touches;
+    private final ObjectOrder order;
     private final Lookup lookup;
     private final Inspection inspection;
     private final Listing listing;
@@ -81,7 +82,8 @@ public final class HostStore implements AutoCloseable {
         ObjectSlots objects = new ObjectSlots(parts, room, lifecycle);
         onboard = new Onboard(parts, lifecycle, room, objects);
         reservations = new Reservations(parts, lifecycle, new Reservations.Sources(room, objects, onboard));
-        touches = new Touches(parts, lifecycle, lock);
+        order = new ObjectOrder(parts, lifecycle);
+        touches = new Touches(parts, lifecycle, order, lock);
         lookup = new Lookup(parts, lifecycle, touches, lock);
         disks = new Disks(parts, lifecycle, diskLife, room, lock);
         drops = new Drops(parts, lifecycle, disks, touches, lock);
@@ -258,7 +260,7 @@ public final class HostStore implements AutoCloseable {
             touches.drain();
             int before = after == null ? NONE : tree.findAny(after.hi(), after.lo());
             boolean known = after == null || before != NONE;
-            return known && lifecycle.follow(tree.findAny(key.hi(), key.lo()), before);
+            return known && order.follow(tree.findAny(key.hi(), key.lo()), before);
         } finally {
             lock.unlock();
         }

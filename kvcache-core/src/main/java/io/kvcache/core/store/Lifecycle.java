@@ -140,7 +140,9 @@ final class Lifecycle {
             if (state(below) == Control.LOADED && pool.diskPlace(below) != NONE) {
                 toDisk(below, 0);
             } else if (state(below) == Control.LOADED || state(below) == Control.FILLED) {
-                abandon(below);
+                abandonBelow(below);
+            } else {
+                freeIfDead(below);
             }
         });
         return true;
@@ -149,13 +151,17 @@ final class Lifecycle {
     /// Drops a record that nobody fills, and what was put below it; what a disk has told of below it stays.
     private void abandon(int root) {
         int above = pool.parent(root);
+        abandonBelow(root);
+        bury(above);
+    }
+
+    private void abandonBelow(int root) {
         tree.eachBelow(root, record -> {
             if (state(record) != Control.DETACHED) {
                 standIns.before(record);
                 doomOne(record, EventKind.DROPPED);
             }
         });
-        bury(above);
     }
 
     /// A record's slot goes; its copy on disk stays.
@@ -226,15 +232,21 @@ final class Lifecycle {
     ///
     /// @return known records among them
     int doom(int root, EventKind cause) {
-        int[] dropped = {0};
         int above = pool.parent(root);
+        int dropped = doomBelow(root, cause);
+        bury(above);
+        return dropped;
+    }
+
+    /// The same within a walk from below, which comes to the parent by itself: that one is left where it is.
+    int doomBelow(int root, EventKind cause) {
+        int[] dropped = {0};
         tree.eachBelow(root, record -> {
             if (cause == EventKind.DROPPED) {
                 overtaken.add(pool.keyHi(record), pool.keyLo(record));
             }
             dropped[0] += doomOne(record, cause) ? 1 : 0;
         });
-        bury(above);
         return dropped[0];
     }
 
@@ -287,7 +299,8 @@ final class Lifecycle {
         }
     }
 
-    private void freeIfDead(int record) {
+    /// Frees a doomed record that nothing holds, and none above it.
+    void freeIfDead(int record) {
         if (dead(record)) {
             free(record);
         }
@@ -322,38 +335,10 @@ final class Lifecycle {
         expose(before);
     }
 
-    /// An object that has a slot is behind another from now on, as far as [ObjectChains] can have it so.
-    ///
-    /// @param record or [#NONE]
-    /// @param earlier or [#NONE] for none
-    /// @return whether it is so
-    boolean follow(int record, int earlier) {
-        if (record == NONE || pool.hostPage(record) == NONE || !Identity.isObject(pool.identity(record))) {
-            return false;
-        }
-        if (chains.before(record) == earlier) {
-            return true;
-        }
-        expose(chains.cut(record));
-        if (!chains.link(record, earlier)) {
-            return earlier == NONE;
-        }
-        continued(record);
-        return true;
-    }
-
     /// A disk has got a copy of a record, or has lost it.
     void copied(int record) {
         if (state(record) == Control.SEALED) {
             policyOf(record).copied(record);
-        }
-    }
-
-    /// An object was used: whoever used the one before it has gone on.
-    void continued(int record) {
-        int before = chains.before(record);
-        if (before != NONE && state(before) == Control.SEALED) {
-            policyOf(before).continued(before);
         }
     }
 

@@ -13,14 +13,16 @@ final class Touches {
 
     private final RecordPool pool;
     private final Lifecycle lifecycle;
+    private final ObjectOrder order;
     private final Offload offload;
     private final ReentrantLock lock;
     private final TouchBuffer buffer = new TouchBuffer();
 
-    Touches(StoreParts parts, Lifecycle lifecycle, ReentrantLock lock) {
+    Touches(StoreParts parts, Lifecycle lifecycle, ObjectOrder order, ReentrantLock lock) {
         pool = parts.pool();
         offload = parts.offload();
         this.lifecycle = lifecycle;
+        this.order = order;
         this.lock = lock;
     }
 
@@ -53,7 +55,7 @@ final class Touches {
         EvictionPolicy policy = lifecycle.policyOf(record);
         policy.touch(record);
         offload.used(record);
-        lifecycle.continued(record);
+        order.continued(record);
         if (policy.touchesAncestors()) {
             for (int at = pool.parent(record); at != NONE; at = pool.parent(at)) {
                 lifecycle.policyOf(at).touch(at);
