@@ -66,6 +66,7 @@ public final class GpuDemo {
             int put = 0;
             for (int sequence = 0; sequence < SEQUENCES; sequence++) {
                 put += put(cache, chain(sequence));
+                cache.flush(PATIENCE_NANOS); // What is put faster than it is written may leave host memory unwritten.
             }
             int back = 0;
             int onDevice = 0;
