@@ -12,6 +12,7 @@ import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.store.DiskSideStats;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceException;
@@ -103,8 +104,12 @@ final class DeviceStoreTest {
         }
     }
 
+    /// Asked once each time: what waits now may be what is being written a moment later.
     private static void settle(TieredKvCache cache) {
-        until(() -> cache.offloadStats().writing() == 0 && cache.offloadStats().waitingBytes() == 0);
+        until(() -> {
+            DiskSideStats now = cache.offloadStats();
+            return now.writing() == 0 && now.waitingBytes() == 0;
+        });
     }
 
     private int onDevice(BlockChain chain) {

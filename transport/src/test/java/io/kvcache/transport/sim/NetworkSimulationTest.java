@@ -23,9 +23,6 @@ final class NetworkSimulationTest {
     private static final int SEEDS = Integer.getInteger("kvcache.transport.sim.seeds", 100);
     private static final long FIRST = Long.getLong("kvcache.transport.sim.first", 1);
 
-    /// Fewer, until it is understood why a store in some 600 seeds asks its peers no more (seed 62, once).
-    private static final int PEER_SEEDS = Integer.getInteger("kvcache.transport.sim.seeds", 30);
-
     /// They wait more than they work.
     private static final int AT_ONCE = 4;
 
@@ -37,20 +34,20 @@ final class NetworkSimulationTest {
 
     @Test
     void givenBadWeather_whenClientsWork_thenNothingIsWrongAndNothingIsLeft() throws Exception {
-        all(SEEDS, (seed, seen) -> new NetworkRun(seed, seen).run());
+        all((seed, seen) -> new NetworkRun(seed, seen).run());
     }
 
     @Test
     void givenBadWeather_whenStoresUseTheirPeers_thenEveryGetEndsInTimeWithACorrectPrefix() throws Exception {
-        all(PEER_SEEDS, (seed, seen) -> new PeerRun(seed, seen).run());
+        all((seed, seen) -> new PeerRun(seed, seen).run());
     }
 
-    private static void all(int seeds, Run run) throws Exception {
+    private static void all(Run run) throws Exception {
         Weather.Seen seen = new Weather.Seen();
         LongAdder found = new LongAdder();
         List<Future<?>> runs = new ArrayList<>();
         try (ExecutorService threads = Executors.newFixedThreadPool(AT_ONCE)) {
-            LongStream.range(FIRST, FIRST + seeds)
+            LongStream.range(FIRST, FIRST + SEEDS)
                     .forEach(seed -> runs.add(threads.submit(() -> {
                         found.add(one(run, seed, seen));
                         return null;
@@ -59,7 +56,7 @@ final class NetworkSimulationTest {
                 each.get();
             }
         }
-        if (seeds >= 100) {
+        if (SEEDS >= 100) {
             assertThat(found.sum()).as("blocks found").isPositive();
             assertThat(seen.refused.sum())
                     .as("connections that were not to be had")
