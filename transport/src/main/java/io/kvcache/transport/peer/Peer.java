@@ -99,7 +99,7 @@ final class Peer implements AutoCloseable {
         return avoided;
     }
 
-    /// Begins to connect, unless that goes on already.
+    /// Begins to connect, unless it is connected or that goes on already.
     void connect() {
         if (!busy.compareAndSet(false, true)) {
             return;
@@ -111,16 +111,23 @@ final class Peer implements AutoCloseable {
         }
     }
 
+    /// Whoever found no cache a moment ago may come here after another has connected: one cache it is, as
+    /// `registered` speaks of that one.
     private void connectNow() {
         try {
-            RemoteKvCache opened = connector.connect(name);
-            cache = opened;
+            if (cache != null || closed) {
+                return;
+            }
+            cache = connector.connect(name);
             worked();
             if (closed) {
                 close();
             }
         } catch (UncheckedIOException unreachable) {
             LOG.log(System.Logger.Level.DEBUG, "no connection to peer " + name, unreachable);
+            failed();
+        } catch (RuntimeException refused) {
+            LOG.log(System.Logger.Level.WARNING, "no connection to peer " + name, refused);
             failed();
         } finally {
             busy.set(false);

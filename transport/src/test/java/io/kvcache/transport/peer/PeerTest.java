@@ -1,0 +1,105 @@
+package io.kvcache.transport.peer;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.kvcache.core.identity.BlockShape;
+import io.kvcache.core.identity.Dtype;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.tiers.TieredKvCache;
+import io.kvcache.transport.endpoint.EndpointOptions;
+import io.kvcache.transport.remote.RemoteKvCache;
+import io.kvcache.transport.tcp.TcpEndpoint;
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Deque;
+import java.util.List;
+import java.util.logging.Level;
+import java.util.logging.Logger;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/// When one peer is connected to, with the connecting in the test's hands.
+@Timeout(60)
+final class PeerTest {
+
+    private static final Namespace SPACE = Namespace.of("peer", BlockShape.kv(1, 1, 64, 16, Dtype.BF16));
+    private static final long PAUSE = 100_000_000;
+
+    private final TieredKvCache store =
+            TieredKvCache.builder().hostBytes(32 << 20).touched(false).build();
+    private final Deque<Runnable> connecting = new ArrayDeque<>();
+    private final List<RemoteKvCache> connected = new ArrayList<>();
+    private final Logger log = Logger.getLogger(Peer.class.getName());
+    private TcpEndpoint endpoint;
+    private Peer peer;
+    private boolean refused;
+    private long now;
+
+    @SuppressWarnings("NullAway.Init") // opened before each test
+    PeerTest() {}
+
+    @BeforeEach
+    void open() throws IOException {
+        endpoint = TcpEndpoint.open(
+                store, new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), EndpointOptions.DEFAULTS);
+        String name = "127.0.0.1:" + endpoint.address().getPort();
+        peer = new Peer(name, this::connect, new Peer.Schedule(() -> now, PAUSE), connecting::add);
+    }
+
+    @AfterEach
+    void close() throws IOException {
+        peer.close();
+        endpoint.close();
+        store.close();
+        log.setLevel(null);
+    }
+
+    private RemoteKvCache connect(String name) {
+        if (refused) {
+            throw new IllegalArgumentException("the test wants it so");
+        }
+        connected.add(RemoteKvCache.connect(name));
+        return connected.getLast();
+    }
+
+    @Test
+    void givenSomebodyWhoFoundNoConnection_whenItIsThereByThen_thenItStays() {
+        peer.connect();
+        connecting.remove().run();
+        assertThat(peer.ready(SPACE)).isSameAs(connected.getFirst());
+        peer.connect(); // decided before it was there
+        connecting.remove().run();
+        assertThat(connected).hasSize(1);
+        assertThat(peer.ready(SPACE)).isSameAs(connected.getFirst());
+    }
+
+    @Test
+    void givenAPeerThatIsClosed_whenTheConnectingBegins_thenNothingIsOpened() {
+        peer.connect();
+        peer.close();
+        connecting.remove().run();
+        assertThat(connected).isEmpty();
+        assertThat(peer.ready(SPACE)).isNull();
+    }
+
+    @Test
+    void givenAConnectorThatRefuses_whenWanted_thenItIsAskedAgainAfterAPause() {
+        log.setLevel(Level.OFF);
+        refused = true;
+        assertThat(peer.ready(SPACE)).isNull();
+        connecting.remove().run();
+        assertThat(peer.ready(SPACE)).isNull();
+        assertThat(connecting).as("asked again at once").isEmpty();
+        refused = false;
+        now += PAUSE;
+        assertThat(peer.ready(SPACE)).isNull();
+        connecting.remove().run();
+        assertThat(peer.ready(SPACE)).isNotNull();
+        assertThat(peer.stats().failures()).isEqualTo(1);
+    }
+}
