@@ -4,7 +4,6 @@ import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.store.HostStore;
 import io.kvcache.core.store.NamespaceEntry;
 import io.kvcache.core.store.StoredBlock;
-import io.kvcache.core.tree.Handle;
 import java.util.List;
 
 /// The blocks of one namespace of a store by their keys, for who counts them or forgets single ones.
@@ -28,7 +27,7 @@ public final class BlockCatalog {
 
     /// Whether a block is here, in any tier. Pins and touches nothing.
     public boolean contains(BlockKey key) {
-        return Handle.found(store.lookup().findKnown(key.hi(), key.lo()));
+        return store.lookup().knowsBlock(namespace, key);
     }
 
     /// Forgets a block and all below it, in every tier, also when it is on a disk that has not told of it yet.

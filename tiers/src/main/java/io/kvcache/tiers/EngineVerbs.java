@@ -81,7 +81,7 @@ final class EngineVerbs {
         entry.requireParts();
         BlockKey wanted = key.in(namespace);
         Hold hold = source.holders().enter(namespace);
-        long handle = store.lookup().pinKey(wanted.hi(), wanted.lo());
+        long handle = store.lookup().pinBlock(entry, wanted);
         if (!Handle.found(handle)) {
             source.holders().leave(hold);
             return null;

@@ -60,10 +60,10 @@ final class ObjectVerbs {
     /// Pins what is resident, which is no use of it.
     @Nullable
     ObjectView hold(Namespace namespace, byte[] key) {
-        store.require(namespace);
+        NamespaceEntry entry = store.require(namespace);
         BlockKey record = BlockKey.ofObject(namespace, key);
         Hold hold = source.holders().enter(namespace);
-        StoredObject stored = stored(store.lookup().holdKey(record.hi(), record.lo()), key);
+        StoredObject stored = stored(entry, store.lookup().holdKey(record.hi(), record.lo()), key);
         if (stored == null) {
             source.holders().leave(hold);
             return null;
@@ -122,7 +122,7 @@ final class ObjectVerbs {
 
     /// Takes over the pin of a handle, if there is one, and the hold.
     private @Nullable ObjectView view(Wanted wanted, long handle) {
-        StoredObject stored = stored(handle, wanted.bytes);
+        StoredObject stored = stored(wanted.entry, handle, wanted.bytes);
         wanted.entry.askedObject(stored != null);
         if (stored == null) {
             source.holders().leave(wanted.hold);
@@ -132,14 +132,14 @@ final class ObjectVerbs {
     }
 
     /// What a handle's record holds, if that has this very key; else its pin is given back.
-    private @Nullable StoredObject stored(long handle, byte[] key) {
+    private @Nullable StoredObject stored(NamespaceEntry entry, long handle, byte[] key) {
         if (!Handle.found(handle)) {
             return null;
         }
         int record = Handle.record(handle);
         long bytes = store.records().bytes(record) - key.length;
         StoredObject stored = new StoredObject(store, record, bytes);
-        if (bytes > 0 && stored.hasKey(key)) {
+        if (bytes > 0 && store.lookup().isObjectOf(entry, record) && stored.hasKey(key)) {
             return stored;
         }
         store.lookup().unpin(record);

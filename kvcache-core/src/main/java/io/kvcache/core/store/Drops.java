@@ -74,7 +74,11 @@ final class Drops {
     }
 
     private int dropKnownOrNot(long hi, long lo, int namespaceId) {
-        if (tree.findAny(hi, lo) == NONE) {
+        int known = tree.findAny(hi, lo);
+        if (known != NONE && !Identity.isBlockOf(pool.identity(known), namespaceId)) {
+            return 0;
+        }
+        if (known == NONE) {
             disks.dropped(new TierBurial(hi, lo, namespaceId, false));
         }
         return dropUnder(hi, lo);

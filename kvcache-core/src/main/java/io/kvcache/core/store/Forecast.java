@@ -1,9 +1,11 @@
 package io.kvcache.core.store;
 
+import static io.kvcache.core.policy.RecordView.NONE;
+
 import io.kvcache.core.identity.BlockChain;
-import io.kvcache.core.policy.EvictionPolicy;
 import io.kvcache.core.tree.BlockTree;
 import io.kvcache.core.tree.Handle;
+import io.kvcache.core.tree.RecordPool;
 import java.util.concurrent.locks.ReentrantLock;
 
 /// Tells policies what somebody knows of the future: that blocks are worth nothing any more, or that a request for
@@ -13,6 +15,8 @@ import java.util.concurrent.locks.ReentrantLock;
 final class Forecast {
 
     private final BlockTree tree;
+    private final RecordPool pool;
+    private final Namespaces namespaces;
     private final ClassPolicies policies;
     private final Lifecycle lifecycle;
     private final Touches touches;
@@ -20,6 +24,8 @@ final class Forecast {
 
     Forecast(StoreParts parts, Lifecycle lifecycle, Touches touches, ReentrantLock lock) {
         tree = parts.tree();
+        pool = parts.pool();
+        namespaces = parts.namespaces();
         policies = parts.policies();
         this.lifecycle = lifecycle;
         this.touches = touches;
@@ -32,9 +38,9 @@ final class Forecast {
         try {
             touches.drain();
             for (int index = chain.length() - 1; index >= from; index--) {
-                long handle = tree.find(chain.keyHi(index), chain.keyLo(index));
-                if (Handle.found(handle)) {
-                    policyOf(handle).demote(Handle.record(handle));
+                int record = find(chain, index);
+                if (record != NONE) {
+                    lifecycle.policyOf(record).demote(record);
                 }
             }
         } finally {
@@ -51,9 +57,9 @@ final class Forecast {
             touches.drain();
             for (int index = 0; index < chain.length(); index++) {
                 policies.state().expect(chain.keyLo(index));
-                long handle = tree.find(chain.keyHi(index), chain.keyLo(index));
-                if (Handle.found(handle)) {
-                    policyOf(handle).expect(Handle.record(handle));
+                int record = find(chain, index);
+                if (record != NONE) {
+                    lifecycle.policyOf(record).expect(record);
                 }
             }
             return true;
@@ -62,7 +68,13 @@ final class Forecast {
         }
     }
 
-    private EvictionPolicy policyOf(long handle) {
-        return lifecycle.policyOf(Handle.record(handle));
+    /// The record of a block that is resident, if it is of the chain's namespace; under the lock.
+    private int find(BlockChain chain, int index) {
+        long handle = tree.find(chain.keyHi(index), chain.keyLo(index));
+        NamespaceEntry entry = namespaces.find(chain.namespace());
+        boolean own = Handle.found(handle)
+                && entry != null
+                && Identity.isBlockOf(pool.identity(Handle.record(handle)), entry.id());
+        return own ? Handle.record(handle) : NONE;
     }
 }

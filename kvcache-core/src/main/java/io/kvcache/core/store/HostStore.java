@@ -204,7 +204,7 @@ public final class HostStore implements AutoCloseable {
     ///
     /// @param pins that the caller takes on each block that comes: 1, or 0 when nobody waits
     public Loads beginLoads(BlockChain chain, int from, int to, int pins) {
-        Loads loads = new Loads(chain, from, to);
+        Loads loads = new Loads(chain, require(chain.namespace()).id(), from, to);
         boolean comes = true;
         while (comes && loads.end() < to) {
             lock.lock();

@@ -46,6 +46,17 @@ final class Identity {
         return (identity & OBJECT) != 0;
     }
 
+    /// Whether a record is a block of a namespace. Keys of blocks are digests over their namespace, so what is
+    /// found by one is; unless somebody names blocks by keys that are another's.
+    static boolean isBlockOf(int identity, int namespace) {
+        return namespace(identity) == namespace && !isObject(identity);
+    }
+
+    /// Whether a record is an object of a namespace; the same holds of keys of objects.
+    static boolean isObjectOf(int identity, int namespace) {
+        return namespace(identity) == namespace && isObject(identity);
+    }
+
     static boolean has(int identity, int flag) {
         return (identity & flag) != 0;
     }

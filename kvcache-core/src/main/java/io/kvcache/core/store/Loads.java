@@ -11,14 +11,17 @@ import java.util.BitSet;
 public final class Loads {
 
     private final BlockChain chain;
+    private final int namespace;
     private final int from;
     private final int[] records;
     private final byte[] disks;
     private final BitSet started = new BitSet();
     private int count;
 
-    Loads(BlockChain chain, int from, int to) {
+    /// @param namespace number of the chain's
+    Loads(BlockChain chain, int namespace, int from, int to) {
         this.chain = chain;
+        this.namespace = namespace;
         this.from = from;
         records = new int[to - from];
         disks = new byte[to - from];
@@ -60,6 +63,7 @@ public final class Loads {
         int record = tree.findAny(chain.keyHi(index), chain.keyLo(index));
         boolean inPlace = record != RecordView.NONE
                 && pool.depth(record) == index
+                && Identity.isBlockOf(pool.identity(record), namespace)
                 && (count == 0 || pool.parent(record) == records[count - 1]);
         LoadStart start = inPlace ? onboard.begin(record, pins) : LoadStart.NOT_HERE;
         if (start.comes()) {

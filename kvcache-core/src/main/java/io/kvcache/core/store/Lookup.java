@@ -1,12 +1,16 @@
 package io.kvcache.core.store;
 
 import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.tree.BlockTree;
 import io.kvcache.core.tree.Handle;
+import io.kvcache.core.tree.RecordPool;
 import java.util.concurrent.locks.ReentrantLock;
 
 /// The read side of a store: what is here, and holding it there. Takes no lock, but for the rare cases that
 /// say so.
+///
+/// A block is found by a chain of its own namespace alone, whatever keys the chain names.
 ///
 /// **Threads.** Any.
 public final class Lookup {
@@ -14,14 +18,21 @@ public final class Lookup {
     /// Look-ups of a walk that are under way together: about as many misses as a core keeps track of.
     private static final int AHEAD = 16;
 
+    /// No namespace's number.
+    private static final int NOBODY = -1;
+
+    private final RecordPool pool;
     private final BlockTree tree;
+    private final Namespaces namespaces;
     private final Pins pins;
     private final Lifecycle lifecycle;
     private final Touches touches;
     private final ReentrantLock lock;
 
     Lookup(StoreParts parts, Lifecycle lifecycle, Touches touches, ReentrantLock lock) {
+        pool = parts.pool();
         tree = parts.tree();
+        namespaces = parts.namespaces();
         pins = parts.pins();
         this.lifecycle = lifecycle;
         this.touches = touches;
@@ -33,17 +44,18 @@ public final class Lookup {
     /// What is known of a chain is a prefix of it, so this is a binary search. First and last block are asked
     /// before anything else: most prompts are either new or here as a whole.
     public int match(BlockChain chain, int limit) {
-        if (limit == 0 || !has(chain, 0)) {
+        int namespace = namespace(chain);
+        if (limit == 0 || !has(chain, 0, namespace)) {
             return 0;
         }
-        if (has(chain, limit - 1)) {
+        if (has(chain, limit - 1, namespace)) {
             return limit;
         }
         int known = 0;
         int unknown = limit - 1;
         while (unknown - known > 1) {
             int middle = (known + unknown) >>> 1;
-            if (has(chain, middle)) {
+            if (has(chain, middle, namespace)) {
                 known = middle;
             } else {
                 unknown = middle;
@@ -57,17 +69,18 @@ public final class Lookup {
     public int matchKnown(BlockChain chain, int resident) {
         int known = resident - 1;
         int unknown = chain.length();
-        if (known + 1 == unknown || !isKnown(chain, known + 1)) {
+        int namespace = namespace(chain);
+        if (known + 1 == unknown || !isKnown(chain, known + 1, namespace)) {
             return known + 1;
         }
-        if (isKnown(chain, unknown - 1)) {
+        if (isKnown(chain, unknown - 1, namespace)) {
             return unknown;
         }
         known++;
         unknown--;
         while (unknown - known > 1) {
             int middle = (known + unknown) >>> 1;
-            if (isKnown(chain, middle)) {
+            if (isKnown(chain, middle, namespace)) {
                 known = middle;
             } else {
                 unknown = middle;
@@ -76,8 +89,19 @@ public final class Lookup {
         return known + 1;
     }
 
-    private boolean isKnown(BlockChain chain, int index) {
-        return Handle.found(findKnown(chain.keyHi(index), chain.keyLo(index)));
+    private boolean isKnown(BlockChain chain, int index, int namespace) {
+        return isOf(findKnown(chain.keyHi(index), chain.keyLo(index)), namespace);
+    }
+
+    private int namespace(BlockChain chain) {
+        NamespaceEntry entry = namespaces.find(chain.namespace());
+        return entry == null ? NOBODY : entry.id();
+    }
+
+    /// Whether a handle is of a block of a namespace; of one that may go at any moment, which is a matter of the
+    /// caller's.
+    private boolean isOf(long handle, int namespace) {
+        return Handle.found(handle) && Identity.isBlockOf(pool.identity(Handle.record(handle)), namespace);
     }
 
     /// Finds the record of a key that is here or on disk.
@@ -102,6 +126,7 @@ public final class Lookup {
     /// One look-up waits for memory once or twice. Here the lines of sixteen are asked for before any is
     /// compared, so that their waits overlap.
     public int walk(BlockChain chain, int limit) {
+        int namespace = namespace(chain);
         int[] first = new int[AHEAD];
         for (int at = 0; at < limit; at += AHEAD) {
             int end = Math.min(limit, at + AHEAD);
@@ -116,7 +141,7 @@ public final class Lookup {
                 return at;
             }
             for (int index = at; index < end; index++) {
-                if (!has(chain, index)) {
+                if (!has(chain, index, namespace)) {
                     return index;
                 }
             }
@@ -124,8 +149,8 @@ public final class Lookup {
         return limit;
     }
 
-    private boolean has(BlockChain chain, int index) {
-        return Handle.found(find(chain.keyHi(index), chain.keyLo(index)));
+    private boolean has(BlockChain chain, int index, int namespace) {
+        return isOf(find(chain.keyHi(index), chain.keyLo(index)), namespace);
     }
 
     /// Finds a sealed record by its key; under the lock when records move too fast under its eyes.
@@ -156,20 +181,42 @@ public final class Lookup {
             }
             long handle = find(chain.keyHi(blocks - 1), chain.keyLo(blocks - 1));
             if (Handle.found(handle) && pin(handle)) {
-                return inPlace(handle, blocks - 1) ? handle : Handle.MISS;
+                return inPlace(handle, blocks - 1, namespace(chain)) ? handle : Handle.MISS;
             }
         }
     }
 
-    /// Whether a pinned block lies as deep in its chain as the caller's chain says; lets go of it when not.
-    /// A chain of engine keys may begin in the middle of another: its keys are here, but the blocks above
-    /// them are not its own.
-    private boolean inPlace(long handle, int index) {
-        boolean inPlace = lifecycle.depth(Handle.record(handle)) == index;
+    /// Whether a pinned block is of the caller's namespace and lies as deep in its chain as the caller's chain
+    /// says; lets go of it when not. A chain of engine keys may begin in the middle of another: its keys are here,
+    /// but the blocks above them are not its own.
+    private boolean inPlace(long handle, int index, int namespace) {
+        boolean inPlace = lifecycle.depth(Handle.record(handle)) == index && isOf(handle, namespace);
         if (!inPlace) {
             unpin(Handle.record(handle));
         }
         return inPlace;
+    }
+
+    /// Finds, pins and touches one block of a namespace.
+    ///
+    /// @return its [Handle], or [Handle#MISS]
+    public long pinBlock(NamespaceEntry of, BlockKey key) {
+        long handle = pinKey(key.hi(), key.lo());
+        if (!Handle.found(handle) || isOf(handle, of.id())) {
+            return handle;
+        }
+        unpin(Handle.record(handle));
+        return Handle.MISS;
+    }
+
+    /// Whether a block of a namespace is here or on disk.
+    public boolean knowsBlock(NamespaceEntry of, BlockKey key) {
+        return isOf(findKnown(key.hi(), key.lo()), of.id());
+    }
+
+    /// Whether a record that the caller has pinned is an object of a namespace.
+    public boolean isObjectOf(NamespaceEntry of, int record) {
+        return Identity.isObjectOf(pool.identity(record), of.id());
     }
 
     /// Finds, pins and touches one record.

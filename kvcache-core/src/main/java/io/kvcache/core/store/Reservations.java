@@ -42,10 +42,10 @@ final class Reservations {
     Reserved block(NamespaceEntry entry, BlockChain chain, int index, boolean sparing) {
         int present = tree.findAny(chain.keyHi(index), chain.keyLo(index));
         if (present != NONE) {
-            return presentOrBusy(present);
+            return presentOrBusy(entry, present);
         }
         int parent = index == 0 ? NONE : tree.findAny(chain.keyHi(index - 1), chain.keyLo(index - 1));
-        if (index > 0 && (parent == NONE || !takesChildren(parent))) {
+        if (index > 0 && (parent == NONE || !takesChildren(entry, parent))) {
             return Reserved.NO_PARENT;
         }
         return room(
@@ -67,11 +67,11 @@ final class Reservations {
         BlockKey key = block.key();
         int present = tree.findAny(key.hi(), key.lo());
         if (present != NONE) {
-            return presentOrBusy(present);
+            return presentOrBusy(entry, present);
         }
         BlockKey above = block.parent();
         int parent = above == null ? NONE : tree.findAny(above.hi(), above.lo());
-        if (above != null && (parent == NONE || !takesChildren(parent))) {
+        if (above != null && (parent == NONE || !takesChildren(entry, parent))) {
             return Reserved.NO_PARENT;
         }
         return room(
@@ -101,15 +101,22 @@ final class Reservations {
                         : sources.room().slot(slotClass, record));
     }
 
-    /// Whether blocks may be put below a record: not below one whose own blocks above were not found yet.
-    private boolean takesChildren(int record) {
+    /// Whether blocks of a namespace may be put below a record: all of a path are of one namespace, and none goes
+    /// below one whose own blocks above were not found yet.
+    private boolean takesChildren(NamespaceEntry entry, int record) {
         int state = lifecycle.state(record);
-        return state != Control.PHANTOM && state != Control.DETACHED;
+        return state != Control.PHANTOM
+                && state != Control.DETACHED
+                && Identity.isBlockOf(pool.identity(record), entry.id());
     }
 
     /// A block that is on disk alone is filled by the caller, who has its bytes at hand, if the block above
-    /// is in host memory or on its way there.
-    private Reserved presentOrBusy(int record) {
+    /// is in host memory or on its way there. Where another namespace has something under the key, nothing can be
+    /// put.
+    private Reserved presentOrBusy(NamespaceEntry entry, int record) {
+        if (!Identity.isBlockOf(pool.identity(record), entry.id())) {
+            return Reserved.BUSY;
+        }
         return switch (lifecycle.state(record)) {
             case Control.SEALED -> {
                 lifecycle.policyOf(record).touch(record);
