@@ -84,23 +84,8 @@ public final class ScoreKernels {
             DeviceSpan scratch,
             DeviceSpan scores) {
         Launcher.requirePlaces(keys, blocks);
-        queries.requireFit(shape);
-        require(scratch.bytes() >= queries.scratchBytes(blocks), "scratch bytes", scratch.bytes());
-        launcher.run(
-                stream,
-                scoreKeys,
-                (long) blocks * queries.count * queries.heads,
-                new KernelArguments()
-                        .with(keys.address())
-                        .with32(shape.tokens)
-                        .with32(shape.heads)
-                        .with32(shape.dim)
-                        .with(queries.values.address())
-                        .with32(queries.count)
-                        .with32(queries.heads)
-                        .with((long) blocks)
-                        .with(scratch.address()));
-        average(stream, shape, blocks, queries, scratch, scores);
+        KernelArguments subject = new KernelArguments().with(keys.address()).with32(shape.tokens);
+        new Scoring(stream, shape, blocks, queries, scratch).run(scoreKeys, subject, scores);
     }
 
     /// The least and most of each channel over the tokens of each block.
@@ -130,37 +115,50 @@ public final class ScoreKernels {
             Queries queries,
             DeviceSpan scratch,
             DeviceSpan scores) {
-        queries.requireFit(shape);
         require(blocks > 0 && bounds.bytes() >= shape.boundBytes(blocks), "bytes of bounds", bounds.bytes());
-        require(scratch.bytes() >= queries.scratchBytes(blocks), "scratch bytes", scratch.bytes());
-        launcher.run(
-                stream,
-                scoreBounds,
-                (long) blocks * queries.count * queries.heads,
-                new KernelArguments()
-                        .with(bounds.address())
-                        .with32(shape.heads)
-                        .with32(shape.dim)
-                        .with(queries.values.address())
-                        .with32(queries.count)
-                        .with32(queries.heads)
-                        .with((long) blocks)
-                        .with(scratch.address()));
-        average(stream, shape, blocks, queries, scratch, scores);
+        KernelArguments subject = new KernelArguments().with(bounds.address());
+        new Scoring(stream, shape, blocks, queries, scratch).run(scoreBounds, subject, scores);
     }
 
-    private void average(
-            DeviceStream stream, KeyShape shape, int blocks, Queries queries, DeviceSpan scratch, DeviceSpan scores) {
-        require(scores.bytes() >= 4L * blocks, "bytes of scores", scores.bytes());
-        launcher.run(
-                stream,
-                means,
-                blocks,
-                new KernelArguments()
-                        .with(scratch.address())
-                        .with32(queries.count * queries.heads)
-                        .with32(Float.floatToRawIntBits((float) (1 / Math.sqrt(shape.dim))))
-                        .with((long) blocks)
-                        .with(scores.address()));
+    /// One question about some blocks.
+    private final class Scoring {
+
+        private final DeviceStream stream;
+        private final KeyShape shape;
+        private final int blocks;
+        private final Queries queries;
+        private final DeviceSpan scratch;
+
+        Scoring(DeviceStream stream, KeyShape shape, int blocks, Queries queries, DeviceSpan scratch) {
+            queries.requireFit(shape);
+            require(scratch.bytes() >= queries.scratchBytes(blocks), "scratch bytes", scratch.bytes());
+            this.stream = stream;
+            this.shape = shape;
+            this.blocks = blocks;
+            this.queries = queries;
+            this.scratch = scratch;
+        }
+
+        /// Both launches: the largest product of each query with each block, and their means.
+        ///
+        /// @param subject the arguments that say what the products are with
+        void run(DeviceKernel products, KernelArguments subject, DeviceSpan scores) {
+            require(scores.bytes() >= 4L * blocks, "bytes of scores", scores.bytes());
+            subject.with32(shape.heads)
+                    .with32(shape.dim)
+                    .with(queries.values.address())
+                    .with32(queries.count)
+                    .with32(queries.heads)
+                    .with((long) blocks)
+                    .with(scratch.address());
+            launcher.run(stream, products, (long) blocks * queries.count * queries.heads, subject);
+            KernelArguments averaging = new KernelArguments()
+                    .with(scratch.address())
+                    .with32(queries.count * queries.heads)
+                    .with32(Float.floatToRawIntBits((float) (1 / Math.sqrt(shape.dim))))
+                    .with((long) blocks)
+                    .with(scores.address());
+            launcher.run(stream, means, blocks, averaging);
+        }
     }
 }

@@ -1,6 +1,6 @@
 package io.kvcache.tiers.front;
 
-import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.tier.RelayingListener;
 import io.kvcache.core.tier.Taken;
 import io.kvcache.core.tier.Tier;
 import io.kvcache.core.tier.TierBlock;
@@ -260,23 +260,17 @@ public final class FrontedTier implements Tier {
     }
 
     /// The store as the disk sees it.
-    private final class DiskSide implements TierListener {
+    private final class DiskSide extends RelayingListener {
 
-        @Override
-        public Namespace namespace(int namespaceId) {
-            return listener.namespace(namespaceId);
-        }
-
-        @Override
-        public int namespaceId(Namespace namespace) {
-            return listener.namespaceId(namespace);
+        DiskSide() {
+            super(listener);
         }
 
         @Override
         public void written(long tag, long place) {
             Writing both = writing.get(tag);
             if (both == null) {
-                listener.written(tag, place); // a burial
+                super.written(tag, place); // a burial
                 return;
             }
             both.diskPlace = place;
@@ -293,7 +287,7 @@ public final class FrontedTier implements Tier {
             if (copied) {
                 promoting.add(read);
             } else {
-                listener.read(tag, outcome);
+                super.read(tag, outcome);
             }
         }
 
@@ -304,33 +298,13 @@ public final class FrontedTier implements Tier {
             } else if (place >= 0) {
                 front.copies().add(read.place(), place);
             }
-            listener.read(read.tag(), TierRead.Outcome.GOOD);
-        }
-
-        @Override
-        public void flushed(long tag, boolean durable) {
-            listener.flushed(tag, durable);
-        }
-
-        @Override
-        public void recovered(TierBlock block, long place) {
-            listener.recovered(block, place);
-        }
-
-        @Override
-        public void buried(long keyHi, long keyLo) {
-            listener.buried(keyHi, keyLo);
-        }
-
-        @Override
-        public void recoveryEnded() {
-            listener.recoveryEnded();
+            super.read(read.tag(), TierRead.Outcome.GOOD);
         }
 
         @Override
         public void offered(TierOffer offer) {
             Watched watched = new Watched(offer, new BitSet());
-            listener.offered(watched);
+            super.offered(watched);
             for (int i = 0; i < offer.size(); i++) {
                 if (!watched.kept.get(i)) {
                     front.copies().forget(offer.place(i));
@@ -341,13 +315,13 @@ public final class FrontedTier implements Tier {
         @Override
         public void moved(TierBlock block, long from, long to) {
             front.copies().movedOnDisk(from, to);
-            listener.moved(block, from, to);
+            super.moved(block, from, to);
         }
 
         @Override
         public void lost(TierBlock block, long place) {
             front.copies().forget(place);
-            listener.lost(block, place);
+            super.lost(block, place);
         }
     }
 
