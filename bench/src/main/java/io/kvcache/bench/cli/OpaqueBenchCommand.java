@@ -106,14 +106,10 @@ final class OpaqueBenchCommand implements Callable<Integer> {
                     throw ReplayChoices.mustBe("--slabs", String.valueOf(count), "1 to 1024");
                 }
             }
-            return policies.stream().map(OpaqueBenchCommand::kind).toList();
+            return policies.stream().map(ReplayChoices::ofStore).toList();
         } catch (IllegalArgumentException e) {
             throw new ParameterException(spec.commandLine(), "kvcache bench opaque: " + e.getMessage(), e);
         }
-    }
-
-    private static PolicyKind kind(String name) {
-        return PolicyKind.named(name).orElseThrow(() -> ReplayChoices.mustBe("--policy", name, PolicyKind.names()));
     }
 
     private TraceSource source() {

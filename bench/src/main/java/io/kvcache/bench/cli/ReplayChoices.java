@@ -8,6 +8,7 @@ import io.kvcache.bench.trace.MalformedLine;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceSource;
 import io.kvcache.core.identity.ModelPreset;
+import io.kvcache.core.policy.PolicyKind;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
@@ -43,6 +44,11 @@ record ReplayChoices(
                 .filter(PolicyReplay.class::isInstance)
                 .map(PolicyReplay.class::cast)
                 .toList();
+    }
+
+    /// A policy of the store.
+    static PolicyKind ofStore(String name) {
+        return PolicyKind.named(name).orElseThrow(() -> mustBe("--policy", name, PolicyKind.names()));
     }
 
     static Optional<ModelPreset> model(String name, boolean needed) {

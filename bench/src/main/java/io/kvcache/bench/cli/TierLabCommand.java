@@ -166,7 +166,7 @@ final class TierLabCommand implements Callable<Integer> {
             return new Choices(
                     trace.source(),
                     ReplayChoices.model(model, true).orElseThrow(),
-                    policies.stream().map(TierLabCommand::policy).toList(),
+                    policies.stream().map(ReplayChoices::ofStore).toList(),
                     admissions.stream().map(TierLabCommand::admission).toList());
         } catch (IllegalArgumentException e) {
             throw new ParameterException(spec.commandLine(), "kvcache lab tiers: " + e.getMessage(), e);
@@ -177,10 +177,6 @@ final class TierLabCommand implements Callable<Integer> {
         if (!(percent > 0 && percent <= 100)) {
             throw ReplayChoices.mustBe(option, String.valueOf(percent), "above 0 to 100");
         }
-    }
-
-    private static PolicyKind policy(String name) {
-        return PolicyKind.named(name).orElseThrow(() -> ReplayChoices.mustBe("--policy", name, PolicyKind.names()));
     }
 
     private static AdmissionKind admission(String name) {

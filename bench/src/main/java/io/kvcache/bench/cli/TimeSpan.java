@@ -1,5 +1,6 @@
 package io.kvcache.bench.cli;
 
+import io.kvcache.server.config.Units;
 import java.time.Duration;
 import picocli.CommandLine.ITypeConverter;
 import picocli.CommandLine.TypeConversionException;
@@ -9,14 +10,11 @@ final class TimeSpan implements ITypeConverter<Duration> {
 
     @Override
     public Duration convert(String text) {
-        if (!text.matches("[1-9][0-9]{0,5}[smh]")) {
-            throw new TypeConversionException("'" + text + "' is no time; it takes a number of s, m or h, as in 10m");
+        long millis = Units.millis(text).orElse(0);
+        if (millis < 1) {
+            throw new TypeConversionException(
+                    "'" + text + "' is no time; it takes " + Units.TIME_FORMS + ", above 0, as in 10m");
         }
-        long count = Long.parseLong(text.substring(0, text.length() - 1));
-        return switch (text.charAt(text.length() - 1)) {
-            case 's' -> Duration.ofSeconds(count);
-            case 'm' -> Duration.ofMinutes(count);
-            default -> Duration.ofHours(count);
-        };
+        return Duration.ofMillis(millis);
     }
 }

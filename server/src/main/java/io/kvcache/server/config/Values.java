@@ -1,32 +1,13 @@
 package io.kvcache.server.config;
 
 import io.netty.util.NetUtil;
-import java.math.BigDecimal;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
-import java.util.Map;
-import java.util.regex.Matcher;
-import java.util.regex.Pattern;
 
 /// Texts of a configuration as values. Each method throws `IllegalArgumentException` that says what it takes.
 final class Values {
-
-    private static final Pattern NUMBER_AND_UNIT = Pattern.compile("(\\d+(?:\\.\\d+)?)\\s*([A-Za-z]*)");
-    private static final Map<String, Long> SIZES = Map.of(
-            "", 1L,
-            "b", 1L,
-            "kib", 1L << 10,
-            "mib", 1L << 20,
-            "gib", 1L << 30,
-            "tib", 1L << 40,
-            "kb", 1_000L,
-            "mb", 1_000_000L,
-            "gb", 1_000_000_000L,
-            "tb", 1_000_000_000_000L);
-    private static final Map<String, Long> TIMES =
-            Map.of("ms", 1L, "s", 1_000L, "m", 60_000L, "min", 60_000L, "h", 3_600_000L);
 
     private Values() {}
 
@@ -47,24 +28,14 @@ final class Values {
     }
 
     static long bytes(String text) {
-        return scaled(text, SIZES, "a number with B, KiB, MiB, GiB, TiB (powers of 1024) or KB, MB, GB, TB");
+        return Units.bytes(text).orElseThrow(() -> new IllegalArgumentException("it takes " + Units.SIZE_FORMS));
     }
 
     static Duration duration(String text) {
         return text.strip().equals("0")
                 ? Duration.ZERO
-                : Duration.ofMillis(scaled(text, TIMES, "0, or a number with ms, s, m or h"));
-    }
-
-    private static long scaled(String text, Map<String, Long> units, String forms) {
-        Matcher form = NUMBER_AND_UNIT.matcher(text.strip());
-        Long unit = form.matches() ? units.get(form.group(2).toLowerCase(Locale.ROOT)) : null;
-        BigDecimal value =
-                unit == null ? BigDecimal.valueOf(-1) : new BigDecimal(form.group(1)).multiply(new BigDecimal(unit));
-        if (value.signum() < 0 || value.compareTo(BigDecimal.valueOf(Long.MAX_VALUE)) > 0) {
-            throw new IllegalArgumentException("it takes " + forms);
-        }
-        return value.longValue();
+                : Duration.ofMillis(Units.millis(text)
+                        .orElseThrow(() -> new IllegalArgumentException("it takes 0, or " + Units.TIME_FORMS)));
     }
 
     /// A network as `10.0.0.0/8`, or one address.
