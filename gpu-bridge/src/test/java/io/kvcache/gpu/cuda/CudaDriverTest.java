@@ -59,7 +59,9 @@ final class CudaDriverTest {
 
         @BeforeEach
         void delay() {
-            assumeThat(subject.holds()).isTrue();
+            assumeThat(subject.holds())
+                    .as("a driver whose copies can be held back")
+                    .isTrue();
             ((StandIn) subject).delay(300);
         }
     }
@@ -72,7 +74,9 @@ final class CudaDriverTest {
 
         Observed() {
             super(StandIn.fresh());
-            assumeThat(standIn.holds()).isTrue();
+            assumeThat(standIn.holds())
+                    .as("a driver whose copies can be held back")
+                    .isTrue();
         }
 
         @Test

@@ -37,7 +37,7 @@ final class CudaFaultsTest {
 
     @BeforeEach
     void onlyOnTheStandIn() {
-        assumeThat(standIn.holds()).isTrue();
+        assumeThat(standIn.holds()).as("a driver whose copies can be held back").isTrue();
         log.setLevel(Level.OFF);
     }
 

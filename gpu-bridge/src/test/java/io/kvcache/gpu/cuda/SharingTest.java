@@ -48,7 +48,7 @@ final class SharingTest {
 
     @BeforeEach
     void open() {
-        assumeThat(standIn.holds()).isTrue();
+        assumeThat(standIn.holds()).as("a driver whose copies can be held back").isTrue();
         driver = standIn.open();
         sharing = driver.sharing();
         stream = driver.openStream(Priority.NORMAL);

@@ -215,7 +215,7 @@ public abstract class DeviceDriverContract {
 
     @Test
     void givenAStreamThatIsHeld_whenACopyIsQueued_thenItIsNotDoneUntilItsEventIs() {
-        assumeThat(subject.holds()).isTrue();
+        assumeThat(subject.holds()).as("a driver whose copies can be held back").isTrue();
         DeviceSpan slab = slab(BYTES);
         DeviceStream stream = stream();
         DeviceEvent event = event();
@@ -235,7 +235,7 @@ public abstract class DeviceDriverContract {
 
     @Test
     void givenHeldSource_whenItChangesBeforeTheEvent_thenTheCopyHasTheChange() {
-        assumeThat(subject.holds()).isTrue();
+        assumeThat(subject.holds()).as("a driver whose copies can be held back").isTrue();
         DeviceSpan slab = slab(BYTES);
         DeviceStream stream = stream();
         MemorySegment source = filled(BYTES, 7);
@@ -268,7 +268,7 @@ public abstract class DeviceDriverContract {
 
     @Test
     void givenAnEventRecordedTwice_whenAsked_thenTheLastRecordCounts() {
-        assumeThat(subject.holds()).isTrue();
+        assumeThat(subject.holds()).as("a driver whose copies can be held back").isTrue();
         DeviceStream stream = stream();
         DeviceEvent event = event();
         stream.record(event);

@@ -98,7 +98,7 @@ final class EngineDoorTest {
 
     @Test
     void givenAnEngineInAnotherJvm_whenItStoresAndLoads_thenEachWaitsForTheOthersEvents() throws Exception {
-        assumeThat(standIn.holds()).isTrue();
+        assumeThat(standIn.holds()).as("a driver whose copies can be held back").isTrue();
         Process peer = EngineProcess.java(EnginePeer.class, path().toString());
         try (BufferedReader said = new BufferedReader(new InputStreamReader(peer.getInputStream(), UTF_8))) {
             assertThat(said.readLine()).isEqualTo("two blocks are stored");
@@ -158,7 +158,7 @@ final class EngineDoorTest {
     /// Its event counts as reached then, so its pages are copied, though they were never filled.
     @Test
     void givenAnEngineThatIsKilledWhileItStores_whenTheDoorNotices_thenNothingOfItIsStored() throws Exception {
-        assumeThat(standIn.holds()).isTrue();
+        assumeThat(standIn.holds()).as("a driver whose copies can be held back").isTrue();
         standIn.hold();
         Process peer = EngineProcess.java(EnginePeer.class, path().toString());
         try (BufferedReader said = new BufferedReader(new InputStreamReader(peer.getInputStream(), UTF_8))) {
@@ -310,7 +310,7 @@ final class EngineDoorTest {
 
     @Test
     void givenAnEngineWhoseCopiesAreHeld_whenItGoes_thenItsSlotsAreKeptUntilTheDeviceIsDone() throws IOException {
-        assumeThat(standIn.holds()).isTrue();
+        assumeThat(standIn.holds()).as("a driver whose copies can be held back").isTrue();
         Engine engine = new Engine();
         engine.introduce();
         engine.fill();

@@ -198,7 +198,7 @@ final class GrowthPoolTest {
 
     @Test
     void givenAPageMappedAhead_whenTheSpanGrowsIntoIt_thenTheDriverIsNotAsked() {
-        assumeThat(standIn.holds()).isTrue();
+        assumeThat(standIn.holds()).as("a driver whose copies can be held back").isTrue();
         GrowthPool pool = new GrowthPool(memory, MOST_PAGES * page, 2 * page);
         GrowingSpan span = pool.open(10 * page);
         assertThat(span.grow(1)).isTrue();
@@ -215,7 +215,7 @@ final class GrowthPoolTest {
 
     @Test
     void givenAFaultAtEachCallInTurn_whenGrowing_thenNothingIsLost() {
-        assumeThat(standIn.holds()).isTrue();
+        assumeThat(standIn.holds()).as("a driver whose copies can be held back").isTrue();
         Logger.getLogger("io.kvcache.gpu").setLevel(Level.OFF);
         int faults = 0;
         for (int nth = 1; nth < STEPS; nth++) {

@@ -264,7 +264,9 @@ final class EnginePagesTest {
 
         @Test
         void givenPagesThatAreInUse_whenBlocksArrive_thenTheyWaitForTheEngine() {
-            assumeThat(subject.holds()).isTrue();
+            assumeThat(subject.holds())
+                    .as("a driver whose copies can be held back")
+                    .isTrue();
             Shape shape = Shape.PAGE_FIRST;
             DeviceSpan pool = slab(shape.bytes());
             PagedLayout layout = shape.over(pool);

@@ -181,7 +181,7 @@ final class PageMoverTest {
     @ParameterizedTest
     @ValueSource(ints = {0, 1, 3, 5})
     void givenCopiesThatAreSlowWhenSmall_whenMeasured_thenTheThresholdIsWhereTheyAreNot(int slowSizes) {
-        assumeThat(standIn.holds()).isTrue();
+        assumeThat(standIn.holds()).as("a driver whose copies can be held back").isTrue();
         try (Kernels kernels = Kernels.load(driver, 3)) {
             CopyThreshold found = CopyThreshold.measure(driver, kernels, clock(slowSizes));
             assertThat(found.pieceBytes()).isEqualTo((4 << 10) << slowSizes);

@@ -52,7 +52,7 @@ final class DeviceTierTest {
 
     @BeforeEach
     void onlyOnTheStandIn() {
-        assumeThat(standIn.holds()).isTrue();
+        assumeThat(standIn.holds()).as("a driver whose copies can be held back").isTrue();
         log.setLevel(Level.OFF);
     }
 

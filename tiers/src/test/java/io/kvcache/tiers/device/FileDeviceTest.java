@@ -55,7 +55,7 @@ class FileDeviceTest {
 
     @Test
     void givenUring_whenMemoryIsRegistered_thenTheDescriptionSaysSo() throws IOException {
-        assumeThat(FileDeviceContractTest.hasUring()).isTrue();
+        assumeThat(FileDeviceContractTest.hasUring()).as("io_uring is allowed").isTrue();
         try (Arena arena = Arena.ofConfined();
                 BlockDevice device = FileDevice.open(options())) {
             assertThat(device.describe()).startsWith("io_uring, plain buffers, ");
@@ -116,7 +116,7 @@ class FileDeviceTest {
     @EnumSource(names = {"NO_DIRECT_OPEN", "NO_POSITIONAL_READ"})
     void givenFileSystemThatRefusesDirect_whenOpened_thenThePageCacheDoesAndTheLogSaysSoOnce(Confinement refusal)
             throws Exception {
-        assumeThat(FileDeviceContractTest.hasUring()).isTrue();
+        assumeThat(FileDeviceContractTest.hasUring()).as("io_uring is allowed").isTrue();
         try (LogCapture log = new LogCapture(DeviceFile.class);
                 BlockDevice device = refusal.run(() -> FileDevice.open(options()))) {
             assertThat(device.describe()).isEqualTo("io_uring, plain buffers, page cache");
@@ -135,8 +135,10 @@ class FileDeviceTest {
 
     @Test
     void givenTooLittleLockableMemory_whenRegistered_thenItTravelsUnregistered() throws Exception {
-        assumeThat(FileDeviceContractTest.hasUring()).isTrue();
-        assumeThat(Files.readString(Path.of("/proc/self/limits"))).doesNotContainPattern("locked memory +unlimited");
+        assumeThat(FileDeviceContractTest.hasUring()).as("io_uring is allowed").isTrue();
+        assumeThat(Files.readString(Path.of("/proc/self/limits")))
+                .as("this process may lock only so much memory")
+                .doesNotContainPattern("locked memory +unlimited");
         try (Arena arena = Arena.ofShared();
                 LogCapture log = new LogCapture(FixedBuffers.class);
                 BlockDevice device = Confinement.NO_LOCKED_MEMORY.run(() -> FileDevice.open(options()))) {
@@ -187,6 +189,7 @@ class FileDeviceTest {
     @EnumSource(names = {"IO_URING", "THREADS"})
     void givenFileTruncatedMeanwhile_whenRead_thenTheOutcomeIsEndOfFile(IoEngine engine) throws IOException {
         assumeThat(engine != IoEngine.IO_URING || FileDeviceContractTest.hasUring())
+                .as("io_uring is allowed")
                 .isTrue();
         try (Arena arena = Arena.ofShared();
                 BlockDevice device = FileDevice.open(options().withEngine(engine))) {
@@ -202,6 +205,7 @@ class FileDeviceTest {
     @EnumSource(names = {"IO_URING", "THREADS"})
     void givenFullFileSystem_whenAHoleIsWritten_thenTheOutcomeIsNoSpace(IoEngine engine) throws Exception {
         assumeThat(engine != IoEngine.IO_URING || FileDeviceContractTest.hasUring())
+                .as("io_uring is allowed")
                 .isTrue();
         try (SmallFileSystem small = SmallFileSystem.mount(folder.resolve("small"), 2 * SIZE);
                 Arena arena = Arena.ofShared();

@@ -13,13 +13,7 @@ import dev.langchain4j.model.chat.response.StreamingChatResponseHandler;
 import dev.langchain4j.model.openai.OpenAiChatModel;
 import dev.langchain4j.model.openai.OpenAiStreamingChatModel;
 import dev.langchain4j.model.openai.OpenAiTokenUsage;
-import io.kvcache.core.KvCache;
-import io.kvcache.engines.jlama.GeneratorOptions;
-import io.kvcache.engines.jlama.JlamaModel;
-import io.kvcache.engines.jlama.ModelOptions;
-import io.kvcache.engines.jlama.PrefixCachedGenerator;
-import io.kvcache.engines.jlama.RandomLlama;
-import io.kvcache.tiers.TieredKvCache;
+import io.kvcache.engines.jlama.CachedLlama;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;
@@ -65,34 +59,28 @@ final class ChatServerTest {
     @TempDir
     private static Path folder;
 
-    private static KvCache cache;
-    private static JlamaModel model;
-    private static PrefixCachedGenerator generator;
+    private static CachedLlama llama;
     private static ChatServer server;
     private static String url;
 
     @BeforeAll
     static void start() throws IOException {
-        cache = TieredKvCache.builder().hostBytes(64L << 20).build();
-        model = JlamaModel.load(RandomLlama.SMALL.write(folder), ModelOptions.defaults());
-        generator = new PrefixCachedGenerator(model, cache, GeneratorOptions.DEFAULTS.withBlockTokens(BLOCK_TOKENS));
+        llama = CachedLlama.open(folder, BLOCK_TOKENS);
         server = ChatServer.start(
-                generator, ChatOptions.of(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), "random"));
+                llama.generator(),
+                ChatOptions.of(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), "random"));
         url = "http://127.0.0.1:" + server.address().getPort();
     }
 
     @AfterAll
     static void stop() {
         server.close();
-        generator.close();
-        model.close();
-        cache.close();
+        llama.close();
     }
 
     @BeforeEach
     void forget() throws InterruptedException {
-        assertThat(generator.awaitStored(PATIENCE)).isTrue();
-        cache.drop(generator.namespace());
+        llama.forget();
     }
 
     private static OpenAiChatModel client() {
@@ -117,7 +105,7 @@ final class ChatServerTest {
 
     private static ChatResponse chat(OpenAiChatModel client, List<ChatMessage> messages) throws InterruptedException {
         ChatResponse response = client.chat(messages);
-        assertThat(generator.awaitStored(PATIENCE)).isTrue();
+        llama.awaitStored();
         return response;
     }
 
@@ -193,10 +181,10 @@ final class ChatServerTest {
                 .put("max_tokens", 5)
                 .put("temperature", 0));
         JsonNode first = JSON.readTree(curl("/v1/completions", body));
-        assertThat(generator.awaitStored(PATIENCE)).isTrue();
+        llama.awaitStored();
         assertThat(first.at("/object").stringValue()).isEqualTo("text_completion");
         int prompt = first.at("/usage/prompt_tokens").intValue();
-        assertThat(prompt).isEqualTo(model.encode(SYSTEM).length);
+        assertThat(prompt).isEqualTo(llama.model().encode(SYSTEM).length);
         assertThat(first.at("/usage/prompt_tokens_details/cached_tokens").intValue())
                 .isZero();
         assertThat(first.at("/usage/total_tokens").intValue()).isEqualTo(prompt + 5);
@@ -228,7 +216,7 @@ final class ChatServerTest {
                     .redirectErrorStream(true)
                     .start();
         } catch (IOException absent) {
-            Assumptions.abort("no curl here");
+            Assumptions.abort("no curl here; apt-get install curl");
             throw absent;
         }
         try (BufferedReader said = process.inputReader(UTF_8)) {
@@ -346,7 +334,7 @@ final class ChatServerTest {
 
     @Test
     void givenAnAddressThatIsTaken_whenAServerStarts_thenItSaysWhich() {
-        assertThatThrownBy(() -> ChatServer.start(generator, ChatOptions.of(server.address(), "random")))
+        assertThatThrownBy(() -> ChatServer.start(llama.generator(), ChatOptions.of(server.address(), "random")))
                 .isInstanceOf(IOException.class)
                 .hasMessageContaining(String.valueOf(server.address().getPort()));
     }

@@ -12,15 +12,8 @@ import dev.langchain4j.model.chat.request.ChatRequestParameters;
 import dev.langchain4j.model.chat.response.ChatResponse;
 import dev.langchain4j.model.output.FinishReason;
 import dev.langchain4j.model.output.TokenUsage;
-import io.kvcache.core.KvCache;
-import io.kvcache.engines.jlama.GeneratorOptions;
-import io.kvcache.engines.jlama.JlamaModel;
-import io.kvcache.engines.jlama.ModelOptions;
-import io.kvcache.engines.jlama.PrefixCachedGenerator;
-import io.kvcache.engines.jlama.RandomLlama;
-import io.kvcache.tiers.TieredKvCache;
+import io.kvcache.engines.jlama.CachedLlama;
 import java.nio.file.Path;
-import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
@@ -35,44 +28,36 @@ import org.junit.jupiter.api.io.TempDir;
 final class PrefixCachedChatModelTest {
 
     private static final int BLOCK_TOKENS = 16;
-    private static final Duration PATIENCE = Duration.ofSeconds(60);
     private static final SystemMessage SYSTEM =
             SystemMessage.from("You answer in as few words as can be, and never ask anything back. ".repeat(2));
 
     @TempDir
     private static Path folder;
 
-    private static KvCache cache;
-    private static JlamaModel model;
-    private static PrefixCachedGenerator generator;
+    private static CachedLlama llama;
     private static PrefixCachedChatModel chat;
 
     @BeforeAll
     static void load() throws Exception {
-        cache = TieredKvCache.builder().hostBytes(64L << 20).build();
-        model = JlamaModel.load(RandomLlama.SMALL.write(folder), ModelOptions.defaults());
-        generator = new PrefixCachedGenerator(model, cache, GeneratorOptions.DEFAULTS.withBlockTokens(BLOCK_TOKENS));
+        llama = CachedLlama.open(folder, BLOCK_TOKENS);
         ChatRequestParameters usual =
                 ChatRequestParameters.builder().maxOutputTokens(20).build();
-        chat = new PrefixCachedChatModel(generator, usual, new Random(1));
+        chat = new PrefixCachedChatModel(llama.generator(), usual, new Random(1));
     }
 
     @AfterAll
     static void close() {
-        generator.close();
-        model.close();
-        cache.close();
+        llama.close();
     }
 
     @BeforeEach
     void forget() throws InterruptedException {
-        assertThat(generator.awaitStored(PATIENCE)).isTrue();
-        cache.drop(generator.namespace());
+        llama.forget();
     }
 
     private static ChatResponse ask(List<ChatMessage> messages) throws InterruptedException {
         ChatResponse response = chat.chat(messages);
-        assertThat(generator.awaitStored(PATIENCE)).isTrue();
+        llama.awaitStored();
         return response;
     }
 
