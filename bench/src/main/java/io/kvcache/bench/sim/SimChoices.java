@@ -32,7 +32,7 @@ record SimChoices(
     private static final List<Weather> WEATHERS = List.of(Weather.values());
     private static final List<PolicyKind> POLICIES = List.of(PolicyKind.values());
     private static final int EVENTS = 1 << 16;
-    private static final long MIB = 1L << 20;
+    static final long MIB = 1L << 20;
     private static final long HANG_NANOS = 50 * SimClock.MILLI;
 
     static SimChoices of(SplittableRandom random) {

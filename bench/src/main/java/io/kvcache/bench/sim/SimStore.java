@@ -37,7 +37,8 @@ final class SimStore {
     private final long diskBytes;
     private @Nullable TickedCache life;
 
-    SimStore(SimChoices choices, SimMemory memory, SplittableRandom random, RareCounts rare) {
+    /// @param fronted whether a faster tier is in front of each disk
+    SimStore(SimChoices choices, boolean fronted, SimMemory memory, SplittableRandom random, RareCounts rare) {
         this.choices = choices;
         this.memory = memory;
         this.rare = rare;
@@ -45,8 +46,8 @@ final class SimStore {
             MemorySegment storage = memory.reserve(
                             SimMemory.DISK, choices.geometry().deviceBytes())
                     .segment();
-            SimDisk.World world = new SimDisk.World(clock, memory, random.split(), rare);
-            disks.add(new SimDisk("disk-" + disk, storage, world, choices));
+            SimWorld world = new SimWorld(clock, memory, random.split(), rare);
+            disks.add(new SimDisk("disk-" + disk, storage, world, choices, fronted));
         }
         diskBytes = memory.outBytes();
     }
@@ -153,6 +154,11 @@ final class SimStore {
 
     boolean allServe() {
         return now().cache().diskStats().stream().allMatch(disk -> disk.state() == TierState.SERVING);
+    }
+
+    /// Whether all that is in front of disks serves; it may be out for minutes.
+    boolean frontsServe() {
+        return disks.stream().allMatch(SimDisk::whole);
     }
 
     /// Whether every disk has told what it had without having been out.

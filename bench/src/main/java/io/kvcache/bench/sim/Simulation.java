@@ -27,6 +27,9 @@ import java.util.SplittableRandom;
 /// may fail at all.
 public final class Simulation {
 
+    /// One seed in so many has a faster tier in front of each disk.
+    private static final int FRONTED = 4;
+
     /// What is under way once faults stop ends in so long.
     private static final long PATIENCE_NANOS = 120 * SimClock.SECOND;
 
@@ -47,7 +50,7 @@ public final class Simulation {
         random = new SplittableRandom(seed);
         this.rare = rare;
         choices = SimChoices.of(random);
-        store = new SimStore(choices, memory, random.split(), rare);
+        store = new SimStore(choices, seed % FRONTED == 2, memory, random.split(), rare);
         corpus = new Corpus(random.split());
         promises = new Promises(corpus, this::unwritable, choices.weather().keepsPromises(), rare);
         objects = new ObjectModel(random.split(), promises::overtaken, rare);
@@ -142,11 +145,16 @@ public final class Simulation {
             return;
         }
         switch (random.nextInt(8)) {
-            case 0 -> store.disks().get(disk).hang();
-            case 1 -> store.disks().get(disk).full();
+            case 0 -> device(disk).hang();
+            case 1 -> device(disk).full();
             case 2, 3 -> cache().reopenDisk(disk);
             default -> store.disks().get(disk).heal(store.disks().get(disk).rates());
         }
+    }
+
+    private SimDevice device(int disk) {
+        SimDisk present = store.disks().get(disk);
+        return present.device(present.fronted() && random.nextBoolean());
     }
 
     private void restart() {
@@ -190,7 +198,7 @@ public final class Simulation {
             told = true;
             promises.recovered(store.now().store(), choices.weather().keepsPromises() && store.keptAll(store.now()));
         }
-        if (store.allServe() && told) {
+        if (store.allServe() && store.frontsServe() && told) {
             steadyBytes = steadyBytes == 0 ? store.outBytes() : steadyBytes;
             require(
                     store.outBytes() == steadyBytes,

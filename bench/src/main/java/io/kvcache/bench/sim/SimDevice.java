@@ -1,0 +1,82 @@
+package io.kvcache.bench.sim;
+
+import io.kvcache.tiers.device.FaultRates;
+import io.kvcache.tiers.device.FaultyDevice;
+import io.kvcache.tiers.device.MemoryDevice;
+import io.kvcache.tiers.disk.DiskMemory;
+import io.kvcache.tiers.disk.DiskTier;
+import java.lang.foreign.MemorySegment;
+import org.jspecify.annotations.Nullable;
+
+/// The device under a tier, which comes and goes with it, and what it does wrong.
+final class SimDevice {
+
+    private static final int DEPTH = 16;
+
+    private final SimWorld world;
+    private FaultRates rates;
+    private @Nullable FaultyDevice device;
+
+    SimDevice(SimWorld world, FaultRates rates) {
+        this.world = world;
+        this.rates = rates;
+    }
+
+    /// Opens it over some bytes.
+    ///
+    /// @param afterwards run when its tier has closed it
+    DiskTier.Beneath open(MemorySegment storage, Runnable afterwards) {
+        FaultyDevice opened = new FaultyDevice(
+                MemoryDevice.over(storage, DEPTH), rates, world.random().nextLong(), world.clock()::millis);
+        device = opened;
+        AutoCloseable owner = () -> {
+            opened.close();
+            device = null;
+            afterwards.run();
+        };
+        return new DiskTier.Beneath(opened, owner, new DiskMemory(world.memory()));
+    }
+
+    boolean isOpen() {
+        return device != null;
+    }
+
+    /// The power goes.
+    void crash() {
+        FaultyDevice present = device;
+        if (present != null) {
+            present.crash();
+            device = null;
+        }
+    }
+
+    void hang() {
+        FaultyDevice present = device;
+        if (present != null) {
+            present.hang();
+        }
+    }
+
+    void full() {
+        FaultyDevice present = device;
+        if (present != null) {
+            present.full(true);
+        }
+    }
+
+    /// Ends what hangs and what is full; faults are as often as these say from here on, also of later
+    /// openings.
+    void heal(FaultRates change) {
+        rates = change;
+        FaultyDevice present = device;
+        if (present != null) {
+            present.rates(change);
+            present.full(false);
+            present.resume();
+        }
+    }
+
+    FaultRates rates() {
+        return rates;
+    }
+}
