@@ -13,7 +13,9 @@ import io.kvcache.transport.remote.RemoteKvCacheBuilder;
 import java.io.UncheckedIOException;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.SplittableRandom;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
@@ -21,6 +23,7 @@ import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
+import java.util.function.Supplier;
 
 /// One seed: a server, two clients, bad weather for a while, and what must hold then.
 ///
@@ -67,29 +70,30 @@ final class NetworkRun {
     long run() throws Exception {
         List<RemoteKvCache> caches = new ArrayList<>();
         long found = 0;
-        try (ExecutorService threads = Executors.newFixedThreadPool(CLIENTS.size())) {
+        ExecutorService threads = Executors.newFixedThreadPool(
+                CLIENTS.size(), Thread.ofPlatform().daemon().name("client-", 0).factory());
+        try {
             serve();
             CLIENTS.forEach(name -> caches.add(connect(name)));
             weather.begin();
             List<NetworkTraffic> traffic = new ArrayList<>();
             List<Future<?>> running = new ArrayList<>();
             for (RemoteKvCache cache : caches) {
-                NetworkTraffic each = new NetworkTraffic(cache, random.split(), OPERATIONS);
+                NetworkTraffic each = new NetworkTraffic(cache, random.split(), OPERATIONS, weather.journal());
                 traffic.add(each);
                 running.add(threads.submit(each::run));
             }
             Disturbance disturbance =
                     new Disturbance(network, weather, random.split(), CLIENTS, List.of(SERVER), server -> serve());
-            while (running.stream().anyMatch(each -> !each.isDone())) {
-                disturbance.once();
-            }
-            for (Future<?> each : running) {
-                each.get(PATIENCE.toSeconds(), TimeUnit.SECONDS);
-            }
+            disturbance.until(running, PATIENCE.multipliedBy(3).toNanos());
             found = traffic.stream().mapToLong(NetworkTraffic::found).sum();
             settle(caches);
             return found;
+        } catch (Exception | AssertionError failed) {
+            SeedReport.print(name(), failed, states(caches), weather.journal());
+            throw failed;
         } finally {
+            threads.shutdownNow();
             caches.forEach(RemoteKvCache::close);
             network.close();
             store.close();
@@ -124,7 +128,7 @@ final class NetworkRun {
         weather.end();
         assertThat(network.bugs()).as(name()).isEmpty();
         for (RemoteKvCache cache : caches) {
-            NetworkTraffic last = new NetworkTraffic(cache, random.split(), 0);
+            NetworkTraffic last = new NetworkTraffic(cache, random.split(), 0, weather.journal());
             await("a client stores and finds again", () -> works(cache, last));
             assertThat(cache.remoteStats().open()).as(name()).isZero();
             assertThat(cache.remoteStats().memoryUsed()).as(name()).isZero();
@@ -133,9 +137,16 @@ final class NetworkRun {
         store.validate();
     }
 
-    private String told() {
-        Endpoint endpoint = network.endpoint(SERVER);
-        return endpoint == null ? "no server" : endpoint.stats().toString();
+    private Map<String, Supplier<Object>> states(List<RemoteKvCache> caches) {
+        Map<String, Supplier<Object>> states = new LinkedHashMap<>();
+        caches.forEach(cache -> states.put("client " + CLIENTS.get(states.size()), cache::remoteStats));
+        states.put("endpoint", () -> {
+            Endpoint endpoint = network.endpoint(SERVER);
+            return endpoint == null ? "none" : endpoint.stats();
+        });
+        states.put("store", store::stats);
+        states.put("network", () -> network);
+        return states;
     }
 
     private boolean nothingReserved() {
@@ -163,7 +174,7 @@ final class NetworkRun {
         long start = System.nanoTime();
         while (!holds.getAsBoolean()) {
             assertThat(System.nanoTime() - start)
-                    .as(name() + ": " + what + " " + last + " " + store.stats() + told())
+                    .as(name() + ": " + what + "; " + last)
                     .isLessThan(PATIENCE.toNanos());
             rest(2);
         }

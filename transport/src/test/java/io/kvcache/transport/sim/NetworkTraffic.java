@@ -33,12 +33,14 @@ final class NetworkTraffic {
     private final RemoteKvCache cache;
     private final SplittableRandom random;
     private final int operations;
+    private final Journal journal;
     private final LongAdder found = new LongAdder();
 
-    NetworkTraffic(RemoteKvCache cache, SplittableRandom random, int operations) {
+    NetworkTraffic(RemoteKvCache cache, SplittableRandom random, int operations, Journal journal) {
         this.cache = cache;
         this.random = random;
         this.operations = operations;
+        this.journal = journal;
     }
 
     long found() {
@@ -51,8 +53,9 @@ final class NetworkTraffic {
             try {
                 operation();
             } catch (UncheckedIOException unanswered) {
-                // What has no answer without the server says so.
+                journal.note("no answer: " + unanswered.getMessage()); // what has none without the server says so
             }
+            journal.note("operation " + i + " has ended");
             assertThat(System.nanoTime() - start).as("time of a call").isLessThan(LONGEST_NANOS);
         }
     }
@@ -60,7 +63,9 @@ final class NetworkTraffic {
     private void operation() {
         int chain = random.nextInt(CHAINS);
         int blocks = 1 + random.nextInt(BLOCKS);
-        switch (random.nextInt(12)) {
+        int kind = random.nextInt(12);
+        journal.note("operation of kind %d, chain %d, %d blocks".formatted(kind, chain, blocks));
+        switch (kind) {
             case 0, 1 -> written(chain, blocks);
             case 2, 3 -> stored(chain, blocks);
             case 4, 5, 6 -> found.add(resident(chain, blocks));

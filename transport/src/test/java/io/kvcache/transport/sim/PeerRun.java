@@ -25,14 +25,16 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.SplittableRandom;
+import java.util.concurrent.ConcurrentSkipListMap;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.LongAdder;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
-import java.util.stream.Collectors;
+import java.util.function.Supplier;
 import java.util.stream.IntStream;
 
 /// One seed: two embedded stores over three servers, bad weather for a while, and what must hold then.
@@ -63,6 +65,8 @@ final class PeerRun {
     private final Map<String, TieredKvCache> stores = new LinkedHashMap<>();
     private final List<PeeredKvCache> caches = new ArrayList<>();
     private final LongAdder found = new LongAdder();
+    private final Map<String, RemoteKvCache> connections = new ConcurrentSkipListMap<>();
+    private final AtomicInteger opened = new AtomicInteger();
 
     PeerRun(long seed, Weather.Seen seen) {
         this.seed = seed;
@@ -82,7 +86,9 @@ final class PeerRun {
 
     /// Answers blocks that came from peers.
     long run() throws Exception {
-        try (ExecutorService threads = Executors.newFixedThreadPool(CLIENTS.size())) {
+        ExecutorService threads = Executors.newFixedThreadPool(
+                CLIENTS.size(), Thread.ofPlatform().daemon().name("store-", 0).factory());
+        try {
             for (String server : SERVERS) {
                 stores.put(server, store());
                 serve(server);
@@ -95,18 +101,17 @@ final class PeerRun {
                 running.add(threads.submit(() -> work(cache, own)));
             }
             Disturbance disturbance = new Disturbance(network, weather, random.split(), CLIENTS, SERVERS, this::serve);
-            while (running.stream().anyMatch(each -> !each.isDone())) {
-                disturbance.once();
-            }
-            for (Future<?> each : running) {
-                each.get();
-            }
+            disturbance.until(running, PATIENCE.multipliedBy(3).toNanos());
             settle();
             return caches.stream()
                     .flatMap(cache -> cache.peerStats().stream())
                     .mapToLong(peer -> peer.found())
                     .sum();
+        } catch (Exception | AssertionError failed) {
+            SeedReport.print("peers, seed " + seed, failed, states(), weather.journal());
+            throw failed;
         } finally {
+            threads.shutdownNow();
             caches.forEach(PeeredKvCache::close);
             network.close();
             stores.values().forEach(TieredKvCache::close);
@@ -137,7 +142,8 @@ final class PeerRun {
     }
 
     private RemoteKvCache connect(String client, String server) {
-        return new RemoteKvCacheBuilder(network.connector(client, server))
+        weather.journal().note(client + " connects to " + server);
+        RemoteKvCache cache = new RemoteKvCacheBuilder(network.connector(client, server))
                 .connections(2)
                 .requestTimeout(Duration.ofMillis(300))
                 .lease(Duration.ofMillis(600))
@@ -145,17 +151,22 @@ final class PeerRun {
                 .checked(true)
                 .strict(true)
                 .connect();
+        connections.put(client + " to " + server + ", " + opened.incrementAndGet(), cache);
+        return cache;
     }
 
     private void work(PeeredKvCache cache, SplittableRandom own) {
         for (int i = 0; i < OPERATIONS; i++) {
             int chain = own.nextInt(CHAINS);
             int blocks = 1 + own.nextInt(BLOCKS);
-            switch (own.nextInt(8)) {
+            int kind = own.nextInt(8);
+            weather.journal().note("operation of kind %d, chain %d, %d blocks".formatted(kind, chain, blocks));
+            switch (kind) {
                 case 0, 1, 2 -> put(cache, chain(chain, blocks));
                 case 3 -> drop(cache, chain(chain, blocks), own.nextInt(blocks));
                 default -> found.add(get(cache, chain(chain, blocks), TimeUnit.MILLISECONDS.toNanos(own.nextInt(200))));
             }
+            weather.journal().note("operation " + i + " has ended");
         }
     }
 
@@ -229,19 +240,25 @@ final class PeerRun {
     }
 
     /// Where all of it stands.
-    private String told() {
-        return caches.stream()
-                .map(cache -> cache.peerStats() + ", not given " + cache.notGivenCount() + ", "
-                        + cache.stats().openTables() + " tables")
-                .collect(Collectors.joining("; "));
+    private Map<String, Supplier<Object>> states() {
+        Map<String, Supplier<Object>> states = new LinkedHashMap<>();
+        caches.forEach(cache -> states.put(
+                "store " + CLIENTS.get(states.size()),
+                () -> cache.peerStats() + ", not given " + cache.notGivenCount() + ", corrupt " + cache.corruptCount()
+                        + ", " + cache.stats()));
+        connections.forEach((name, cache) -> states.put(name, cache::remoteStats));
+        stores.forEach((name, store) -> states.put("server " + name, () -> {
+            Endpoint endpoint = network.endpoint(name);
+            return (endpoint == null ? "no endpoint" : endpoint.stats()) + ", " + store.stats();
+        }));
+        states.put("network", () -> network);
+        return states;
     }
 
     private void await(String what, BooleanSupplier holds) {
         long start = System.nanoTime();
         while (!holds.getAsBoolean()) {
-            assertThat(System.nanoTime() - start)
-                    .as("seed %d: %s; %s", seed, what, told())
-                    .isLessThan(PATIENCE.toNanos());
+            assertThat(System.nanoTime() - start).as("seed %d: %s", seed, what).isLessThan(PATIENCE.toNanos());
             LockSupport.parkNanos(2_000_000);
         }
     }

@@ -101,4 +101,10 @@ final class Pipe {
         over = true;
         notifyAll();
     }
+
+    @Override
+    public synchronized String toString() {
+        return queued + " bytes in " + pieces.size() + " pieces" + (ending ? ", ending" : "")
+                + (over ? ", broken" : "");
+    }
 }

@@ -24,18 +24,23 @@ final class SimLine implements Line {
     private final Pipe out;
     private final FrameHandler handler;
     private final FrameReader reader;
-    private final Collection<Throwable> bugs;
+    private final Told told;
     private final ReentrantLock writing = new ReentrantLock();
     private final AtomicReference<@Nullable CloseReason> reason = new AtomicReference<>();
     private volatile long writeSince;
     private volatile long readSince;
     private boolean ended;
 
-    /// @param bugs told of what nobody expects
-    SimLine(Pipe in, Pipe out, Function<Outlet, FrameHandler> handler, Collection<Throwable> bugs) {
+    /// Who hears of it.
+    ///
+    /// @param name of this side, for the journal
+    /// @param bugs what nobody expects goes there
+    record Told(String name, Journal journal, Collection<Throwable> bugs) {}
+
+    SimLine(Pipe in, Pipe out, Function<Outlet, FrameHandler> handler, Told told) {
         this.in = in;
         this.out = out;
-        this.bugs = bugs;
+        this.told = told;
         this.handler = handler.apply(this);
         reader = new FrameReader(this.handler, 8 << 10);
     }
@@ -57,7 +62,7 @@ final class SimLine implements Line {
             Thread.currentThread().interrupt();
             close(CloseReason.BROKEN);
         } catch (RuntimeException | Error bug) {
-            bugs.add(bug);
+            told.bugs.add(bug);
             close(CloseReason.INTERNAL);
         }
         return open() || end();
@@ -114,8 +119,14 @@ final class SimLine implements Line {
     @Override
     public void close(CloseReason why) {
         if (reason.compareAndSet(null, why)) {
+            told.journal.note(told.name + " is over: " + why);
             in.breakUp();
             out.end();
         }
+    }
+
+    @Override
+    public String toString() {
+        return told.name + ", stalled for " + stalledNanos() / 1_000_000 + " ms, comes: " + in + ", goes: " + out;
     }
 }

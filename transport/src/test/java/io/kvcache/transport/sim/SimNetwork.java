@@ -11,7 +11,9 @@ import java.util.Queue;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.LockSupport;
+import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
 /// Hosts that serve endpoints, and ways between them that can be cut.
@@ -25,6 +27,8 @@ final class SimNetwork implements AutoCloseable {
     private final Map<String, Host> hosts = new ConcurrentHashMap<>();
     private final Map<String, Way> ways = new ConcurrentHashMap<>();
     private final Queue<Throwable> bugs = new ConcurrentLinkedQueue<>();
+    private final Queue<SimLine> lines = new ConcurrentLinkedQueue<>();
+    private final AtomicInteger opened = new AtomicInteger();
     private volatile boolean closed;
 
     SimNetwork(Weather weather) {
@@ -91,6 +95,7 @@ final class SimNetwork implements AutoCloseable {
         while (there.cut || back.cut) {
             if (System.nanoTime() - start > timeoutNanos) {
                 weather.seen().refused.increment();
+                weather.journal().note(from + " gets no answer from " + to);
                 throw new IOException("no answer from " + to);
             }
             LockSupport.parkNanos(1_000_000);
@@ -98,16 +103,25 @@ final class SimNetwork implements AutoCloseable {
         Host host = hosts.get(to);
         if (host == null) {
             weather.seen().refused.increment();
+            weather.journal().note(from + " finds nobody at " + to);
             throw new IOException("nobody at " + to);
         }
         Pipe[] pipes = weather.connection(there, back);
-        SimLine client = new SimLine(pipes[1], pipes[0], outlet -> handler, bugs);
-        accept(host, new SimLine(pipes[0], pipes[1], host.endpoint::connected, bugs));
+        String name = from + " and " + to + ", connection " + opened.incrementAndGet();
+        weather.journal().note(name + " is open");
+        SimLine client = new SimLine(pipes[1], pipes[0], outlet -> handler, told(name + ", client"));
+        lines.add(client);
+        accept(host, new SimLine(pipes[0], pipes[1], host.endpoint::connected, told(name + ", server")));
         return client;
     }
 
-    private static void accept(Host host, SimLine line) {
+    private SimLine.Told told(String name) {
+        return new SimLine.Told(name, weather.journal(), bugs);
+    }
+
+    private void accept(Host host, SimLine line) {
         host.lines.add(line);
+        lines.add(line);
         Thread.ofPlatform().daemon().name("sim-connection").start(() -> {
             boolean open = true;
             while (open) {
@@ -141,6 +155,21 @@ final class SimNetwork implements AutoCloseable {
     Endpoint endpoint(String name) {
         Host host = hosts.get(name);
         return host == null ? null : host.endpoint;
+    }
+
+    /// Where all of it stands: who serves, which ways are cut, which connections are open.
+    @Override
+    public String toString() {
+        String cut = ways.entrySet().stream()
+                .filter(each -> each.getValue().cut)
+                .map(Map.Entry::getKey)
+                .sorted()
+                .collect(Collectors.joining(", "));
+        String open = lines.stream()
+                .filter(SimLine::open)
+                .map(line -> "\n    " + line)
+                .collect(Collectors.joining());
+        return "served by " + hosts.keySet() + ", ways cut: [" + cut + "], bugs: " + bugs + ", sides open:" + open;
     }
 
     @Override

@@ -25,6 +25,7 @@ final class Weather {
     private final long seed;
     private final Seen seen;
     private final AtomicInteger connections = new AtomicInteger();
+    private final Journal journal = new Journal();
     private volatile boolean fair = true;
 
     Weather(long seed, Seen seen) {
@@ -36,13 +37,20 @@ final class Weather {
         return seen;
     }
 
+    /// Where all that happens in this network is noted.
+    Journal journal() {
+        return journal;
+    }
+
     /// From now on there is weather.
     void begin() {
+        journal.note("the weather begins");
         fair = false;
     }
 
     /// From now on all goes well, on connections that there are and that come.
     void end() {
+        journal.note("the weather ends");
         fair = true;
     }
 
