@@ -4,14 +4,11 @@ import io.aeron.Image;
 import io.aeron.Subscription;
 import io.kvcache.core.KvCache;
 import io.kvcache.transport.endpoint.Endpoint;
+import io.kvcache.transport.endpoint.EndpointLines;
 import io.kvcache.transport.endpoint.EndpointOptions;
 import io.kvcache.transport.endpoint.EndpointStats;
-import io.kvcache.transport.endpoint.EndpointThreads;
-import io.kvcache.transport.link.CloseReason;
 import io.kvcache.transport.wire.Violation;
 import java.io.IOException;
-import java.util.Set;
-import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.LockSupport;
@@ -39,20 +36,14 @@ public final class AeronEndpoint implements AutoCloseable {
 
     private static final System.Logger LOG = System.getLogger(AeronEndpoint.class.getName());
 
-    /// How late an end of a lease may be noticed, at most.
-    private static final long LONGEST_TICK_NANOS = TimeUnit.MILLISECONDS.toNanos(100);
-
     private final AeronAddress address;
     private final Endpoint endpoint;
     private final EndpointOptions options;
     private final AeronMedia media;
     private final Subscription arrivals;
     private final String clients;
-    private final Set<AeronLine> lines = ConcurrentHashMap.newKeySet();
-    private final EndpointThreads threads = new EndpointThreads();
+    private final EndpointLines lines;
     private final AtomicInteger arriving = new AtomicInteger();
-    private final Thread watch;
-    private volatile boolean closed;
 
     private AeronEndpoint(AeronAddress address, Endpoint endpoint, EndpointOptions options, AeronMedia media)
             throws IOException {
@@ -60,14 +51,11 @@ public final class AeronEndpoint implements AutoCloseable {
         this.endpoint = endpoint;
         this.options = options;
         this.media = media;
+        lines = new EndpointLines(endpoint, options, name -> "kvcache-aeron-" + name);
         arrivals = media.aeron()
                 .addSubscription(address.channel(address.endpoint()), Connect.STREAM, this::arrived, image -> {});
         clients = address.forClients(address.ipc() ? "" : resolved());
-        watch = thread("watch", this::watch);
-    }
-
-    private Thread thread(String name, Runnable work) {
-        return threads.start("kvcache-aeron-" + name, work);
+        lines.begin();
     }
 
     /// Begins to serve.
@@ -129,11 +117,11 @@ public final class AeronEndpoint implements AutoCloseable {
     private void arrived(Image image) {
         Arrival arrival = new Arrival(media, address, image);
         boolean room = arriving.incrementAndGet() <= options.maxConnections();
-        if (closed || !room || !media.retain()) {
+        if (!lines.open() || !room || !media.retain()) {
             arriving.decrementAndGet();
             return;
         }
-        thread("connection", () -> serve(arrival));
+        lines.start("connection", () -> serve(arrival));
     }
 
     private void serve(Arrival arrival) {
@@ -157,7 +145,7 @@ public final class AeronEndpoint implements AutoCloseable {
         long end = System.nanoTime() + options.handshake().toNanos();
         Streams streams = null;
         try {
-            streams = arrival.meet(() -> !closed && System.nanoTime() - end < 0);
+            streams = arrival.meet(() -> lines.open() && System.nanoTime() - end < 0);
             if (streams == null) {
                 arrival.reject("no connection came of it");
             }
@@ -171,30 +159,7 @@ public final class AeronEndpoint implements AutoCloseable {
     private void pump(Streams streams) {
         AeronLine line = new AeronLine(streams, address.dedicated(), endpoint::connected);
         lines.add(line);
-        if (closed) {
-            line.close(CloseReason.SHUTDOWN);
-        }
-        try {
-            boolean open = true;
-            while (open) {
-                open = line.pump();
-            }
-        } finally {
-            lines.remove(line);
-        }
-    }
-
-    private void watch() {
-        long stallNanos = options.stall().toNanos();
-        while (!closed) {
-            LockSupport.parkNanos(Math.min(LONGEST_TICK_NANOS, stallNanos / 4));
-            endpoint.tick();
-            for (AeronLine line : lines) {
-                if (line.stalledNanos() > stallNanos) {
-                    line.close(CloseReason.STALLED);
-                }
-            }
-        }
+        lines.pump(line);
     }
 
     /// Begins nothing new any more; see [Endpoint#drain].
@@ -204,21 +169,16 @@ public final class AeronEndpoint implements AutoCloseable {
 
     /// Whether all that had begun has ended; to be asked again and again after [#drain].
     public boolean drained() {
-        return endpoint.drained(lines.stream().anyMatch(line -> line.stalledNanos() > 0));
+        return lines.drained();
     }
 
     /// Ends all connections, and waits for their threads, five seconds at most; what their clients held goes
     /// back to the cache. The driver's files are gone afterwards.
     @Override
     public void close() {
-        if (closed) {
-            return;
+        if (lines.open()) {
+            lines.close();
+            media.release();
         }
-        closed = true;
-        LockSupport.unpark(watch);
-        endpoint.close();
-        lines.forEach(line -> line.close(CloseReason.SHUTDOWN));
-        threads.await();
-        media.release();
     }
 }
