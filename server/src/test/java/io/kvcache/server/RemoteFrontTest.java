@@ -29,6 +29,7 @@ import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermissions;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
@@ -61,7 +62,8 @@ final class RemoteFrontTest {
     }
 
     private Path file(String name, String... lines) throws IOException {
-        return Files.write(folder.resolve(name), List.of(lines));
+        Path file = Files.write(folder.resolve(name), List.of(lines));
+        return Files.setPosixFilePermissions(file, PosixFilePermissions.fromString("rw-------"));
     }
 
     private static TenantConfig tenant(String name, long quotaBytes, @Nullable Path secrets) {
@@ -190,11 +192,15 @@ final class RemoteFrontTest {
     }
 
     @Test
-    void givenASecret_whenAStrangerConnects_thenHeIsRefused() throws Exception {
-        try (TestServer server = TestServer.start(nobodyInParticular(), guarded(file("secrets", BLUE, "", GREEN)))) {
+    void givenASecret_whenAStrangerConnects_thenHeIsRefusedAndCounted() throws Exception {
+        try (TestServer server = TestServer.start(nobodyInParticular(), guarded(file("secrets", BLUE, "", GREEN)));
+                Http http = new Http(server.port())) {
             assertRefused(client(server));
             assertRefused(client(server).secret("another secret of some length"));
             assertRefused(client(server).secret(BLUE + "\n"));
+            assertThat(new String(http.get("/metrics").body(), java.nio.charset.StandardCharsets.UTF_8))
+                    .contains("kv_endpoint_handshakes_refused_total{reason=\"wrong\"} 3.0")
+                    .contains("kv_endpoint_handshakes_refused_total{reason=\"unseen\"} 0.0");
             for (String secret : List.of(BLUE, GREEN)) {
                 try (RemoteKvCache cache = client(server).secret(secret).connect()) {
                     cache.register(SPACE);
@@ -317,6 +323,10 @@ final class RemoteFrontTest {
         Path hash = file("hash", "pbkdf2-sha256$600000$AAAA$BBBB");
         assertThatThrownBy(() -> TestServer.start(nobodyInParticular(), guarded(hash)))
                 .hasMessageContaining("a proof takes the secret itself");
+        Path open = Files.setPosixFilePermissions(file("open", BLUE), PosixFilePermissions.fromString("rw-r-----"));
+        assertThatThrownBy(() -> TestServer.start(nobodyInParticular(), guarded(open)))
+                .hasMessageContaining("transport.secret_file " + open + " has mode rw-r-----; it takes")
+                .hasMessageNotContaining(BLUE);
     }
 
     @Test

@@ -21,6 +21,7 @@ import java.util.function.ToDoubleFunction;
 /// | `kv.endpoint.begun` | `kind` session, lease or reservation | ever |
 /// | `kv.endpoint.expired` | `kind` session, lease or reservation | ended because the client was gone |
 /// | `kv.endpoint.requests`, `kv.endpoint.refusals` | | requests |
+/// | `kv.endpoint.handshakes.refused` | `reason` wrong or unseen | handshakes |
 /// | `kv.endpoint.corrupt` | | payloads without their checksum |
 /// | `kv.endpoint.received`, `kv.endpoint.sent` | | bytes of blocks and objects |
 /// | `kv.endpoint.closed` | `reason` | connections |
@@ -49,6 +50,8 @@ public final class EndpointMetrics implements MeterBinder {
         meters.count("requests", Tags.empty(), EndpointStats::requests);
         meters.count("refusals", Tags.empty(), EndpointStats::refusals);
         meters.count("corrupt", Tags.empty(), EndpointStats::corrupt);
+        meters.count("handshakes.refused", Tags.of("reason", "wrong"), EndpointStats::wrongProofs);
+        meters.count("handshakes.refused", Tags.of("reason", "unseen"), EndpointStats::unseenProofs);
         meters.bytes("received", EndpointStats::bytesIn);
         meters.bytes("sent", EndpointStats::bytesOut);
         for (CloseReason reason : CloseReason.values()) {

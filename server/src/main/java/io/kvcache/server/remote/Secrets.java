@@ -72,7 +72,7 @@ final class Secrets {
     }
 
     private static List<String> lines(String setting, String file) throws IOException {
-        List<String> lines = SecretFile.lines(setting, file, "secret").stream()
+        List<String> lines = SecretFile.ownLines(setting, file, "secret").stream()
                 .map(String::strip)
                 .toList();
         for (String line : lines) {

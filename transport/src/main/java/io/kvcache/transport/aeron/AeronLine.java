@@ -62,6 +62,12 @@ final class AeronLine implements Line {
     }
 
     @Override
+    public String place() {
+        String source = in.sourceIdentity();
+        return source.substring(0, Math.max(0, source.lastIndexOf(':')));
+    }
+
+    @Override
     public boolean pump() {
         if (state.live() && streams.enter()) {
             try {

@@ -16,6 +16,8 @@ final class Counters {
     final LongAdder requests = new LongAdder();
     final LongAdder refusals = new LongAdder();
     final LongAdder corrupt = new LongAdder();
+    final LongAdder wrongProofs = new LongAdder();
+    final LongAdder unseenProofs = new LongAdder();
     final LongAdder bytesIn = new LongAdder();
     final LongAdder bytesOut = new LongAdder();
     private final Map<CloseReason, LongAdder> closed = new EnumMap<>(CloseReason.class);
@@ -44,6 +46,8 @@ final class Counters {
                 requests.sum(),
                 refusals.sum(),
                 corrupt.sum(),
+                wrongProofs.sum(),
+                unseenProofs.sum(),
                 bytesIn.sum(),
                 bytesOut.sum(),
                 reasons);

@@ -31,6 +31,7 @@ public final class Endpoint implements AutoCloseable {
     private final Service service;
     private final ExecutorService later;
     private final LongSupplier nanoClock;
+    private final Tries tries;
     private final Map<Long, Session> sessions = new ConcurrentHashMap<>();
     private final Set<Conversation> conversations = ConcurrentHashMap.newKeySet();
     private final AtomicLong lastSession = new AtomicLong();
@@ -43,6 +44,7 @@ public final class Endpoint implements AutoCloseable {
                 Thread.ofVirtual().name("kvcache-endpoint-", 0).factory());
         service = new Service(cache, options, new Counters(), later, new Draining());
         this.nanoClock = nanoClock;
+        tries = new Tries(nanoClock, service.counters());
     }
 
     /// Hears of a connection: its frames go to what is answered. One too many is closed at once.
@@ -111,6 +113,10 @@ public final class Endpoint implements AutoCloseable {
         sessions.values().forEach(session -> end(session, CloseReason.SHUTDOWN));
         conversations.forEach(each -> each.outlet().close(CloseReason.SHUTDOWN));
         later.shutdown();
+    }
+
+    Tries tries() {
+        return tries;
     }
 
     Service service() {

@@ -16,6 +16,8 @@ import java.util.Map;
 /// @param requests of all kinds
 /// @param refusals replies that were not OK
 /// @param corrupt payloads that did not have their checksum
+/// @param wrongProofs handshakes that were refused because the secret was another one
+/// @param unseenProofs handshakes that were refused unseen, as there were too many wrong ones from there
 /// @param bytesIn of payloads
 /// @param bytesOut of payloads
 /// @param closed connections, by reason
@@ -30,6 +32,8 @@ public record EndpointStats(
         long requests,
         long refusals,
         long corrupt,
+        long wrongProofs,
+        long unseenProofs,
         long bytesIn,
         long bytesOut,
         Map<CloseReason, Long> closed) {
@@ -54,6 +58,8 @@ public record EndpointStats(
                 requests + other.requests,
                 refusals + other.refusals,
                 corrupt + other.corrupt,
+                wrongProofs + other.wrongProofs,
+                unseenProofs + other.unseenProofs,
                 bytesIn + other.bytesIn,
                 bytesOut + other.bytesOut,
                 both);

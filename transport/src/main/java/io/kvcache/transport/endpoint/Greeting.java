@@ -68,10 +68,21 @@ final class Greeting {
     }
 
     private @Nullable Session admit(Hello said, Challenge asked, Secret shown, Request request) {
-        Session joined = said.begins() ? null : endpoint.find(said.session(), said.ticket());
+        Session joined = said.begins() ? null : joined(said);
+        boolean stranger = access.guarded() && joined == null;
+        if (stranger && endpoint.tries().tooMany(outlet.place(), access)) {
+            return refused(
+                    request,
+                    Status.BUSY,
+                    "too many wrong proofs came from there; they are looked at again within "
+                            + Tries.WRONG_LASTS.toSeconds() + " s");
+        }
         Secret right = right(said, asked, shown, joined);
         if (right == null) {
-            return refused(request, "the proof is wrong: another secret, or an unknown tenant");
+            if (access.guarded()) {
+                endpoint.tries().wrong(outlet.place(), said.tenant());
+            }
+            return refused(request, Status.UNAUTHORIZED, "the proof is wrong: another secret, or an unknown tenant");
         }
         if (said.begins() && endpoint.service().draining().begun()) {
             request.refuse(Status.BUSY, Draining.TEXT);
@@ -80,7 +91,7 @@ final class Greeting {
         }
         Session session = said.begins() ? endpoint.begin(said, access, right) : joined;
         if (session == null || !session.join(outlet)) {
-            return refused(request, "there is no such session");
+            return refused(request, Status.UNAUTHORIZED, "there is no such session");
         }
         began = said.begins();
         Secret mine = access.guarded() ? new Proof(right, said, asked).ofServer() : Secret.none(Proof.BYTES);
@@ -89,11 +100,17 @@ final class Greeting {
         return session;
     }
 
+    /// The session of a ticket, for the tenant that began it.
+    private @Nullable Session joined(Hello said) {
+        Session session = endpoint.find(said.session(), said.ticket());
+        return session != null && session.tenant().equals(said.tenant()) ? session : null;
+    }
+
     /// The secret that the client has shown to know, or null. Those of the moment are good, and for a
     /// session the one that it began with: whoever is in may open more connections.
     private @Nullable Secret right(Hello said, Challenge asked, Secret shown, @Nullable Session joined) {
         List<Secret> good = new ArrayList<>(access.secretsOf(said.tenant()));
-        if (joined != null && joined.tenant().equals(said.tenant())) {
+        if (joined != null) {
             good.add(joined.secret());
         }
         Secret right = null;
@@ -105,8 +122,8 @@ final class Greeting {
         return right;
     }
 
-    private @Nullable Session refused(Request request, String why) {
-        request.refuse(Status.UNAUTHORIZED, why);
+    private @Nullable Session refused(Request request, Status status, String why) {
+        request.refuse(status, why);
         outlet.close(CloseReason.UNAUTHORIZED);
         return null;
     }

@@ -16,4 +16,10 @@ public interface Outlet {
     /// Closes the connection, from any thread; what is being sent or waited for ends. Does nothing a
     /// second time.
     void close(CloseReason reason);
+
+    /// Where the peer is, for counting what comes from there: an address without a port, or empty where
+    /// that is not known or all are of one place. Usable when the connection is closed too.
+    default String place() {
+        return "";
+    }
 }

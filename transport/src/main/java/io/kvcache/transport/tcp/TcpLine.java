@@ -13,10 +13,14 @@ import io.kvcache.transport.wire.Status;
 import io.kvcache.transport.wire.Violation;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
+import java.net.Inet6Address;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
 import java.net.StandardSocketOptions;
 import java.nio.ByteBuffer;
 import java.nio.channels.SocketChannel;
 import java.util.ArrayList;
+import java.util.HexFormat;
 import java.util.List;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Function;
@@ -41,6 +45,7 @@ final class TcpLine implements Line {
     private final FrameReader reader;
     private final ReentrantLock writing = new ReentrantLock();
     private final LineState state = new LineState();
+    private final String place;
 
     TcpLine(SocketChannel channel, FrameHandler handler) {
         this(channel, line -> handler);
@@ -49,8 +54,28 @@ final class TcpLine implements Line {
     /// @param handler of this line, which must not use it yet
     TcpLine(SocketChannel channel, Function<Outlet, FrameHandler> handler) {
         this.channel = channel;
+        place = place(channel);
         this.handler = handler.apply(this);
         reader = new FrameReader(this.handler, BUFFER_BYTES);
+    }
+
+    /// Of a version 6 address the half that its network has: one host may have all of the other.
+    private static String place(SocketChannel channel) {
+        try {
+            InetAddress address =
+                    channel.getRemoteAddress() instanceof InetSocketAddress inet ? inet.getAddress() : null;
+            if (address instanceof Inet6Address) {
+                return HexFormat.ofDelimiter(":").formatHex(address.getAddress(), 0, 8) + "/64";
+            }
+            return address == null ? "" : address.getHostAddress();
+        } catch (IOException gone) {
+            return "";
+        }
+    }
+
+    @Override
+    public String place() {
+        return place;
     }
 
     /// Sets what every connection needs. The sizes of the socket's buffers are left to the kernel, which

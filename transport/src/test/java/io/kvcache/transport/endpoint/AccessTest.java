@@ -15,9 +15,15 @@ import io.kvcache.transport.wire.NamespaceCodec;
 import io.kvcache.transport.wire.Status;
 import io.kvcache.transport.wire.Violation;
 import io.kvcache.transport.wire.Welcome;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.logging.Handler;
+import java.util.logging.Level;
+import java.util.logging.LogRecord;
+import java.util.logging.Logger;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
@@ -28,12 +34,14 @@ final class AccessTest {
     private static final String NEW = "the new secret of 24 bytes";
     private static final Namespace SPACE = Namespace.of("m", BlockShape.kv(1, 1, 1024, 16, Dtype.BF16));
 
+    private final Logger log = Logger.getLogger(Tries.class.getName());
     private final TieredKvCache store =
             TieredKvCache.builder().hostBytes(64 << 20).touched(false).build();
 
     @AfterEach
     void close() {
         store.close();
+        log.setLevel(null);
     }
 
     private Endpoint open(Access access) {
@@ -98,6 +106,80 @@ final class AccessTest {
             other.end(CloseReason.PEER_CLOSED);
             before.end(CloseReason.PEER_CLOSED);
         }
+    }
+
+    @Test
+    void givenAStrangerWhoGuesses_whenTooOften_thenNothingIsLookedAtForAMinute() throws Violation {
+        AtomicLong now = new AtomicLong();
+        log.setLevel(Level.OFF);
+        EndpointOptions options = EndpointOptions.DEFAULTS.withAccess(Access.secret(OLD));
+        try (Endpoint endpoint = new Endpoint(store, options, now::get)) {
+            Peer in = new Peer(endpoint);
+            Welcome welcome = Welcome.read(in.greet("", OLD, null).reader());
+            for (int i = 0; i < Tries.MOST_WRONG; i++) {
+                assertThat(greeted(endpoint, "", NEW)).isEqualTo(Status.UNAUTHORIZED);
+            }
+            assertThat(greeted(endpoint, "", NEW)).isEqualTo(Status.BUSY);
+            assertThat(greeted(endpoint, "", OLD)).as("a guess that is right").isEqualTo(Status.BUSY);
+            Peer more = new Peer(endpoint);
+            assertThat(more.greet("", OLD, welcome).header().status())
+                    .as("another connection of who is in")
+                    .isEqualTo(Status.OK);
+            more.end(CloseReason.PEER_CLOSED);
+            assertThat(endpoint.stats().wrongProofs()).isEqualTo(Tries.MOST_WRONG);
+            assertThat(endpoint.stats().unseenProofs()).isEqualTo(2);
+
+            now.addAndGet(Tries.WRONG_LASTS.toNanos() + 1);
+
+            assertThat(greeted(endpoint, "", OLD)).isEqualTo(Status.OK);
+            in.end(CloseReason.PEER_CLOSED);
+        }
+    }
+
+    @Test
+    void givenAClientWithTheNextSecret_whenItBecomesGood_thenItsEarlierTriesAreForgotten() throws Violation {
+        log.setLevel(Level.OFF);
+        AtomicReference<Access> said = new AtomicReference<>(Access.secret(OLD));
+        try (Endpoint endpoint = open(new Access.Current(said::get))) {
+            for (int i = 0; i <= Tries.MOST_WRONG; i++) {
+                assertThat(greeted(endpoint, "", NEW)).isNotEqualTo(Status.OK);
+            }
+            said.set(Access.secret(NEW));
+            assertThat(greeted(endpoint, "", NEW)).isEqualTo(Status.OK);
+        }
+    }
+
+    @Test
+    void givenWrongProofs_whenLogged_thenTheFirstAndTheLastOnlyAndNothingThatAStrangerWroteMakesALine()
+            throws Violation {
+        List<String> lines = new ArrayList<>();
+        Handler handler = new Handler() {
+            @Override
+            public void publish(LogRecord told) {
+                lines.add(told.getMessage());
+            }
+
+            @Override
+            public void flush() {}
+
+            @Override
+            public void close() {}
+        };
+        log.setUseParentHandlers(false);
+        log.addHandler(handler);
+        try (Endpoint endpoint = open(Access.secret(OLD))) {
+            for (int i = 0; i < Tries.MOST_WRONG + 5; i++) {
+                greeted(endpoint, "a\nb'" + "c".repeat(100), NEW);
+            }
+        } finally {
+            log.removeHandler(handler);
+            log.setUseParentHandlers(true);
+        }
+        assertThat(lines)
+                .hasSize(2)
+                .allSatisfy(line -> assertThat(line)
+                        .startsWith("a client showed a wrong proof as tenant 'a?b?" + "c".repeat(60) + "...'")
+                        .doesNotContain(NEW));
     }
 
     @Test
