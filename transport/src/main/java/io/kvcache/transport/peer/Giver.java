@@ -3,6 +3,7 @@ package io.kvcache.transport.peer;
 import io.kvcache.core.identity.BlockChain;
 import java.util.ArrayDeque;
 import java.util.Deque;
+import java.util.concurrent.Executor;
 import java.util.concurrent.atomic.LongAdder;
 import org.jspecify.annotations.Nullable;
 
@@ -17,19 +18,23 @@ final class Giver implements AutoCloseable {
     private final int most;
     private final Deque<BlockChain> waiting = new ArrayDeque<>();
     private final LongAdder left = new LongAdder();
-    private final Thread thread;
+    private final PeerClock clock;
+    private final long never;
     private boolean giving;
     private long turn;
     private boolean closed;
+    private boolean ended;
 
-    Giver(RemoteTier tier, int most) {
+    Giver(RemoteTier tier, int most, PeerClock clock) {
         this.tier = tier;
         this.most = most;
-        thread = Thread.ofPlatform().daemon().name("kvcache-peer-give").unstarted(this::run);
+        this.clock = clock;
+        never = clock.after(Long.MAX_VALUE);
     }
 
-    void start() {
-        thread.start();
+    /// Begins to give, on a thread of this executor's that is busy until the giver is closed.
+    void start(Executor executor) {
+        executor.execute(this::run);
     }
 
     /// The last block of a chain is new. Of a chain that grows block by block only the longest waits.
@@ -42,7 +47,7 @@ final class Giver implements AutoCloseable {
             return;
         }
         waiting.addLast(chain);
-        notifyAll();
+        clock.wake(this);
     }
 
     /// Whether a chain has one block more, in the same group.
@@ -56,28 +61,39 @@ final class Giver implements AutoCloseable {
     }
 
     private void run() {
-        BlockChain next = next();
-        while (next != null) {
-            try {
-                if (!tier.give(next)) {
-                    left.increment();
-                }
-            } catch (RuntimeException failed) {
-                left.increment();
-                System.getLogger(Giver.class.getName())
-                        .log(System.Logger.Level.DEBUG, "a group was not given to its peer", failed);
+        try {
+            for (BlockChain next = next(); next != null; next = next()) {
+                give(next);
             }
-            next = next();
+        } finally {
+            end();
         }
+    }
+
+    private void give(BlockChain chain) {
+        try {
+            if (!tier.give(chain)) {
+                left.increment();
+            }
+        } catch (RuntimeException failed) {
+            left.increment();
+            System.getLogger(Giver.class.getName())
+                    .log(System.Logger.Level.DEBUG, "a group was not given to its peer", failed);
+        }
+    }
+
+    private synchronized void end() {
+        ended = true;
+        clock.wake(this);
     }
 
     private synchronized @Nullable BlockChain next() {
         giving = false;
         turn++;
-        notifyAll();
+        clock.wake(this);
         try {
             while (waiting.isEmpty() && !closed) {
-                wait();
+                clock.await(this, never);
             }
         } catch (InterruptedException stopped) {
             closed = true;
@@ -89,7 +105,7 @@ final class Giver implements AutoCloseable {
     /// Waits until nothing is on its way to a peer and nothing waits.
     synchronized void awaitAll() throws InterruptedException {
         while ((giving || !waiting.isEmpty()) && !closed) {
-            wait();
+            clock.await(this, never);
         }
     }
 
@@ -97,7 +113,7 @@ final class Giver implements AutoCloseable {
     synchronized void awaitPresent() throws InterruptedException {
         long present = turn;
         while (giving && turn == present && !closed) {
-            wait();
+            clock.await(this, never);
         }
     }
 
@@ -106,14 +122,15 @@ final class Giver implements AutoCloseable {
         return left.sum();
     }
 
+    /// Waits until what is on its way to a peer is there, or is not.
     @Override
-    public void close() {
-        synchronized (this) {
-            closed = true;
-            notifyAll();
-        }
+    public synchronized void close() {
+        closed = true;
+        clock.wake(this);
         try {
-            thread.join();
+            while (!ended) {
+                clock.await(this, never);
+            }
         } catch (InterruptedException stopped) {
             Thread.currentThread().interrupt();
         }

@@ -1,7 +1,6 @@
 package io.kvcache.transport.peer;
 
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.transport.remote.RemoteKvCache;
 import java.io.UncheckedIOException;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
@@ -10,7 +9,7 @@ import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.LongAdder;
-import java.util.function.LongSupplier;
+import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
 /// One peer: connected when it is first wanted, and left alone for a while that grows each time that it
@@ -25,12 +24,12 @@ final class Peer implements AutoCloseable {
     private static final long FIRST_PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(100);
 
     private final String name;
-    private final PeerConnector connector;
+    private final Function<String, PeerCache> connector;
     private final Schedule schedule;
     private final Executor connecting;
     private final AtomicBoolean busy = new AtomicBoolean();
     private final Map<Namespace, Boolean> registered = new ConcurrentHashMap<>();
-    private volatile @Nullable RemoteKvCache cache;
+    private volatile @Nullable PeerCache cache;
     private volatile boolean closed;
 
     /// Guarded by this.
@@ -45,9 +44,11 @@ final class Peer implements AutoCloseable {
     final LongAdder failures = new LongAdder();
 
     /// When a peer that failed is asked again.
-    record Schedule(LongSupplier nanoClock, long longestPauseNanos) {}
+    record Schedule(PeerClock clock, long longestPauseNanos) {}
 
-    Peer(String name, PeerConnector connector, Schedule schedule, Executor connecting) {
+    /// @param connector opens a cache by the peer's name; throws UncheckedIOException when it cannot be
+    ///     reached
+    Peer(String name, Function<String, PeerCache> connector, Schedule schedule, Executor connecting) {
         this.name = name;
         this.connector = connector;
         this.schedule = schedule;
@@ -60,8 +61,8 @@ final class Peer implements AutoCloseable {
 
     /// The peer's cache, if it can be asked about a namespace now.
     @Nullable
-    RemoteKvCache ready(Namespace namespace) {
-        RemoteKvCache now = cache;
+    PeerCache ready(Namespace namespace) {
+        PeerCache now = cache;
         if (closed || avoided()) {
             return null;
         }
@@ -69,7 +70,7 @@ final class Peer implements AutoCloseable {
             connect();
             return null;
         }
-        if (!now.remoteStats().connected()) {
+        if (!now.connected()) {
             return null; // it connects again by itself
         }
         Boolean taken = registered.get(namespace);
@@ -79,7 +80,7 @@ final class Peer implements AutoCloseable {
         return taken ? now : null;
     }
 
-    private boolean register(RemoteKvCache at, Namespace namespace) {
+    private boolean register(PeerCache at, Namespace namespace) {
         try {
             at.register(namespace);
             registered.put(namespace, true);
@@ -94,9 +95,12 @@ final class Peer implements AutoCloseable {
         }
     }
 
-    private synchronized boolean avoided() {
-        avoided = avoided && schedule.nanoClock.getAsLong() - avoidedUntil < 0;
-        return avoided;
+    private boolean avoided() {
+        long now = schedule.clock.nanos();
+        synchronized (this) {
+            avoided = avoided && now - avoidedUntil < 0;
+            return avoided;
+        }
     }
 
     /// Begins to connect, unless it is connected or that goes on already.
@@ -118,7 +122,7 @@ final class Peer implements AutoCloseable {
             if (cache != null || closed) {
                 return;
             }
-            cache = connector.connect(name);
+            cache = connector.apply(name);
             worked();
             if (closed) {
                 close();
@@ -141,19 +145,22 @@ final class Peer implements AutoCloseable {
     }
 
     /// It did not: it is not asked for a while.
-    synchronized void failed() {
+    void failed() {
+        long now = schedule.clock.nanos();
         failures.increment();
-        if (!avoided) {
-            LOG.log(System.Logger.Level.INFO, "peer " + name + " is out for " + pauseNanos / 1_000_000 + " ms");
+        synchronized (this) {
+            if (!avoided) {
+                LOG.log(System.Logger.Level.INFO, "peer " + name + " is out for " + pauseNanos / 1_000_000 + " ms");
+            }
+            avoided = true;
+            avoidedUntil = now + pauseNanos;
+            pauseNanos = Math.min(2 * pauseNanos, schedule.longestPauseNanos);
         }
-        avoided = true;
-        avoidedUntil = schedule.nanoClock.getAsLong() + pauseNanos;
-        pauseNanos = Math.min(2 * pauseNanos, schedule.longestPauseNanos);
     }
 
     boolean connected() {
-        RemoteKvCache now = cache;
-        return now != null && !closed && now.remoteStats().connected();
+        PeerCache now = cache;
+        return now != null && !closed && now.connected();
     }
 
     PeerStats stats() {
@@ -163,16 +170,16 @@ final class Peer implements AutoCloseable {
     @Override
     public void close() {
         closed = true;
-        RemoteKvCache now = cache;
-        if (now != null) {
-            closeOnce(now);
+        PeerCache was = taken();
+        if (was != null) {
+            was.close();
         }
     }
 
-    private synchronized void closeOnce(RemoteKvCache now) {
-        if (cache == now) {
-            cache = null;
-            now.close();
-        }
+    /// The cache, for the one who closes it.
+    private synchronized @Nullable PeerCache taken() {
+        PeerCache now = cache;
+        cache = null;
+        return now;
     }
 }

@@ -7,8 +7,6 @@ import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.Executor;
-import java.util.concurrent.TimeUnit;
-import java.util.function.LongSupplier;
 import org.jspecify.annotations.Nullable;
 
 /// A table that grows by blocks from peers: the one that the store had at once, and one more for each group
@@ -21,7 +19,7 @@ final class PeerTable implements BlockTable {
     private final BlockTable base;
     private final int baseEnd;
     private final int wantedEnd;
-    private final LongSupplier nanoClock;
+    private final PeerClock clock;
     private final List<BlockTable> more = new ArrayList<>();
     private final List<Waiter> waiters = new ArrayList<>();
     private int end;
@@ -32,10 +30,10 @@ final class PeerTable implements BlockTable {
 
     /// @param base what the store has; this table's from now on
     /// @param wantedEnd block of the chain after the last one that is wanted
-    PeerTable(BlockTable base, int wantedEnd, LongSupplier nanoClock) {
+    PeerTable(BlockTable base, int wantedEnd, PeerClock clock) {
         this.base = base;
         this.wantedEnd = wantedEnd;
-        this.nanoClock = nanoClock;
+        this.clock = clock;
         baseEnd = base.endBlock();
         end = baseEnd;
         var _ = base.onReady(base.blocks(), Runnable::run).thenRun(this::wake);
@@ -83,7 +81,7 @@ final class PeerTable implements BlockTable {
             ready = closed ? 0 : readyBlocks();
             boolean last = closed || complete();
             waiters.removeIf(waiter -> (last || ready >= waiter.blocks) && satisfied.add(waiter));
-            notifyAll();
+            clock.wake(this);
         }
         satisfied.forEach(waiter -> waiter.ready.completeAsync(() -> ready, waiter.executor));
     }
@@ -115,21 +113,28 @@ final class PeerTable implements BlockTable {
 
     @Override
     public int await(int blocks, long timeoutNanos) {
-        long start = nanoClock.getAsLong();
+        long until = clock.after(timeoutNanos);
         base.await(Math.min(blocks, baseEnd - base.firstBlock()), timeoutNanos);
-        synchronized (this) {
-            long left = timeoutNanos - (nanoClock.getAsLong() - start);
-            while (!closed && readyBlocks() < blocks && !complete() && left > 0) {
-                try {
-                    TimeUnit.NANOSECONDS.timedWait(this, left);
-                } catch (InterruptedException stopped) {
-                    Thread.currentThread().interrupt();
-                    break;
-                }
-                left = timeoutNanos - (nanoClock.getAsLong() - start);
+        try {
+            boolean more = true;
+            while (more && until - clock.nanos() > 0) {
+                more = awaited(blocks, until);
             }
+        } catch (InterruptedException stopped) {
+            Thread.currentThread().interrupt();
+        }
+        synchronized (this) {
             return closed ? 0 : readyBlocks();
         }
+    }
+
+    /// Waits once, unless there is nothing to wait for; answers whether there was.
+    private synchronized boolean awaited(int blocks, long untilNanos) throws InterruptedException {
+        boolean waits = !closed && readyBlocks() < blocks && !complete();
+        if (waits) {
+            clock.await(this, untilNanos);
+        }
+        return waits;
     }
 
     @Override

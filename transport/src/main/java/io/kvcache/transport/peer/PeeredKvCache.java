@@ -18,10 +18,8 @@ import java.lang.foreign.MemorySegment;
 import java.util.List;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.Executor;
-import java.util.concurrent.ExecutorService;
-import java.util.concurrent.Executors;
 import java.util.concurrent.RejectedExecutionException;
-import java.util.concurrent.TimeUnit;
+import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
 /// An embedded store with other servers below it.
@@ -50,19 +48,15 @@ import org.jspecify.annotations.Nullable;
 /// **Threads.** Safe for any number.
 public final class PeeredKvCache implements KvCache {
 
-    private static final long CLOSE_SECONDS = 10;
-
     private final KvCache local;
     private final RemoteTier tier;
-    private final List<ExecutorService> threads;
-    private final ExecutorService fetching;
+    private final PeerThreads threads;
     private final @Nullable Giver giver;
 
-    private PeeredKvCache(KvCache local, RemoteTier tier, List<ExecutorService> threads, @Nullable Giver giver) {
+    private PeeredKvCache(KvCache local, RemoteTier tier, PeerThreads threads, @Nullable Giver giver) {
         this.local = local;
         this.tier = tier;
         this.threads = threads;
-        fetching = threads.getFirst();
         this.giver = giver;
     }
 
@@ -79,26 +73,35 @@ public final class PeeredKvCache implements KvCache {
     /// @param local the store, this cache's from now on
     /// @param peers names; everybody who shares them lists the same ones
     public static PeeredKvCache over(KvCache local, List<String> peers, PeerOptions options, PeerConnector connector) {
+        return over(
+                local,
+                peers,
+                options,
+                new Means(name -> new PeerCache.Remote(connector.connect(name)), PeerThreads.start(options)));
+    }
+
+    /// What a test brings of its own.
+    ///
+    /// @param connector opens a peer's cache by its name
+    record Means(Function<String, PeerCache> connector, PeerThreads threads) {}
+
+    static PeeredKvCache over(KvCache local, List<String> peers, PeerOptions options, Means means) {
         if (peers.isEmpty()) {
             throw new IllegalArgumentException("peers are none; allowed: 1 and up");
         }
-        ExecutorService fetching = Executors.newFixedThreadPool(
-                options.fetches(),
-                Thread.ofPlatform().daemon().name("kvcache-peer-fetch-", 0).factory());
-        ExecutorService connecting = Executors.newCachedThreadPool(
-                Thread.ofPlatform().daemon().name("kvcache-peer-connect-", 0).factory());
-        Peer.Schedule schedule =
-                new Peer.Schedule(System::nanoTime, options.longestPause().toNanos());
+        PeerThreads threads = means.threads;
+        PeerClock clock = threads.clock();
+        Peer.Schedule schedule = new Peer.Schedule(clock, options.longestPause().toNanos());
         List<Peer> all = peers.stream()
-                .map(name -> new Peer(name, connector, schedule, connecting))
+                .map(name -> new Peer(name, means.connector, schedule, threads.connecting()))
                 .toList();
         all.forEach(Peer::connect);
-        RemoteTier tier = new RemoteTier(local, all, options, System::nanoTime);
-        Giver giver = options.give() ? new Giver(tier, options.waiting()) : null;
+        RemoteTier tier = new RemoteTier(local, all, options, clock);
+        Giver giver = options.give() ? new Giver(tier, options.waiting(), clock) : null;
         if (giver != null) {
-            giver.start();
+            giver.start(threads.giving());
         }
-        return new PeeredKvCache(local, tier, List.of(fetching, connecting), giver);
+        return new PeeredKvCache(local, tier, threads, giver);
     }
 
     /// @throws IllegalArgumentException also when the layout's text leaves no room for what marks groups
@@ -117,15 +120,14 @@ public final class PeeredKvCache implements KvCache {
 
     @Override
     public BlockTable acquire(BlockChain chain, int from, long timeoutNanos) {
-        long start = System.nanoTime();
+        long until = threads.clock().after(timeoutNanos);
         BlockTable base = local.acquire(chain, from, timeoutNanos);
         if (timeoutNanos == NO_WAIT || base.endBlock() == chain.length()) {
             return base;
         }
-        PeerTable table = new PeerTable(base, chain.length(), System::nanoTime);
-        long until = start + Math.min(timeoutNanos, Long.MAX_VALUE / 4);
+        PeerTable table = new PeerTable(base, chain.length(), threads.clock());
         try {
-            fetching.execute(new Fetch(local, tier, chain, table, until));
+            threads.fetching().execute(new Fetch(this, chain, table, until));
         } catch (RejectedExecutionException closing) {
             table.end();
         }
@@ -133,8 +135,7 @@ public final class PeeredKvCache implements KvCache {
     }
 
     /// Brings what a table lacks, group by group.
-    private record Fetch(KvCache local, RemoteTier tier, BlockChain chain, PeerTable table, long untilNanos)
-            implements Runnable {
+    private record Fetch(PeeredKvCache of, BlockChain chain, PeerTable table, long untilNanos) implements Runnable {
 
         @Override
         public void run() {
@@ -152,10 +153,10 @@ public final class PeeredKvCache implements KvCache {
         }
 
         private int next(int at) {
-            long left = untilNanos - System.nanoTime();
+            long left = untilNanos - of.threads.clock().nanos();
             BlockChain wanted = chain.prefix(BlockGroup.end(at, chain.length()));
-            int end = left > 0 ? tier.fetch(wanted, at, left) : at;
-            return end > at ? table.append(local.acquire(chain.prefix(end), at, NO_WAIT)) : at;
+            int end = left > 0 ? of.tier.fetch(wanted, at, left) : at;
+            return end > at ? table.append(of.local.acquire(chain.prefix(end), at, NO_WAIT)) : at;
         }
     }
 
@@ -302,17 +303,10 @@ public final class PeeredKvCache implements KvCache {
     /// Questions that are on their way are interrupted, which makes misses of them; what they hold of the store
     /// is back when this returns.
     private void stopFetching() {
-        for (ExecutorService each : threads) {
-            for (Runnable never : each.shutdownNow()) {
-                if (never instanceof Fetch fetch) {
-                    fetch.table.end();
-                }
+        for (Runnable never : threads.stop()) {
+            if (never instanceof Fetch fetch) {
+                fetch.table.end();
             }
-        }
-        try {
-            var _ = fetching.awaitTermination(CLOSE_SECONDS, TimeUnit.SECONDS);
-        } catch (InterruptedException stopped) {
-            Thread.currentThread().interrupt();
         }
     }
 

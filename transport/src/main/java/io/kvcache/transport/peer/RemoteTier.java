@@ -11,7 +11,6 @@ import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.store.ChunkedCrc;
-import io.kvcache.transport.remote.RemoteKvCache;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.lang.foreign.MemorySegment;
@@ -19,14 +18,9 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
-import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.ExecutionException;
-import java.util.concurrent.TimeUnit;
-import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.LongAdder;
 import java.util.function.Consumer;
-import java.util.function.LongSupplier;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 
@@ -45,21 +39,21 @@ final class RemoteTier implements AutoCloseable {
     private final List<Peer> peers;
     private final Rendezvous rendezvous;
     private final int replicas;
-    private final LongSupplier nanoClock;
+    private final PeerClock clock;
     private final Cache<BlockKey, Boolean> misses;
-    private final Map<BlockKey, CompletableFuture<Boolean>> flights = new ConcurrentHashMap<>();
+    private final Map<BlockKey, Flight> flights = new ConcurrentHashMap<>();
     private final LongAdder corrupt = new LongAdder();
 
-    RemoteTier(KvCache local, List<Peer> peers, PeerOptions options, LongSupplier nanoClock) {
+    RemoteTier(KvCache local, List<Peer> peers, PeerOptions options, PeerClock clock) {
         this.local = local;
         this.peers = List.copyOf(peers);
-        this.nanoClock = nanoClock;
+        this.clock = clock;
         replicas = Math.min(options.replicas(), peers.size());
         rendezvous = new Rendezvous(peers.stream().map(Peer::name).toList());
         misses = Caffeine.newBuilder()
                 .maximumSize(MOST_MISSES)
                 .expireAfterWrite(options.missLasts())
-                .ticker(nanoClock::getAsLong)
+                .ticker(clock::nanos)
                 .executor(Runnable::run)
                 .build();
     }
@@ -81,46 +75,31 @@ final class RemoteTier implements AutoCloseable {
         if (misses.getIfPresent(key) != null) {
             return at;
         }
-        long start = nanoClock.getAsLong();
-        CompletableFuture<Boolean> mine = new CompletableFuture<>();
-        CompletableFuture<Boolean> flight = flights.putIfAbsent(key, mine);
-        if (flight != null) {
-            if (!ended(flight, timeoutNanos)) {
+        long start = clock.nanos();
+        Flight mine = new Flight(clock);
+        Flight before = flights.putIfAbsent(key, mine);
+        if (before != null) {
+            if (!before.ended(start + timeoutNanos)) {
                 return at;
             }
-            int here = local.match(chain).blocks();
-            if (here > at) {
-                return here;
-            }
-            flights.putIfAbsent(key, mine); // whose chain was another one from here on
+            flights.putIfAbsent(key, mine); // should its chain have been another one from here on
         }
         try {
-            return ask(chain, at, timeoutNanos - (nanoClock.getAsLong() - start));
+            int here = local.match(chain).blocks(); // it may have come since it was missed
+            return here > at ? here : ask(chain, at, timeoutNanos - (clock.nanos() - start));
         } finally {
             flights.remove(key, mine);
-            mine.complete(true);
-        }
-    }
-
-    /// Whether somebody else's question is answered in time.
-    private static boolean ended(CompletableFuture<Boolean> flight, long timeoutNanos) {
-        try {
-            return flight.get(timeoutNanos, TimeUnit.NANOSECONDS);
-        } catch (TimeoutException | ExecutionException late) {
-            return false;
-        } catch (InterruptedException stopped) {
-            Thread.currentThread().interrupt();
-            return false;
+            mine.end();
         }
     }
 
     private int ask(BlockChain chain, int at, long timeoutNanos) {
-        long start = nanoClock.getAsLong();
+        long start = clock.nanos();
         BlockGroup group = BlockGroup.of(chain, at, BlockGroup.end(at, chain.length()));
         int asked = 0;
         for (Peer peer : keepers(group.key())) {
-            long left = timeoutNanos - (nanoClock.getAsLong() - start);
-            RemoteKvCache cache = left > 0 ? peer.ready(group.chain().namespace()) : null;
+            long left = timeoutNanos - (clock.nanos() - start);
+            PeerCache cache = left > 0 ? peer.ready(group.chain().namespace()) : null;
             if (cache != null) {
                 int end = bring(peer, cache, new Wanted(chain, group, at), left);
                 if (end > at) {
@@ -139,9 +118,9 @@ final class RemoteTier implements AutoCloseable {
 
     /// Answers the block after the last that is here; -1 when the peer failed, or what it had could not be
     /// kept, so that it is no miss.
-    private int bring(Peer peer, RemoteKvCache cache, Wanted wanted, long timeoutNanos) {
-        long start = nanoClock.getAsLong();
-        long failedBefore = cache.remoteStats().failed();
+    private int bring(Peer peer, PeerCache cache, Wanted wanted, long timeoutNanos) {
+        long start = clock.nanos();
+        long failedBefore = cache.failed();
         int at = wanted.at;
         int first = wanted.group.first();
         boolean had;
@@ -149,14 +128,14 @@ final class RemoteTier implements AutoCloseable {
             had = table.blocks() > 0;
             boolean more = had;
             while (more && at < first + wanted.group.chain().length()) {
-                long left = Math.max(0, timeoutNanos - (nanoClock.getAsLong() - start));
+                long left = Math.max(0, timeoutNanos - (clock.nanos() - start));
                 more = table.await(at - wanted.at + 1, left) > at - wanted.at
                         && keep(wanted.chain, at, table, at - first);
                 at += more ? 1 : 0;
             }
         }
-        boolean late = nanoClock.getAsLong() - start >= timeoutNanos;
-        if (at == wanted.at && (late || cache.remoteStats().failed() > failedBefore)) {
+        boolean late = clock.nanos() - start >= timeoutNanos;
+        if (at == wanted.at && (late || cache.failed() > failedBefore)) {
             peer.failed();
             return -1;
         }
@@ -198,7 +177,7 @@ final class RemoteTier implements AutoCloseable {
                     .mapToObj(table::segment)
                     .toList();
             for (Peer peer : keepers(whole.key())) {
-                RemoteKvCache cache =
+                PeerCache cache =
                         blocks.isEmpty() ? null : peer.ready(whole.chain().namespace());
                 all &= blocks.isEmpty() || (cache != null && give(peer, cache, whole, blocks) == ready);
             }
@@ -206,11 +185,10 @@ final class RemoteTier implements AutoCloseable {
         return all;
     }
 
-    private static int give(Peer peer, RemoteKvCache cache, BlockGroup group, List<MemorySegment> blocks) {
-        long failedBefore = cache.remoteStats().failed();
-        int accepted = cache.putAll(group.chain().prefix(blocks.size()), 0, blocks, KvCache.NO_WAIT)
-                .accepted();
-        if (cache.remoteStats().failed() > failedBefore) {
+    private static int give(Peer peer, PeerCache cache, BlockGroup group, List<MemorySegment> blocks) {
+        long failedBefore = cache.failed();
+        int accepted = cache.putAll(group.chain().prefix(blocks.size()), blocks).accepted();
+        if (cache.failed() > failedBefore) {
             peer.failed();
         } else {
             peer.worked();
@@ -244,8 +222,8 @@ final class RemoteTier implements AutoCloseable {
         requireNone(unreached);
     }
 
-    private static void drop(Peer peer, Namespace groups, Consumer<RemoteKvCache> what, List<String> unreached) {
-        RemoteKvCache cache = peer.ready(groups);
+    private static void drop(Peer peer, Namespace groups, Consumer<PeerCache> what, List<String> unreached) {
+        PeerCache cache = peer.ready(groups);
         try {
             if (cache == null) {
                 unreached.add(peer.name());

@@ -33,7 +33,7 @@ final class PeerTest {
     private final TieredKvCache store =
             TieredKvCache.builder().hostBytes(32 << 20).touched(false).build();
     private final Deque<Runnable> connecting = new ArrayDeque<>();
-    private final List<RemoteKvCache> connected = new ArrayList<>();
+    private final List<PeerCache> connected = new ArrayList<>();
     private final Logger log = Logger.getLogger(Peer.class.getName());
     private TcpEndpoint endpoint;
     private Peer peer;
@@ -48,7 +48,27 @@ final class PeerTest {
         endpoint = TcpEndpoint.open(
                 store, new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), EndpointOptions.DEFAULTS);
         String name = "127.0.0.1:" + endpoint.address().getPort();
-        peer = new Peer(name, this::connect, new Peer.Schedule(() -> now, PAUSE), connecting::add);
+        peer = new Peer(name, this::connect, new Peer.Schedule(clock(), PAUSE), connecting::add);
+    }
+
+    /// The test's; nobody waits by it.
+    private PeerClock clock() {
+        return new PeerClock() {
+            @Override
+            public long nanos() {
+                return now;
+            }
+
+            @Override
+            public void await(Object monitor, long untilNanos) {
+                throw new AssertionError("a peer waits for nobody");
+            }
+
+            @Override
+            public void wake(Object monitor) {
+                throw new AssertionError("nobody waits");
+            }
+        };
     }
 
     @AfterEach
@@ -59,11 +79,11 @@ final class PeerTest {
         log.setLevel(null);
     }
 
-    private RemoteKvCache connect(String name) {
+    private PeerCache connect(String name) {
         if (refused) {
             throw new IllegalArgumentException("the test wants it so");
         }
-        connected.add(RemoteKvCache.connect(name));
+        connected.add(new PeerCache.Remote(RemoteKvCache.connect(name)));
         return connected.getLast();
     }
 

@@ -1,0 +1,43 @@
+package io.kvcache.transport.peer;
+
+/// A question to peers that is on its way, for who wants to know the same.
+///
+/// **Threads.** Any.
+final class Flight {
+
+    private final PeerClock clock;
+    private boolean ended;
+
+    Flight(PeerClock clock) {
+        this.clock = clock;
+    }
+
+    /// It is answered, or will not be.
+    synchronized void end() {
+        ended = true;
+        clock.wake(this);
+    }
+
+    /// Waits for the end; answers whether it came by a moment.
+    boolean ended(long untilNanos) {
+        boolean late = false;
+        try {
+            while (!late) {
+                synchronized (this) {
+                    if (ended) {
+                        return true;
+                    }
+                    clock.await(this, untilNanos);
+                }
+                late = untilNanos - clock.nanos() <= 0;
+            }
+        } catch (InterruptedException stopped) {
+            Thread.currentThread().interrupt();
+        }
+        return over();
+    }
+
+    private synchronized boolean over() {
+        return ended;
+    }
+}

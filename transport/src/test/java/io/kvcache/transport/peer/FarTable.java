@@ -1,0 +1,104 @@
+package io.kvcache.transport.peer;
+
+import io.kvcache.core.BlockTable;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.util.SplittableRandom;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionStage;
+import java.util.concurrent.Executor;
+
+/// Blocks of a [FarServer] as they come: each at a moment of its own, perhaps not all, and seldom a wrong
+/// one.
+final class FarTable implements BlockTable {
+
+    private final BlockTable table;
+    private final Stage stage;
+    private final PeerPlay play;
+    private final Runnable broken;
+    private final long[] arrives;
+    private final int wrong;
+    private final int comes;
+    private boolean told;
+
+    /// @param broken told once when what is missing will not come
+    FarTable(BlockTable table, PeerPlay play, SplittableRandom random, Runnable broken) {
+        this.table = table;
+        this.play = play;
+        this.broken = broken;
+        stage = play.stage();
+        int ready = table.readyBlocks();
+        boolean fair = play.fair() || ready == 0;
+        comes = fair || random.nextInt(6) > 0 ? ready : random.nextInt(ready);
+        wrong = !fair && random.nextInt(12) == 0 ? random.nextInt(ready) : -1;
+        arrives = new long[comes];
+        long at = stage.now();
+        for (int i = 0; i < comes; i++) {
+            at += random.nextLong(play.fair() || random.nextInt(8) > 0 ? 100_000 : 20_000_000);
+            arrives[i] = at;
+        }
+    }
+
+    @Override
+    public int firstBlock() {
+        return table.firstBlock();
+    }
+
+    @Override
+    public int endBlock() {
+        return firstBlock() + (told ? comes : table.readyBlocks());
+    }
+
+    @Override
+    public int readyBlocks() {
+        int ready = 0;
+        while (ready < comes && arrives[ready] <= stage.now()) {
+            ready++;
+        }
+        return ready;
+    }
+
+    @Override
+    public int await(int blocks, long timeoutNanos) {
+        int wanted = Math.min(blocks, comes);
+        if (wanted > 0 && readyBlocks() < wanted) {
+            stage.sleep(Math.min(timeoutNanos, arrives[wanted - 1] - stage.now()));
+        }
+        if (blocks > comes && comes < table.readyBlocks() && !told) {
+            told = true;
+            broken.run();
+        }
+        return readyBlocks();
+    }
+
+    @Override
+    public CompletionStage<Integer> onReady(int blocks, Executor executor) {
+        return CompletableFuture.failedFuture(new UnsupportedOperationException("nobody asks so"));
+    }
+
+    @Override
+    public MemorySegment segment(int index) {
+        if (index - firstBlock() >= readyBlocks()) {
+            throw new IndexOutOfBoundsException("block " + index + " has not come");
+        }
+        MemorySegment right = table.segment(index);
+        if (index - firstBlock() != wrong) {
+            return right;
+        }
+        play.tampered();
+        MemorySegment other = MemorySegment.ofArray(right.toArray(ValueLayout.JAVA_BYTE));
+        other.set(ValueLayout.JAVA_BYTE, index % other.byteSize(), (byte)
+                (other.get(ValueLayout.JAVA_BYTE, index % other.byteSize()) ^ 1));
+        return other;
+    }
+
+    @Override
+    public int checksum(int index) {
+        return table.checksum(index);
+    }
+
+    @Override
+    public void close() {
+        table.close();
+    }
+}

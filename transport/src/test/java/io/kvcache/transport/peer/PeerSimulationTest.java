@@ -1,0 +1,82 @@
+package io.kvcache.transport.peer;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.util.concurrent.TimeUnit;
+import java.util.logging.Level;
+import java.util.logging.Logger;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/// Embedded stores over peers with bad weather, seed by seed, each exactly as often as it is wanted.
+///
+/// **What is exact.** All of this package and the stores run as they do in production, on threads that take
+/// turns and by a clock that only they move ([Stage]), so a seed decides who does what when: it can be had
+/// again, with a debugger too. A seed runs twice here and must end the same.
+///
+/// **What is not here.** Connections, frames and the client of a server: a double takes their place
+/// ([FarCache]). They have threads and clocks of their own; `io.kvcache.transport.sim` runs them in
+/// weather, seed by seed, not exactly. A thread can lose its turn only where it waits, sleeps, reads the
+/// clock or hands something to another: not between any two instructions.
+///
+/// More of them: `./mvnw verify -pl kvcache-core,tiers,transport -Dtest=PeerSimulationTest
+/// -Dsurefire.failIfNoSpecifiedTests=false -Dkvcache.transport.peers.seeds=1000`; one:
+/// `-Dkvcache.transport.peers.seeds=1 -Dkvcache.transport.peers.first=SEED`.
+@Timeout(3600)
+final class PeerSimulationTest {
+
+    private static final int SEEDS = Integer.getInteger("kvcache.transport.peers.seeds", 50);
+    private static final long FIRST = Long.getLong("kvcache.transport.peers.first", 1);
+
+    private final Logger log = Logger.getLogger(Peer.class.getName());
+
+    @BeforeEach
+    void quiet() {
+        log.setLevel(Level.OFF);
+    }
+
+    @AfterEach
+    void loud() {
+        log.setLevel(null);
+    }
+
+    @Test
+    void givenBadWeather_whenStoresUseTheirPeers_thenEachSeedEndsWellAndTheSameTwice() throws InterruptedException {
+        PeerPlay.Seen seen = new PeerPlay.Seen();
+        long start = System.nanoTime();
+        for (long seed = FIRST; seed < FIRST + SEEDS; seed++) {
+            long trace = one(seed, seen);
+            assertThat(one(seed, new PeerPlay.Seen()))
+                    .as("seed %d, run again", seed)
+                    .isEqualTo(trace);
+        }
+        System.out.printf(
+                "%d seeds twice in %d ms: %d blocks of peers, %d wrong ones thrown away, %d gets cut short%n",
+                SEEDS,
+                TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - start),
+                seen.found,
+                seen.tampered,
+                seen.shorter);
+        if (SEEDS >= 50) {
+            assertThat(seen.found).as("blocks of peers").isPositive();
+            assertThat(seen.lost).as("runs that were not given").isPositive();
+            assertThat(seen.tampered).as("wrong blocks").isPositive();
+            assertThat(seen.outages).as("outages").isPositive();
+            assertThat(seen.shorter).as("gets that were cut short").isPositive();
+            assertThat(seen.notReached).as("drops that did not reach all").isPositive();
+        }
+    }
+
+    private static long one(long seed, PeerPlay.Seen seen) throws InterruptedException {
+        try {
+            return new PeerPlay(seed, seen).run();
+        } catch (AssertionError failed) {
+            throw new AssertionError(
+                    "seed " + seed + " failed; again with -Dkvcache.transport.peers.first=" + seed
+                            + " -Dkvcache.transport.peers.seeds=1",
+                    failed);
+        }
+    }
+}

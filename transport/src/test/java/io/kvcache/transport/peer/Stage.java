@@ -1,0 +1,235 @@
+package io.kvcache.transport.peer;
+
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Deque;
+import java.util.List;
+import java.util.SplittableRandom;
+import java.util.concurrent.Semaphore;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.Collectors;
+import org.jspecify.annotations.Nullable;
+
+/// Threads that take turns by a seed, and a clock that only they move: a run of the same seed is the same
+/// run.
+///
+/// One actor works at a time. It gives its turn up when it sleeps or waits, and, as the seed decides, when
+/// it reads the clock or has something run beside it: whoever can go on is next by lot. Time stands still
+/// while anybody can go on, and then jumps to when the first one can. When nobody ever can, that is a hang,
+/// and the run has failed.
+///
+/// What works here may wait only by this clock, and must not read it inside a monitor that others want.
+final class Stage implements PeerClock {
+
+    private static final int KEPT = 300;
+
+    /// Beyond it nobody wakes: those who wait for it wait for somebody else.
+    private static final long NEVER = TimeUnit.DAYS.toNanos(1000);
+
+    private final SplittableRandom random;
+    private final List<Actor> actors = new ArrayList<>();
+    private @Nullable Actor running;
+    private final Semaphore over = new Semaphore(0);
+    private final Deque<String> journal = new ArrayDeque<>();
+    private volatile @Nullable Throwable failure;
+    private long now = 1;
+    private long trace;
+    private int born;
+
+    Stage(SplittableRandom random) {
+        this.random = random;
+    }
+
+    /// One thread of the play.
+    private static final class Actor {
+
+        private final String name;
+        private final Semaphore turn = new Semaphore(0);
+        private long wakeAt;
+        private @Nullable Object monitor;
+
+        /// Guarded by the monitor.
+        private boolean called;
+
+        Actor(String name) {
+            this.name = name;
+        }
+    }
+
+    /// Plays until all actors have ended.
+    ///
+    /// @throws AssertionError when one failed, or all hang; with what happened last
+    void play(String name, Runnable first) throws InterruptedException {
+        start(name, first);
+        call(next());
+        over.acquire();
+        Throwable failed = failure;
+        if (failed != null) {
+            throw new AssertionError(failed + "\n== last events\n" + String.join("\n", journal), failed);
+        }
+    }
+
+    /// Has something run beside whoever has the turn.
+    void start(String name, Runnable work) {
+        born++;
+        Actor actor = new Actor(name + "-" + born);
+        actor.wakeAt = now;
+        actors.add(actor);
+        Thread.ofVirtual().name(actor.name).start(() -> act(actor, work));
+    }
+
+    private void act(Actor actor, Runnable work) {
+        actor.turn.acquireUninterruptibly();
+        running = actor;
+        try {
+            work.run();
+        } catch (RuntimeException | Error wrong) {
+            fail(wrong);
+        } finally {
+            actors.remove(actor);
+            if (actors.isEmpty()) {
+                over.release();
+            } else {
+                call(next());
+            }
+        }
+    }
+
+    private void fail(Throwable wrong) {
+        if (failure == null) {
+            note("failed: " + wrong);
+            failure = wrong;
+        }
+    }
+
+    /// Who goes on; when nobody can any more, the play is over.
+    private Actor next() {
+        List<Actor> ready = ready();
+        if (ready.isEmpty()) {
+            long soonest = actors.stream().mapToLong(each -> each.wakeAt).min().orElse(NEVER);
+            if (soonest >= NEVER) {
+                fail(new AssertionError("nobody can go on: "
+                        + actors.stream().map(each -> each.name).collect(Collectors.joining(", "))));
+                over.release();
+                return new Actor("nobody");
+            }
+            now = soonest;
+            ready = ready();
+        }
+        Actor next = ready.get(random.nextInt(ready.size()));
+        mix(now);
+        mix(next.name.hashCode());
+        return next;
+    }
+
+    private List<Actor> ready() {
+        return actors.stream().filter(each -> each.wakeAt <= now).toList();
+    }
+
+    private static void call(Actor next) {
+        Object monitor = next.monitor;
+        if (monitor == null) {
+            next.turn.release();
+            return;
+        }
+        synchronized (monitor) {
+            next.called = true;
+            monitor.notifyAll();
+        }
+    }
+
+    /// Others have their turns until it is this actor's again.
+    private void pass(Actor actor) {
+        Actor next = next();
+        if (next != actor) {
+            call(next);
+            actor.turn.acquireUninterruptibly();
+            running = actor;
+        }
+    }
+
+    /// Perhaps others have their turns now.
+    void perhaps() {
+        Actor actor = running;
+        if (actor != null && random.nextInt(3) == 0) {
+            actor.wakeAt = now;
+            pass(actor);
+        }
+    }
+
+    void sleep(long nanos) {
+        Actor actor = running;
+        if (actor == null) {
+            throw new IllegalStateException("only actors sleep");
+        }
+        actor.wakeAt = now + Math.max(0, nanos);
+        pass(actor);
+    }
+
+    /// The time, without giving the turn up.
+    long now() {
+        return now;
+    }
+
+    /// The cache of misses asks inside locks of its own.
+    @Override
+    public long nanos() {
+        boolean locked = StackWalker.getInstance()
+                .walk(frames ->
+                        frames.limit(8).anyMatch(each -> each.getClassName().startsWith("com.github")));
+        if (!locked) {
+            perhaps();
+        }
+        return now;
+    }
+
+    @Override
+    public void await(Object monitor, long untilNanos) throws InterruptedException {
+        Actor actor = running;
+        if (actor == null) {
+            throw new IllegalStateException("only actors wait");
+        }
+        actor.wakeAt = Math.max(now, untilNanos);
+        actor.called = false;
+        actor.monitor = monitor;
+        Actor next = next();
+        if (next != actor) {
+            call(next);
+            while (!actor.called) {
+                monitor.wait();
+            }
+        }
+        actor.monitor = null;
+        running = actor;
+    }
+
+    @Override
+    @SuppressWarnings("ReferenceEquality") // a monitor is itself
+    public void wake(Object monitor) {
+        for (Actor each : actors) {
+            if (each.monitor == monitor) {
+                each.wakeAt = Math.min(each.wakeAt, now);
+            }
+        }
+    }
+
+    /// Counts something in what tells two runs apart.
+    void mix(long value) {
+        trace = trace * 0x9E37_79B9_7F4A_7C15L + value;
+    }
+
+    /// Two runs that are alike have the same.
+    long trace() {
+        return trace;
+    }
+
+    /// Notes what happens, for whoever has to understand a failure.
+    void note(String what) {
+        Actor actor = running;
+        mix(what.hashCode());
+        if (journal.size() == KEPT) {
+            journal.removeFirst();
+        }
+        journal.addLast("%10.3f ms %s: %s".formatted(now / 1e6, actor == null ? "" : actor.name, what));
+    }
+}
