@@ -2,13 +2,26 @@ package io.kvcache.tiers;
 
 import io.kvcache.core.SharedFiles;
 import io.kvcache.core.SharedMemory;
+import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.store.HostStore;
 import io.kvcache.core.tree.Handle;
 import java.lang.foreign.MemorySegment;
 import java.util.Set;
+import java.util.stream.Collectors;
 
 /// The memory of a store that others may map.
 record HostShare(HostStore store, SharedFiles files, Set<String> tenants) implements SharedMemory {
+
+    /// Of those who may not read each other only one side may lie in memory that tenants map.
+    ///
+    /// @throws IllegalArgumentException when tenants map this, and the namespace's is none of them
+    void requireOwn(Namespace namespace) {
+        if (!tenants.isEmpty() && !tenants.contains(namespace.tenant())) {
+            throw new IllegalArgumentException("tenant = \"" + namespace.tenant() + "\" of " + namespace
+                    + " is not of the trust domain whose tenants map this memory; allowed: "
+                    + tenants.stream().sorted().collect(Collectors.joining("\", \"", "\"", "\"")));
+        }
+    }
 
     @Override
     public MemorySegment slots() {

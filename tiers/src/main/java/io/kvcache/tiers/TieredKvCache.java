@@ -84,9 +84,14 @@ public final class TieredKvCache implements KvCache {
         return new TieredKvCacheBuilder();
     }
 
+    /// @throws IllegalArgumentException also when tenants map this store's memory and the namespace's is
+    ///     none of them
     @Override
     public void register(Namespace namespace) {
         holders.requireOpen();
+        if (share != null) {
+            share.requireOwn(namespace);
+        }
         store.register(namespace);
     }
 

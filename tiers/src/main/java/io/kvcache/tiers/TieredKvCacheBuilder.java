@@ -107,7 +107,8 @@ public final class TieredKvCacheBuilder {
     ///     it is missing, and used by one store at a time. What a store leaves there that was killed, the
     ///     next one removes
     /// @param tenants that may read each other, and so may map it; who may speak for all tenants may in any
-    ///     case
+    ///     case. If there are any, namespaces of others are refused here: each trust domain has a store of its
+    ///     own
     public TieredKvCacheBuilder shared(Path folder, Set<String> tenants) {
         shared = folder;
         sharedBy = Set.copyOf(tenants);

@@ -71,7 +71,7 @@ final class Conversation implements FrameHandler {
         Session welcomed = greeting.message(type, Request.of(type, header, outlet, counters), body);
         if (welcomed != null) {
             heard(welcomed);
-            requests = new Requests(endpoint.service(), welcomed);
+            requests = new Requests(endpoint.service().of(welcomed.onlyTenant()), welcomed);
             session = welcomed;
         }
     }

@@ -1,7 +1,11 @@
 package io.kvcache.transport.endpoint;
 
+import io.kvcache.core.KvCache;
 import io.kvcache.transport.wire.FabricPlace;
 import java.time.Duration;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
 /// How an endpoint treats its clients.
@@ -17,6 +21,7 @@ import org.jspecify.annotations.Nullable;
 /// @param handshake how long a client may take to say who it is, 10 ms to 10 minutes
 /// @param namespaces which of them clients may use
 /// @param fabric where the store's slots can be read one-sided by clients that may see all of them, or null
+/// @param domains stores of tenants that have one of their own, by tenant; see [#withDomain]
 public record EndpointOptions(
         Access access,
         int maxConnections,
@@ -26,7 +31,8 @@ public record EndpointOptions(
         Duration stall,
         Duration handshake,
         NamespaceRule namespaces,
-        @Nullable FabricPlace fabric) {
+        @Nullable FabricPlace fabric,
+        Map<String, KvCache> domains) {
 
     // First, because the defaults are checked against them.
     private static final Duration SHORTEST = Duration.ofMillis(10);
@@ -41,9 +47,11 @@ public record EndpointOptions(
             Duration.ofSeconds(10),
             Duration.ofSeconds(5),
             NamespaceRule.ANY,
-            null);
+            null,
+            Map.of());
 
     public EndpointOptions {
+        domains = Map.copyOf(domains);
         check("maxConnections", maxConnections, 1 << 16);
         check("maxClaims", maxClaims, 1 << 20);
         check("maxWaiting", maxWaiting, 1 << 16);
@@ -68,42 +76,90 @@ public record EndpointOptions(
 
     public EndpointOptions withAccess(Access other) {
         return new EndpointOptions(
-                other, maxConnections, maxClaims, maxWaiting, longestLease, stall, handshake, namespaces, fabric);
+                other,
+                maxConnections,
+                maxClaims,
+                maxWaiting,
+                longestLease,
+                stall,
+                handshake,
+                namespaces,
+                fabric,
+                domains);
     }
 
     public EndpointOptions withLongestLease(Duration other) {
         return new EndpointOptions(
-                access, maxConnections, maxClaims, maxWaiting, other, stall, handshake, namespaces, fabric);
+                access, maxConnections, maxClaims, maxWaiting, other, stall, handshake, namespaces, fabric, domains);
     }
 
     public EndpointOptions withStall(Duration other) {
         return new EndpointOptions(
-                access, maxConnections, maxClaims, maxWaiting, longestLease, other, handshake, namespaces, fabric);
+                access,
+                maxConnections,
+                maxClaims,
+                maxWaiting,
+                longestLease,
+                other,
+                handshake,
+                namespaces,
+                fabric,
+                domains);
     }
 
     public EndpointOptions withHandshake(Duration other) {
         return new EndpointOptions(
-                access, maxConnections, maxClaims, maxWaiting, longestLease, stall, other, namespaces, fabric);
+                access, maxConnections, maxClaims, maxWaiting, longestLease, stall, other, namespaces, fabric, domains);
     }
 
     public EndpointOptions withMaxConnections(int other) {
         return new EndpointOptions(
-                access, other, maxClaims, maxWaiting, longestLease, stall, handshake, namespaces, fabric);
+                access, other, maxClaims, maxWaiting, longestLease, stall, handshake, namespaces, fabric, domains);
     }
 
     public EndpointOptions withMaxClaims(int other) {
         return new EndpointOptions(
-                access, maxConnections, other, maxWaiting, longestLease, stall, handshake, namespaces, fabric);
+                access, maxConnections, other, maxWaiting, longestLease, stall, handshake, namespaces, fabric, domains);
     }
 
     public EndpointOptions withNamespaces(NamespaceRule other) {
         return new EndpointOptions(
-                access, maxConnections, maxClaims, maxWaiting, longestLease, stall, handshake, other, fabric);
+                access, maxConnections, maxClaims, maxWaiting, longestLease, stall, handshake, other, fabric, domains);
     }
 
-    /// With slots that can be read one-sided, which must be those of the store that is served.
-    public EndpointOptions withFabric(FabricPlace other) {
+    /// With slots that can be read one-sided, which must be those of the store that is served; null for
+    /// none.
+    public EndpointOptions withFabric(@Nullable FabricPlace other) {
         return new EndpointOptions(
-                access, maxConnections, maxClaims, maxWaiting, longestLease, stall, handshake, namespaces, other);
+                access,
+                maxConnections,
+                maxClaims,
+                maxWaiting,
+                longestLease,
+                stall,
+                handshake,
+                namespaces,
+                other,
+                domains);
+    }
+
+    /// With a store for tenants that may read each other: a trust domain. Whoever comes in as one of them,
+    /// and may speak for it only, uses that store and no other; everybody else uses the one that is served,
+    /// or that of his own domain. So where the store is shared ([io.kvcache.core.SharedMemory]) they map
+    /// what is theirs and nothing else.
+    ///
+    /// It takes an [Access] by which tenants are told apart. The store stays its owner's, who closes the
+    /// endpoint first.
+    ///
+    /// @throws IllegalArgumentException when one of them is in another domain already
+    public EndpointOptions withDomain(Set<String> tenants, KvCache store) {
+        Map<String, KvCache> all = new HashMap<>(domains);
+        for (String tenant : tenants) {
+            if (all.putIfAbsent(tenant, store) != null) {
+                throw new IllegalArgumentException("tenant \"" + tenant + "\" is in a trust domain already");
+            }
+        }
+        return new EndpointOptions(
+                access, maxConnections, maxClaims, maxWaiting, longestLease, stall, handshake, namespaces, fabric, all);
     }
 }

@@ -58,8 +58,9 @@ final class Greeting {
             throw new Violation("version = %d; allowed: %d and up".formatted(said.version(), Hello.VERSION));
         }
         access = endpoint.service().options().access().now();
-        long memory = endpoint.service().cache().sharedMemory() == null ? 0 : Hello.SHARED_MEMORY;
-        long fabric = endpoint.service().options().fabric() == null ? 0 : Challenge.FABRIC;
+        Service service = endpoint.service().of(access.limit(said.tenant()));
+        long memory = service.cache().sharedMemory() == null ? 0 : Hello.SHARED_MEMORY;
+        long fabric = service.options().fabric() == null ? 0 : Challenge.FABRIC;
         Challenge asked = new Challenge(
                 Hello.VERSION, access.guarded(), memory | fabric | Challenge.PUTS, Secret.random(Hello.NONCE_BYTES));
         hello = said;

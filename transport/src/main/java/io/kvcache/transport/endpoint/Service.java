@@ -3,11 +3,22 @@ package io.kvcache.transport.endpoint;
 import io.kvcache.core.KvCache;
 import io.kvcache.transport.wire.Status;
 import java.util.concurrent.Executor;
+import org.jspecify.annotations.Nullable;
 
-/// What all conversations of an endpoint share.
+/// What all conversations of an endpoint share, but for the store.
 ///
+/// @param cache that this conversation uses
 /// @param later runs what may wait; it must not be bounded, as requests are bounded a session
 record Service(KvCache cache, EndpointOptions options, Counters counters, Executor later, Draining draining) {
+
+    /// The same for whoever may speak for one tenant only: with the store of its trust domain, if that has
+    /// one, which is on no fabric.
+    ///
+    /// @param only null for who may speak for all
+    Service of(@Nullable String only) {
+        KvCache own = only == null ? null : options.domains().get(only);
+        return own == null ? this : new Service(own, options.withFabric(null), counters, later, draining);
+    }
 
     /// Does something that may wait, without holding up the connection.
     void later(Session session, Request request, Step step) throws Refused {

@@ -13,7 +13,6 @@ import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.TieredKvCacheBuilder;
-import io.kvcache.transport.endpoint.Access;
 import io.kvcache.transport.endpoint.EndpointOptions;
 import io.kvcache.transport.shm.ShmFolder;
 import io.kvcache.transport.tcp.TcpEndpoint;
@@ -26,9 +25,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
-import java.util.Map;
 import java.util.Objects;
-import java.util.Set;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -221,25 +218,6 @@ final class SharedMemoryTest {
             assertThatThrownBy(() -> client("shm:" + address(endpoint)).connect())
                     .isInstanceOf(UncheckedIOException.class)
                     .hasMessageContaining("is no file of");
-        }
-    }
-
-    @Test
-    void givenTwoTrustDomains_whenTheirTenantsConnect_thenOnlyItsOwnGetsTheFiles() throws IOException {
-        Map<String, String> secrets = Map.of("a", "secret of tenant a", "b", "secret of tenant b");
-        EndpointOptions options = EndpointOptions.DEFAULTS.withAccess(Access.tenants(secrets));
-        try (TieredKvCache store = store().shared(folder.path(), Set.of("a")).build();
-                TcpEndpoint endpoint = serve(store, options)) {
-            Namespace ofA = Sample.SPACE.toBuilder().tenant("a").build();
-            Namespace ofB = Sample.SPACE.toBuilder().tenant("b").build();
-            works(client(address(endpoint)).tenant("a").secret("secret of tenant a"), ofA, true);
-            works(client(address(endpoint)).tenant("b").secret("secret of tenant b"), ofB, false);
-            assertThatThrownBy(() -> client("shm:" + address(endpoint))
-                            .tenant("b")
-                            .secret("secret of tenant b")
-                            .connect())
-                    .isInstanceOf(UncheckedIOException.class)
-                    .hasMessageContaining("another trust domain than \"b\"");
         }
     }
 

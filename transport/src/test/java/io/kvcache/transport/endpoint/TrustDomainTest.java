@@ -1,0 +1,230 @@
+package io.kvcache.transport.endpoint;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.kvcache.core.BlockTable;
+import io.kvcache.core.BlockWriter;
+import io.kvcache.core.KvCache;
+import io.kvcache.core.PutOutcome;
+import io.kvcache.core.contract.BlockContent;
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.tiers.TieredKvCache;
+import io.kvcache.transport.link.CloseReason;
+import io.kvcache.transport.remote.RemoteKvCache;
+import io.kvcache.transport.remote.RemoteKvCacheBuilder;
+import io.kvcache.transport.shm.ShmFolder;
+import io.kvcache.transport.tcp.TcpEndpoint;
+import io.kvcache.transport.wire.BodyWriter;
+import io.kvcache.transport.wire.MessageType;
+import io.kvcache.transport.wire.NamespaceCodec;
+import io.kvcache.transport.wire.ShareCodec;
+import io.kvcache.transport.wire.Status;
+import io.kvcache.transport.wire.Violation;
+import io.kvcache.transport.wire.Welcome;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.lang.foreign.ValueLayout;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.Map;
+import java.util.Set;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
+import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.condition.EnabledOnOs;
+import org.junit.jupiter.api.condition.OS;
+
+/// Trust domains in one server: `a` and `a2` may read each other, `b` has one of its own, `c` has none.
+/// Each of them tries to see what is not his.
+@EnabledOnOs(OS.LINUX)
+final class TrustDomainTest {
+
+    private static final Map<String, String> SECRETS =
+            Stream.of("a", "a2", "b", "c").collect(Collectors.toMap(name -> name, TrustDomainTest::secret));
+
+    private final ShmFolder folderOfA = ShmFolder.make();
+    private final ShmFolder folderOfB = ShmFolder.make();
+    private final TieredKvCache storeOfA = store(folderOfA, Set.of("a", "a2"));
+    private final TieredKvCache storeOfB = store(folderOfB, Set.of("b"));
+    private final TieredKvCache common =
+            TieredKvCache.builder().hostBytes(32 << 20).touched(false).build();
+
+    private static TieredKvCache store(ShmFolder folder, Set<String> tenants) {
+        return TieredKvCache.builder()
+                .hostBytes(32 << 20)
+                .touched(false)
+                .shared(folder.path(), tenants)
+                .build();
+    }
+
+    @AfterEach
+    void close() {
+        common.close();
+        storeOfA.close();
+        storeOfB.close();
+        folderOfA.close();
+        folderOfB.close();
+    }
+
+    private static String secret(String tenant) {
+        return "the secret of tenant " + tenant;
+    }
+
+    private EndpointOptions options() {
+        return EndpointOptions.DEFAULTS
+                .withAccess(Access.tenants(SECRETS))
+                .withDomain(Set.of("a", "a2"), storeOfA)
+                .withDomain(Set.of("b"), storeOfB);
+    }
+
+    private static Namespace space(String tenant) {
+        return Serving.SPACE.toBuilder().tenant(tenant).build();
+    }
+
+    private static BlockChain chain(String tenant) {
+        return BlockChain.of(space(tenant), IntStream.range(0, 48).toArray());
+    }
+
+    /// Puts three blocks and gets them back.
+    private static void use(KvCache cache, String tenant) {
+        cache.register(space(tenant));
+        BlockChain chain = chain(tenant);
+        for (int index = 0; index < chain.length(); index++) {
+            try (BlockWriter writer = cache.put(chain, index, 0, KvCache.NO_WAIT)) {
+                assertThat(writer.outcome()).isEqualTo(PutOutcome.RESERVED);
+                BlockContent.of(chain.key(index)).fill(writer.segment());
+                writer.seal();
+            }
+        }
+        try (BlockTable table = cache.acquire(chain)) {
+            assertThat(table.readyBlocks()).isEqualTo(3);
+            for (int index = 0; index < 3; index++) {
+                BlockContent.of(chain.key(index)).require(table.segment(index));
+            }
+        }
+    }
+
+    /// Whether a folder's files have a block of a tenant in them anywhere.
+    private static boolean holds(ShmFolder folder, String tenant) throws IOException {
+        byte[] wanted = BlockContent.of(chain(tenant).key(1)).heap(64).toArray(ValueLayout.JAVA_BYTE);
+        boolean found = false;
+        for (String name : folder.files()) {
+            Path file = folder.path().resolve(name);
+            byte[] all = Files.readAllBytes(file);
+            for (int at = 0; at + wanted.length <= all.length && !found; at += Long.BYTES) {
+                found = Arrays.equals(all, at, at + wanted.length, wanted, 0, wanted.length);
+            }
+        }
+        return found;
+    }
+
+    @Test
+    void givenTrustDomains_whenTheirTenantsWork_thenEachMapsFilesWithNothingOfOthersInThem() throws IOException {
+        try (TcpEndpoint endpoint =
+                TcpEndpoint.open(common, new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), options())) {
+            for (String tenant : SECRETS.keySet()) {
+                try (RemoteKvCache cache = client(endpoint, "", tenant).connect()) {
+                    use(cache, tenant);
+                    assertThat(cache.remoteStats().sharedMemory()).as(tenant).isEqualTo(!tenant.equals("c"));
+                    assertThat(cache.remoteStats().placed()).as(tenant).isEqualTo(tenant.equals("c") ? 0 : 3);
+                }
+            }
+            assertThat(holds(folderOfA, "a")).isTrue();
+            assertThat(holds(folderOfA, "a2")).isTrue();
+            assertThat(holds(folderOfB, "b")).isTrue();
+            assertThat(holds(folderOfA, "b") || holds(folderOfA, "c")).isFalse();
+            assertThat(holds(folderOfB, "a") || holds(folderOfB, "a2") || holds(folderOfB, "c"))
+                    .isFalse();
+            assertThatThrownBy(() -> client(endpoint, "shm:", "c").connect())
+                    .as("who insists on the mapping")
+                    .isInstanceOf(UncheckedIOException.class)
+                    .hasMessageContaining("keeps its memory to itself");
+        }
+    }
+
+    private static RemoteKvCacheBuilder client(TcpEndpoint endpoint, String scheme, String tenant) {
+        return RemoteKvCache.builder(scheme + "127.0.0.1:" + endpoint.address().getPort())
+                .tenant(tenant)
+                .secret(secret(tenant));
+    }
+
+    @Test
+    void givenSomebodyOfNoDomain_whenHeTriesAllWaysToTheFilesOfOne_thenHeGetsNone() throws Violation {
+        try (Endpoint endpoint = new Endpoint(common, options(), System::nanoTime)) {
+            Peer a = new Peer(endpoint);
+            Welcome welcomeOfA = Welcome.read(a.greet("a", secret("a"), null).reader());
+            assertThat(ShareCodec.read(
+                                    a.ask(MessageType.SHARE, new BodyWriter()).reader())
+                            .directory())
+                    .isEqualTo(folderOfA.path().toString());
+            Peer b = new Peer(endpoint);
+            b.greet("b", secret("b"), null);
+            assertThat(ShareCodec.read(
+                                    b.ask(MessageType.SHARE, new BodyWriter()).reader())
+                            .directory())
+                    .isEqualTo(folderOfB.path().toString());
+
+            Peer c = new Peer(endpoint);
+            c.greet("c", secret("c"), null);
+            assertThat(status(c, MessageType.SHARE, new BodyWriter())).isEqualTo(Status.UNSUPPORTED);
+            assertThat(status(c, MessageType.FABRIC, new BodyWriter())).isEqualTo(Status.UNSUPPORTED);
+            BodyWriter ofA = new BodyWriter();
+            NamespaceCodec.write(space("a"), ofA);
+            assertThat(status(c, MessageType.REGISTER, ofA)).isEqualTo(Status.FORBIDDEN);
+            assertThat(greeted(endpoint, "a", "c", null)).as("another's name").isEqualTo(Status.UNAUTHORIZED);
+            assertThat(greeted(endpoint, "c", "c", welcomeOfA))
+                    .as("another's session")
+                    .isEqualTo(Status.UNAUTHORIZED);
+            assertThat(greeted(endpoint, "a", "c", welcomeOfA)).as("both").isEqualTo(Status.UNAUTHORIZED);
+            Stream.of(a, b, c).forEach(peer -> peer.end(CloseReason.PEER_CLOSED));
+        }
+    }
+
+    private static Status status(Peer peer, MessageType type, BodyWriter body) throws Violation {
+        return peer.ask(type, body).header().status();
+    }
+
+    private static Status greeted(Endpoint endpoint, String name, String who, @Nullable Welcome joined)
+            throws Violation {
+        Peer peer = new Peer(endpoint);
+        Status status = peer.greet(name, secret(who), joined).header().status();
+        peer.end(CloseReason.UNAUTHORIZED);
+        return status;
+    }
+
+    @Test
+    void givenAStoreThatADomainMaps_whenServedToOthersToo_thenNothingOfTheirsGetsInAndTheyGetNoMapping()
+            throws Violation {
+        EndpointOptions alone = EndpointOptions.DEFAULTS.withAccess(Access.tenants(SECRETS));
+        try (Endpoint endpoint = new Endpoint(storeOfA, alone, System::nanoTime)) {
+            Peer c = new Peer(endpoint);
+            c.greet("c", secret("c"), null);
+            assertThat(status(c, MessageType.SHARE, new BodyWriter())).isEqualTo(Status.FORBIDDEN);
+            BodyWriter ofC = new BodyWriter();
+            NamespaceCodec.write(space("c"), ofC);
+            assertThat(status(c, MessageType.REGISTER, ofC)).isEqualTo(Status.INVALID);
+            c.end(CloseReason.PEER_CLOSED);
+        }
+        assertThatIllegalArgumentException()
+                .isThrownBy(() -> storeOfA.register(space("c")))
+                .withMessageContaining(
+                        "is not of the trust domain whose tenants map this memory; allowed: \"a\", \"a2\"");
+        storeOfA.register(space("a2"));
+    }
+
+    @Test
+    void givenATenantOfOneDomain_whenPutInAnother_thenRefused() {
+        assertThatIllegalArgumentException()
+                .isThrownBy(() -> options().withDomain(Set.of("a2"), storeOfB))
+                .withMessageContaining("tenant \"a2\" is in a trust domain already");
+    }
+}
