@@ -5,9 +5,15 @@ import io.kvcache.core.event.TierKind;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.server.config.EventEncoding;
 import io.kvcache.server.config.EventHashes;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.math.BigInteger;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.List;
+import org.msgpack.core.MessageBufferPacker;
+import org.msgpack.core.MessagePack;
+import org.msgpack.core.MessagePacker;
 
 /// Events of one namespace as a batch in vLLM's schema, in MessagePack.
 ///
@@ -24,28 +30,44 @@ record VllmEvents(EventEncoding encoding, EventHashes hashes) {
     ///
     /// @param events of one namespace, at least one
     byte[] batch(double seconds, Namespace namespace, List<CacheEvent> events) {
-        List<byte[]> written = new ArrayList<>();
-        int from = 0;
-        for (int to = 1; to <= events.size(); to++) {
-            if (to == events.size() || !goesOn(events.get(to - 1), events.get(to))) {
-                written.add(write(namespace, events.subList(from, to)));
-                from = to;
+        List<List<CacheEvent>> runs = runs(events);
+        return batch(seconds, runs.size(), out -> {
+            for (List<CacheEvent> run : runs) {
+                write(out, namespace, run);
             }
-        }
-        return batch(seconds, written);
+        });
     }
 
     /// The payload of a batch that says that nothing of what was said before holds any more.
     byte[] cleared(double seconds) {
-        MsgpackWriter out = new MsgpackWriter();
-        begin(out, "AllBlocksCleared", 0);
-        return batch(seconds, List.of(out.toByteArray()));
+        return batch(seconds, 1, out -> begin(out, "AllBlocksCleared", 0));
     }
 
-    private static byte[] batch(double seconds, List<byte[]> events) {
-        MsgpackWriter out = new MsgpackWriter().array(3).float64(seconds).array(events.size());
-        events.forEach(out::append);
-        return out.nil().toByteArray();
+    private interface Events {
+        void write(MessagePacker out) throws IOException;
+    }
+
+    private static byte[] batch(double seconds, int count, Events events) {
+        try (MessageBufferPacker out = MessagePack.newDefaultBufferPacker()) {
+            out.packArrayHeader(3).packDouble(seconds).packArrayHeader(count);
+            events.write(out);
+            out.packNil();
+            return out.toByteArray();
+        } catch (IOException impossible) {
+            throw new UncheckedIOException("heap memory was not written", impossible);
+        }
+    }
+
+    private static List<List<CacheEvent>> runs(List<CacheEvent> events) {
+        List<List<CacheEvent>> runs = new ArrayList<>();
+        int from = 0;
+        for (int to = 1; to <= events.size(); to++) {
+            if (to == events.size() || !goesOn(events.get(to - 1), events.get(to))) {
+                runs.add(events.subList(from, to));
+                from = to;
+            }
+        }
+        return runs;
     }
 
     private static boolean goesOn(CacheEvent before, CacheEvent next) {
@@ -56,60 +78,70 @@ record VllmEvents(EventEncoding encoding, EventHashes hashes) {
         return alike && (follows || !next.kind().enters());
     }
 
-    private byte[] write(Namespace namespace, List<CacheEvent> run) {
-        MsgpackWriter out = new MsgpackWriter();
+    private void write(MessagePacker out, Namespace namespace, List<CacheEvent> run) throws IOException {
         if (run.getFirst().kind().enters()) {
             stored(out, namespace, run);
         } else {
             begin(out, "BlockRemoved", 2);
             blockHashes(out, run);
-            name(out, "medium").text(medium(run.getFirst().tier()));
+            name(out, "medium").packString(medium(run.getFirst().tier()));
         }
-        return out.toByteArray();
     }
 
-    private void stored(MsgpackWriter out, Namespace namespace, List<CacheEvent> run) {
+    private void stored(MessagePacker out, Namespace namespace, List<CacheEvent> run) throws IOException {
         String adapter = namespace.adapter();
         begin(out, "BlockStored", adapter.isEmpty() ? 6 : 7);
         blockHashes(out, run);
         CacheEvent first = run.getFirst();
         name(out, "parent_block_hash");
         if (first.depth() == 0) {
-            out.nil();
+            out.packNil();
         } else {
             hash(out, first.parentEngineHash(), first.parentHi(), first.parentLo());
         }
-        name(out, "token_ids").array(0);
-        name(out, "block_size").integer(namespace.blockTokens());
-        name(out, "lora_id").nil();
-        name(out, "medium").text(medium(first.tier()));
+        name(out, "token_ids").packArrayHeader(0);
+        name(out, "block_size").packInt(namespace.blockTokens());
+        name(out, "lora_id").packNil();
+        name(out, "medium").packString(medium(first.tier()));
         if (!adapter.isEmpty()) {
-            name(out, "lora_name").text(adapter);
+            name(out, "lora_name").packString(adapter);
         }
     }
 
-    private void begin(MsgpackWriter out, String type, int members) {
+    private void begin(MessagePacker out, String type, int members) throws IOException {
         if (encoding == EventEncoding.MAP) {
-            out.map(1 + members).text("type").text(type);
+            out.packMapHeader(1 + members).packString("type").packString(type);
         } else {
-            out.array(1 + members).text(type);
+            out.packArrayHeader(1 + members).packString(type);
         }
     }
 
-    private MsgpackWriter name(MsgpackWriter out, String name) {
-        return encoding == EventEncoding.MAP ? out.text(name) : out;
+    private MessagePacker name(MessagePacker out, String name) throws IOException {
+        return encoding == EventEncoding.MAP ? out.packString(name) : out;
     }
 
-    private void blockHashes(MsgpackWriter out, List<CacheEvent> run) {
-        name(out, "block_hashes").array(run.size());
-        run.forEach(event -> hash(out, event.engineHash(), event.keyHi(), event.keyLo()));
+    private void blockHashes(MessagePacker out, List<CacheEvent> run) throws IOException {
+        name(out, "block_hashes").packArrayHeader(run.size());
+        for (CacheEvent event : run) {
+            hash(out, event.engineHash(), event.keyHi(), event.keyLo());
+        }
     }
 
-    private void hash(MsgpackWriter out, long engineHash, long keyHi, long keyLo) {
+    private void hash(MessagePacker out, long engineHash, long keyHi, long keyLo) throws IOException {
         if (hashes == EventHashes.KEY) {
-            out.binary(ByteBuffer.allocate(16).putLong(keyHi).putLong(keyLo).array());
+            out.packBinaryHeader(16);
+            out.addPayload(ByteBuffer.allocate(16).putLong(keyHi).putLong(keyLo).array());
         } else {
-            out.unsigned(engineHash == 0 ? keyLo : engineHash);
+            unsigned(out, engineHash == 0 ? keyLo : engineHash);
+        }
+    }
+
+    /// @param value all 64 bits count
+    private static void unsigned(MessagePacker out, long value) throws IOException {
+        if (value >= 0) {
+            out.packLong(value);
+        } else {
+            out.packBigInteger(BigInteger.valueOf(value & Long.MAX_VALUE).setBit(Long.SIZE - 1));
         }
     }
 

@@ -153,7 +153,7 @@ public final class ZmqSubscriber implements AutoCloseable {
     }
 
     private static List<Event> events(byte[] payload) {
-        List<?> batch = (List<?>) Objects.requireNonNull(new MsgpackReader(payload).read(), "nil");
+        List<?> batch = (List<?>) Objects.requireNonNull(Payload.read(payload), "nil");
         List<Event> events = new ArrayList<>();
         for (Object event : (List<?>) Objects.requireNonNull(batch.get(1), "no events")) {
             events.add(event(Objects.requireNonNull(event, "nil")));

@@ -13,9 +13,10 @@ import io.kvcache.server.config.EventHashes;
 import java.nio.charset.StandardCharsets;
 import java.util.HexFormat;
 import java.util.List;
+import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.ValueSource;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.msgpack.core.MessagePack;
 import org.msgpack.core.MessageUnpacker;
 import org.msgpack.value.Value;
@@ -121,57 +122,47 @@ final class VllmEventsTest {
     }
 
     @ParameterizedTest
-    @ValueSource(
-            longs = {
-                0,
-                1,
-                127,
-                128,
-                255,
-                256,
-                65_535,
-                65_536,
-                0xffff_ffffL,
-                0x1_0000_0000L,
-                Long.MAX_VALUE,
-                -1,
-                -32,
-                -33,
-                -128,
-                -129,
-                -32_768,
-                -32_769,
-                Integer.MIN_VALUE,
-                Integer.MIN_VALUE - 1L,
-                Long.MIN_VALUE
-            })
-    void givenANumber_whenWritten_thenALibraryWritesAndReadsTheSame(long number) throws Exception {
-        byte[] own = new MsgpackWriter().integer(number).toByteArray();
-        try (var packer = MessagePack.newDefaultBufferPacker()) {
-            packer.packLong(number);
-            assertThat(own).isEqualTo(packer.toByteArray());
-        }
-        try (var unpacker = MessagePack.newDefaultUnpacker(own)) {
-            assertThat(unpacker.unpackLong()).isEqualTo(number);
-        }
+    @CsvSource({
+        "1, 01",
+        "127, 7f",
+        "128, cc80",
+        "255, ccff",
+        "256, cd0100",
+        "65535, cdffff",
+        "65536, ce00010000",
+        "4294967295, ceffffffff",
+        "4294967296, cf0000000100000000",
+        "9223372036854775807, cf7fffffffffffffff",
+        "-9223372036854775808, cf8000000000000000",
+        "-1, cfffffffffffffffff"
+    })
+    void givenAHash_whenWritten_thenItIsUnsignedAndOfTheShortestForm(long hash, String bytes) {
+        byte[] batch = new VllmEvents(EventEncoding.ARRAY, EventHashes.ENGINE)
+                .batch(1.5, MODEL, List.of(event(EventKind.EVICTED, TierKind.DISK, 0, hash, 0)));
+        assertThat(hex(batch))
+                .isEqualTo("93" + "cb3ff8000000000000" + "91" + "93" + "ac" + hex("BlockRemoved") + "91" + bytes + "a7"
+                        + hex("STORAGE") + "c0");
     }
 
     @ParameterizedTest
-    @ValueSource(ints = {0, 1, 15, 16, 31, 32, 255, 256, 65_535, 65_536, 70_000})
-    void givenASize_whenWritten_thenALibraryWritesTheSame(int size) throws Exception {
-        try (var packer = MessagePack.newDefaultBufferPacker()) {
-            packer.packString("x".repeat(size));
-            packer.packBinaryHeader(size).addPayload(new byte[size]);
-            packer.packArrayHeader(size).packMapHeader(size).packNil().packDouble(0.1);
-            assertThat(new MsgpackWriter()
-                            .text("x".repeat(size))
-                            .binary(new byte[size])
-                            .array(size)
-                            .map(size)
-                            .nil()
-                            .float64(0.1)
-                            .toByteArray())
-                    .isEqualTo(packer.toByteArray());
-        }
+    @CsvSource({"15, 9f", "16, dc0010", "512, dc0200"})
+    void givenManyBlocks_whenWritten_thenTheirCountIsOfTheShortestForm(int count, String bytes) {
+        List<CacheEvent> run = IntStream.range(0, count)
+                .mapToObj(depth -> event(EventKind.EVICTED, TierKind.HOST, depth, 1, 0))
+                .toList();
+        assertThat(hex(new VllmEvents(EventEncoding.ARRAY, EventHashes.KEY).batch(1.5, MODEL, run)))
+                .startsWith("93" + "cb3ff8000000000000" + "91" + "93" + "ac" + hex("BlockRemoved") + bytes + "c410"
+                        + "0000000000000001" + "ffffffffffffffff")
+                .endsWith("a3" + hex("CPU") + "c0");
+    }
+
+    @ParameterizedTest
+    @CsvSource({"31, bf", "32, d920", "255, d9ff", "256, da0100", "512, da0200"})
+    void givenALongName_whenWritten_thenItsLengthIsOfTheShortestForm(int length, String bytes) {
+        String adapter = "x".repeat(length);
+        Namespace adapted = MODEL.toBuilder().adapter(adapter).build();
+        assertThat(hex(new VllmEvents(EventEncoding.ARRAY, EventHashes.ENGINE)
+                        .batch(1.5, adapted, List.of(event(EventKind.STORED, TierKind.HOST, 0, FIRST, 0)))))
+                .endsWith("a3" + hex("CPU") + bytes + hex(adapter) + "c0");
     }
 }

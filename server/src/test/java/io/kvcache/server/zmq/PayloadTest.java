@@ -12,7 +12,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 import org.msgpack.core.MessageBufferPacker;
 import org.msgpack.core.MessagePack;
 
-final class MsgpackReaderTest {
+final class PayloadTest {
 
     @ParameterizedTest
     @ValueSource(
@@ -42,7 +42,7 @@ final class MsgpackReaderTest {
     void givenANumber_whenWrittenByAnother_thenItIsRead(long number) throws Exception {
         MessageBufferPacker packer = MessagePack.newDefaultBufferPacker();
         packer.packLong(number);
-        assertThat(new MsgpackReader(packer.toByteArray()).read()).isEqualTo(number);
+        assertThat(Payload.read(packer.toByteArray())).isEqualTo(number);
     }
 
     @ParameterizedTest
@@ -59,7 +59,7 @@ final class MsgpackReaderTest {
         for (int i = 0; i < size; i++) {
             packer.packString("k" + i).packBoolean(i % 2 == 0);
         }
-        Object read = new MsgpackReader(packer.toByteArray()).read();
+        Object read = Payload.read(packer.toByteArray());
         assertThat(read)
                 .asInstanceOf(org.assertj.core.api.InstanceOfAssertFactories.LIST)
                 .satisfies(list -> {
@@ -76,7 +76,7 @@ final class MsgpackReaderTest {
         packer.packArrayHeader(4);
         packer.packBigInteger(new BigInteger("18446744073709551615"));
         packer.packNil().packDouble(1.5).packFloat(-2.5f);
-        assertThat(new MsgpackReader(packer.toByteArray()).read())
+        assertThat(Payload.read(packer.toByteArray()))
                 .isEqualTo(Arrays.asList(new BigInteger("18446744073709551615"), null, 1.5, -2.5));
     }
 
@@ -89,7 +89,7 @@ final class MsgpackReaderTest {
             byte[] bytes = new byte[random.nextInt(40)];
             random.nextBytes(bytes);
             try {
-                new MsgpackReader(bytes).read();
+                Payload.read(bytes);
             } catch (IllegalArgumentException none) {
                 refused++;
             }
@@ -97,8 +97,17 @@ final class MsgpackReaderTest {
         assertThat(refused).as("seed %d", seed).isPositive();
         byte[] deep = new byte[1000];
         Arrays.fill(deep, (byte) 0x91);
-        assertThatThrownBy(() -> new MsgpackReader(deep).read()).hasMessageContaining("nested deeper than 32");
+        assertThatThrownBy(() -> Payload.read(deep)).hasMessageContaining("nested deeper than 32");
         byte[] large = {(byte) 0xdd, 0x7f, 0, 0, 0};
-        assertThatThrownBy(() -> new MsgpackReader(large).read()).hasMessageContaining("where 0 bytes are");
+        assertThatThrownBy(() -> Payload.read(large)).hasMessageContaining("where 0 bytes are");
+        byte[] binary = {(byte) 0xc6, 0x7f, 0, 0, 0, 1};
+        assertThatThrownBy(() -> Payload.read(binary)).hasMessageContaining("where 1 bytes are");
+        byte[] own = {(byte) 0xc9, 0x7f, 0, 0, 0, 1};
+        assertThatThrownBy(() -> Payload.read(own)).hasMessageContaining("a type of somebody's own");
+        byte[] text = {(byte) 0xdb, 0x7f, 0, 0, 0, 'x'};
+        assertThatThrownBy(() -> Payload.read(text)).hasMessageContaining("ends within a value");
+        byte[] never = {(byte) 0xc1};
+        assertThatThrownBy(() -> Payload.read(never)).hasMessageContaining("no MessagePack");
+        assertThatThrownBy(() -> Payload.read(new byte[0])).hasMessageContaining("ends within a value");
     }
 }

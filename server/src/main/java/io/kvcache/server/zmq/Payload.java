@@ -1,0 +1,105 @@
+package io.kvcache.server.zmq;
+
+import java.io.IOException;
+import java.math.BigInteger;
+import java.util.ArrayList;
+import java.util.HexFormat;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import org.jspecify.annotations.Nullable;
+import org.msgpack.core.MessageInsufficientBufferException;
+import org.msgpack.core.MessagePack;
+import org.msgpack.core.MessagePackException;
+import org.msgpack.core.MessageUnpacker;
+
+/// What a stranger's message holds, of MessagePack: null, truth values, numbers, texts, lists, maps by text, and binary
+/// as hexadecimal text.
+///
+/// The library reads each value; what claims more than there is, is nested too deep, or is of a type of
+/// somebody's own is refused before anything is made of it.
+///
+/// Not safe for several threads.
+final class Payload {
+
+    private static final int DEEPEST = 32;
+
+    private final MessageUnpacker in;
+    private final int length;
+    private int depth;
+
+    private Payload(byte[] bytes) {
+        in = MessagePack.newDefaultUnpacker(bytes);
+        length = bytes.length;
+    }
+
+    /// The first value of a message.
+    ///
+    /// @throws IllegalArgumentException when there is no whole one
+    static @Nullable Object read(byte[] bytes) {
+        try {
+            return new Payload(bytes).value();
+        } catch (MessageInsufficientBufferException cut) {
+            throw new IllegalArgumentException("the message ends within a value", cut);
+        } catch (MessagePackException | IOException other) {
+            throw new IllegalArgumentException("the message is no MessagePack: " + other.getMessage(), other);
+        }
+    }
+
+    private @Nullable Object value() throws IOException {
+        return switch (in.getNextFormat().getValueType()) {
+            case NIL -> {
+                in.unpackNil();
+                yield null;
+            }
+            case BOOLEAN -> in.unpackBoolean();
+            case INTEGER -> integer(in.unpackBigInteger());
+            case FLOAT -> in.unpackDouble();
+            case STRING -> in.unpackString();
+            case BINARY -> HexFormat.of().formatHex(in.readPayload(checked(in.unpackBinaryHeader())));
+            case ARRAY -> array(checked(in.unpackArrayHeader()));
+            case MAP -> map(checked(in.unpackMapHeader()));
+            case EXTENSION -> throw new IllegalArgumentException("a value of a type of somebody's own");
+        };
+    }
+
+    private static Object integer(BigInteger value) {
+        return value.bitLength() < Long.SIZE ? (Object) value.longValue() : value;
+    }
+
+    /// Each value takes at least a byte, so there cannot be more of them than bytes.
+    private int checked(int size) {
+        long left = length - in.getTotalReadBytes();
+        if (size > left) {
+            throw new IllegalArgumentException("a value of " + size + " parts where " + left + " bytes are");
+        }
+        return size;
+    }
+
+    private List<@Nullable Object> array(int count) throws IOException {
+        deeper();
+        List<@Nullable Object> values = new ArrayList<>();
+        for (int i = 0; i < count; i++) {
+            values.add(value());
+        }
+        depth--;
+        return values;
+    }
+
+    private Map<String, @Nullable Object> map(int count) throws IOException {
+        deeper();
+        Map<String, @Nullable Object> values = new LinkedHashMap<>();
+        for (int i = 0; i < count; i++) {
+            String name = String.valueOf(value());
+            values.put(name, value());
+        }
+        depth--;
+        return values;
+    }
+
+    private void deeper() {
+        if (++depth > DEEPEST) {
+            throw new IllegalArgumentException("values are nested deeper than " + DEEPEST);
+        }
+    }
+}
