@@ -351,12 +351,12 @@ public final class CacheServer implements AutoCloseable {
     @Override
     public void close() {
         listeners.forEach(Listener::close);
+        housekeeping.close(); // before the loops and the store, which its turns use
         connections.closeAll(CloseReason.DRAIN);
         if (remote != null) {
             remote.close();
         }
         transport.loops().shutdownGracefully(0, 5, TimeUnit.SECONDS).awaitUninterruptibly();
-        housekeeping.close();
         logins.close();
         tenants.release();
         leases.close();

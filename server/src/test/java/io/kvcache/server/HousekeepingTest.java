@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -41,5 +42,46 @@ final class HousekeepingTest {
             assertThat(others.await(30, TimeUnit.SECONDS)).isTrue();
             assertThat(turns.get()).isEqualTo(1);
         }
+    }
+
+    /// What the turn works on is closed next.
+    @Test
+    void givenATurnThatIsUnderWay_whenClosed_thenItHasEndedByThenUndisturbed() throws InterruptedException {
+        Thread closer = Thread.currentThread();
+        CountDownLatch begun = new CountDownLatch(1);
+        AtomicBoolean closing = new AtomicBoolean();
+        AtomicBoolean closed = new AtomicBoolean();
+        AtomicBoolean disturbed = new AtomicBoolean();
+        AtomicBoolean ended = new AtomicBoolean();
+        Housekeeping housekeeping = new Housekeeping();
+        housekeeping.paced(1, () -> {
+            begun.countDown();
+            while (!closing.get() || (!closed.get() && closer.getState() == Thread.State.RUNNABLE)) {
+                Thread.onSpinWait(); // until the closer waits for this turn, or has not waited
+            }
+            disturbed.set(Thread.interrupted());
+            ended.set(true);
+            return 1;
+        });
+        assertThat(begun.await(30, TimeUnit.SECONDS)).isTrue();
+        closing.set(true);
+        housekeeping.close();
+        boolean endedBefore = ended.get();
+        closed.set(true);
+        assertThat(endedBefore).isTrue();
+        assertThat(disturbed).isFalse();
+    }
+
+    @Test
+    void givenTurnsToCome_whenClosed_thenNoneComes() {
+        AtomicInteger turns = new AtomicInteger();
+        Housekeeping housekeeping = new Housekeeping();
+        housekeeping.paced(TimeUnit.HOURS.toMillis(1), () -> {
+            turns.incrementAndGet();
+            return 1;
+        });
+        housekeeping.every(TimeUnit.HOURS.toMillis(1), turns::incrementAndGet);
+        housekeeping.close(); // does not wait for an hour
+        assertThat(turns).hasValue(0);
     }
 }
