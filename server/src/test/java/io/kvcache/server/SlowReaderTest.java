@@ -62,7 +62,8 @@ final class SlowReaderTest {
 
     @Test
     @Timeout(60)
-    void givenClientsThatDoNotRead_whenTheyHoldAllThatMayBe_thenOthersMissUntilTheyAreGone() throws Exception {
+    void givenClientsThatDoNotRead_whenTheyHoldAllThatMayBe_thenOthersAreToldToTryAgainUntilTheyAreGone()
+            throws Exception {
         byte[] value = new byte[32 * MIB - 48]; // three of them are half of the server's memory
         List<Socket> stuck = new ArrayList<>();
         try (TestServer server = TestServer.start(TransportKind.AUTO);
@@ -80,10 +81,8 @@ final class SlowReaderTest {
             while (leaving(http) < 96L * MIB) {
                 Thread.onSpinWait(); // until all three are being answered
             }
-            assertThat(http.get("/v1/objects/k").statusCode()).isEqualTo(404);
-            HttpResponse<byte[]> block = http.get("/v1/blocks/m/00");
-            assertThat(block.statusCode()).isEqualTo(503);
-            assertThat(Http.json(block).get("type").stringValue()).endsWith(":busy");
+            expectBusy(http.get("/v1/objects/k"));
+            expectBusy(http.get("/v1/blocks/m/00"));
             assertThat(new String(http.get("/metrics").body(), US_ASCII))
                     .contains("kv_reads_total{result=\"busy\",tenant=\"default\"} 1.0")
                     .containsPattern("kv_flight_bytes\\{direction=\"out\",tenant=\"default\"} 1\\.00663296E8");
@@ -97,6 +96,17 @@ final class SlowReaderTest {
             assertThat(http.get("/v1/blocks/m/00").statusCode()).isEqualTo(200);
             assertThat(leaving(http)).isZero();
         }
+    }
+
+    private static void expectBusy(HttpResponse<byte[]> reply) {
+        assertThat(reply.statusCode()).isEqualTo(503);
+        assertThat(reply.headers().firstValue("Retry-After")).contains("1");
+        assertThat(reply.headers().firstValue("Content-Type")).contains("application/problem+json");
+        assertThat(Http.json(reply).get("type").stringValue()).endsWith(":busy");
+        assertThat(Http.json(reply).get("detail").stringValue())
+                .startsWith("limits.sending lets this tenant have 100663296 bytes on their way at one time, and ")
+                .endsWith(" are; try again");
+        assertThat(Http.json(reply).get("limitBytes").longValue()).isEqualTo(96L * MIB);
     }
 
     private static void ask(OutputStream out) {

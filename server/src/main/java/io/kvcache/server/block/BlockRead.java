@@ -42,10 +42,7 @@ record BlockRead(TieredKvCache cache, Namespace namespace, EngineKey key, Durati
             out.held(HeldBytes.of(block, () -> sent(table, block.byteSize())), range, withBody);
         } else {
             table.close();
-            out.problem(Problem.named(
-                    HttpResponseStatus.SERVICE_UNAVAILABLE,
-                    "busy",
-                    "as much is being sent as limits.sending allows; try again"));
+            out.busy(leaving);
         }
     }
 

@@ -8,7 +8,8 @@ import io.kvcache.server.keyspace.Keyspace;
 /// @param valueBytes largest value
 /// @param inFlightBytes of all values that are on their way in at one time; beyond that a value is refused, as it is
 /// when there is no room
-/// @param sendingBytes of all values and blocks that are on their way out at one time; beyond that a read finds nothing
+/// @param sendingBytes of all values and blocks that are on their way out at one time; beyond that a read finds
+/// nothing, or over HTTP is answered 503
 public record ValueConfig(long keyBytes, long valueBytes, long inFlightBytes, long sendingBytes) {
 
     public ValueConfig {

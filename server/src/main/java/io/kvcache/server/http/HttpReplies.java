@@ -1,8 +1,10 @@
 package io.kvcache.server.http;
 
 import io.kvcache.server.keyspace.Keyspace;
+import io.kvcache.server.keyspace.Reading;
 import io.kvcache.server.keyspace.Value;
 import io.kvcache.server.net.SlotBytes;
+import io.kvcache.server.quota.InFlight;
 import io.netty.buffer.ByteBuf;
 import io.netty.buffer.ByteBufUtil;
 import io.netty.channel.ChannelHandlerContext;
@@ -29,6 +31,10 @@ import org.jspecify.annotations.Nullable;
 public final class HttpReplies {
 
     private static final long OTHER_WRITER_MILLIS = 2000;
+
+    /// When to ask again after a limit was reached: what reaches it is over within parts of a second, mostly.
+    private static final int RETRY_SECONDS = 1;
+
     private static final String CHALLENGE = "Basic realm=\"kvcache\", charset=\"UTF-8\"";
 
     private final ChannelHandlerContext context;
@@ -66,6 +72,17 @@ public final class HttpReplies {
         problem(problem, "");
     }
 
+    /// Answers that what was asked for is here, and that as much is being sent as may be.
+    ///
+    /// @param leaving what the tenant has on its way out
+    public void busy(InFlight leaving) {
+        String detail = "limits.sending lets this tenant have " + leaving.limitBytes()
+                + " bytes on their way at one time, and " + leaving.bytes() + " are; try again";
+        problem(Problem.named(HttpResponseStatus.SERVICE_UNAVAILABLE, "busy", detail)
+                .with("limit", "limits.sending")
+                .with("limitBytes", leaving.limitBytes()));
+    }
+
     private void problem(Problem problem, String allowed) {
         stats.problems.increment();
         text(problem.status(), Problem.CONTENT_TYPE, problem.json(), true, allowed);
@@ -99,6 +116,9 @@ public final class HttpReplies {
         }
         if (status.code() == HttpResponseStatus.UNAUTHORIZED.code()) {
             headers.set(HttpHeaderNames.WWW_AUTHENTICATE, CHALLENGE);
+        }
+        if (status.code() == HttpResponseStatus.SERVICE_UNAVAILABLE.code() && type.equals(Problem.CONTENT_TYPE)) {
+            headers.set(HttpHeaderNames.RETRY_AFTER, RETRY_SECONDS);
         }
         if (!allowed.isEmpty()) {
             headers.set(HttpHeaderNames.ALLOW, allowed);
@@ -184,12 +204,13 @@ public final class HttpReplies {
         }
     }
 
-    /// Replies with a value once it has come from disk, or with null when it has not come in time; not at all when
+    /// Replies with a value once it has come from disk, or with none when it has not come in time; not at all when
     /// the connection has ended by then.
-    public void await(Keyspace keyspace, byte[] key, Consumer<@Nullable Value> reply) {
-        keyspace.fetch(key, context.channel().eventLoop(), value -> {
+    public void await(Keyspace keyspace, byte[] key, Consumer<Reading> reply) {
+        keyspace.fetch(key, context.channel().eventLoop(), reading -> {
+            Value value = reading.value();
             if (context.channel().isActive()) {
-                reply.accept(value);
+                reply.accept(reading);
             } else if (value != null) {
                 value.close();
             }

@@ -1,6 +1,7 @@
 package io.kvcache.server.http;
 
 import io.kvcache.server.keyspace.Keyspace;
+import io.kvcache.server.keyspace.Reading;
 import io.kvcache.server.keyspace.Value;
 import io.netty.handler.codec.http.HttpResponseStatus;
 import org.jspecify.annotations.Nullable;
@@ -23,19 +24,22 @@ final class ObjectRead implements Exchange.Plain {
 
     @Override
     public void answer(HttpReplies out) {
-        Value value = keyspace.get(key);
-        if (value == null && keyspace.isAway(key)) {
+        Reading reading = keyspace.read(key);
+        if (reading.value() == null && !reading.busy() && keyspace.isAway(key)) {
             out.await(keyspace, key, come -> reply(come, out));
         } else {
-            reply(value, out);
+            reply(reading, out);
         }
     }
 
-    private void reply(@Nullable Value value, HttpReplies out) {
-        if (value == null) {
+    private void reply(Reading reading, HttpReplies out) {
+        Value value = reading.value();
+        if (value != null) {
+            out.held(HeldBytes.of(value), range, withBody);
+        } else if (reading.busy()) {
+            out.busy(keyspace.bounds().leaving());
+        } else {
             out.problem(new Problem(HttpResponseStatus.NOT_FOUND, "there is no such object"));
-            return;
         }
-        out.held(HeldBytes.of(value), range, withBody);
     }
 }

@@ -101,12 +101,17 @@ public final class Keyspace {
 
     /// Holds a value, or answers null: when there is none, when it [#isAway], when too much is on its way out.
     public @Nullable Value get(byte[] key) {
+        return read(key).value();
+    }
+
+    /// As [#get], for who has to know why there is no value.
+    public Reading read(byte[] key) {
         Key wanted = new Key(key);
         if (lapses.isGone(wanted)) {
-            return null;
+            return Reading.NOTHING;
         }
         ObjectView view = cache.getObject(namespace, key);
-        return view == null && arrivals.isAway(wanted) ? null : opened(wanted, view);
+        return view == null && arrivals.isAway(wanted) ? Reading.NOTHING : opened(wanted, view);
     }
 
     /// Whether a value is here, but not in host memory: [#fetch] brings it.
@@ -123,43 +128,46 @@ public final class Keyspace {
     /// Brings a value into host memory and holds it.
     ///
     /// @param executor runs `then`, once; if it takes nothing any more, `then` is not run and nothing is held
-    /// @param then gets the value, or null when it is gone or did not arrive in time
-    public void fetch(byte[] key, Executor executor, Consumer<@Nullable Value> then) {
+    /// @param then gets the value, or none when it is gone or did not arrive in time
+    public void fetch(byte[] key, Executor executor, Consumer<Reading> then) {
         Key wanted = new Key(key);
         arrivals.fetch(
-                wanted, executor, view -> then.accept(lapses.isGone(wanted, view) ? null : arrived(wanted, view)));
+                wanted,
+                executor,
+                view -> then.accept(lapses.isGone(wanted, view) ? Reading.NOTHING : arrived(wanted, view)));
     }
 
-    private @Nullable Value arrived(Key wanted, @Nullable ObjectView view) {
-        Value value = opened(wanted, view);
+    private Reading arrived(Key wanted, @Nullable ObjectView view) {
+        Reading reading = opened(wanted, view);
+        Value value = reading.value();
         if (value != null && index.find(hash(wanted)) == null) {
             adoption.adopt(wanted, value);
         }
-        return value;
+        return reading;
     }
 
-    private @Nullable Value opened(Key wanted, @Nullable ObjectView view) {
+    private Reading opened(Key wanted, @Nullable ObjectView view) {
         Value value = view == null ? null : Value.of(view);
         if (value == null) {
             counters.missed(departed.why(hash(wanted), index));
             promises.missed(wanted, clock.nanos());
-            return null;
+            return Reading.NOTHING;
         }
         if (value.expiresAtMillis() != 0 && lapses.isGoneUnknown(wanted, value)) {
             value.close();
-            return null;
+            return Reading.NOTHING;
         }
         if (!value.leaves(bounds.leaving())) {
             value.close();
             counters.busy.increment();
             promises.missed(wanted, clock.nanos());
-            return null;
+            return Reading.BUSY;
         }
         counters.hits.increment();
         counters.sentBytes.add(value.bytes());
         promises.kept(wanted);
         allowance.used(wanted, namespace);
-        return value;
+        return Reading.of(value);
     }
 
     /// Whether a key is here; if so, it is kept here for a moment, with its other half.

@@ -119,7 +119,7 @@ public final class LeaseArea implements Area {
         return (Exchange.Plain) out -> {
             Value value = keyspace.get(key);
             if (value == null && keyspace.isAway(key)) {
-                out.await(keyspace, key, come -> lease(come, forNanos, out));
+                out.await(keyspace, key, come -> lease(come.value(), forNanos, out));
             } else {
                 lease(value, forNanos, out);
             }

@@ -131,7 +131,7 @@ final class LmTalk implements Talk {
         runs.of(keyspace).read(request.key(), value != null || away);
         if (away) {
             await();
-            keyspace.fetch(request.key(), channel.eventLoop(), come -> arrived(spoken, come));
+            keyspace.fetch(request.key(), channel.eventLoop(), come -> arrived(spoken, come.value()));
         } else {
             reply(spoken, value);
             answered();

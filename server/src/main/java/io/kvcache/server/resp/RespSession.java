@@ -133,7 +133,8 @@ final class RespSession {
         awaiting = true;
         whenClosed = abandon;
         connection.waiting(true);
-        keyspace.fetch(key, loop, value -> {
+        keyspace.fetch(key, loop, reading -> {
+            Value value = reading.value();
             if (!closed) {
                 whenClosed = () -> {};
                 resume(() -> next.accept(value));
