@@ -134,9 +134,10 @@ final class FrontEnds {
 
     private Map<String, RespContext> contexts() {
         Map<String, RespContext> contexts = new HashMap<>();
-        tenants.reaches()
-                .forEach((tenant, reach) -> contexts.put(
-                        tenant, new RespContext(cache, reach, connections, clock, startedNanos, version())));
+        Map<String, Reach> reaches = tenants.reaches();
+        boolean sole = reaches.size() == 1;
+        reaches.forEach((tenant, reach) -> contexts.put(
+                tenant, new RespContext(cache, tenant, sole, reach, connections, clock, startedNanos, version())));
         return contexts;
     }
 

@@ -63,6 +63,8 @@ final class ArrivalsTest {
                                 "default",
                                 new RespContext(
                                         store.cache(),
+                                        "default",
+                                        true,
                                         Reach.of(store.keyspace()),
                                         connections,
                                         store.time(),

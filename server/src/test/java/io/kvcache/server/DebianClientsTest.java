@@ -73,6 +73,8 @@ final class DebianClientsTest {
         assertThat(cli("memory", "usage", "k")).isEqualTo("4096");
         assertThat(cli("--no-raw", "get", "absent")).isEqualTo("(nil)");
         assertThat(cli("command", "count")).matches("\\d+");
+        assertThat(cli("client", "list")).contains(" cmd=client ", " user=default ");
+        assertThat(cli("client", "kill", "id", "1")).isEqualTo("0");
     }
 
     @Test
@@ -132,6 +134,11 @@ final class DebianClientsTest {
                 asyncio.run(many())
                 assert plain.delete("a1", "absent") == 1
                 assert plain.ttl("a2") == -1
+                plain.client_setname("me")
+                own = plain.client_info()
+                assert own["id"] == plain.client_id() and own["name"] == "me" and own["age"] >= 0
+                assert [each for each in plain.client_list() if each["id"] == str(own["id"])][0]["name"] == "me"
+                assert plain.client_kill_filter(_id=str(own["id"])) == 0
                 print("DONE")
                 """);
         String output = run("/usr/bin/python3", script.toString(), Integer.toString(server.port()));

@@ -3,6 +3,7 @@ package io.kvcache.server;
 import static java.nio.charset.StandardCharsets.US_ASCII;
 import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.kvcache.server.config.AccessConfig;
 import io.kvcache.server.config.EntryConfig;
@@ -21,7 +22,10 @@ import java.util.Set;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 import redis.clients.jedis.Jedis;
+import redis.clients.jedis.exceptions.JedisConnectionException;
+import redis.clients.jedis.params.ClientKillParams;
 import redis.clients.jedis.params.ScanParams;
 
 /// One tenant tries to get at another's values.
@@ -85,6 +89,33 @@ final class IsolationTest {
                 .putInt(0)
                 .put(("k" + " ".repeat(149)).getBytes(US_ASCII))
                 .array();
+    }
+
+    private static String address(Jedis client) {
+        return client.clientInfo().replaceAll("(?s).*? addr=(\\S+) .*", "$1");
+    }
+
+    @Test
+    @Timeout(60)
+    void givenAnothersConnections_whenListedAndKilled_thenTheyAreNotThere() {
+        try (Jedis second = new Jedis("127.0.0.1", server.port(0))) {
+            second.clientSetname("second");
+            assertThat(blue.clientList().lines())
+                    .hasSize(2)
+                    .allMatch(line -> line.contains(" user=blue "))
+                    .anyMatch(line -> line.contains(" name=second "));
+            assertThat(blue.clientList(green.clientId())).isEmpty();
+            assertThat(blue.clientKill(ClientKillParams.clientKillParams().id(Long.toString(green.clientId()))))
+                    .isZero();
+            assertThatThrownBy(() -> blue.clientKill(address(green))).hasMessageContaining("No such client");
+            assertThat(blue.clientKill(address(second))).isEqualTo("OK");
+            while (server.server().closedCount(CloseReason.KILLED) == 0) {
+                Thread.onSpinWait(); // another thread ends it
+            }
+            assertThatThrownBy(second::ping).isInstanceOf(JedisConnectionException.class);
+        }
+        assertThat(green.ping()).isEqualTo("PONG");
+        assertThat(server.server().closedCount(CloseReason.KILLED)).isEqualTo(1);
     }
 
     @Test

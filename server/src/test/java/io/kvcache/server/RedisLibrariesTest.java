@@ -4,6 +4,7 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.server.net.TransportKind;
+import io.lettuce.core.KillArgs;
 import io.lettuce.core.RedisClient;
 import io.lettuce.core.RedisURI;
 import io.lettuce.core.ScanArgs;
@@ -93,6 +94,10 @@ final class RedisLibrariesTest {
             }
             assertThat(keys).isEqualTo(2);
             assertThat(redis.info("memory")).contains("used_memory:");
+            assertThat(redis.clientGetname()).isNull();
+            assertThat(redis.clientList()).contains(" lib-name=", " resp=3 ");
+            assertThat(redis.clientKill(KillArgs.Builder.id(redis.clientId()).skipme()))
+                    .isZero();
             assertThat(redis.dbsize()).isEqualTo(2);
         }
     }

@@ -8,6 +8,8 @@ public enum CloseReason {
     CLIENT_MID_REQUEST,
     /// The client asked for it.
     QUIT,
+    /// Another client asked for it, or it did so by its own number.
+    KILLED,
     /// There are as many connections as may be.
     TOO_MANY,
     /// The client is in no network that may connect here.

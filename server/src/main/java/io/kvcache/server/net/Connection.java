@@ -21,6 +21,7 @@ public final class Connection {
     private final long sinceNanos;
     private volatile @Nullable ProtocolKind protocol;
     private volatile @Nullable CloseReason reason;
+    private volatile Introduction introduction = Introduction.NONE;
     private volatile boolean inRequest;
     private volatile boolean waiting;
     private volatile boolean draining;
@@ -32,6 +33,10 @@ public final class Connection {
     private long stepRequests;
     private long beganNanos;
     private String verb = "";
+
+    /// Not volatile, as it changes with each request: others see it a little later.
+    private String asked = "";
+
     private long stuckNanos;
     private long stuckBytes;
     private long holdingNanos;
@@ -71,6 +76,26 @@ public final class Connection {
         return sinceNanos;
     }
 
+    /// What the client has said of itself.
+    public Introduction introduction() {
+        return introduction;
+    }
+
+    /// The client has said something of itself.
+    public void introduction(Introduction told) {
+        introduction = told;
+    }
+
+    /// When something came last.
+    public long heardNanos() {
+        return heardNanos;
+    }
+
+    /// What the last request asks for, as [#requestIs]; of late, where another thread asks.
+    public String asked() {
+        return asked;
+    }
+
     public long requests() {
         return requests.get();
     }
@@ -93,6 +118,7 @@ public final class Connection {
     /// @param what one of few words; empty when it is not to be timed
     public void requestIs(String what) {
         verb = what;
+        asked = what;
     }
 
     /// A request is answered.
@@ -172,7 +198,7 @@ public final class Connection {
     }
 
     private void checkReading(NetLimits limits, long now, boolean pressed) {
-        long unread = unread();
+        long unread = unreadBytes();
         if (unread == 0 || unread != stuckBytes) {
             stuckBytes = unread;
             stuckNanos = now;
@@ -188,7 +214,7 @@ public final class Connection {
     }
 
     /// Bytes that were written and that the system has not taken yet.
-    private long unread() {
+    public long unreadBytes() {
         ChannelOutboundBuffer unsent = channel.unsafe().outboundBuffer();
         return unsent == null ? 0 : unsent.totalPendingWriteBytes();
     }

@@ -2,7 +2,9 @@ package io.kvcache.server.net;
 
 import io.kvcache.core.Clock;
 import io.netty.channel.Channel;
+import java.util.Comparator;
 import java.util.EnumMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
@@ -119,6 +121,11 @@ public final class Connections {
     /// Connections that are open now.
     public int openCount() {
         return open.size();
+    }
+
+    /// Those that are open now, in the order in which they came.
+    public List<Connection> all() {
+        return open.stream().sorted(Comparator.comparingLong(Connection::id)).toList();
     }
 
     /// Connections accepted since the start, refused ones included.

@@ -1,15 +1,20 @@
 package io.kvcache.server.resp;
 
+import io.kvcache.server.net.CloseReason;
+import io.kvcache.server.net.Connection;
 import java.nio.charset.StandardCharsets;
-import java.util.concurrent.TimeUnit;
+import java.util.List;
+import java.util.function.Predicate;
 
-/// CLIENT and its subcommands, as far as one connection speaks of itself.
+/// CLIENT and its subcommands: what a client says of itself, and what it may know of others and do to them.
 final class ClientCommand {
 
-    private final RespContext context;
+    private final ClientList clients;
+    private final ClientFilter filter;
 
     ClientCommand(RespContext context) {
-        this.context = context;
+        clients = new ClientList(context);
+        filter = new ClientFilter(clients);
     }
 
     void run(RespSession session, Request request, Replies out) throws CommandException {
@@ -28,15 +33,17 @@ final class ClientCommand {
                 session.name(name(request.bytes(2)));
                 out.ok();
             }
-            case "SETINFO" -> {
-                require(request, 4);
-                name(request.bytes(3));
-                out.ok();
-            }
-            case "INFO" -> out.verbatim(describe(session, out));
+            case "SETINFO" -> setInfo(session, request, out);
+            case "INFO" -> out.verbatim(clients.text(List.of(session.connection())));
+            case "LIST" -> out.verbatim(clients.text(seen(filter.listed(request))));
+            case "KILL" -> kill(session, request, out);
+            case "GETREDIR" -> out.integer(-1);
             case "NO-EVICT", "NO-TOUCH" -> {
                 require(request, 3);
-                out.ok();
+                if (!request.word(2).equals("ON") && !request.word(2).equals("OFF")) {
+                    throw new CommandException(CommandException.SYNTAX);
+                }
+                out.ok(); // No client is ever closed for its memory alone, and every read counts as a use.
             }
             case "REPLY" -> {
                 require(request, 3);
@@ -47,7 +54,53 @@ final class ClientCommand {
             }
             default ->
                 throw new CommandException("ERR unknown subcommand '" + request.text(1)
-                        + "'. CLIENT takes ID, GETNAME, SETNAME, SETINFO, INFO, NO-EVICT, NO-TOUCH, REPLY ON.");
+                        + "'. CLIENT takes ID, GETNAME, SETNAME, SETINFO, INFO, LIST, KILL, GETREDIR, NO-EVICT,"
+                        + " NO-TOUCH, REPLY ON.");
+        }
+    }
+
+    private List<Connection> seen(Predicate<Connection> meant) {
+        return clients.seen().stream().filter(meant).toList();
+    }
+
+    private static void setInfo(RespSession session, Request request, Replies out) throws CommandException {
+        require(request, 4);
+        String value = name(request.bytes(3));
+        switch (request.word(2)) {
+            case "LIB-NAME" ->
+                session.introduce(session.connection().introduction().withLibrary(value));
+            case "LIB-VER" ->
+                session.introduce(session.connection().introduction().withLibraryVersion(value));
+            default -> throw new CommandException("ERR Unrecognized option '" + request.text(2) + "'");
+        }
+        out.ok();
+    }
+
+    /// `CLIENT KILL address` ends that one, whoever it is; `CLIENT KILL filter value ...` says how many it has ended.
+    private void kill(RespSession session, Request request, Replies out) throws CommandException {
+        if (request.count() < 3) {
+            throw new CommandException("ERR wrong number of arguments for 'client|kill' command");
+        }
+        boolean byAddress = request.count() == 3;
+        String address = request.text(2);
+        List<Connection> ended = seen(
+                byAddress
+                        ? each -> ClientList.remote(each).equals(address)
+                        : filter.killed(request, session.connection()));
+        if (byAddress && ended.isEmpty()) {
+            throw new CommandException("ERR No such client");
+        }
+        for (Connection each : ended) {
+            if (each.id() == session.connection().id()) {
+                session.end(CloseReason.KILLED); // once it has its reply
+            } else {
+                each.close(CloseReason.KILLED);
+            }
+        }
+        if (byAddress) {
+            out.ok();
+        } else {
+            out.integer(ended.size());
         }
     }
 
@@ -65,23 +118,5 @@ final class ClientCommand {
             }
         }
         return new String(asked, StandardCharsets.US_ASCII);
-    }
-
-    private String describe(RespSession session, Replies out) {
-        long age = TimeUnit.NANOSECONDS.toSeconds(
-                context.clock().nanos() - session.connection().sinceNanos());
-        return "id=%d addr=%s laddr=%s name=%s age=%d db=0 resp=%d\n"
-                .formatted(
-                        session.connection().id(),
-                        text(session.connection().channel().remoteAddress()),
-                        text(session.connection().channel().localAddress()),
-                        session.name(),
-                        age,
-                        out.version());
-    }
-
-    private static String text(Object address) {
-        String text = String.valueOf(address);
-        return text.startsWith("/") ? text.substring(1) : text;
     }
 }

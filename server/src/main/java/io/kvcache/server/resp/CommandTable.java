@@ -22,11 +22,13 @@ final class CommandTable {
     private static final String NO_AUTH = "NOAUTH Authentication required.";
 
     private final @Nullable Reach reach;
+    private final String tenant;
     private final RespStats stats;
     private final Map<String, CommandSpec> commands;
 
-    private CommandTable(@Nullable Reach reach, RespStats stats, Map<String, CommandSpec> commands) {
+    private CommandTable(@Nullable Reach reach, String tenant, RespStats stats, Map<String, CommandSpec> commands) {
         this.reach = reach;
+        this.tenant = tenant;
         this.stats = stats;
         this.commands = commands;
     }
@@ -35,7 +37,7 @@ final class CommandTable {
     static CommandTable before(List<CommandSpec> specs, RespStats stats) {
         Map<String, CommandSpec> commands = new TreeMap<>();
         specs.forEach(spec -> commands.put(spec.name(), spec));
-        return new CommandTable(null, stats, Map.copyOf(commands));
+        return new CommandTable(null, "", stats, Map.copyOf(commands));
     }
 
     static CommandTable of(RespContext context, Login login, RespStats stats) {
@@ -55,7 +57,7 @@ final class CommandTable {
                         new CommandCommand(commands.values()).commands())
                 .flatMap(List::stream)
                 .forEach(spec -> commands.put(spec.name(), spec));
-        return new CommandTable(reach, stats, Map.copyOf(commands));
+        return new CommandTable(reach, context.tenant(), stats, Map.copyOf(commands));
     }
 
     /// Whether the next argument is a value, and where its bytes go.
@@ -132,6 +134,11 @@ final class CommandTable {
     String verb(Request request) {
         CommandSpec spec = commands.get(request.name());
         return spec == null ? "unknown" : spec.lowerName();
+    }
+
+    /// Whose they are; empty for nobody.
+    String tenant() {
+        return tenant;
     }
 
     Collection<CommandSpec> all() {

@@ -1,5 +1,6 @@
 package io.kvcache.server.resp;
 
+import io.kvcache.server.net.CloseReason;
 import java.util.List;
 import java.util.Set;
 
@@ -28,7 +29,7 @@ final class ConnectionCommands {
                 CommandSpec.of("RESET", 1, "noscript fast", none, ConnectionCommands::reset),
                 CommandSpec.of("QUIT", -1, "noscript fast", none, (session, request, out) -> {
                     out.ok();
-                    session.quit();
+                    session.end(CloseReason.QUIT);
                 }));
     }
 
@@ -58,7 +59,7 @@ final class ConnectionCommands {
         String chosen = name;
         Runnable welcome = () -> {
             session.name(chosen);
-            out.version(version);
+            speak(session, out, version);
             greet(session, out);
         };
         if (user > 0) {
@@ -131,7 +132,12 @@ final class ConnectionCommands {
     private static void reset(RespSession session, Request request, Replies out) {
         session.name("");
         session.leave();
-        out.version(2);
+        speak(session, out, 2);
         out.simple("RESET");
+    }
+
+    private static void speak(RespSession session, Replies out, int version) {
+        out.version(version);
+        session.introduce(session.connection().introduction().withVersion(version));
     }
 }

@@ -109,8 +109,9 @@ final class Conversation implements RespDecoder.Sink, Talk {
             return;
         }
         boolean draining = connection.requestEnds();
-        if (session.quitting() || draining) {
-            finish(session.quitting() ? CloseReason.QUIT : CloseReason.DRAIN);
+        CloseReason ending = session.ending();
+        if (ending != null || draining) {
+            finish(ending == null ? CloseReason.DRAIN : ending);
         }
     }
 

@@ -4,7 +4,9 @@ import io.kvcache.server.keyspace.KeyRuns;
 import io.kvcache.server.keyspace.Keyspace;
 import io.kvcache.server.keyspace.PendingPut;
 import io.kvcache.server.keyspace.Value;
+import io.kvcache.server.net.CloseReason;
 import io.kvcache.server.net.Connection;
+import io.kvcache.server.net.Introduction;
 import io.netty.channel.EventLoop;
 import java.util.Set;
 import java.util.concurrent.TimeUnit;
@@ -28,11 +30,10 @@ final class RespSession {
     private final EventLoop loop;
     private final Runnable goOn;
     private CommandTable commands;
-    private String name = "";
     private boolean onlyNative = true;
     private boolean awaiting;
     private boolean asking;
-    private boolean quitting;
+    private @Nullable CloseReason ending;
     private boolean closed;
     private Runnable whenClosed = () -> {};
     private @Nullable Runnable whenWritable;
@@ -41,8 +42,9 @@ final class RespSession {
     /// @param goOn takes the next request once this session no longer waits
     RespSession(Connection connection, Entrance entrance, EventLoop loop, Runnable goOn) {
         this.entrance = entrance;
-        commands = entrance.first();
         this.connection = connection;
+        commands = entrance.first();
+        enter(commands);
         this.loop = loop;
         this.goOn = goOn;
     }
@@ -59,20 +61,26 @@ final class RespSession {
     /// From now on it is a tenant.
     void enter(CommandTable own) {
         commands = own;
+        introduce(connection.introduction().withTenant(own.tenant()));
     }
 
     /// It is again who it was in the beginning.
     void leave() {
-        commands = entrance.first();
+        enter(entrance.first());
+    }
+
+    /// The client says something of itself.
+    void introduce(Introduction told) {
+        connection.introduction(told);
     }
 
     /// As set by the client; empty when it was not.
     String name() {
-        return name;
+        return connection.introduction().name();
     }
 
     void name(String chosen) {
-        name = chosen;
+        introduce(connection.introduction().withName(chosen));
     }
 
     /// Takes note of a request before it runs.
@@ -91,12 +99,15 @@ final class RespSession {
         return runs;
     }
 
-    void quit() {
-        quitting = true;
+    /// The connection ends once this request is answered.
+    void end(CloseReason why) {
+        ending = why;
     }
 
-    boolean quitting() {
-        return quitting;
+    /// Why it ends, or null when it does not.
+    @Nullable
+    CloseReason ending() {
+        return ending;
     }
 
     /// Whether the next request has to wait.

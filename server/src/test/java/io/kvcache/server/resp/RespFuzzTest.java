@@ -24,7 +24,11 @@ final class RespFuzzTest {
     private static final long SEED = Long.getLong("kvcache.fuzz.seed", System.nanoTime());
     private static final int FRAMES_A_CONNECTION = 20;
     private static final Set<CloseReason> EXPECTED = EnumSet.of(
-            CloseReason.CLIENT, CloseReason.CLIENT_MID_REQUEST, CloseReason.QUIT, CloseReason.PROTOCOL_ERROR);
+            CloseReason.CLIENT,
+            CloseReason.CLIENT_MID_REQUEST,
+            CloseReason.QUIT,
+            CloseReason.KILLED,
+            CloseReason.PROTOCOL_ERROR);
     private static final List<String> NAMES = List.of(
             "SET",
             "GET",

@@ -26,7 +26,15 @@ final class RespWire implements AutoCloseable {
                 Door.open(Logins.none(test.time())),
                 Map.of(
                         "default",
-                        new RespContext(test.cache(), Reach.of(test.keyspace()), connections, test.time(), 0, "test")));
+                        new RespContext(
+                                test.cache(),
+                                "default",
+                                true,
+                                Reach.of(test.keyspace()),
+                                connections,
+                                test.time(),
+                                0,
+                                "test")));
         wire = connect();
     }
 
