@@ -6,6 +6,7 @@ import io.kvcache.bench.lab.Sensitivity;
 import io.kvcache.bench.replay.PolicyReplay;
 import io.kvcache.bench.replay.Replay;
 import io.kvcache.bench.replay.ReplayRule;
+import io.kvcache.bench.report.LabPage;
 import io.kvcache.bench.trace.MalformedLine;
 import io.kvcache.bench.trace.MooncakeTraceReader;
 import io.kvcache.bench.trace.Trace;
@@ -16,6 +17,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.ParameterException;
@@ -90,21 +92,30 @@ final class LabCommand implements Callable<Integer> {
             description = "A table, one JSON object a line, or comma-separated values. Default: ${DEFAULT-VALUE}.")
     private String format = "";
 
+    @Mixin
+    private final HtmlOption html = new HtmlOption();
+
     @Override
     public Integer call() throws IOException {
         List<Replay> caches = caches();
         List<Double> shares = percents.stream().map(this::share).toList();
         ReplayRule counted = ReplayChoices.rule(rule);
         LabReport report = LabReport.named(format, spec.commandLine().getOut());
+        LabPage page = new LabPage(HtmlOption.command(spec));
         try (Progress progress = new Progress(spec.commandLine().getErr())) {
             for (String name : traces) {
                 Trace trace =
                         TraceSource.parse(name).load(new MooncakeTraceReader(MalformedLine.Choice.REFUSE, line -> {}));
                 report.begin(trace);
-                new Laboratory(trace, counted, warmup).run(caches, shares, row -> show(row, report, progress));
+                page.begin(trace);
+                new Laboratory(trace, counted, warmup).run(caches, shares, row -> {
+                    page.add(row);
+                    show(row, report, progress);
+                });
             }
         }
         report.end();
+        html.write(page::page);
         return 0;
     }
 
@@ -128,6 +139,7 @@ final class LabCommand implements Callable<Integer> {
             }
             ReplayChoices.checkWarmup(warmup);
             LabReport.check(format);
+            html.check();
             ReplayChoices.rule(rule);
             percents.forEach(this::share);
             traces.forEach(TraceSource::parse);

@@ -3,6 +3,7 @@ package io.kvcache.bench.cli;
 import io.kvcache.bench.lab.EngineHardware;
 import io.kvcache.bench.lab.TierLaboratory;
 import io.kvcache.bench.lab.TierRow;
+import io.kvcache.bench.report.TierPage;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceSource;
 import io.kvcache.core.identity.ModelPreset;
@@ -99,8 +100,18 @@ final class TierLabCommand implements Callable<Integer> {
             description = "Where the disk's file goes; must be empty. Default: one for temporary files.")
     private @Nullable Path folder;
 
-    @Option(names = "--json", description = "One JSON object a line instead of a table.")
+    @Option(
+            names = "--format",
+            paramLabel = "text|json|csv",
+            defaultValue = "text",
+            description = "A table, one JSON object a line, or comma-separated values. Default: ${DEFAULT-VALUE}.")
+    private String format = "";
+
+    @Option(names = "--json", description = "As --format json.")
     private boolean json;
+
+    @Mixin
+    private final HtmlOption html = new HtmlOption();
 
     @Override
     public Integer call() throws IOException {
@@ -109,7 +120,8 @@ final class TierLabCommand implements Callable<Integer> {
         Path chosen = folder;
         Path place = chosen == null ? Files.createTempDirectory("kvcache-lab") : chosen;
         try {
-            return run(choices, new TierLaboratory(read, EngineHardware.h100(choices.preset, gpus), place));
+            TierPage page = new TierPage(HtmlOption.command(spec), read);
+            return run(choices, new TierLaboratory(read, EngineHardware.h100(choices.preset, gpus), place), page);
         } finally {
             if (chosen == null) {
                 Files.deleteIfExists(place);
@@ -120,19 +132,30 @@ final class TierLabCommand implements Callable<Integer> {
     private record Choices(
             TraceSource source, ModelPreset preset, List<PolicyKind> policies, List<AdmissionKind> admissions) {}
 
-    private int run(Choices choices, TierLaboratory laboratory) throws IOException {
-        if (!json) {
-            print(
-                    "policy       admission     host    disk      hits  in host    saved   moving    p50      p99   written");
+    private int run(Choices choices, TierLaboratory laboratory, TierPage page) throws IOException {
+        String shown = json ? "json" : format;
+        switch (shown) {
+            case "text" ->
+                print(
+                        "policy       admission     host    disk      hits  in host    saved   moving    p50      p99   written");
+            case "csv" -> print(TierRow.CSV_HEAD);
+            default -> {}
         }
         boolean right = true;
         for (PolicyKind policy : choices.policies) {
             for (AdmissionKind admission : choices.admissions) {
                 TierRow row = laboratory.run(policy, admission, new TierLaboratory.Shares(host / 100, disk / 100));
-                print(json ? JsonMapper.builder().build().writeValueAsString(row) : text(row));
+                print(
+                        switch (shown) {
+                            case "json" -> JsonMapper.builder().build().writeValueAsString(row);
+                            case "csv" -> row.csv();
+                            default -> text(row);
+                        });
+                page.add(row);
                 right &= row.wrongBlocks() == 0;
             }
         }
+        html.write(page::page);
         return right ? 0 : 1;
     }
 
@@ -155,6 +178,8 @@ final class TierLabCommand implements Callable<Integer> {
 
     private Choices choices() {
         try {
+            LabReport.check(format);
+            html.check();
             percent("--host", host);
             percent("--disk", disk);
             if (gpus < 1 || gpus > 1000) {

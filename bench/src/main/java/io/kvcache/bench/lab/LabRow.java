@@ -30,8 +30,7 @@ public record LabRow(
         double seconds) {
 
     /// The heads of a table of rows in [#csv].
-    public static final String CSV_HEAD = "trace,rule,policy,share,blocks,block_hit_ratio,token_hit_ratio,"
-            + "lru_hit_ratio,belady_hit_ratio,gap_closed,seconds";
+    public static final String CSV_HEAD = Csv.head(LabRow.class);
 
     static LabRow of(String trace, String rule, double share, ReplayComparison.Outcome outcome) {
         OptionalDouble gap = outcome.shareOfGap();
@@ -49,20 +48,8 @@ public record LabRow(
                 outcome.seconds());
     }
 
-    /// A line of comma-separated values. Names hold no commas.
+    /// A line of comma-separated values.
     public String csv() {
-        return String.join(
-                ",",
-                trace,
-                rule,
-                policy,
-                String.valueOf(share),
-                String.valueOf(blocks),
-                String.valueOf(blockHitRatio),
-                String.valueOf(tokenHitRatio),
-                String.valueOf(lruHitRatio),
-                String.valueOf(beladyHitRatio),
-                String.valueOf(gapClosed),
-                String.valueOf(seconds));
+        return Csv.line(this);
     }
 }

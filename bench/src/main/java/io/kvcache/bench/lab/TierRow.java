@@ -34,6 +34,9 @@ public record TierRow(
         long wrongBlocks,
         double seconds) {
 
+    /// The heads of a table of rows in [#csv].
+    public static final String CSV_HEAD = Csv.head(TierRow.class);
+
     static TierRow of(
             TierLaboratory.Place place,
             TierReplay.Settings settings,
@@ -57,5 +60,10 @@ public record TierRow(
                 1 - result.written().saved(),
                 result.check().wrongBlocks(),
                 result.seconds());
+    }
+
+    /// A line of comma-separated values.
+    public String csv() {
+        return Csv.line(this);
     }
 }

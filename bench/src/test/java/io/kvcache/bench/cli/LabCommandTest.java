@@ -3,9 +3,14 @@ package io.kvcache.bench.cli;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.bench.lab.LabRow;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.List;
+import java.util.regex.Pattern;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import tools.jackson.databind.JsonNode;
@@ -41,7 +46,31 @@ final class LabCommandTest {
     }
 
     @Test
-    void givenTwoTiers_whenCompared_thenHitsSaveTimeAndAdmissionSavesWrites() {
+    void givenAFileForAReport_whenCompared_thenItHasTheRowsThatWerePrinted(@TempDir Path folder) throws IOException {
+        Path file = folder.resolve("report.html");
+        String[] asked = {"lab", "--trace", "generated:3", "--share", "5", "--policy", "lru,sieve", "--html"};
+        String[] all = Arrays.copyOf(asked, asked.length + 1);
+        all[asked.length] = file.toString();
+        Shell.Run run = Shell.run(all);
+        assertThat(run.exitCode()).as(run.err()).isZero();
+        String printed = run.out()
+                .lines()
+                .filter(line -> line.contains("sieve"))
+                .findFirst()
+                .orElseThrow();
+        String hits = Pattern.compile("\\d+\\.\\d\\d %")
+                .matcher(printed)
+                .results()
+                .findFirst()
+                .orElseThrow()
+                .group();
+        assertThat(Files.readString(file))
+                .contains("generated:3", ">sieve</td>", ">" + hits + "</td>", file.toString());
+    }
+
+    @Test
+    void givenTwoTiers_whenCompared_thenHitsSaveTimeAndAdmissionSavesWrites(@TempDir Path folder) throws IOException {
+        Path file = folder.resolve("tiers.html");
         Shell.Run run = Shell.run(
                 "lab",
                 "tiers",
@@ -57,9 +86,12 @@ final class LabCommandTest {
                 "lru",
                 "--admission",
                 "always,second-hit",
-                "--json");
+                "--json",
+                "--html",
+                file.toString());
         assertThat(run.err()).isEmpty();
         assertThat(run.exitCode()).isZero();
+        assertThat(Files.readString(file)).contains(">second-hit</td>", "Time to the first token");
         List<JsonNode> rows = run.out()
                 .lines()
                 .map(line -> JsonMapper.builder().build().readTree(line))
@@ -80,7 +112,17 @@ final class LabCommandTest {
     }
 
     @ParameterizedTest
-    @CsvSource({"--host,0", "--disk,101", "--gpus,0", "--first,0", "--policy,best", "--admission,none", "--model,gpt"})
+    @CsvSource({
+        "--host,0",
+        "--disk,101",
+        "--gpus,0",
+        "--first,0",
+        "--policy,best",
+        "--admission,none",
+        "--model,gpt",
+        "--format,xml",
+        "--html,/nowhere/report.html"
+    })
     void givenABadChoiceForTiers_whenRun_thenTheErrorNamesOptionAndValue(String option, String value) {
         Shell.Run run = Shell.run("lab", "tiers", "--trace", "generated", option, value);
         assertThat(run.exitCode()).isEqualTo(2);

@@ -1,0 +1,45 @@
+package io.kvcache.bench.cli;
+
+import io.kvcache.bench.report.Page;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+
+/// The option that asks for a report with charts beside what a command prints.
+final class HtmlOption {
+
+    @Option(
+            names = "--html",
+            paramLabel = "FILE",
+            description = "Also a report with charts and tables: one HTML file that loads nothing.")
+    private @Nullable Path file;
+
+    /// Looks whether the file can be there before hours are spent on what it shows.
+    ///
+    /// @throws IllegalArgumentException when it cannot
+    void check() {
+        if (file != null) {
+            Path folder = file.toAbsolutePath().getParent();
+            if (folder == null || !Files.isWritable(folder) || Files.isDirectory(file)) {
+                throw ReplayChoices.mustBe("--html", file.toString(), "a file in a folder that can be written to");
+            }
+        }
+    }
+
+    /// Writes the page when one was asked for.
+    void write(Supplier<Page> page) throws IOException {
+        if (file != null) {
+            page.get().write(file);
+        }
+    }
+
+    /// How the command was called, for the page's head.
+    static String command(CommandSpec spec) {
+        return "./kvcache "
+                + String.join(" ", spec.root().commandLine().getParseResult().originalArgs());
+    }
+}

@@ -1,0 +1,46 @@
+package io.kvcache.bench.report;
+
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+
+/// A chart, as `report.js` draws it.
+///
+/// @param title above it, and what a screen reader says of it
+/// @param note what to know when reading it; may be empty
+/// @param form lines over a logarithmic axis, or lying bars
+/// @param axis what the values are
+/// @param labels of the places that have values: of the ticks below lines, of the rows of bars
+/// @param at where those places lie on a logarithmic axis; empty for bars
+public record Figure(
+        String title, String note, Form form, Axis axis, List<String> labels, List<Double> at, List<Series> series) {
+
+    /// How it looks.
+    public enum Form {
+        LINES,
+        BARS,
+        /// Bars of several series, one behind the end of the other.
+        STACKED_BARS
+    }
+
+    /// The axis of the values.
+    ///
+    /// @param title with the unit
+    /// @param percent whether values are shares of one, which are shown in percent
+    /// @param least what lies below is cut off; null for nothing
+    public record Axis(
+            String title, boolean percent, @Nullable Double least) {}
+
+    /// What a series is to the reader, from which its colour and weight follow.
+    public enum Role {
+        /// What others are measured by.
+        BASELINE,
+        /// What nothing exceeds.
+        BOUND,
+        /// What is being shown.
+        SUBJECT,
+        OTHER
+    }
+
+    /// Values by place; null where there is none.
+    public record Series(String name, Role role, List<@Nullable Double> values) {}
+}

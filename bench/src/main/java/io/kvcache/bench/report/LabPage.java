@@ -1,0 +1,166 @@
+package io.kvcache.bench.report;
+
+import io.kvcache.bench.lab.LabRow;
+import io.kvcache.bench.report.Figure.Role;
+import io.kvcache.bench.report.Figure.Series;
+import io.kvcache.bench.trace.Trace;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.TreeSet;
+import java.util.function.ToDoubleFunction;
+import java.util.stream.Collectors;
+import org.jspecify.annotations.Nullable;
+
+/// The laboratory's rows as a page: for each trace what the policies find by capacity, and how much of
+/// the gap between LRU and Belady's rule they close.
+public final class LabPage {
+
+    private static final String BOUND = "belady-bypass";
+    private static final String BASELINE = "lru";
+    /// Below this a chart of the gap shows how bad the worst is and nothing else.
+    private static final double LEAST_GAP = -0.6;
+
+    private final Map<String, Part> parts = new LinkedHashMap<>();
+    private final String command;
+
+    /// @param command how the rows were asked for
+    public LabPage(String command) {
+        this.command = command;
+    }
+
+    private record Part(Trace.Totals totals, List<LabRow> rows) {}
+
+    /// The rows that follow are of this trace.
+    public void begin(Trace trace) {
+        parts.put(trace.name(), new Part(trace.totals(), new ArrayList<>()));
+    }
+
+    /// One cache at one capacity, of a trace that was begun.
+    public void add(LabRow row) {
+        Part part = parts.get(row.trace());
+        if (part == null) {
+            throw new IllegalArgumentException("rows of " + row.trace() + ", which was not begun");
+        }
+        part.rows.add(row);
+    }
+
+    /// All that was added.
+    public Page page() {
+        Page page = new Page("Policies by capacity", "Made by " + command);
+        parts.forEach((trace, part) -> new Section(part.rows).write(page, trace, part.totals));
+        return page;
+    }
+
+    /// What there is of one trace.
+    private static final class Section {
+
+        private final List<LabRow> rows;
+        private final List<Double> shares;
+        private final Map<String, Map<Double, LabRow>> policies;
+
+        Section(List<LabRow> rows) {
+            this.rows = rows;
+            shares = List.copyOf(rows.stream().map(LabRow::share).collect(Collectors.toCollection(TreeSet::new)));
+            policies = rows.stream()
+                    .collect(Collectors.groupingBy(
+                            LabRow::policy,
+                            LinkedHashMap::new,
+                            Collectors.toMap(LabRow::share, row -> row, (_, last) -> last)));
+        }
+
+        void write(Page page, String trace, Trace.Totals totals) {
+            page.section(
+                    trace,
+                    String.format(
+                            Locale.ROOT,
+                            "%,d requests, %,d blocks looked up, %,d of them distinct%s. A capacity is the share of"
+                                    + " the distinct blocks that fit. No cache exceeds Belady's rule with bypass.",
+                            totals.requests(),
+                            totals.blockAccesses(),
+                            totals.distinctBlocks(),
+                            rows.isEmpty() ? "" : "; rule " + rows.getFirst().rule()));
+            page.charts(List.of(hits(), gap()));
+            LabTables tables = new LabTables(rows, shares);
+            page.table(tables.gap());
+            page.table(tables.hits());
+            page.folded("All " + rows.size() + " rows", tables.all());
+        }
+
+        private Figure hits() {
+            List<Series> series = new ArrayList<>();
+            series.add(new Series("Belady", Role.BOUND, over(this::bound)));
+            series.add(new Series("LRU", Role.BASELINE, over(this::baseline)));
+            others(series, LabRow::blockHitRatio);
+            return figure("Block hit ratio by capacity", "", new Figure.Axis("blocks found", true, 0.0), series);
+        }
+
+        private Figure gap() {
+            List<Series> series = new ArrayList<>();
+            series.add(new Series("LRU", Role.BASELINE, over(_ -> 0.0)));
+            others(series, LabRow::gapClosed);
+            return figure(
+                    "Share of the gap closed",
+                    "0 is LRU, 100 is Belady's rule with bypass; what is below −60 is in the table only",
+                    new Figure.Axis("of the gap from LRU to Belady", true, LEAST_GAP),
+                    series);
+        }
+
+        private Figure figure(String title, String note, Figure.Axis axis, List<Series> series) {
+            List<String> labels = shares.stream().map(LabTables::label).toList();
+            List<Double> at = shares.stream().map(share -> 100 * share).toList();
+            return new Figure(title, note, Figure.Form.LINES, axis, labels, at, series);
+        }
+
+        private void others(List<Series> series, ToDoubleFunction<LabRow> value) {
+            policies.forEach((policy, byShare) -> {
+                if (!policy.equals(BASELINE) && !policy.equals(BOUND)) {
+                    List<@Nullable Double> values = over(share -> {
+                        LabRow row = byShare.get(share);
+                        return row == null ? null : finite(value.applyAsDouble(row));
+                    });
+                    series.add(new Series(policy, role(policy), values));
+                }
+            });
+        }
+
+        private static Role role(String policy) {
+            return switch (policy.split("[+=]", 2)[0]) {
+                case "importance" -> Role.SUBJECT;
+                case "belady" -> Role.BOUND;
+                default -> Role.OTHER;
+            };
+        }
+
+        private interface OfShare {
+            @Nullable
+            Double value(double share);
+        }
+
+        private List<@Nullable Double> over(OfShare of) {
+            List<@Nullable Double> values = new ArrayList<>();
+            for (double share : shares) {
+                values.add(of.value(share));
+            }
+            return values;
+        }
+
+        private @Nullable Double bound(double share) {
+            return finite(any(share).beladyHitRatio());
+        }
+
+        private @Nullable Double baseline(double share) {
+            return finite(any(share).lruHitRatio());
+        }
+
+        private LabRow any(double share) {
+            return rows.stream().filter(row -> row.share() == share).findFirst().orElseThrow();
+        }
+
+        private static @Nullable Double finite(double value) {
+            return Double.isFinite(value) ? value : null;
+        }
+    }
+}

@@ -1,0 +1,87 @@
+package io.kvcache.bench.report;
+
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
+
+/// A browser without a screen, when this machine has one.
+///
+/// @param program to be run
+/// @param folder for what it writes
+record Chromium(Path program, Path folder) {
+
+    /// What it keeps of itself. Not in a folder that a test removes: helpers of it may end after it.
+    private static final Path PROFILE = Path.of("target", "chromium");
+
+    private static final List<String> NAMES =
+            List.of("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome");
+    private static final int MOST_SECONDS = 120;
+
+    /// What it wrote: the page as it stood at last, and messages of its own and of scripts.
+    record Visit(int exitCode, String page, String messages) {}
+
+    static Optional<Path> find() {
+        return Stream.of(System.getenv("PATH").split(":"))
+                .flatMap(folder -> NAMES.stream().map(Path.of(folder)::resolve))
+                .filter(Files::isExecutable)
+                .findFirst();
+    }
+
+    /// Opens a file, lets its scripts end and hands back what the page became.
+    Visit open(Path file) {
+        return run(file, List.of("--dump-dom", "--virtual-time-budget=20000"));
+    }
+
+    /// A picture of the page.
+    Visit paint(Path file, Path picture, List<String> more) {
+        List<String> options = new ArrayList<>(List.of("--screenshot=" + picture, "--virtual-time-budget=20000"));
+        options.addAll(more);
+        return run(file, options);
+    }
+
+    private Visit run(Path file, List<String> options) {
+        List<String> command = new ArrayList<>(List.of(
+                program.toString(),
+                "--headless",
+                "--no-sandbox",
+                "--disable-gpu",
+                "--disable-dev-shm-usage",
+                "--disable-background-networking",
+                "--hide-scrollbars",
+                "--enable-logging=stderr",
+                "--user-data-dir=" + PROFILE.toAbsolutePath()));
+        command.addAll(options);
+        command.add(file.toUri().toString());
+        try {
+            Files.createDirectories(PROFILE);
+            Path page = Files.createTempFile(folder, "page", ".html");
+            Path messages = Files.createTempFile(folder, "messages", ".txt");
+            Process process = new ProcessBuilder(command)
+                    .redirectInput(
+                            ProcessBuilder.Redirect.from(Path.of("/dev/null").toFile()))
+                    .redirectOutput(page.toFile())
+                    .redirectError(messages.toFile())
+                    .start();
+            try {
+                if (!process.waitFor(MOST_SECONDS, TimeUnit.SECONDS)) {
+                    throw new AssertionError(command + " did not end in " + MOST_SECONDS + " s");
+                }
+            } finally {
+                process.descendants().forEach(ProcessHandle::destroyForcibly);
+                process.destroyForcibly();
+            }
+            return new Visit(process.exitValue(), Files.readString(page), Files.readString(messages));
+        } catch (IOException failed) {
+            throw new UncheckedIOException(failed);
+        } catch (InterruptedException stopped) {
+            Thread.currentThread().interrupt();
+            throw new IllegalStateException(stopped);
+        }
+    }
+}

@@ -1,0 +1,78 @@
+package io.kvcache.bench.report;
+
+import io.kvcache.bench.lab.LabRow;
+import io.kvcache.bench.lab.TierRow;
+import io.kvcache.bench.trace.Trace;
+import io.kvcache.bench.trace.TraceRequest;
+import java.util.List;
+
+/// Pages with a few rows, of a trace whose name is nasty.
+final class SampleRows {
+
+    static final String NASTY = "<script>alert(1)</script>&'\"\u2028.jsonl";
+
+    private static final List<String> POLICIES =
+            List.of("lru", "lfu-da", "gdsf", "slru", "s3-fifo", "sieve", "w-tinylfu", "importance", "belady-bypass");
+    private static final double[] SHARES = {0.005, 0.015, 0.03, 0.06, 0.11, 0.3};
+
+    private SampleRows() {}
+
+    static Trace trace() {
+        return new Trace(NASTY, List.of(new TraceRequest(0, 1024, 1, new long[] {1, 2})));
+    }
+
+    static LabPage lab(String command) {
+        LabPage page = new LabPage(command);
+        page.begin(trace());
+        for (double share : SHARES) {
+            for (int i = 0; i < POLICIES.size(); i++) {
+                double bound = 0.1 + share;
+                double lru = bound / 3;
+                double gap = (i - 2) / 6.0;
+                double hits = lru + gap * (bound - lru);
+                page.add(new LabRow(
+                        NASTY,
+                        "reference",
+                        POLICIES.get(i),
+                        share,
+                        (int) (100_000 * share),
+                        hits,
+                        hits,
+                        lru,
+                        bound,
+                        i == 0 ? 0 : gap,
+                        0.1));
+            }
+        }
+        return page;
+    }
+
+    static TierPage tiers(String command) {
+        TierPage page = new TierPage(command, trace());
+        for (String policy : List.of("lru", "importance")) {
+            for (String admission : List.of("always", "second-hit", "value")) {
+                double hits = 0.3 + 0.01 * policy.length();
+                double written = 1.0 / admission.length();
+                page.add(new TierRow(
+                        NASTY,
+                        policy,
+                        admission,
+                        200,
+                        0.02,
+                        1000,
+                        0.1,
+                        hits,
+                        hits / 3,
+                        1000 * hits,
+                        50,
+                        0.2,
+                        3,
+                        100,
+                        written,
+                        0,
+                        1));
+            }
+        }
+        return page;
+    }
+}
