@@ -16,8 +16,10 @@ final class Acquiring {
     private final HostTable.Source source;
     private final HostStore store;
     private final Onboarding onboarding;
+    private final UseListeners listeners;
 
-    Acquiring(HostTable.Source source, Onboarding onboarding) {
+    Acquiring(HostTable.Source source, Onboarding onboarding, UseListeners listeners) {
+        this.listeners = listeners;
         this.source = source;
         store = source.store();
         this.onboarding = onboarding;
@@ -37,6 +39,8 @@ final class Acquiring {
         entry.asked(chain.length() - from, found);
         Onboarding.Coming coming = onboarding.begin(chain, here, from, timeoutNanos);
         Loads loads = coming.loads();
+        int known = loads == null ? found : Math.max(0, here + loads.count() - from);
+        listeners.asked(chain, from, known, entry.blockBytes());
         if (loads != null) {
             LoadingTable.Blocks blocks = new LoadingTable.Blocks(entry, deepest, here, loads, from);
             return AdvisedTable.of(new LoadingTable(source, hold, blocks, timeoutNanos), coming.left());

@@ -4,6 +4,7 @@ import io.kvcache.core.BlockTable;
 import io.kvcache.core.BlockWriter;
 import io.kvcache.core.EmptyBlockTable;
 import io.kvcache.core.PutOutcome;
+import io.kvcache.core.UseListener;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.EngineKey;
@@ -28,8 +29,10 @@ final class EngineVerbs {
     private final Waiting waiting;
     private final Onboarding onboarding;
     private final Hints hints;
+    private final UseListeners listeners;
 
-    EngineVerbs(HostTable.Source source, Waiting waiting, Onboarding onboarding, Hints hints) {
+    EngineVerbs(HostTable.Source source, Waiting waiting, Onboarding onboarding, Hints hints, UseListeners listeners) {
+        this.listeners = listeners;
         this.source = source;
         this.waiting = waiting;
         this.onboarding = onboarding;
@@ -46,6 +49,9 @@ final class EngineVerbs {
         try {
             Reserved reserved = waiting.reserve(timeoutNanos, sparing -> reserve(entry, block, sparing));
             bringParents(namespace, block, reserved);
+            if (reserved.outcome() == PutOutcome.RESERVED) {
+                listeners.put(namespace, block.key(), block.parent(), entry.blockBytes(), false);
+            }
             return new HostBlockWriter(new Filling(source, hold, reserved), entry.blockBytes());
         } catch (RuntimeException failed) {
             source.holders().leave(hold);
@@ -87,13 +93,15 @@ final class EngineVerbs {
             return null;
         }
         entry.asked(1, 1);
+        listeners.asked(UseListener.Verb.GET, namespace, wanted, entry.blockBytes());
         int record = Handle.record(handle);
         return new HostTable(source, hold, record, store.records().depth(record), entry.blockBytes());
     }
 
     /// The table of a block that is not known.
-    BlockTable missing(Namespace namespace) {
+    BlockTable missing(Namespace namespace, EngineKey key) {
         store.require(namespace).asked(1, 0);
+        listeners.asked(UseListener.Verb.GET, namespace, key.in(namespace), -1);
         return new EmptyBlockTable(0);
     }
 

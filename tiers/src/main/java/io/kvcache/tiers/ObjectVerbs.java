@@ -3,6 +3,8 @@ package io.kvcache.tiers;
 import io.kvcache.core.KvCache;
 import io.kvcache.core.ObjectView;
 import io.kvcache.core.ObjectWriter;
+import io.kvcache.core.PutOutcome;
+import io.kvcache.core.UseListener;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.store.HostStore;
@@ -22,8 +24,10 @@ final class ObjectVerbs {
     private final HostStore store;
     private final Waiting waiting;
     private final Onboarding onboarding;
+    private final UseListeners listeners;
 
-    ObjectVerbs(HostTable.Source source, Waiting waiting, Onboarding onboarding) {
+    ObjectVerbs(HostTable.Source source, Waiting waiting, Onboarding onboarding, UseListeners listeners) {
+        this.listeners = listeners;
         this.onboarding = onboarding;
         this.source = source;
         this.store = source.store();
@@ -43,7 +47,11 @@ final class ObjectVerbs {
                 Math.toIntExact(bytes + key.length));
         Hold hold = source.holders().enter(namespace);
         try {
+            boolean replaces = listeners.any() && isKnown(object.key());
             Reserved reserved = waiting.reserve(timeoutNanos, sparing -> store.reserveObject(entry, object, sparing));
+            if (reserved.outcome() == PutOutcome.RESERVED) {
+                listeners.put(namespace, object.key(), object.after(), object.bytes(), replaces);
+            }
             return new HostObjectWriter(new Filling(source, hold, reserved), key, bytes);
         } catch (RuntimeException failed) {
             source.holders().leave(hold);
@@ -124,6 +132,8 @@ final class ObjectVerbs {
     private @Nullable ObjectView view(Wanted wanted, long handle) {
         StoredObject stored = stored(wanted.entry, handle, wanted.bytes);
         wanted.entry.askedObject(stored != null);
+        listeners.asked(
+                UseListener.Verb.GET, wanted.entry.namespace(), wanted.key, stored == null ? -1 : stored.bytes());
         if (stored == null) {
             source.holders().leave(wanted.hold);
             return null;
@@ -149,7 +159,13 @@ final class ObjectVerbs {
     boolean contains(Namespace namespace, byte[] key) {
         store.require(namespace);
         BlockKey wanted = BlockKey.ofObject(namespace, key);
-        return Handle.found(store.lookup().findKnown(wanted.hi(), wanted.lo()));
+        boolean here = isKnown(wanted);
+        listeners.asked(UseListener.Verb.LOOK, namespace, wanted, here ? 0 : -1);
+        return here;
+    }
+
+    private boolean isKnown(BlockKey key) {
+        return Handle.found(store.lookup().findKnown(key.hi(), key.lo()));
     }
 
     boolean drop(Namespace namespace, byte[] key) {

@@ -12,8 +12,10 @@ import io.kvcache.core.ObjectWriter;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.PutSummary;
 import io.kvcache.core.SharedMemory;
+import io.kvcache.core.UseListener;
 import io.kvcache.core.event.EventStream;
 import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.EngineKey;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.policy.Guard;
@@ -58,6 +60,7 @@ public final class TieredKvCache implements KvCache {
     private final ObjectVerbs objects;
     private final EngineVerbs engine;
     private final Closing closing;
+    private final UseListeners listeners = new UseListeners();
     private final @Nullable HostShare share;
 
     TieredKvCache(HostTable.Source source, Closing closing) {
@@ -71,10 +74,10 @@ public final class TieredKvCache implements KvCache {
         holders = source.holders();
         waiting = new Waiting(source.clock());
         onboarding = new Onboarding(source);
-        acquiring = new Acquiring(source, onboarding);
+        acquiring = new Acquiring(source, onboarding, listeners);
         hints = new Hints(store, source.clock(), onboarding);
-        objects = new ObjectVerbs(source, waiting, onboarding);
-        engine = new EngineVerbs(source, waiting, onboarding, hints);
+        objects = new ObjectVerbs(source, waiting, onboarding, listeners);
+        engine = new EngineVerbs(source, waiting, onboarding, hints, listeners);
         this.closing = closing;
         this.share = share;
     }
@@ -114,6 +117,11 @@ public final class TieredKvCache implements KvCache {
         return store.share(store.require(namespace), store.require(with));
     }
 
+    /// Has somebody hear, from now on, what is asked of the store and put into it.
+    public void listen(UseListener listener) {
+        listeners.add(listener);
+    }
+
     @Override
     public Match match(BlockChain chain) {
         holders.requireOpen();
@@ -144,6 +152,11 @@ public final class TieredKvCache implements KvCache {
         Hold hold = holders.enter(chain);
         try {
             Reserved reserved = room(entry, chain, index, timeoutNanos);
+            if (reserved.outcome() == PutOutcome.RESERVED && part == 0 && listeners.any()) {
+                BlockKey after = index == 0 ? null : new BlockKey(chain.keyHi(index - 1), chain.keyLo(index - 1));
+                BlockKey key = new BlockKey(chain.keyHi(index), chain.keyLo(index));
+                listeners.put(chain.namespace(), key, after, entry.blockBytes(), false);
+            }
             return new HostBlockWriter(new Filling(source, hold, reserved), entry.blockBytes());
         } catch (RuntimeException failed) {
             holders.leave(hold);
@@ -174,7 +187,7 @@ public final class TieredKvCache implements KvCache {
             return resident;
         }
         BlockChain chain = timeoutNanos == 0 ? null : engine.chainTo(namespace, key);
-        return chain == null ? engine.missing(namespace) : acquire(chain, chain.length() - 1, timeoutNanos);
+        return chain == null ? engine.missing(namespace, key) : acquire(chain, chain.length() - 1, timeoutNanos);
     }
 
     private Reserved room(NamespaceEntry entry, BlockChain chain, int index, long timeoutNanos) {
