@@ -76,6 +76,7 @@ public final class CacheServer implements AutoCloseable {
     private final List<Listener> listeners = new ArrayList<>();
     private final @Nullable ZmqPublisher publisher;
     private final BlockStocks blocks;
+    private final UseWatch uses;
     private final Housekeeping housekeeping = new Housekeeping();
 
     /// Read and written by the housekeeping's thread.
@@ -119,6 +120,7 @@ public final class CacheServer implements AutoCloseable {
         logins = Logins.open(config.access().tenants(), clock);
         EventNames names = new EventNames(cache);
         blocks = new BlockStocks(cache, tenants.quotas(), names::of);
+        uses = UseWatch.open(cache, clock, config);
         Snapshots snapshots =
                 new Snapshots(cache.events(), () -> cache.stats().records().live());
         EventFeed events = new EventFeed(
@@ -137,6 +139,7 @@ public final class CacheServer implements AutoCloseable {
                         logins,
                         blocks::stats,
                         () -> front == null ? null : front.stats(),
+                        uses,
                         config.events().on()
                                 ? List.of(new LeaseMetrics(leases), new PublisherMetrics(this::publisher))
                                 : List.of(new LeaseMetrics(leases))),
@@ -170,6 +173,7 @@ public final class CacheServer implements AutoCloseable {
         });
         housekeeping.every(TICK_MILLIS, this::tick);
         housekeeping.every(TICK_MILLIS, leases::tick);
+        housekeeping.every(TICK_MILLIS, uses::tick);
         housekeeping.every(WATCH_MILLIS, connections::tick);
         housekeeping.every(MinuteReport.MILLIS, new Worries(tenants, connections, logins, blocks).report());
     }
@@ -357,6 +361,7 @@ public final class CacheServer implements AutoCloseable {
             remote.close();
         }
         transport.loops().shutdownGracefully(0, 5, TimeUnit.SECONDS).awaitUninterruptibly();
+        uses.close();
         logins.close();
         tenants.release();
         leases.close();

@@ -19,6 +19,7 @@ import io.kvcache.server.metrics.EndpointMetrics;
 import io.kvcache.server.metrics.Latencies;
 import io.kvcache.server.metrics.PrometheusText;
 import io.kvcache.server.metrics.ServerMetrics;
+import io.kvcache.server.metrics.UseMetrics;
 import io.kvcache.server.net.Connections;
 import io.kvcache.server.net.Protocol;
 import io.kvcache.server.resp.RespContext;
@@ -68,6 +69,7 @@ final class FrontEnds {
             Logins logins,
             Supplier<Map<String, BlockStock.Stats>> blocks,
             Supplier<@Nullable EndpointStats> transport,
+            UseWatch uses,
             List<MeterBinder> more) {}
 
     FrontEnds(TieredKvCache cache, Tenants tenants, Counted counted, Clock clock, Areas areas) {
@@ -177,6 +179,7 @@ final class FrontEnds {
                                                     _ -> 0)),
                             counted.logins),
                     new BlockMetrics(counted.blocks),
+                    new UseMetrics(counted.uses::memory, counted.uses::trace),
                     counted.latencies));
             if (counted.transport.get() != null) {
                 binders.add(new EndpointMetrics(() -> Objects.requireNonNull(counted.transport.get())));

@@ -9,6 +9,8 @@ import io.kvcache.server.keyspace.KeyspaceStats;
 import io.kvcache.server.metrics.Latencies;
 import io.kvcache.server.net.CloseReason;
 import io.kvcache.server.net.Connections;
+import io.kvcache.server.use.MemoryCurve;
+import io.kvcache.server.use.TraceCapture;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.movement.MoverStats;
 import io.kvcache.transport.endpoint.EndpointStats;
@@ -29,6 +31,7 @@ final class StatsPage implements Supplier<String> {
     private final Latencies latencies;
     private final Supplier<@Nullable EndpointStats> transport;
     private final Supplier<Map<String, BlockStock.Stats>> blocks;
+    private final UseWatch uses;
     private final String version;
 
     StatsPage(TieredKvCache cache, Tenants tenants, FrontEnds.Counted counted, String version) {
@@ -38,6 +41,7 @@ final class StatsPage implements Supplier<String> {
         latencies = counted.latencies();
         transport = counted.transport();
         blocks = counted.blocks();
+        uses = counted.uses();
         this.version = version;
     }
 
@@ -50,6 +54,8 @@ final class StatsPage implements Supplier<String> {
             CacheStats.Puts puts,
             CacheStats.Removals removals,
             Guard.Report policy,
+            MemoryCurve.Report memoryCurve,
+            TraceCapture.@Nullable Stats trace,
             long openViews,
             List<MoverStats> disks,
             DiskSideStats offload,
@@ -99,6 +105,8 @@ final class StatsPage implements Supplier<String> {
                                 stats.puts(),
                                 stats.removals(),
                                 cache.guard(),
+                                uses.memory(),
+                                uses.trace(),
                                 stats.openTables(),
                                 cache.diskStats(),
                                 cache.offloadStats(),

@@ -18,6 +18,7 @@ import io.kvcache.server.config.Prefault;
 import io.kvcache.server.config.PromiseConfig;
 import io.kvcache.server.config.ServerConfig;
 import io.kvcache.server.config.TenantConfig;
+import io.kvcache.server.config.TraceConfig;
 import io.kvcache.server.config.TransportConfig;
 import io.kvcache.server.config.ValueConfig;
 import io.kvcache.server.log.LogFormat;
@@ -67,6 +68,7 @@ final class LeaseTest {
                 DisksConfig.defaults(),
                 EventsConfig.defaults(),
                 new LeaseConfig(name, Duration.ofMinutes(5), 25),
+                TraceConfig.defaults(),
                 TransportConfig.defaults(),
                 ValueConfig.defaults(hostBytes),
                 LogFormat.KEY_VALUE,

@@ -11,6 +11,7 @@ import io.kvcache.server.config.NetworkConfig;
 import io.kvcache.server.config.Prefault;
 import io.kvcache.server.config.PromiseConfig;
 import io.kvcache.server.config.ServerConfig;
+import io.kvcache.server.config.TraceConfig;
 import io.kvcache.server.config.TransportConfig;
 import io.kvcache.server.config.ValueConfig;
 import io.kvcache.server.log.LogFormat;
@@ -93,6 +94,7 @@ final class TestServer implements AutoCloseable {
                     disks,
                     events,
                     LeaseConfig.defaults(),
+                    TraceConfig.defaults(),
                     transport,
                     ValueConfig.defaults(HOST_BYTES),
                     LogFormat.KEY_VALUE,

@@ -70,6 +70,7 @@ public final class ConfigReader {
         DisksConfig disks = DiskSettings.read(from, otherwise.disks());
         EventsConfig events = EventSettings.read(from, otherwise.events());
         LeaseConfig lease = LeaseConfig.read(from, otherwise.lease());
+        TraceConfig trace = TraceConfig.read(from, otherwise.trace());
         TransportConfig transport = TransportConfig.read(from, otherwise.transport());
         ValueConfig values = values(from, ValueConfig.defaults(memory.hostBytes()));
         LogFormat log = from.get("log.format", otherwise.log(), text -> Values.choice(LogFormat.class, text));
@@ -77,7 +78,8 @@ public final class ConfigReader {
         return from.checked(
                 otherwise,
                 () -> new ServerConfig(
-                        access, memory, network, limits, promise, disks, events, lease, transport, values, log, drain));
+                        access, memory, network, limits, promise, disks, events, lease, trace, transport, values, log,
+                        drain));
     }
 
     private MemoryConfig memory(Settings from, MemoryConfig otherwise) {

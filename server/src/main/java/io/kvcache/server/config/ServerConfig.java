@@ -18,6 +18,7 @@ public record ServerConfig(
         DisksConfig disks,
         EventsConfig events,
         LeaseConfig lease,
+        TraceConfig trace,
         TransportConfig transport,
         ValueConfig values,
         LogFormat log,
@@ -65,6 +66,7 @@ public record ServerConfig(
                 DisksConfig.defaults(),
                 EventsConfig.defaults(),
                 LeaseConfig.defaults(),
+                TraceConfig.defaults(),
                 TransportConfig.defaults(),
                 ValueConfig.defaults(
                         MemoryConfig.defaults(machine.memoryBytes()).hostBytes()),

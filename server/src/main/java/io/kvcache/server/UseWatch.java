@@ -1,0 +1,59 @@
+package io.kvcache.server;
+
+import io.kvcache.core.Clock;
+import io.kvcache.server.config.ServerConfig;
+import io.kvcache.server.use.MemoryCurve;
+import io.kvcache.server.use.TraceCapture;
+import io.kvcache.tiers.TieredKvCache;
+import java.io.IOException;
+import org.jspecify.annotations.Nullable;
+
+/// Who listens to what the store is used for: always the curve of memory, and a trace where one is asked for.
+///
+/// **Threads.** Any; [#tick] one at a time.
+final class UseWatch implements AutoCloseable {
+
+    private final MemoryCurve memory;
+    private final @Nullable TraceCapture trace;
+
+    private UseWatch(MemoryCurve memory, @Nullable TraceCapture trace) {
+        this.memory = memory;
+        this.trace = trace;
+    }
+
+    /// Listens from now on.
+    ///
+    /// @throws IOException that names the file of the trace when it cannot be written
+    static UseWatch open(TieredKvCache cache, Clock clock, ServerConfig config) throws IOException {
+        MemoryCurve memory = new MemoryCurve(cache.stats().host().capacityBytes());
+        cache.listen(memory);
+        if (config.trace().file() == null) {
+            return new UseWatch(memory, null);
+        }
+        TraceCapture trace =
+                TraceCapture.start(clock, config.trace(), config.memory().hostBytes());
+        cache.listen(trace);
+        return new UseWatch(memory, trace);
+    }
+
+    void tick() {
+        memory.tick();
+    }
+
+    /// What other sizes of memory would find.
+    MemoryCurve.Report memory() {
+        return memory.report();
+    }
+
+    /// How the trace goes, or null when there is none.
+    TraceCapture.@Nullable Stats trace() {
+        return trace == null ? null : trace.stats();
+    }
+
+    @Override
+    public void close() {
+        if (trace != null) {
+            trace.close();
+        }
+    }
+}

@@ -1,0 +1,67 @@
+package io.kvcache.server.metrics;
+
+import io.kvcache.server.use.MemoryCurve;
+import io.kvcache.server.use.TraceCapture;
+import io.micrometer.core.instrument.FunctionCounter;
+import io.micrometer.core.instrument.Gauge;
+import io.micrometer.core.instrument.MeterRegistry;
+import io.micrometer.core.instrument.binder.MeterBinder;
+import java.util.List;
+import java.util.function.Supplier;
+import java.util.function.ToLongFunction;
+import org.jspecify.annotations.Nullable;
+
+/// Meters of what a store is used for.
+///
+/// | meter | tags | what |
+/// |---|---|---|
+/// | `kv.memory.lru.hit.ratio` | `factor` | what LRU would find in so many times the memory; an estimate |
+/// | `kv.memory.lru.dropped` | | uses that the estimate did not see because they came too fast |
+/// | `kv.trace.uses` | | uses written to the trace; this and the following where there is one |
+/// | `kv.trace.written` | | bytes of the trace |
+/// | `kv.trace.dropped` | | uses that came faster than they could be written |
+/// | `kv.trace.capturing` | | 1, or 0 when the file is full or cannot be written |
+public final class UseMetrics implements MeterBinder {
+
+    private final Supplier<MemoryCurve.Report> memory;
+    private final Supplier<TraceCapture.@Nullable Stats> trace;
+
+    /// @param trace of null where there is none
+    public UseMetrics(Supplier<MemoryCurve.Report> memory, Supplier<TraceCapture.@Nullable Stats> trace) {
+        this.memory = memory;
+        this.trace = trace;
+    }
+
+    @Override
+    public void bindTo(MeterRegistry registry) {
+        List<MemoryCurve.Size> sizes = memory.get().sizes();
+        for (int i = 0; i < sizes.size(); i++) {
+            int index = i;
+            Gauge.builder(
+                            "kv.memory.lru.hit.ratio",
+                            () -> memory.get().sizes().get(index).lruHitRatio())
+                    .tags("factor", String.valueOf(sizes.get(i).factor()))
+                    .register(registry);
+        }
+        FunctionCounter.builder(
+                        "kv.memory.lru.dropped", memory, each -> each.get().dropped())
+                .register(registry);
+        if (trace.get() == null) {
+            return;
+        }
+        Gauge.builder("kv.trace.capturing", () -> of(stats -> stats.capturing() ? 1 : 0))
+                .register(registry);
+        counter("kv.trace.uses", TraceCapture.Stats::uses).register(registry);
+        counter("kv.trace.written", TraceCapture.Stats::bytes).baseUnit("bytes").register(registry);
+        counter("kv.trace.dropped", TraceCapture.Stats::dropped).register(registry);
+    }
+
+    private FunctionCounter.Builder<UseMetrics> counter(String name, ToLongFunction<TraceCapture.Stats> of) {
+        return FunctionCounter.builder(name, this, metrics -> metrics.of(of));
+    }
+
+    private long of(ToLongFunction<TraceCapture.Stats> of) {
+        TraceCapture.Stats stats = trace.get();
+        return stats == null ? 0 : of.applyAsLong(stats);
+    }
+}

@@ -1,0 +1,128 @@
+package io.kvcache.server.use;
+
+import io.kvcache.core.UseListener;
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.BlockKey;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.policy.ReuseCurve;
+import java.util.Arrays;
+import java.util.List;
+import java.util.concurrent.atomic.LongAdder;
+import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
+
+/// What plain LRU would find in half the memory, in this much, in twice and in four times as much.
+///
+/// What counts is what was found, in memory or on disk, and what was put because it was not there: all that was of
+/// use or could have been. Values that are written over and look-ups that nobody follows by a put do not count, so
+/// these ratios are not those of the namespaces, which count what is asked for.
+///
+/// **Threads.** Any; [#tick] one at a time.
+public final class MemoryCurve implements UseListener {
+
+    private static final double[] FACTORS = {0.5, 1, 2, 4};
+    /// Slots are whole pages.
+    private static final long PAGE = 4096;
+    /// 24 bytes each in a chain, some more for single ones: about 30 MB at the worst.
+    private static final int MOST_WAITING = 1 << 18;
+
+    private final ReuseCurve curve;
+    private final UseQueue queue = new UseQueue(MOST_WAITING);
+    private final LongAdder passed = new LongAdder();
+
+    /// @param memoryBytes of host memory there is
+    public MemoryCurve(long memoryBytes) {
+        curve = new ReuseCurve(Arrays.stream(FACTORS)
+                .mapToLong(factor -> (long) (factor * memoryBytes))
+                .toArray());
+    }
+
+    /// What is known.
+    ///
+    /// @param uses that the answer is about, the latest ones; 0 when nothing was used yet
+    /// @param sampledShare of the keys, that were looked at
+    /// @param dropped uses that were not looked at because there were too many at a time
+    public record Report(List<Size> sizes, long uses, double sampledShare, long dropped) {}
+
+    /// One size of memory.
+    ///
+    /// @param factor of the memory there is
+    /// @param lruHitRatio what LRU would find of what was found or put
+    public record Size(double factor, long bytes, double lruHitRatio) {}
+
+    @Override
+    public void asked(BlockChain chain, int from, int found, int blockBytes) {
+        if (found > 0) {
+            queue.offer(new Use.Chain(0, chain, from, found, blockBytes));
+        }
+    }
+
+    @Override
+    public void asked(Verb verb, Namespace namespace, BlockKey key, long bytes) {
+        if (verb == Verb.GET && bytes >= 0) {
+            if (curve.samples(key.lo())) {
+                queue.offer(new Use.Ask(0, verb, namespace, key, bytes));
+            } else {
+                passed.increment();
+            }
+        }
+    }
+
+    @Override
+    public void put(Namespace namespace, BlockKey key, @Nullable BlockKey after, long bytes, boolean replaces) {
+        if (curve.samples(key.lo())) {
+            queue.offer(new Use.Put(0, namespace, key, after, bytes, replaces));
+        } else if (!replaces) {
+            passed.increment();
+        }
+    }
+
+    /// Looks at what was used since the last time.
+    public synchronized void tick() {
+        curve.passed(passed.sumThenReset());
+        int left = MOST_WAITING; // Whoever uses the store faster than this looks does not hold it up.
+        for (Use use = queue.poll(); use != null && left-- > 0; use = queue.poll()) {
+            look(use);
+        }
+    }
+
+    private void look(Use use) {
+        curve.nextRequest();
+        switch (use) {
+            case Use.Chain asked -> look(asked);
+            case Use.Ask asked -> curve.use(asked.key().lo(), pages(asked.bytes()));
+            case Use.Put put -> {
+                if (put.replaces()) {
+                    curve.touch(put.key().lo(), pages(put.bytes()));
+                } else {
+                    curve.use(put.key().lo(), pages(put.bytes()));
+                }
+            }
+        }
+    }
+
+    /// From the last to the first, so that no block is older than the one behind it.
+    private void look(Use.Chain asked) {
+        long bytes = pages(asked.blockBytes());
+        for (int i = asked.from() + asked.found() - 1; i >= asked.from(); i--) {
+            curve.use(asked.chain().keyLo(i), bytes);
+        }
+        for (int i = asked.from() - 1; i >= 0; i--) {
+            curve.touch(asked.chain().keyLo(i), bytes);
+        }
+    }
+
+    /// What is known by now.
+    public synchronized Report report() {
+        tick();
+        ReuseCurve.Point[] points = curve.points();
+        List<Size> sizes = IntStream.range(0, points.length)
+                .mapToObj(i -> new Size(FACTORS[i], points[i].bytes(), points[i].hitRatio()))
+                .toList();
+        return new Report(sizes, curve.uses(), curve.share(), queue.dropped());
+    }
+
+    private static long pages(long bytes) {
+        return Math.ceilDiv(Math.max(1, bytes), PAGE) * PAGE;
+    }
+}

@@ -1,0 +1,174 @@
+package io.kvcache.server.use;
+
+import io.kvcache.core.Clock;
+import io.kvcache.core.UseListener;
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.BlockKey;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.server.config.TraceConfig;
+import java.io.BufferedOutputStream;
+import java.io.IOException;
+import java.io.OutputStream;
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.time.Instant;
+import java.util.Objects;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.locks.LockSupport;
+import org.jspecify.annotations.Nullable;
+
+/// Writes down what a server is used for, until a file is full.
+///
+/// A request leaves a note in a queue of limited size; a thread turns notes into [TraceLines] and writes them. When
+/// the queue is full, because the file is slow, notes are dropped and counted. A full file, and one that cannot be
+/// written any more, ends the capture and nothing else.
+///
+/// **Threads.** Any.
+public final class TraceCapture implements UseListener, AutoCloseable {
+
+    private static final Logger LOG = System.getLogger(TraceCapture.class.getName());
+
+    /// Some 100 bytes each at the worst.
+    private static final int MOST_WAITING = 1 << 18;
+
+    private static final int BUFFER_BYTES = 1 << 16;
+    /// Kept free for the last line.
+    private static final int LAST_BYTES = 128;
+
+    private static final long PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(20);
+
+    private final Clock clock;
+    private final Path file;
+    private final long limit;
+    private final OutputStream out;
+    private final TraceLines lines;
+    private final UseQueue queue = new UseQueue(MOST_WAITING);
+    private final Thread writer;
+    private final AtomicLong written = new AtomicLong();
+    private final AtomicLong uses = new AtomicLong();
+    private volatile boolean capturing = true;
+    private volatile boolean closing;
+
+    private TraceCapture(Clock clock, TraceConfig config, long hostBytes) throws IOException {
+        this.clock = clock;
+        file = Objects.requireNonNull(config.file(), "a trace that is on has a file");
+        limit = config.bytes();
+        out = open(file);
+        lines = new TraceLines(clock.nanos());
+        write(lines.first(Instant.now(), hostBytes));
+        writer = Thread.ofPlatform().daemon().name("kvcache-trace").start(this::run);
+    }
+
+    /// Replaces the file.
+    ///
+    /// @param hostBytes of the server, for the first line
+    /// @throws IOException that names the file when it cannot be written
+    public static TraceCapture start(Clock clock, TraceConfig config, long hostBytes) throws IOException {
+        TraceCapture capture = new TraceCapture(clock, config, hostBytes);
+        LOG.log(
+                Level.INFO,
+                "what clients use is written to " + capture.file + ", as salted hashes, up to " + config.bytes()
+                        + " bytes");
+        return capture;
+    }
+
+    /// How it goes.
+    ///
+    /// @param capturing whether uses are still written
+    /// @param uses that were
+    /// @param bytes of the file
+    /// @param dropped uses that came faster than they could be written
+    public record Stats(boolean capturing, long uses, long bytes, long dropped) {}
+
+    /// How it goes.
+    public Stats stats() {
+        return new Stats(capturing, uses.get(), written.get(), queue.dropped());
+    }
+
+    @Override
+    public void asked(BlockChain chain, int from, int found, int blockBytes) {
+        if (capturing) {
+            queue.offer(new Use.Chain(clock.nanos(), chain, from, found, blockBytes));
+        }
+    }
+
+    @Override
+    public void asked(Verb verb, Namespace namespace, BlockKey key, long bytes) {
+        if (capturing) {
+            queue.offer(new Use.Ask(clock.nanos(), verb, namespace, key, bytes));
+        }
+    }
+
+    @Override
+    public void put(Namespace namespace, BlockKey key, @Nullable BlockKey after, long bytes, boolean replaces) {
+        if (capturing) {
+            queue.offer(new Use.Put(clock.nanos(), namespace, key, after, bytes, replaces));
+        }
+    }
+
+    /// Only what it owns may read it: ids are hashes, but when somebody came back is nobody's business.
+    private static OutputStream open(Path file) throws IOException {
+        try {
+            Files.deleteIfExists(file);
+            Files.createFile(file, PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------")));
+            return new BufferedOutputStream(Files.newOutputStream(file, StandardOpenOption.WRITE), BUFFER_BYTES);
+        } catch (IOException refused) {
+            throw new IOException("trace.out is " + file + ", which cannot be written: " + refused, refused);
+        }
+    }
+
+    private void run() {
+        try (out) {
+            boolean room = true;
+            while (room) {
+                boolean last = closing; // read before the queue, so that what came before it is written
+                Use use = queue.poll();
+                if (use != null) {
+                    String line = lines.use(use);
+                    room = written.get() + line.length() + LAST_BYTES <= limit;
+                    uses.addAndGet(room ? 1 : 0);
+                    write(room ? line : "");
+                } else if (last) {
+                    break;
+                } else {
+                    out.flush();
+                    LockSupport.parkNanos(this, PAUSE_NANOS);
+                }
+            }
+            capturing = false;
+            write(lines.last(room ? "closed" : "full", queue.dropped()));
+            out.flush();
+            if (!room) {
+                LOG.log(Level.WARNING, file + " has " + written + " of " + limit + " bytes; no more is written to it");
+            }
+        } catch (IOException failed) {
+            LOG.log(Level.WARNING, file + " cannot be written any more, at " + written + " bytes: " + failed);
+        } finally {
+            capturing = false;
+        }
+    }
+
+    /// Lines are ASCII.
+    private void write(String line) throws IOException {
+        out.write(line.getBytes(StandardCharsets.US_ASCII));
+        written.addAndGet(line.length());
+    }
+
+    /// Writes what waits, and the last line.
+    @Override
+    public void close() {
+        closing = true;
+        LockSupport.unpark(writer);
+        try {
+            writer.join(TimeUnit.SECONDS.toMillis(10));
+        } catch (InterruptedException _) {
+            Thread.currentThread().interrupt();
+        }
+    }
+}

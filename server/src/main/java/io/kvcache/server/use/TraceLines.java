@@ -1,0 +1,106 @@
+package io.kvcache.server.use;
+
+import io.kvcache.core.UseListener.Verb;
+import io.kvcache.core.identity.Namespace;
+import java.time.Instant;
+import java.util.Locale;
+import java.util.concurrent.TimeUnit;
+
+/// The lines of a trace of a server, one JSON object each.
+///
+/// | line | members |
+/// |---|---|
+/// | first | `kvcache_trace` 1, `vantage` in words, `started`, `host_bytes` |
+/// | `"ns"` alone with `blocks` | a namespace is met: its number, whether it has blocks, and `block_tokens` of those |
+/// | `"op":"chain"` | blocks were asked for: `at` ms, `ns`, `ids` from the first block on, `from`, `found`, `bytes` of
+/// each |
+/// | `"op":"get"`, `"look"` | one key was asked for, to have it or to know of it: `at`, `ns`, `ids`, `found`, `bytes` |
+/// | `"op":"put"` | `at`, `ns`, `ids` of the one, `after` or null, `bytes`, `replaces` |
+/// | last | `end`, `dropped` |
+///
+/// Bytes of an object are those of value and key; -1 where they are not known.
+final class TraceLines {
+
+    private static final String VANTAGE =
+            "behind a server's front ends, in front of host memory: what its clients asked"
+                    + " of the store and put into it, over all protocols. Not in it: what a client found in a cache of its own"
+                    + " or in shared memory, matches of chains, values that were refused, and uses that were dropped when they"
+                    + " came too fast, which the last line counts. ids are salted hashes; the salt was not kept";
+
+    private final long startNanos;
+    private final TraceIds ids = new TraceIds();
+
+    /// @param startNanos by the store's clock: the time 0 of the lines
+    TraceLines(long startNanos) {
+        this.startNanos = startNanos;
+    }
+
+    String first(Instant started, long hostBytes) {
+        return "{\"kvcache_trace\":1,\"vantage\":\"" + VANTAGE + "\",\"started\":\"" + started + "\",\"host_bytes\":"
+                + hostBytes + "}\n";
+    }
+
+    String last(String why, long dropped) {
+        return "{\"end\":\"" + why + "\",\"dropped\":" + dropped + "}\n";
+    }
+
+    /// A use, and before it the namespace where that is new.
+    String use(Use use) {
+        StringBuilder line = new StringBuilder();
+        switch (use) {
+            case Use.Chain asked -> {
+                begin(line, "chain", use, asked.chain().namespace());
+                line.append(",\"from\":")
+                        .append(asked.from())
+                        .append(",\"found\":")
+                        .append(asked.found());
+                line.append(",\"bytes\":").append(asked.blockBytes()).append(",\"ids\":[");
+                for (int i = 0; i < asked.chain().length(); i++) {
+                    line.append(i == 0 ? "" : ",")
+                            .append(ids.of(asked.chain().keyHi(i), asked.chain().keyLo(i)));
+                }
+                line.append(']');
+            }
+            case Use.Ask asked -> {
+                begin(line, asked.verb().name().toLowerCase(Locale.ROOT), use, asked.namespace());
+                line.append(",\"found\":").append(asked.bytes() < 0 ? 0 : 1);
+                line.append(",\"bytes\":").append(asked.verb() == Verb.LOOK ? -1 : asked.bytes());
+                line.append(",\"ids\":[")
+                        .append(ids.of(asked.key().hi(), asked.key().lo()))
+                        .append(']');
+            }
+            case Use.Put put -> {
+                begin(line, "put", use, put.namespace());
+                line.append(",\"bytes\":")
+                        .append(put.bytes())
+                        .append(",\"replaces\":")
+                        .append(put.replaces());
+                line.append(",\"after\":");
+                if (put.after() == null) {
+                    line.append("null");
+                } else {
+                    line.append(ids.of(put.after().hi(), put.after().lo()));
+                }
+                line.append(",\"ids\":[")
+                        .append(ids.of(put.key().hi(), put.key().lo()))
+                        .append(']');
+            }
+        }
+        return line.append("}\n").toString();
+    }
+
+    private void begin(StringBuilder line, String verb, Use use, Namespace namespace) {
+        boolean first = ids.isNew(namespace);
+        int number = ids.of(namespace);
+        if (first) {
+            boolean blocks = !namespace.parts().isEmpty();
+            line.append("{\"ns\":").append(number).append(",\"blocks\":").append(blocks);
+            line.append(",\"block_tokens\":")
+                    .append(blocks ? namespace.blockTokens() : 0)
+                    .append("}\n");
+        }
+        long millis = TimeUnit.NANOSECONDS.toMillis(use.atNanos() - startNanos);
+        line.append("{\"at\":").append(millis).append(",\"op\":\"").append(verb);
+        line.append("\",\"ns\":").append(number);
+    }
+}

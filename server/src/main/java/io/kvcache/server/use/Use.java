@@ -1,0 +1,47 @@
+package io.kvcache.server.use;
+
+import io.kvcache.core.UseListener;
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.BlockKey;
+import io.kvcache.core.identity.Namespace;
+import org.jspecify.annotations.Nullable;
+
+/// One use of a store, as [UseListener] is told of it.
+sealed interface Use {
+
+    /// When, by the store's clock.
+    long atNanos();
+
+    /// How many keys it takes up.
+    int keys();
+
+    /// As [UseListener#asked(BlockChain, int, int, int)].
+    record Chain(long atNanos, BlockChain chain, int from, int found, int blockBytes) implements Use {
+        @Override
+        public int keys() {
+            return 1 + chain.length();
+        }
+    }
+
+    /// As [UseListener#asked(UseListener.Verb, Namespace, BlockKey, long)].
+    record Ask(long atNanos, UseListener.Verb verb, Namespace namespace, BlockKey key, long bytes) implements Use {
+        @Override
+        public int keys() {
+            return 1;
+        }
+    }
+
+    /// As [UseListener#put].
+    record Put(
+            long atNanos,
+            Namespace namespace,
+            BlockKey key,
+            @Nullable BlockKey after,
+            long bytes,
+            boolean replaces) implements Use {
+        @Override
+        public int keys() {
+            return 1;
+        }
+    }
+}

@@ -1,0 +1,5 @@
+/// Tests of what a server says of its use.
+@NullMarked
+package io.kvcache.server.use;
+
+import org.jspecify.annotations.NullMarked;
