@@ -30,7 +30,7 @@ import picocli.CommandLine.Spec;
         description = "Compare policies over traces and capacities: hit ratios and the share of the gap from LRU to"
                 + " Belady that each closes.",
         mixinStandardHelpOptions = true,
-        subcommands = TierLabCommand.class,
+        subcommands = {TierLabCommand.class, CaptureLabCommand.class},
         sortOptions = false)
 final class LabCommand implements Callable<Integer> {
 

@@ -54,6 +54,12 @@ final class ServerSettings {
     private List<String> disks = new ArrayList<>();
 
     @Option(
+            names = "--trace-out",
+            paramLabel = "FILE",
+            description = "trace.out: where it is written what clients use, as salted hashes. Default: nowhere.")
+    private @Nullable String traceOut;
+
+    @Option(
             names = "--set",
             paramLabel = "SETTING=VALUE",
             description = "Any setting, for example limits.connections=100. May be given again.")
@@ -68,6 +74,7 @@ final class ServerSettings {
         put(options, "transport.listen", "--transport", transport);
         put(options, "transport.aeron", "--aeron", aeron);
         put(options, "memory.host_bytes", "--host-bytes", hostBytes);
+        put(options, "trace.out", "--trace-out", traceOut);
         for (int number = 0; number < disks.size(); number++) {
             put(options, "disks." + number, "--disk", disks.get(number));
         }

@@ -18,6 +18,7 @@ record TopTable(String place, @Nullable JsonNode before, JsonNode now, double se
         StringBuilder text = new StringBuilder();
         Formatter out = new Formatter(text, Locale.ROOT);
         head(out);
+        memory(out);
         requests(out);
         tenants(out);
         namespaces(out);
@@ -46,6 +47,21 @@ record TopTable(String place, @Nullable JsonNode before, JsonNode now, double se
                 number(now, "/removals/dropped"),
                 number(now, "/removals/replaced"),
                 number(now, "/puts/noRoom"));
+    }
+
+    /// What other sizes of memory would find; nothing of a server that does not say so, or was not used yet.
+    private void memory(Formatter out) {
+        if (number(now, "/memoryCurve/uses") == 0) {
+            return;
+        }
+        out.format("memory x ");
+        for (JsonNode each : now.at("/memoryCurve/sizes")) {
+            out.format(
+                    "  %s: %.1f %%",
+                    String.valueOf(each.get("factor").doubleValue()),
+                    100 * each.get("lruHitRatio").doubleValue());
+        }
+        out.format("   would be found by LRU of what was found or put%n");
     }
 
     private void requests(Formatter out) {

@@ -29,6 +29,7 @@ public final class OpaqueReplay {
 
     private final TraceForest forest;
     private final Settings settings;
+    private final String traceOut;
 
     /// What to run.
     ///
@@ -57,8 +58,14 @@ public final class OpaqueReplay {
     }
 
     public OpaqueReplay(TraceForest forest, Settings settings) {
+        this(forest, settings, "");
+    }
+
+    /// @param traceOut where the server writes what it is used for; empty for nowhere
+    public OpaqueReplay(TraceForest forest, Settings settings, String traceOut) {
         this.forest = forest;
         this.settings = settings;
+        this.traceOut = traceOut;
     }
 
     /// Runs the whole trace.
@@ -83,7 +90,8 @@ public final class OpaqueReplay {
                 "memory.policy",
                         new ConfigReader.Option("policy", settings.policy().commandName()),
                 "memory.prefault", new ConfigReader.Option("prefault", "off"),
-                "promise.time", new ConfigReader.Option("promise", "0s"));
+                "promise.time", new ConfigReader.Option("promise", "0s"),
+                "trace.out", new ConfigReader.Option("trace", traceOut));
         try {
             return CacheServer.start(
                     new ConfigReader(Machine.here(), Map.of()).read(ConfigReader.Source.NONE, options));

@@ -1,0 +1,250 @@
+package io.kvcache.bench.capture;
+
+import io.kvcache.bench.store.ReplayedChains;
+import io.kvcache.core.BlockTable;
+import io.kvcache.core.BlockWriter;
+import io.kvcache.core.KvCache;
+import io.kvcache.core.ObjectView;
+import io.kvcache.core.ObjectWriter;
+import io.kvcache.core.PutOutcome;
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.EngineKey;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.policy.PolicyKind;
+import io.kvcache.tiers.TieredKvCache;
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.jspecify.annotations.Nullable;
+import tools.jackson.core.JacksonException;
+import tools.jackson.databind.JsonNode;
+import tools.jackson.databind.json.JsonMapper;
+
+/// Replays what `kvcache serve --trace-out` wrote over a store of host memory, which may be of another size and
+/// have another policy.
+///
+/// What the server found and what was put into it is what its clients had use for: both are asked for here, in
+/// their order, and what is not found is put. So with the server's own size and policy, and what it began with,
+/// as much is found as there. Look-ups that ended without a value or a put are passed over.
+public final class CaptureReplay {
+
+    private static final String MARK = "kvcache_trace";
+
+    private final Path file;
+    private final TieredKvCache cache;
+    private final Map<Integer, Namespace> namespaces = new HashMap<>();
+    private final Map<Integer, JsonNode> met = new HashMap<>();
+    private long uses;
+    private long live;
+    private long replayed;
+
+    private CaptureReplay(Path file, TieredKvCache cache) {
+        this.file = file;
+        this.cache = cache;
+    }
+
+    /// What was found.
+    ///
+    /// @param uses blocks and objects that the server found or was given
+    /// @param liveHits that the server found
+    /// @param replayedHits that were found here
+    public record Result(long uses, long liveHits, long replayedHits) {
+
+        /// Share of the uses that the server found.
+        public double liveHitRatio() {
+            return uses == 0 ? 0 : (double) liveHits / uses;
+        }
+
+        /// Share of the uses that were found here.
+        public double replayedHitRatio() {
+            return uses == 0 ? 0 : (double) replayedHits / uses;
+        }
+    }
+
+    /// Bytes of host memory that the server had, as the first line says.
+    ///
+    /// @throws IOException when the file is no capture
+    public static long hostBytes(Path file) throws IOException {
+        try (BufferedReader lines = Files.newBufferedReader(file)) {
+            return first(file, lines.readLine()).get("host_bytes").longValue(0);
+        }
+    }
+
+    /// Replays a whole file.
+    ///
+    /// @param hostBytes as the server's `memory.host_bytes`
+    /// @throws IOException that names file and line when it is no capture, or a line of it is broken
+    public static Result run(Path file, long hostBytes, PolicyKind policy) throws IOException {
+        try (TieredKvCache cache = TieredKvCache.builder()
+                        .hostBytes(hostBytes)
+                        .policy(policy)
+                        .build();
+                BufferedReader lines = Files.newBufferedReader(file)) {
+            CaptureReplay replay = new CaptureReplay(file, cache);
+            first(file, lines.readLine());
+            int number = 2;
+            for (String line = lines.readLine(); line != null; line = lines.readLine()) {
+                replay.line(line, number++);
+            }
+            return new Result(replay.uses, replay.live, replay.replayed);
+        }
+    }
+
+    private static JsonNode first(Path file, @Nullable String line) throws IOException {
+        JsonNode first = line == null ? null : parse(file, line, 1);
+        if (first == null || first.path(MARK).intValue(0) != 1) {
+            throw new IOException(file + ":1 is not the first line of a capture: must be {\"" + MARK + "\":1, ...}");
+        }
+        return first;
+    }
+
+    private static JsonNode parse(Path file, String line, int number) throws IOException {
+        try {
+            return JsonMapper.builder().build().readTree(line);
+        } catch (JacksonException broken) {
+            throw new IOException(file + ":" + number + " is no JSON: " + broken.getOriginalMessage(), broken);
+        }
+    }
+
+    private void line(String text, int number) throws IOException {
+        JsonNode line = parse(file, text, number);
+        if (line.has("end")) {
+            return;
+        }
+        try {
+            int space = line.required("ns").intValue();
+            if (line.has("op")) {
+                use(line, space);
+            } else {
+                met.put(space, line);
+            }
+        } catch (JacksonException | IllegalArgumentException broken) {
+            throw new IOException(file + ":" + number + " cannot be replayed: " + broken.getMessage(), broken);
+        }
+    }
+
+    private void use(JsonNode line, int space) {
+        String verb = line.get("op").stringValue("");
+        boolean blocks = isOfBlocks(space);
+        switch (verb) {
+            case "chain" -> chain(line, namespace(space, line));
+            case "put" -> {
+                if (blocks) {
+                    block(line, namespace(space, line), true);
+                } else {
+                    object(line, namespace(space, line), true);
+                }
+            }
+            case "get" -> {
+                if (line.get("found").intValue() == 1) {
+                    if (blocks) {
+                        block(line, namespace(space, line), false);
+                    } else {
+                        object(line, namespace(space, line), false);
+                    }
+                }
+            }
+            case "look" -> {}
+            default -> throw new IllegalArgumentException("op is '" + verb + "', must be: chain, get, look, put");
+        }
+    }
+
+    private boolean isOfBlocks(int space) {
+        JsonNode about = met.get(space);
+        if (about == null) {
+            throw new IllegalArgumentException("ns is " + space + ", of which no line tells before");
+        }
+        return about.get("blocks").booleanValue();
+    }
+
+    private Namespace namespace(int number, JsonNode line) {
+        return namespaces.computeIfAbsent(number, _ -> {
+            Namespace namespace = isOfBlocks(number)
+                    ? Namespace.of(
+                            "capture-" + number,
+                            ReplayedChains.shapeOf(line.get("bytes").intValue()))
+                    : Namespace.objects("capture-" + number, "default");
+            cache.register(namespace);
+            return namespace;
+        });
+    }
+
+    /// The blocks that the server found: what is missing here is put.
+    private void chain(JsonNode line, Namespace namespace) {
+        int from = line.get("from").intValue();
+        int end = from + line.get("found").intValue();
+        List<byte[]> keys = new ArrayList<>();
+        for (int i = 0; i < end; i++) {
+            keys.add(key(line.get("ids").get(i)));
+        }
+        BlockChain chain = BlockChain.ofEngineKeys(namespace, keys);
+        try (BlockTable table = cache.acquire(chain, from, KvCache.NO_WAIT)) {
+            uses += end - from;
+            live += end - from;
+            replayed += table.readyBlocks();
+            int here = table.readyBlocks() == 0 ? cache.match(chain).blocks() : from + table.readyBlocks();
+            for (int i = here; i < end; i++) {
+                fill(cache.put(chain, i, 0, KvCache.NO_WAIT));
+            }
+        }
+    }
+
+    private void block(JsonNode line, Namespace namespace, boolean put) {
+        EngineKey key = EngineKey.of(key(line.get("ids").get(0)));
+        JsonNode after = line.path("after");
+        count(put);
+        try (BlockTable table = cache.acquire(namespace, key, KvCache.NO_WAIT)) {
+            if (table.readyBlocks() > 0) {
+                replayed++;
+                return;
+            }
+        }
+        EngineKey parent = after.isNumber() ? EngineKey.of(key(after)) : null;
+        fill(cache.put(namespace, key, parent, KvCache.NO_WAIT));
+    }
+
+    private void object(JsonNode line, Namespace namespace, boolean put) {
+        byte[] key = key(line.get("ids").get(0));
+        boolean replaces = put && line.get("replaces").booleanValue();
+        if (!replaces) {
+            count(put);
+            try (ObjectView view = cache.getObject(namespace, key)) {
+                if (view != null) {
+                    replayed++;
+                    return;
+                }
+            }
+        }
+        JsonNode after = line.path("after");
+        long value = Math.max(1, line.get("bytes").longValue() - key.length);
+        try (ObjectWriter writer =
+                cache.putObject(namespace, key, after.isNumber() ? key(after) : null, value, KvCache.NO_WAIT)) {
+            if (writer.outcome() == PutOutcome.RESERVED) {
+                writer.seal();
+            }
+        }
+    }
+
+    private void count(boolean put) {
+        uses++;
+        live += put ? 0 : 1;
+    }
+
+    private static void fill(BlockWriter writer) {
+        try (writer) {
+            if (writer.outcome() == PutOutcome.RESERVED) {
+                writer.seal();
+            }
+        }
+    }
+
+    private static byte[] key(JsonNode id) {
+        return ByteBuffer.allocate(Long.BYTES).putLong(id.longValue()).array();
+    }
+}

@@ -1,0 +1,90 @@
+package io.kvcache.bench.cli;
+
+import io.kvcache.bench.capture.CaptureReplay;
+import io.kvcache.core.memory.SlabPool;
+import io.kvcache.core.policy.PolicyKind;
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+import java.util.concurrent.Callable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.Parameters;
+import picocli.CommandLine.Spec;
+
+/// `kvcache lab capture`: what a running server wrote of its use, over host memory of other sizes and policies.
+@Command(
+        name = "capture",
+        description = "Replay what `kvcache serve --trace-out` wrote over other sizes of memory and policies.",
+        mixinStandardHelpOptions = true,
+        sortOptions = false)
+final class CaptureLabCommand implements Callable<Integer> {
+
+    @Spec
+    private CommandSpec spec = CommandSpec.create();
+
+    @Parameters(paramLabel = "FILE", description = "What --trace-out named.")
+    private Path file = Path.of("");
+
+    @Option(
+            names = "--host-bytes",
+            paramLabel = "SIZE",
+            split = ",",
+            description = "Host memory, 32 MiB and up; it is really taken. Default: as much as the server had.")
+    private List<String> sizes = new ArrayList<>();
+
+    @Option(
+            names = "--policy",
+            paramLabel = "NAME",
+            split = ",",
+            defaultValue = "lru,importance",
+            description = "Policies. Default: ${DEFAULT-VALUE}.")
+    private List<String> policies = new ArrayList<>();
+
+    @Override
+    public Integer call() throws IOException {
+        List<PolicyKind> kinds;
+        List<Long> asked;
+        try {
+            kinds = policies.stream().map(ReplayChoices::ofStore).toList();
+            asked = sizes.stream().map(CaptureLabCommand::bytes).toList();
+        } catch (IllegalArgumentException e) {
+            throw new ParameterException(spec.commandLine(), "kvcache lab capture: " + e.getMessage(), e);
+        }
+        List<Long> bytes = asked.isEmpty() ? List.of(CaptureReplay.hostBytes(file)) : asked;
+        print("memory       policy            uses  server found  found here");
+        for (long size : bytes) {
+            for (PolicyKind policy : kinds) {
+                CaptureReplay.Result result = CaptureReplay.run(file, size, policy);
+                print(String.format(
+                        Locale.ROOT,
+                        "%-12s %-12s %,9d  %10.2f %%  %8.2f %%",
+                        new ByteSize(size),
+                        policy.commandName(),
+                        result.uses(),
+                        100 * result.liveHitRatio(),
+                        100 * result.replayedHitRatio()));
+            }
+        }
+        return 0;
+    }
+
+    private static long bytes(String text) {
+        long bytes = ByteSize.parse(text).bytes();
+        if (bytes < SlabPool.SLAB_BYTES) {
+            throw ReplayChoices.mustBe("--host-bytes", text, "32 MiB and up");
+        }
+        return bytes;
+    }
+
+    private void print(String line) {
+        PrintWriter out = spec.commandLine().getOut();
+        out.println(line);
+        out.flush();
+    }
+}
