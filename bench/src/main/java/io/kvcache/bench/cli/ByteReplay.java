@@ -67,7 +67,7 @@ final class ByteReplay {
     boolean run(TraceForest forest, int warmup) {
         double copy = MemoryCopy.gigabytesPerSecond(blockBytes);
         boolean right = true;
-        for (int blocks : choices.blocks()) {
+        for (int blocks : choices.capacities().blocks(forest.blockTokens())) {
             for (Replay each : choices.replays()) {
                 if (each instanceof PolicyReplay policy) {
                     right &= one(forest, new StoreReplay.Settings(policy.kind(), blocks, blockBytes, warmup), copy);

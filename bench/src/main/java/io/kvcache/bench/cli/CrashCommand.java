@@ -6,7 +6,7 @@ import io.kvcache.bench.crash.Interruption;
 import io.kvcache.bench.replay.ReplayRule;
 import io.kvcache.bench.replay.TraceForest;
 import io.kvcache.bench.trace.MalformedLine;
-import io.kvcache.bench.trace.MooncakeTraceReader;
+import io.kvcache.bench.trace.TraceReader;
 import io.kvcache.bench.trace.TraceSource;
 import java.io.IOException;
 import java.io.PrintWriter;
@@ -109,7 +109,7 @@ final class CrashCommand implements Callable<Integer> {
     }
 
     private boolean replay(Path folder) throws IOException {
-        MooncakeTraceReader reader = new MooncakeTraceReader(MalformedLine.Choice.SKIP, _ -> {});
+        TraceReader reader = new TraceReader(MalformedLine.Choice.SKIP, _ -> {});
         TraceForest forest = new TraceForest(TraceSource.parse(replay).load(reader), ReplayRule.REFERENCE);
         int requests = forest.requests();
         Interruption found = Interruption.of(folder.resolve("crash-tier"), replay, forest, requests / 2, requests);

@@ -6,9 +6,9 @@ import io.kvcache.bench.demo.DemoResult;
 import io.kvcache.bench.demo.DemoText;
 import io.kvcache.bench.gpu.GpuDemo;
 import io.kvcache.bench.trace.MalformedLine;
-import io.kvcache.bench.trace.MooncakeTraceReader;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceFinder;
+import io.kvcache.bench.trace.TraceReader;
 import io.kvcache.bench.trace.TraceSource;
 import java.io.IOException;
 import java.io.PrintWriter;
@@ -54,7 +54,8 @@ final class DemoCommand implements Callable<Integer> {
             names = "--trace",
             paramLabel = "TRACE",
             defaultValue = "",
-            description = "A file in Mooncake's format, conversation, synthetic, or generated[:SEED]."
+            description = "A file in the format of Mooncake, Qwen-Bailian or token ids, or"
+                    + " conversation, synthetic, generated[:SEED]."
                     + " Default: conversation when it is found, else generated.")
     private String trace = "";
 
@@ -106,7 +107,7 @@ final class DemoCommand implements Callable<Integer> {
             out.println(DemoText.heading(Kvcache.Version.text(), hostBytes()));
             out.flush();
         }
-        MooncakeTraceReader reader = new MooncakeTraceReader(
+        TraceReader reader = new TraceReader(
                 MalformedLine.Choice.SKIP,
                 line -> spec.commandLine()
                         .getErr()

@@ -68,7 +68,7 @@ final class DiskReplay {
     /// @throws IOException when the directory is not empty: a replay begins with nothing
     boolean run(TraceForest forest, int warmup) throws IOException {
         boolean right = true;
-        for (int blocks : choices.blocks()) {
+        for (int blocks : choices.capacities().blocks(forest.blockTokens())) {
             for (PolicyReplay policy : ReplayChoices.ofStore(choices.replays())) {
                 List<Line> lines = new ArrayList<>();
                 for (AdmissionKind admission : disk.admissions()) {

@@ -8,8 +8,8 @@ import io.kvcache.bench.replay.Replay;
 import io.kvcache.bench.replay.ReplayRule;
 import io.kvcache.bench.report.LabPage;
 import io.kvcache.bench.trace.MalformedLine;
-import io.kvcache.bench.trace.MooncakeTraceReader;
 import io.kvcache.bench.trace.Trace;
+import io.kvcache.bench.trace.TraceReader;
 import io.kvcache.bench.trace.TraceSource;
 import io.kvcache.core.policy.PolicyKind;
 import java.io.IOException;
@@ -42,7 +42,8 @@ final class LabCommand implements Callable<Integer> {
             paramLabel = "TRACE",
             split = ",",
             defaultValue = "conversation,synthetic",
-            description = "Traces: a file in Mooncake's format, conversation, synthetic, or generated[:SEED]."
+            description = "Traces: a file in the format of Mooncake, Qwen-Bailian or token ids, or"
+                    + " conversation, synthetic, generated[:SEED]."
                     + " Default: ${DEFAULT-VALUE}.")
     private List<String> traces = new ArrayList<>();
 
@@ -104,8 +105,7 @@ final class LabCommand implements Callable<Integer> {
         LabPage page = new LabPage(HtmlOption.command(spec));
         try (Progress progress = new Progress(spec.commandLine().getErr())) {
             for (String name : traces) {
-                Trace trace =
-                        TraceSource.parse(name).load(new MooncakeTraceReader(MalformedLine.Choice.REFUSE, line -> {}));
+                Trace trace = TraceSource.parse(name).load(new TraceReader(MalformedLine.Choice.REFUSE, line -> {}));
                 report.begin(trace);
                 page.begin(trace);
                 new Laboratory(trace, counted, warmup).run(caches, shares, row -> {

@@ -5,7 +5,6 @@ import io.kvcache.bench.replay.Replay;
 import io.kvcache.bench.replay.ReplayCatalogue;
 import io.kvcache.bench.replay.ReplayRule;
 import io.kvcache.bench.trace.MalformedLine;
-import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceSource;
 import io.kvcache.core.identity.ModelPreset;
 import io.kvcache.core.policy.PolicyKind;
@@ -13,20 +12,16 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
 import java.util.stream.Collectors;
-import java.util.stream.IntStream;
-import java.util.stream.Stream;
 
 /// What `replay` was asked for. The static methods turn the options' texts into values; each names the text and
 /// what it may be when it is something else.
 record ReplayChoices(
         TraceSource trace,
         List<Replay> replays,
-        List<Integer> blocks,
+        Capacities capacities,
         Optional<ModelPreset> model,
         List<ReplayRule> rules,
         MalformedLine.Choice malformed) {
-
-    private static final List<Integer> USUAL_BLOCKS = List.of(1000, 5000, 10_000, 20_000, 50_000);
 
     static List<Replay> replays(List<String> names) {
         if (names.isEmpty()) {
@@ -61,29 +56,6 @@ record ReplayChoices(
 
     private static String modelNames() {
         return Arrays.stream(ModelPreset.values()).map(ModelPreset::label).collect(Collectors.joining(", "));
-    }
-
-    static List<Integer> blocks(List<Integer> counts, List<String> sizes, Optional<ModelPreset> model) {
-        if (counts.isEmpty() && sizes.isEmpty()) {
-            return USUAL_BLOCKS;
-        }
-        counts.stream().filter(count -> count < 1).findFirst().ifPresent(count -> {
-            throw mustBe("--blocks", String.valueOf(count), "at least 1");
-        });
-        IntStream fromBytes = model.stream()
-                .flatMapToInt(size -> sizes.stream().mapToInt(text -> blocks(ByteSize.parse(text), size)));
-        return Stream.concat(counts.stream(), fromBytes.boxed()).toList();
-    }
-
-    private static int blocks(ByteSize capacity, ModelPreset model) {
-        long blocks = capacity.bytes() / Trace.blockBytes(model);
-        if (blocks < 1 || blocks > Integer.MAX_VALUE) {
-            throw mustBe(
-                    "--capacity",
-                    capacity.toString(),
-                    "1 to 2^31 - 1 blocks of " + new ByteSize(Trace.blockBytes(model)) + " each for " + model.label());
-        }
-        return (int) blocks;
     }
 
     static List<ReplayRule> rules(String name) {

@@ -4,8 +4,9 @@ import io.kvcache.bench.replay.Replay;
 import io.kvcache.bench.replay.ReplayComparison;
 import io.kvcache.bench.replay.ReplayRule;
 import io.kvcache.bench.replay.TraceForest;
-import io.kvcache.bench.trace.MooncakeTraceReader;
 import io.kvcache.bench.trace.Trace;
+import io.kvcache.bench.trace.TraceReader;
+import io.kvcache.bench.trace.TraceSource;
 import io.kvcache.core.identity.ModelPreset;
 import java.io.IOException;
 import java.io.PrintWriter;
@@ -22,7 +23,8 @@ import picocli.CommandLine.Spec;
 
 /// `kvcache replay`: what share of a trace's blocks a cache of some size would have had, policy by policy.
 ///
-/// Replays metadata only, unless `--bytes` or `--disk` asks for the real store; see [ByteReplay] and [DiskReplay].
+/// Replays metadata only, unless `--bytes` or `--disk` asks for the real store; see [ByteReplay] and
+/// [DiskReplay].
 @Command(
         name = "replay",
         description = "Replay a request trace: hit ratios by policy and capacity, beside Belady's bound.",
@@ -43,7 +45,7 @@ final class ReplayCommand implements Callable<Integer> {
             description = "Policies, separated by commas. Default: all that there are.")
     private List<String> policies = new ArrayList<>();
 
-    @Option(names = "--blocks", paramLabel = "N", split = ",", description = "Capacities in blocks of 512 tokens.")
+    @Option(names = "--blocks", paramLabel = "N", split = ",", description = "Capacities in blocks of the trace.")
     private List<Integer> blocks = new ArrayList<>();
 
     @Option(names = "--capacity", paramLabel = "SIZE", split = ",", description = "Capacities in bytes: 64GiB,1TiB.")
@@ -106,12 +108,13 @@ final class ReplayCommand implements Callable<Integer> {
     public Integer call() throws IOException {
         ReplayChoices choices = choices();
         PrintWriter errors = spec.commandLine().getErr();
-        MooncakeTraceReader reader = new MooncakeTraceReader(
+        TraceReader reader = new TraceReader(
                 choices.malformed(),
                 line -> errors.println("kvcache: skipped line " + line.number() + ": " + line.reason()));
         try (Progress progress = new Progress(errors)) {
             progress.show("reading the trace");
             Trace read = choices.trace().load(reader);
+            check(choices.capacities(), read);
             boolean right = true;
             for (ReplayRule each : choices.rules()) {
                 right &= replay(read, each, choices, progress);
@@ -147,7 +150,7 @@ final class ReplayCommand implements Callable<Integer> {
         ReplayReport report = json ? new ReplayLines(out) : new ReplayTable(out, choices.model());
         ReplayComparison comparison = new ReplayComparison(new TraceForest(read, each), warmup);
         report.begin(read, each);
-        for (int capacity : choices.blocks()) {
+        for (int capacity : choices.capacities().blocks(read.blockTokens())) {
             for (Replay replay : choices.replays()) {
                 progress.show(replay.commandName() + " at " + capacity + " blocks");
                 ReplayComparison.Outcome outcome = comparison.run(replay, capacity);
@@ -158,10 +161,28 @@ final class ReplayCommand implements Callable<Integer> {
         report.end();
     }
 
+    /// Of a file, the tokens of a block are known only when it has been read.
+    private Capacities capacities(TraceSource source, Optional<ModelPreset> size) {
+        Capacities asked = Capacities.parse(blocks, capacities, size);
+        if (!(source instanceof TraceSource.File)) {
+            asked.blocks(Trace.BLOCK_TOKENS);
+        }
+        return asked;
+    }
+
+    private void check(Capacities asked, Trace read) {
+        try {
+            asked.blocks(read.blockTokens());
+        } catch (IllegalArgumentException e) {
+            throw new ParameterException(spec.commandLine(), "kvcache replay: " + e.getMessage(), e);
+        }
+    }
+
     /// The options as values, or an error that names the option's value and what it may be.
     private ReplayChoices choices() {
         try {
             ReplayChoices.checkWarmup(warmup);
+            TraceSource source = trace.source();
             Optional<ModelPreset> size = ReplayChoices.model(model, !capacities.isEmpty());
             if (real()) {
                 ByteReplay.check(blockBytes(), policies);
@@ -170,9 +191,9 @@ final class ReplayCommand implements Callable<Integer> {
                 DiskChoice.parse(disk, admission);
             }
             return new ReplayChoices(
-                    trace.source(),
+                    source,
                     ReplayChoices.replays(policies.isEmpty() && real() ? List.of("lru") : policies),
-                    ReplayChoices.blocks(blocks, capacities, size),
+                    capacities(source, size),
                     size,
                     ReplayChoices.rules(rule),
                     ReplayChoices.malformed(malformed));

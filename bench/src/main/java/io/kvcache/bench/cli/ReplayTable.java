@@ -17,6 +17,7 @@ final class ReplayTable implements ReplayReport {
     private final PrintWriter out;
     private final Optional<ModelPreset> model;
     private int lastBlocks;
+    private int blockTokens;
 
     /// @param model whose blocks the capacities are shown in bytes of, if any
     ReplayTable(PrintWriter out, Optional<ModelPreset> model) {
@@ -27,13 +28,14 @@ final class ReplayTable implements ReplayReport {
     @Override
     public void begin(Trace trace, ReplayRule rule) {
         Trace.Totals totals = trace.totals();
+        blockTokens = totals.blockTokens();
         print(String.format(
                 Locale.ROOT,
                 "%s: %,d requests, %,d blocks of %d tokens, %,d distinct; rule: %s%s",
                 trace.name(),
                 totals.requests(),
                 totals.blockAccesses(),
-                Trace.BLOCK_TOKENS,
+                totals.blockTokens(),
                 totals.distinctBlocks(),
                 rule.commandName(),
                 model.map(size -> "; bytes of " + size.label()).orElse("")));
@@ -77,8 +79,8 @@ final class ReplayTable implements ReplayReport {
         print("");
     }
 
-    private static String bytes(ModelPreset size, int blocks) {
-        return new ByteSize(blocks * Trace.blockBytes(size)).toString();
+    private String bytes(ModelPreset size, int blocks) {
+        return new ByteSize(size.kvBytesPerToken() * blockTokens * blocks).toString();
     }
 
     private static String share(OptionalDouble share) {

@@ -78,8 +78,8 @@ final class SizeCommand implements Callable<Integer> {
                         read.name(),
                         target,
                         curve.ceiling()));
-        line(out, preset, "lru", lru);
-        line(out, preset, "importance", importance(forest));
+        line(out, read, preset, "lru", lru);
+        line(out, read, preset, "importance", importance(forest));
         if (curve.hitRatio(forest.nodes() / 2) < 0.98 * curve.ceiling()) {
             print(out, "Half of all blocks gets less than 98 % of the hits: a longer trace would show more reuse.");
         }
@@ -101,8 +101,8 @@ final class SizeCommand implements Callable<Integer> {
         return high;
     }
 
-    private static void line(PrintWriter out, ModelPreset preset, String policy, int blocks) {
-        String bytes = new ByteSize(blocks * Trace.blockBytes(preset)).toString();
+    private static void line(PrintWriter out, Trace read, ModelPreset preset, String policy, int blocks) {
+        String bytes = new ByteSize(blocks * read.blockBytes(preset)).toString();
         print(
                 out,
                 String.format(
@@ -110,7 +110,7 @@ final class SizeCommand implements Callable<Integer> {
                         "  %-10s  %,9d blocks of %d tokens  %s of %s",
                         policy,
                         blocks,
-                        Trace.BLOCK_TOKENS,
+                        read.blockTokens(),
                         bytes,
                         preset.label()));
     }

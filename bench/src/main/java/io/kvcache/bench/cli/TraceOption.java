@@ -1,8 +1,8 @@
 package io.kvcache.bench.cli;
 
 import io.kvcache.bench.trace.MalformedLine;
-import io.kvcache.bench.trace.MooncakeTraceReader;
 import io.kvcache.bench.trace.Trace;
+import io.kvcache.bench.trace.TraceReader;
 import io.kvcache.bench.trace.TraceSource;
 import java.io.IOException;
 import picocli.CommandLine.Option;
@@ -14,7 +14,8 @@ final class TraceOption {
             names = "--trace",
             paramLabel = "TRACE",
             defaultValue = "conversation",
-            description = "A file in Mooncake's format, conversation, synthetic, or generated[:SEED]."
+            description = "A file in the format of Mooncake, Qwen-Bailian or token ids, or"
+                    + " conversation, synthetic, generated[:SEED]."
                     + " Default: ${DEFAULT-VALUE}.")
     private String name = "";
 
@@ -27,6 +28,6 @@ final class TraceOption {
 
     /// Reads it; a line that is no request is an error.
     static Trace load(TraceSource source) throws IOException {
-        return source.load(new MooncakeTraceReader(MalformedLine.Choice.REFUSE, _ -> {}));
+        return source.load(new TraceReader(MalformedLine.Choice.REFUSE, _ -> {}));
     }
 }

@@ -5,7 +5,7 @@ import io.kvcache.bench.replay.TraceForest;
 import io.kvcache.bench.store.ReplayedChains;
 import io.kvcache.bench.store.TierReplay;
 import io.kvcache.bench.trace.MalformedLine;
-import io.kvcache.bench.trace.MooncakeTraceReader;
+import io.kvcache.bench.trace.TraceReader;
 import io.kvcache.bench.trace.TraceSource;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.tier.AdmissionKind;
@@ -54,7 +54,7 @@ public final class ReplayVictim {
         }
 
         TraceForest forest() throws IOException {
-            MooncakeTraceReader reader = new MooncakeTraceReader(MalformedLine.Choice.SKIP, _ -> {});
+            TraceReader reader = new TraceReader(MalformedLine.Choice.SKIP, _ -> {});
             return new TraceForest(TraceSource.parse(trace).load(reader), ReplayRule.REFERENCE);
         }
 

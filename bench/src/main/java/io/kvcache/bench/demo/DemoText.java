@@ -52,8 +52,8 @@ public final class DemoText {
         Trace.Totals totals = result.totals();
         line(
                 "Trace   %s: %,d requests, %,d accesses of %d-token blocks",
-                result.traceTitle(), totals.requests(), totals.blockAccesses(), Trace.BLOCK_TOKENS);
-        long modelBlock = MODEL.kvBytesPerToken() * Trace.BLOCK_TOKENS;
+                result.traceTitle(), totals.requests(), totals.blockAccesses(), totals.blockTokens());
+        long modelBlock = MODEL.kvBytesPerToken() * totals.blockTokens();
         line(
                 "Scale   blocks carry %s of real bytes; Llama-3-8B would need %s (1:%,d)",
                 size(result.blockBytes()), size(modelBlock), modelBlock / result.blockBytes());
@@ -63,7 +63,8 @@ public final class DemoText {
         line("            Llama-3-8B     block hit ratio        tokens    GPU-s");
         line("    blocks  would need     LRU %7s  Belady     reused   saved*", result.bestPolicy());
         for (DemoResult.Row row : result.rows()) {
-            long bytes = row.blocks() * MODEL.kvBytesPerToken() * Trace.BLOCK_TOKENS;
+            long bytes =
+                    row.blocks() * MODEL.kvBytesPerToken() * result.totals().blockTokens();
             line(
                     "%,10d  %10s   %s   %s   %s    %5.1f %%  %,7.0f",
                     row.blocks(),

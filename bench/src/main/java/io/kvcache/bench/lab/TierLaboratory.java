@@ -93,8 +93,8 @@ public final class TierLaboratory {
         public void found(int number, int hostBlocks, int blocks) {
             TraceRequest request = trace.requests().get(number);
             long most = request.inputTokens() - 1L;
-            long host = Math.min(most, (long) hostBlocks * Trace.BLOCK_TOKENS);
-            long all = Math.min(most, (long) blocks * Trace.BLOCK_TOKENS);
+            long host = Math.min(most, (long) hostBlocks * trace.blockTokens());
+            long all = Math.min(most, (long) blocks * trace.blockTokens());
             engine.serve(
                     new EngineModel.Prompt(request.timestampMillis() / 1000.0, request.inputTokens()),
                     new EngineModel.Found(host, all - host));

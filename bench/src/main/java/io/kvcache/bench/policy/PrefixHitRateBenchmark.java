@@ -6,8 +6,8 @@ import io.kvcache.bench.replay.PolicyReplay;
 import io.kvcache.bench.replay.ReplayRule;
 import io.kvcache.bench.replay.TraceForest;
 import io.kvcache.bench.trace.MalformedLine;
-import io.kvcache.bench.trace.MooncakeTraceReader;
 import io.kvcache.bench.trace.Trace;
+import io.kvcache.bench.trace.TraceReader;
 import io.kvcache.bench.trace.TraceSource;
 import io.kvcache.core.policy.PolicyKind;
 import java.io.IOException;
@@ -76,7 +76,7 @@ public class PrefixHitRateBenchmark {
     /// Reads the trace.
     @Setup(Level.Trial)
     public void read() throws IOException {
-        MooncakeTraceReader reader = new MooncakeTraceReader(MalformedLine.Choice.REFUSE, line -> {});
+        TraceReader reader = new TraceReader(MalformedLine.Choice.REFUSE, line -> {});
         forest = new TraceForest(TraceSource.parse(trace).load(reader), ReplayRule.REFERENCE);
         blocks = (int) Math.max(1, Math.round(percent / 100 * forest.nodes()));
     }

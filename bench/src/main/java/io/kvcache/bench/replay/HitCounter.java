@@ -1,7 +1,5 @@
 package io.kvcache.bench.replay;
 
-import io.kvcache.bench.trace.Trace;
-
 /// Counts the hits of a replay's requests after the first few.
 public final class HitCounter {
 
@@ -29,7 +27,7 @@ public final class HitCounter {
             blockAccesses += forest.lookedUp(request);
             blockHits += hits;
             inputTokens += tokens;
-            long hitTokens = Math.min((long) hits * Trace.BLOCK_TOKENS, tokens);
+            long hitTokens = Math.min((long) hits * forest.blockTokens(), tokens);
             tokenHits += hitTokens;
             squaredTokenHits += (double) hitTokens * hitTokens;
         }

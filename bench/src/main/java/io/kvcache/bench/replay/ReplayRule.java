@@ -1,6 +1,5 @@
 package io.kvcache.bench.replay;
 
-import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceRequest;
 
 /// Which of a request's blocks count.
@@ -8,12 +7,12 @@ public enum ReplayRule {
     /// Every id is a block, the partial last one included, so that results compare with other studies.
     REFERENCE("reference") {
         @Override
-        int stored(TraceRequest request) {
+        int stored(TraceRequest request, int blockTokens) {
             return request.hashIds().length;
         }
 
         @Override
-        int lookedUp(TraceRequest request) {
+        int lookedUp(TraceRequest request, int blockTokens) {
             return request.hashIds().length;
         }
     },
@@ -21,13 +20,13 @@ public enum ReplayRule {
     /// a full hit has to compute the last token's logits.
     FULL_BLOCKS("full-blocks") {
         @Override
-        int stored(TraceRequest request) {
-            return request.inputTokens() / Trace.BLOCK_TOKENS;
+        int stored(TraceRequest request, int blockTokens) {
+            return request.inputTokens() / blockTokens;
         }
 
         @Override
-        int lookedUp(TraceRequest request) {
-            return (request.inputTokens() - 1) / Trace.BLOCK_TOKENS;
+        int lookedUp(TraceRequest request, int blockTokens) {
+            return (request.inputTokens() - 1) / blockTokens;
         }
     };
 
@@ -43,8 +42,8 @@ public enum ReplayRule {
     }
 
     /// Leading blocks of a request that are put into the cache.
-    abstract int stored(TraceRequest request);
+    abstract int stored(TraceRequest request, int blockTokens);
 
     /// Leading blocks of a request that can be hits: its block accesses.
-    abstract int lookedUp(TraceRequest request);
+    abstract int lookedUp(TraceRequest request, int blockTokens);
 }

@@ -15,6 +15,7 @@ public final class TraceForest {
     static final int NONE = -1;
 
     private final ReplayRule rule;
+    private final int blockTokens;
     private final int[] parents;
     private final int[] depths;
     /// The requests' paths one after another; request r's begins at `starts[r]`.
@@ -28,11 +29,14 @@ public final class TraceForest {
     public TraceForest(Trace trace, ReplayRule rule) {
         List<TraceRequest> requests = trace.requests();
         this.rule = rule;
+        blockTokens = trace.blockTokens();
         starts = new int[requests.size() + 1];
-        lookedUp = requests.stream().mapToInt(rule::lookedUp).toArray();
+        lookedUp = requests.stream()
+                .mapToInt(request -> rule.lookedUp(request, blockTokens))
+                .toArray();
         inputTokens = requests.stream().mapToInt(TraceRequest::inputTokens).toArray();
         for (int r = 0; r < requests.size(); r++) {
-            starts[r + 1] = starts[r] + rule.stored(requests.get(r));
+            starts[r + 1] = starts[r] + rule.stored(requests.get(r), blockTokens);
         }
         path = new int[starts[requests.size()]];
         NodeIndex index = new NodeIndex();
@@ -59,6 +63,11 @@ public final class TraceForest {
     /// The rule it was built by.
     public ReplayRule rule() {
         return rule;
+    }
+
+    /// Tokens of a block.
+    public int blockTokens() {
+        return blockTokens;
     }
 
     /// Number of nodes: what an unlimited cache would hold in the end.

@@ -5,25 +5,41 @@ import java.util.Arrays;
 import java.util.List;
 
 /// A named sequence of requests, in the order of their arrival.
-public record Trace(String name, List<TraceRequest> requests) {
+///
+/// @param blockTokens tokens of a block
+public record Trace(String name, int blockTokens, List<TraceRequest> requests) {
 
-    /// Tokens a block, as in Mooncake's traces.
+    /// Tokens a block, as in Mooncake's traces and those that are made up.
     public static final int BLOCK_TOKENS = 512;
 
-    /// Copies the list.
+    /// Copies the list and checks that the requests have ids for their blocks.
     public Trace {
         requests = List.copyOf(requests);
+        requests.forEach(request -> request.requireBlocks(blockTokens));
+    }
+
+    /// With blocks of [#BLOCK_TOKENS] tokens.
+    public Trace(String name, List<TraceRequest> requests) {
+        this(name, BLOCK_TOKENS, requests);
     }
 
     /// Sums over all requests.
     ///
+    /// @param blockTokens tokens of a block
     /// @param blockAccesses ids in all requests
     /// @param distinctBlocks different ids
-    public record Totals(int requests, long blockAccesses, long distinctBlocks, long inputTokens, long outputTokens) {}
+    public record Totals(
+            int blockTokens,
+            int requests,
+            long blockAccesses,
+            long distinctBlocks,
+            long inputTokens,
+            long outputTokens) {}
 
     /// Computes the sums; takes a pass over all ids.
     public Totals totals() {
         return new Totals(
+                blockTokens,
                 requests.size(),
                 requests.stream().mapToLong(request -> request.hashIds().length).sum(),
                 requests.stream()
@@ -35,12 +51,12 @@ public record Trace(String name, List<TraceRequest> requests) {
     }
 
     /// Bytes of one block of a model's KV.
-    public static long blockBytes(ModelPreset model) {
-        return model.kvBytesPerToken() * BLOCK_TOKENS;
+    public long blockBytes(ModelPreset model) {
+        return model.kvBytesPerToken() * blockTokens;
     }
 
     /// The first requests only.
     public Trace first(int count) {
-        return new Trace(name, requests.subList(0, Math.min(count, requests.size())));
+        return new Trace(name, blockTokens, requests.subList(0, Math.min(count, requests.size())));
     }
 }

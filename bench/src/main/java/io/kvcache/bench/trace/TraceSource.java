@@ -16,7 +16,7 @@ public sealed interface TraceSource {
     int GENERATED_REQUESTS = 10_000;
 
     /// Reads or generates the trace.
-    Trace load(MooncakeTraceReader reader) throws IOException;
+    Trace load(TraceReader reader) throws IOException;
 
     /// Understands what follows `--trace`.
     ///
@@ -51,7 +51,7 @@ public sealed interface TraceSource {
     /// One of Mooncake's traces, looked for where [TraceFinder] looks.
     record Published(String name) implements TraceSource {
         @Override
-        public Trace load(MooncakeTraceReader reader) throws IOException {
+        public Trace load(TraceReader reader) throws IOException {
             Path file = new TraceFinder()
                     .find(name)
                     .orElseThrow(() -> new FileNotFoundException(String.format(
@@ -67,7 +67,7 @@ public sealed interface TraceSource {
     /// Made up from a seed.
     record Generated(long seed) implements TraceSource {
         @Override
-        public Trace load(MooncakeTraceReader reader) {
+        public Trace load(TraceReader reader) {
             return new TraceGenerator(Workload.mixed(), seed).generate("generated:" + seed, GENERATED_REQUESTS);
         }
     }
@@ -75,15 +75,15 @@ public sealed interface TraceSource {
     /// Made up from a seed to mislead policies that learn.
     record Hostile(long seed) implements TraceSource {
         @Override
-        public Trace load(MooncakeTraceReader reader) {
+        public Trace load(TraceReader reader) {
             return new HostileTrace(seed).generate("hostile:" + seed);
         }
     }
 
-    /// A file in Mooncake's format.
+    /// A file in one of the formats that [TraceReader] knows.
     record File(Path path) implements TraceSource {
         @Override
-        public Trace load(MooncakeTraceReader reader) throws IOException {
+        public Trace load(TraceReader reader) throws IOException {
             return reader.read(path);
         }
     }

@@ -1,5 +1,5 @@
-/// Request traces: [io.kvcache.bench.trace.Trace], the reader of Mooncake's format, a generator, and where to find
-/// files.
+/// Request traces: [io.kvcache.bench.trace.Trace], a reader of several formats, a generator, and where to
+/// find files.
 ///
 /// A trace knows block identities and lengths only, no tokens. It may import nothing of the store.
 @NullMarked

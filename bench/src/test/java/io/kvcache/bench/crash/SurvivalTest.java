@@ -5,7 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import io.kvcache.bench.replay.ReplayRule;
 import io.kvcache.bench.replay.TraceForest;
 import io.kvcache.bench.trace.MalformedLine;
-import io.kvcache.bench.trace.MooncakeTraceReader;
+import io.kvcache.bench.trace.TraceReader;
 import io.kvcache.bench.trace.TraceSource;
 import java.io.IOException;
 import java.nio.file.Path;
@@ -21,7 +21,7 @@ final class SurvivalTest {
 
     @Test
     void givenAProcessThatIsKilledAfterAFlush_whenReopened_thenAllThatWasFlushedIsThere() throws IOException {
-        MooncakeTraceReader reader = new MooncakeTraceReader(MalformedLine.Choice.REFUSE, line -> {});
+        TraceReader reader = new TraceReader(MalformedLine.Choice.REFUSE, line -> {});
         TraceForest forest = new TraceForest(TraceSource.parse(TRACE).load(reader), ReplayRule.REFERENCE);
         Survival survival = Survival.of(folder.resolve("disk"), TRACE, forest);
         assertThat(survival.wrongBlocks()).isZero();

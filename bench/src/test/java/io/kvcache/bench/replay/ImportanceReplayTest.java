@@ -5,10 +5,10 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import io.kvcache.bench.trace.HostileTrace;
 import io.kvcache.bench.trace.MalformedLine;
-import io.kvcache.bench.trace.MooncakeTraceReader;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceFinder;
 import io.kvcache.bench.trace.TraceGenerator;
+import io.kvcache.bench.trace.TraceReader;
 import io.kvcache.bench.trace.Workload;
 import io.kvcache.core.policy.PolicyKind;
 import java.io.IOException;
@@ -71,7 +71,7 @@ final class ImportanceReplayTest {
             System.out.println("importance: the " + name + " trace is not here, skipped (set KVCACHE_TRACES)");
         }
         assumeTrue(file.isPresent(), "trace " + name);
-        MooncakeTraceReader reader = new MooncakeTraceReader(MalformedLine.Choice.REFUSE, line -> {});
+        TraceReader reader = new TraceReader(MalformedLine.Choice.REFUSE, line -> {});
         return new TraceForest(reader.read(file.orElseThrow()), ReplayRule.REFERENCE);
     }
 }

@@ -5,8 +5,8 @@ import static org.assertj.core.api.Assertions.within;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import io.kvcache.bench.trace.MalformedLine;
-import io.kvcache.bench.trace.MooncakeTraceReader;
 import io.kvcache.bench.trace.TraceFinder;
+import io.kvcache.bench.trace.TraceReader;
 import io.kvcache.core.policy.PolicyKind;
 import java.io.IOException;
 import java.io.UncheckedIOException;
@@ -98,7 +98,7 @@ final class ReferenceValuesTest {
 
     private static TraceForest read(Path file) {
         try {
-            MooncakeTraceReader reader = new MooncakeTraceReader(MalformedLine.Choice.REFUSE, line -> {});
+            TraceReader reader = new TraceReader(MalformedLine.Choice.REFUSE, line -> {});
             return new TraceForest(reader.read(file), ReplayRule.REFERENCE);
         } catch (IOException e) {
             throw new UncheckedIOException(e);

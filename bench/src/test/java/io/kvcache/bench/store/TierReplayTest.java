@@ -7,10 +7,10 @@ import io.kvcache.bench.replay.PolicyReplay;
 import io.kvcache.bench.replay.ReplayRule;
 import io.kvcache.bench.replay.TraceForest;
 import io.kvcache.bench.trace.MalformedLine;
-import io.kvcache.bench.trace.MooncakeTraceReader;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceFinder;
 import io.kvcache.bench.trace.TraceGenerator;
+import io.kvcache.bench.trace.TraceReader;
 import io.kvcache.bench.trace.Workload;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.tier.AdmissionKind;
@@ -41,7 +41,7 @@ final class TierReplayTest {
             return new TraceGenerator(Workload.mixed(), 3).generate("generated:3", REQUESTS);
         }
         try {
-            return new MooncakeTraceReader(MalformedLine.Choice.REFUSE, line -> {}).read(file.get());
+            return new TraceReader(MalformedLine.Choice.REFUSE, line -> {}).read(file.get());
         } catch (IOException failure) {
             throw new AssertionError(failure);
         }

@@ -14,7 +14,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-final class MooncakeTraceReaderTest {
+final class TraceReaderTest {
 
     private static final String GOOD =
             "{\"timestamp\": 27, \"input_length\": 600, \"output_length\": 5, \"hash_ids\": [3, 9]}";
@@ -33,7 +33,7 @@ final class MooncakeTraceReaderTest {
         assertThat(first.inputTokens()).isEqualTo(600);
         assertThat(first.outputTokens()).isEqualTo(5);
         assertThat(first.hashIds()).containsExactly(3, 9);
-        assertThat(trace.totals()).isEqualTo(new Trace.Totals(2, 4, 2, 1200, 10));
+        assertThat(trace.totals()).isEqualTo(new Trace.Totals(512, 2, 4, 2, 1200, 10));
     }
 
     @Test
@@ -84,15 +84,15 @@ final class MooncakeTraceReaderTest {
     @Test
     void givenBinaryFile_whenRead_thenTheErrorSaysSo() throws IOException {
         Path file = Files.write(folder.resolve("some.jsonl"), new byte[] {'{', (byte) 0xC3, (byte) 0x28, '\n'});
-        assertThatThrownBy(() -> new MooncakeTraceReader(MalformedLine.Choice.SKIP, skipped::add).read(file))
+        assertThatThrownBy(() -> new TraceReader(MalformedLine.Choice.SKIP, skipped::add).read(file))
                 .isInstanceOf(TraceFormatException.class)
                 .hasMessageContaining("not UTF-8");
     }
 
     @Test
     void givenNoFile_whenRead_thenTheUsualException() {
-        assertThatThrownBy(() -> new MooncakeTraceReader(MalformedLine.Choice.SKIP, skipped::add)
-                        .read(folder.resolve("absent.jsonl")))
+        assertThatThrownBy(() ->
+                        new TraceReader(MalformedLine.Choice.SKIP, skipped::add).read(folder.resolve("absent.jsonl")))
                 .isInstanceOf(NoSuchFileException.class);
     }
 
@@ -102,6 +102,6 @@ final class MooncakeTraceReaderTest {
 
     private Trace read(String text, MalformedLine.Choice choice) throws IOException {
         Path file = Files.writeString(folder.resolve("some.jsonl"), text);
-        return new MooncakeTraceReader(choice, skipped::add).read(file);
+        return new TraceReader(choice, skipped::add).read(file);
     }
 }

@@ -1,0 +1,104 @@
+package io.kvcache.bench.trace;
+
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.nio.charset.CharacterCodingException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.List;
+import java.util.function.Consumer;
+import org.jspecify.annotations.Nullable;
+import tools.jackson.core.JacksonException;
+import tools.jackson.databind.DeserializationFeature;
+import tools.jackson.databind.JsonNode;
+import tools.jackson.databind.json.JsonMapper;
+
+/// Reads traces of one JSON object a line, in any [TraceFormat]: the first line that is one says which,
+/// and all others must be of the same.
+///
+/// Lines end with LF or CRLF; blank lines are passed over; fields that are not known are ignored. Every
+/// other line that cannot be used is reported with its number and the reason, and skipped or refused, as
+/// the caller chooses. Requests come in the order of their time stamps, and where these are equal in that
+/// of the file.
+public final class TraceReader {
+
+    private static final JsonMapper JSON = JsonMapper.builder()
+            .enable(DeserializationFeature.FAIL_ON_TRAILING_TOKENS)
+            .build();
+
+    private final MalformedLine.Choice choice;
+    private final Consumer<MalformedLine> report;
+
+    /// @param choice what to do about lines that cannot be used
+    /// @param report told of each line that is skipped
+    public TraceReader(MalformedLine.Choice choice, Consumer<MalformedLine> report) {
+        this.choice = choice;
+        this.report = report;
+    }
+
+    /// Reads a whole file.
+    ///
+    /// @throws TraceFormatException when a line is malformed and to be refused, or no line holds a request
+    /// @throws IOException when the file cannot be read
+    public Trace read(Path file) throws IOException {
+        Lines read = new Lines();
+        long number = 0;
+        try (BufferedReader lines = Files.newBufferedReader(file)) {
+            for (String line = lines.readLine(); line != null; line = lines.readLine()) {
+                number++;
+                if (!line.isBlank()) {
+                    read(file, number, line, read);
+                }
+            }
+        } catch (CharacterCodingException e) {
+            throw new TraceFormatException(file + ": not UTF-8 text after line " + number);
+        }
+        TraceFormat format = read.format;
+        if (format == null || read.requests.isEmpty()) {
+            throw new TraceFormatException(file + ": holds no request");
+        }
+        read.requests.sort(Comparator.comparingLong(TraceRequest::timestampMillis));
+        return new Trace(nameOf(file), format.blockTokens(), read.requests);
+    }
+
+    /// What came of the lines so far.
+    private static final class Lines {
+
+        final List<TraceRequest> requests = new ArrayList<>();
+        private @Nullable TraceFormat format;
+
+        void add(String line) {
+            JsonNode object = JSON.readTree(line);
+            if (!object.isObject()) {
+                throw new IllegalArgumentException("is not a JSON object");
+            }
+            LineFields fields = new LineFields(object);
+            TraceFormat known = format == null ? TraceFormat.of(fields) : format;
+            format = known;
+            requests.add(known.parse(fields));
+        }
+    }
+
+    private void read(Path file, long number, String line, Lines read) throws TraceFormatException {
+        try {
+            read.add(line);
+        } catch (IllegalArgumentException | JacksonException e) {
+            String reason = e instanceof JacksonException json ? "not JSON: " + json.getOriginalMessage() : message(e);
+            if (choice == MalformedLine.Choice.REFUSE) {
+                throw new TraceFormatException(file + ":" + number + ": " + reason);
+            }
+            report.accept(new MalformedLine(number, reason));
+        }
+    }
+
+    private static String message(Exception e) {
+        return e.getMessage() == null ? e.toString() : e.getMessage();
+    }
+
+    private static String nameOf(Path file) {
+        String name = String.valueOf(file.getFileName());
+        return name.replaceFirst("(_trace)?\\.jsonl?$", "");
+    }
+}
