@@ -30,7 +30,7 @@ import picocli.CommandLine.Spec;
         description = "Compare policies over traces and capacities: hit ratios and the share of the gap from LRU to"
                 + " Belady that each closes.",
         mixinStandardHelpOptions = true,
-        subcommands = {TierLabCommand.class, CaptureLabCommand.class},
+        subcommands = {TierLabCommand.class, CurveLabCommand.class, CaptureLabCommand.class},
         sortOptions = false)
 final class LabCommand implements Callable<Integer> {
 
@@ -99,7 +99,7 @@ final class LabCommand implements Callable<Integer> {
     @Override
     public Integer call() throws IOException {
         List<Replay> caches = caches();
-        List<Double> shares = percents.stream().map(this::share).toList();
+        List<Double> shares = percents.stream().map(ReplayChoices::share).toList();
         ReplayRule counted = ReplayChoices.rule(rule);
         LabReport report = LabReport.named(format, spec.commandLine().getOut());
         LabPage page = new LabPage(HtmlOption.command(spec));
@@ -141,18 +141,11 @@ final class LabCommand implements Callable<Integer> {
             LabReport.check(format);
             html.check();
             ReplayChoices.rule(rule);
-            percents.forEach(this::share);
+            percents.forEach(ReplayChoices::share);
             traces.forEach(TraceSource::parse);
             return caches;
         } catch (IllegalArgumentException e) {
             throw new ParameterException(spec.commandLine(), "kvcache lab: " + e.getMessage(), e);
         }
-    }
-
-    private double share(double percent) {
-        if (!(percent > 0 && percent <= 100)) {
-            throw ReplayChoices.mustBe("--share", String.valueOf(percent), "above 0 to 100");
-        }
-        return percent / 100;
     }
 }

@@ -13,8 +13,8 @@ import java.util.List;
 import java.util.Optional;
 import java.util.stream.Collectors;
 
-/// What `replay` was asked for. The static methods turn the options' texts into values; each names the text and
-/// what it may be when it is something else.
+/// What `replay` was asked for. The static methods turn the options' texts into values; each names the
+/// text and what it may be when it is something else.
 record ReplayChoices(
         TraceSource trace,
         List<Replay> replays,
@@ -81,6 +81,14 @@ record ReplayChoices(
             case "refuse" -> MalformedLine.Choice.REFUSE;
             default -> throw mustBe("--malformed", name, "skip, refuse");
         };
+    }
+
+    /// Of `--share`, in percent.
+    static double share(double percent) {
+        if (!(percent > 0 && percent <= 100)) {
+            throw mustBe("--share", String.valueOf(percent), "above 0 to 100");
+        }
+        return percent / 100;
     }
 
     static void checkWarmup(int requests) {

@@ -4,36 +4,62 @@ import io.kvcache.bench.replay.TraceForest;
 
 /// LRU's hit ratio at every capacity, from one pass over a trace.
 ///
-/// LRU is a stack: what a smaller cache holds, a larger one holds too. A block is found by every cache
-/// that is larger than the number of other blocks used since its last use, which a Fenwick tree over
-/// the times of last use counts in O(log n). A request uses its blocks from the last to the first, so a
-/// tail is older than its head, and what the request itself has used does not come between. The one
-/// difference to a replay is that a request's own blocks cannot push each other out here; it shows at
-/// capacities near the length of a prompt.
-///
-/// Source: Mattson, Gecsei, Slutz, Traiger: "Evaluation techniques for storage hierarchies", IBM
-/// Systems Journal 1970.
+/// LRU is a stack: what a smaller cache holds, a larger one holds too, so that a block's [StackDistances]
+/// say which caches find it. From [#exactFrom()] blocks on this is what a replay finds, to the last hit.
+/// In a smaller cache the longest prompts have no room, and their own blocks, which cannot push each
+/// other out here, do so there.
 public final class LruCurve {
 
     private final long[] hitsAt;
     private final long accesses;
+    private final int exactFrom;
 
     /// @param warmup leading requests that do not count
     public LruCurve(TraceForest forest, int warmup) {
-        long uses = 0;
-        for (int request = 0; request < forest.requests(); request++) {
-            uses += forest.length(request);
-        }
         hitsAt = new long[forest.nodes() + 2];
-        accesses = new Pass(forest, Math.toIntExact(uses)).all(warmup);
+        accesses = accesses(forest, warmup);
+        exactFrom = longest(forest);
+        new StackDistances(forest, _ -> true).pass(warmup, _ -> true, (_, others) -> hitsAt[others + 1]++);
         for (int blocks = 1; blocks < hitsAt.length; blocks++) {
             hitsAt[blocks] += hitsAt[blocks - 1];
         }
     }
 
+    /// Blocks looked up by all requests after the first few.
+    static long accesses(TraceForest forest, int warmup) {
+        long sum = 0;
+        for (int request = warmup; request < forest.requests(); request++) {
+            sum += forest.lookedUp(request);
+        }
+        return sum;
+    }
+
+    private static int longest(TraceForest forest) {
+        int longest = 0;
+        for (int request = 0; request < forest.requests(); request++) {
+            longest = Math.max(longest, forest.length(request));
+        }
+        return longest;
+    }
+
+    /// The capacity in blocks from which on the curve is exact: the longest prompt's.
+    public int exactFrom() {
+        return exactFrom;
+    }
+
+    /// Blocks looked up.
+    public long accesses() {
+        return accesses;
+    }
+
+    /// Blocks that an LRU cache of so many blocks finds.
+    public long hits(int blocks) {
+        return hitsAt[Math.clamp(blocks, 0, hitsAt.length - 1)];
+    }
+
     /// Hits over accesses of an LRU cache of so many blocks.
     public double hitRatio(int blocks) {
-        return accesses == 0 ? 0 : (double) hitsAt[Math.clamp(blocks, 0, hitsAt.length - 1)] / accesses;
+        return accesses == 0 ? 0 : (double) hits(blocks) / accesses;
     }
 
     /// What no cache can exceed: every block is found that was used before.
@@ -57,56 +83,5 @@ public final class LruCurve {
             }
         }
         return low;
-    }
-
-    private final class Pass {
-
-        private final TraceForest forest;
-        /// Fenwick tree over times: 1 where a block was used last.
-        private final int[] tree;
-
-        private final int[] lastUse;
-        private int time;
-
-        Pass(TraceForest forest, int uses) {
-            this.forest = forest;
-            tree = new int[uses + 1];
-            lastUse = new int[forest.nodes()];
-        }
-
-        long all(int warmup) {
-            long counted = 0;
-            for (int request = 0; request < forest.requests(); request++) {
-                int start = time;
-                for (int i = forest.length(request) - 1; i >= 0; i--) {
-                    int node = forest.node(request, i);
-                    int before = lastUse[node];
-                    if (before > 0) {
-                        if (request >= warmup && i < forest.lookedUp(request)) {
-                            hitsAt[younger(start) - younger(before) + 1]++;
-                        }
-                        add(before, -1);
-                    }
-                    lastUse[node] = ++time;
-                    add(time, 1);
-                }
-                counted += request >= warmup ? forest.lookedUp(request) : 0;
-            }
-            return counted;
-        }
-
-        private int younger(int until) {
-            int sum = 0;
-            for (int at = until; at > 0; at -= at & -at) {
-                sum += tree[at];
-            }
-            return sum;
-        }
-
-        private void add(int at, int change) {
-            for (int i = at; i < tree.length; i += i & -i) {
-                tree[i] += change;
-            }
-        }
     }
 }

@@ -13,19 +13,68 @@ import org.junit.jupiter.api.Test;
 
 final class LruCurveTest {
 
+    private static final int WARMUP = 100;
+
     private final TraceForest forest = new TraceForest(
             new TraceGenerator(Workload.mixed(), 3).generate("generated:3", 3000), ReplayRule.REFERENCE);
-    private final LruCurve curve = new LruCurve(forest, 100);
+    private final LruCurve curve = new LruCurve(forest, WARMUP);
 
     @Test
-    void givenGeneratedTrace_whenCurveIsDrawn_thenItGoesThroughTheReplays() {
-        PolicyReplay lru = new PolicyReplay(PolicyKind.LRU);
-        for (int blocks : new int[] {1000, 3000, 8000, forest.nodes()}) {
-            assertThat(curve.hitRatio(blocks))
+    void givenRoomForTheLongestPrompt_whenCurveIsDrawn_thenItEqualsTheReplaysToTheLastHit() {
+        int from = curve.exactFrom();
+        for (int blocks : new int[] {from, from + 1, 2 * from, 1000, 3000, 8000, forest.nodes()}) {
+            assertThat(curve.hits(blocks))
                     .as("LRU of %d blocks", blocks)
-                    .isCloseTo(lru.run(forest, blocks, 100).blockHitRatio(), within(0.002));
+                    .isEqualTo(new PolicyReplay(PolicyKind.LRU)
+                            .run(forest, blocks, WARMUP)
+                            .blockHits());
         }
         assertThat(curve.ceiling()).isEqualTo(curve.hitRatio(forest.nodes()));
+    }
+
+    @Test
+    void givenLessRoomThanTheLongestPrompt_whenCurveIsDrawn_thenItIsNear() {
+        int blocks = curve.exactFrom() / 2;
+        assertThat(curve.hitRatio(blocks))
+                .isCloseTo(
+                        new PolicyReplay(PolicyKind.LRU)
+                                .run(forest, blocks, WARMUP)
+                                .blockHitRatio(),
+                        within(0.02));
+    }
+
+    @Test
+    void givenSampleOfTheBlocks_whenCurveIsEstimated_thenTheReplaysLieWithinTheBounds() {
+        for (long seed = 1; seed <= 20; seed++) {
+            SampledCurve sampled = new SampledCurve(forest, WARMUP, 0.1, seed);
+            for (int blocks : new int[] {500, 1000, 3000, 8000, forest.nodes()}) {
+                SampledCurve.Estimate estimate = sampled.at(blocks);
+                assertThat(curve.hitRatio(blocks))
+                        .as("LRU of %d blocks, sample %d", blocks, seed)
+                        .isBetween(estimate.low(), estimate.high());
+                assertThat(estimate.hitRatio()).isBetween(estimate.low(), estimate.high());
+            }
+        }
+    }
+
+    @Test
+    void givenLargerSample_whenCurveIsEstimated_thenTheBoundsAreNarrower() {
+        SampledCurve.Estimate tenth = new SampledCurve(forest, WARMUP, 0.1, 1).at(3000);
+        SampledCurve.Estimate half = new SampledCurve(forest, WARMUP, 0.5, 1).at(3000);
+        assertThat(half.high() - half.low()).isLessThan((tenth.high() - tenth.low()) / 2);
+        assertThat(tenth.high() - tenth.low()).isLessThan(0.2);
+    }
+
+    @Test
+    void givenAllBlocksInTheSample_whenCurveIsEstimated_thenItIsTheExactOne() {
+        SampledCurve all = new SampledCurve(forest, WARMUP, 1, 1);
+        assertThat(all.sampledBlocks()).isEqualTo(forest.nodes());
+        for (int blocks : new int[] {1, 1000, 8000}) {
+            double exact = curve.hitRatio(blocks);
+            assertThat(all.at(blocks).hitRatio()).isCloseTo(exact, within(1e-12));
+            assertThat(all.at(blocks).low()).isCloseTo(exact, within(1e-12));
+            assertThat(all.at(blocks).high()).isCloseTo(exact, within(1e-12));
+        }
     }
 
     @Test

@@ -1,0 +1,150 @@
+package io.kvcache.bench.cli;
+
+import io.kvcache.bench.lab.CurveLaboratory;
+import io.kvcache.bench.lab.CurveRow;
+import io.kvcache.bench.replay.ReplayRule;
+import io.kvcache.bench.trace.TraceSource;
+import io.kvcache.core.identity.ModelPreset;
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+import java.util.concurrent.Callable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.Spec;
+import tools.jackson.databind.json.JsonMapper;
+
+/// `kvcache lab curve`: LRU's hit ratio over capacity from one pass over a trace.
+@Command(
+        name = "curve",
+        description = "Draw LRU's hit ratio over capacity from one pass over a trace, or from a sample of its blocks"
+                + " with a bound of the error.",
+        mixinStandardHelpOptions = true,
+        sortOptions = false)
+final class CurveLabCommand implements Callable<Integer> {
+
+    private static final int BAR = 40;
+
+    @Spec
+    private CommandSpec spec = CommandSpec.create();
+
+    @Mixin
+    private final TraceOption trace = new TraceOption();
+
+    @Option(
+            names = "--share",
+            paramLabel = "PERCENT",
+            split = ",",
+            defaultValue = "0.2,0.5,1,2,3,5,7,10,15,20,30,50,100",
+            description = "Capacities in percent of the trace's distinct blocks. Default: ${DEFAULT-VALUE}.")
+    private List<Double> percents = new ArrayList<>();
+
+    @Option(
+            names = "--sample",
+            paramLabel = "PERCENT",
+            defaultValue = "100",
+            description = "Look at so many of the blocks only, and say how far off that may be. Default: all.")
+    private double sample;
+
+    @Option(
+            names = "--seed",
+            paramLabel = "N",
+            defaultValue = "1",
+            description = "Which blocks are sampled. Default: ${DEFAULT-VALUE}.")
+    private long seed;
+
+    @Option(
+            names = "--model",
+            paramLabel = "NAME",
+            defaultValue = "llama-3-8b",
+            description = "Whose KV the bytes are: llama-3-8b, llama-3-70b, qwen3-32b, deepseek-v3."
+                    + " Default: ${DEFAULT-VALUE}.")
+    private String model = "";
+
+    @Option(
+            names = "--rule",
+            paramLabel = "RULE",
+            defaultValue = "reference",
+            description = "reference: every id is a block. full-blocks: as the store does, never a partial block."
+                    + " Default: ${DEFAULT-VALUE}.")
+    private String rule = "";
+
+    @Option(names = "--warmup", paramLabel = "N", description = "Leading requests that do not count. Default: 0.")
+    private int warmup;
+
+    @Option(names = "--json", description = "One JSON object a line instead of a table.")
+    private boolean json;
+
+    private record Choices(TraceSource source, ModelPreset preset, ReplayRule rule, List<Double> shares) {}
+
+    @Override
+    public Integer call() throws IOException {
+        Choices choices = choices();
+        CurveLaboratory laboratory =
+                new CurveLaboratory(TraceOption.load(choices.source), choices.preset, choices.rule, warmup);
+        show(
+                sample < 100
+                        ? laboratory.sampled(choices.shares, sample / 100, seed)
+                        : laboratory.exact(choices.shares),
+                choices.preset);
+        return 0;
+    }
+
+    private void show(List<CurveRow> rows, ModelPreset preset) {
+        PrintWriter out = spec.commandLine().getOut();
+        if (json) {
+            JsonMapper mapper = JsonMapper.builder().build();
+            rows.forEach(row -> out.println(mapper.writeValueAsString(row)));
+        } else {
+            CurveRow first = rows.getFirst();
+            out.println(String.format(
+                    Locale.ROOT,
+                    "%s: LRU, rule %s, %,d blocks looked at; bytes of %s",
+                    first.trace(),
+                    first.rule(),
+                    first.sampledBlocks(),
+                    preset.label()));
+            out.println("  share      blocks       bytes   block hits");
+            rows.forEach(row -> out.println(text(row)));
+        }
+        out.flush();
+    }
+
+    private static String text(CurveRow row) {
+        boolean estimated = row.high() > row.low();
+        String note = estimated
+                ? String.format(Locale.ROOT, "  %.2f to %.2f %%", 100 * row.low(), 100 * row.high())
+                : row.exact() ? "" : "  a prompt does not fit";
+        return String.format(
+                        Locale.ROOT,
+                        "%5.1f %%  %,10d  %10s  %8.2f %%  %s%s",
+                        100 * row.share(),
+                        row.blocks(),
+                        new ByteSize(row.bytes()),
+                        100 * row.blockHitRatio(),
+                        "#".repeat((int) Math.round(BAR * row.blockHitRatio())),
+                        note)
+                .stripTrailing();
+    }
+
+    private Choices choices() {
+        try {
+            if (!(sample > 0 && sample <= 100)) {
+                throw ReplayChoices.mustBe("--sample", String.valueOf(sample), "above 0 to 100");
+            }
+            ReplayChoices.checkWarmup(warmup);
+            return new Choices(
+                    trace.source(),
+                    ReplayChoices.model(model, true).orElseThrow(),
+                    ReplayChoices.rule(rule),
+                    percents.stream().map(ReplayChoices::share).toList());
+        } catch (IllegalArgumentException e) {
+            throw new ParameterException(spec.commandLine(), "kvcache lab curve: " + e.getMessage(), e);
+        }
+    }
+}

@@ -1,0 +1,71 @@
+package io.kvcache.bench.lab;
+
+import io.kvcache.bench.replay.ReplayRule;
+import io.kvcache.bench.replay.TraceForest;
+import io.kvcache.bench.trace.Trace;
+import io.kvcache.core.identity.ModelPreset;
+import java.util.List;
+
+/// Draws LRU's hit ratio over capacity for one trace, exactly or from a sample.
+public final class CurveLaboratory {
+
+    private final Trace trace;
+    private final TraceForest forest;
+    private final ModelPreset model;
+    private final int warmup;
+
+    /// @param model whose KV the bytes are
+    /// @param rule which blocks count
+    /// @param warmup leading requests that do not count
+    public CurveLaboratory(Trace trace, ModelPreset model, ReplayRule rule, int warmup) {
+        this.trace = trace;
+        this.model = model;
+        this.warmup = warmup;
+        forest = new TraceForest(trace, rule);
+    }
+
+    /// Points of the curve, from one pass.
+    ///
+    /// @param shares of the distinct blocks, above 0 to 1
+    public List<CurveRow> exact(List<Double> shares) {
+        LruCurve curve = new LruCurve(forest, warmup);
+        return shares.stream()
+                .map(share -> {
+                    int blocks = blocks(share);
+                    double ratio = curve.hitRatio(blocks);
+                    boolean exact = blocks >= curve.exactFrom();
+                    return row(share, new SampledCurve.Estimate(ratio, ratio, ratio), exact, forest.nodes());
+                })
+                .toList();
+    }
+
+    /// The same from a sample.
+    ///
+    /// @param rate share of the blocks that are sampled, above 0 to 1
+    /// @param seed which
+    public List<CurveRow> sampled(List<Double> shares, double rate, long seed) {
+        SampledCurve curve = new SampledCurve(forest, warmup, rate, seed);
+        return shares.stream()
+                .map(share -> row(share, curve.at(blocks(share)), false, curve.sampledBlocks()))
+                .toList();
+    }
+
+    private CurveRow row(double share, SampledCurve.Estimate estimate, boolean exact, int sampledBlocks) {
+        int blocks = blocks(share);
+        return new CurveRow(
+                trace.name(),
+                forest.rule().commandName(),
+                share,
+                blocks,
+                blocks * trace.blockBytes(model),
+                estimate.hitRatio(),
+                estimate.low(),
+                estimate.high(),
+                exact,
+                sampledBlocks);
+    }
+
+    private int blocks(double share) {
+        return (int) Math.max(1, Math.round(share * forest.nodes()));
+    }
+}

@@ -1,0 +1,88 @@
+package io.kvcache.bench.lab;
+
+import io.kvcache.bench.replay.TraceForest;
+import java.util.function.IntPredicate;
+
+/// LRU's stack distances: for each use of a block, how many other blocks were used since its last use.
+///
+/// A block is found by every LRU cache that is larger than that number, which a Fenwick tree over the
+/// times of last use counts in O(log n). A request uses its blocks from the last to the first, so a tail
+/// is older than its head, and what the request itself has used does not come between.
+///
+/// Source: Mattson, Gecsei, Slutz, Traiger: "Evaluation techniques for storage hierarchies", IBM Systems
+/// Journal 1970.
+final class StackDistances {
+
+    private final TraceForest forest;
+    private final IntPredicate counted;
+    /// Fenwick tree over times: 1 where a counted block was used last.
+    private final int[] tree;
+    /// For each block the time of its last use and one, 0 before its first.
+    private final int[] lastUse;
+
+    private int time;
+
+    /// Told of each use of a block that was used before.
+    interface Sink {
+        /// One such use.
+        ///
+        /// @param others counted blocks that were used since
+        void reused(int node, int others);
+    }
+
+    /// @param counted which blocks count when they are the others
+    StackDistances(TraceForest forest, IntPredicate counted) {
+        this.forest = forest;
+        this.counted = counted;
+        int uses = 0;
+        for (int request = 0; request < forest.requests(); request++) {
+            for (int i = 0; i < forest.length(request); i++) {
+                uses += counted.test(forest.node(request, i)) ? 1 : 0;
+            }
+        }
+        tree = new int[uses + 1];
+        lastUse = new int[forest.nodes()];
+    }
+
+    /// One pass over the trace; may be called once.
+    ///
+    /// @param warmup leading requests of which the sink is not told
+    /// @param wanted blocks of whose uses it is told
+    void pass(int warmup, IntPredicate wanted, Sink sink) {
+        for (int request = 0; request < forest.requests(); request++) {
+            int start = time;
+            int lookedUp = request < warmup ? 0 : forest.lookedUp(request);
+            for (int i = forest.length(request) - 1; i >= 0; i--) {
+                int node = forest.node(request, i);
+                if (i < lookedUp && lastUse[node] > 0 && wanted.test(node)) {
+                    sink.reused(node, usedUntil(start) - usedUntil(lastUse[node] - 1));
+                }
+                use(node);
+            }
+        }
+    }
+
+    private void use(int node) {
+        if (counted.test(node)) {
+            if (lastUse[node] > 0) {
+                add(lastUse[node] - 1, -1);
+            }
+            add(++time, 1);
+        }
+        lastUse[node] = time + 1;
+    }
+
+    private int usedUntil(int until) {
+        int sum = 0;
+        for (int at = until; at > 0; at -= at & -at) {
+            sum += tree[at];
+        }
+        return sum;
+    }
+
+    private void add(int at, int change) {
+        for (int i = at; i < tree.length; i += i & -i) {
+            tree[i] += change;
+        }
+    }
+}
