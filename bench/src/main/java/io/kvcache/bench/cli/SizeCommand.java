@@ -1,16 +1,13 @@
 package io.kvcache.bench.cli;
 
-import io.kvcache.bench.lab.LruCurve;
-import io.kvcache.bench.replay.PolicyReplay;
-import io.kvcache.bench.replay.ReplayRule;
-import io.kvcache.bench.replay.TraceForest;
-import io.kvcache.bench.trace.Trace;
+import io.kvcache.bench.lab.GpuPreset;
+import io.kvcache.bench.lab.Route;
+import io.kvcache.bench.lab.SizeAnswer;
+import io.kvcache.bench.lab.Sizing;
 import io.kvcache.bench.trace.TraceSource;
-import io.kvcache.core.identity.ModelPreset;
-import io.kvcache.core.policy.PolicyKind;
 import java.io.IOException;
 import java.io.PrintWriter;
-import java.util.Locale;
+import java.util.List;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
@@ -18,17 +15,15 @@ import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Spec;
+import tools.jackson.databind.json.JsonMapper;
 
-/// `kvcache size`: how much memory a hit ratio takes, under LRU and under importance.
+/// `kvcache size`: how much memory a hit ratio takes, under LRU and under importance, tier by tier.
 @Command(
         name = "size",
-        description = "How much memory a hit ratio takes on a trace; exits with 1 when no memory would do.",
+        description = "How much memory a hit ratio takes on a trace, by tier; exits with 1 when no memory would do.",
         mixinStandardHelpOptions = true,
         sortOptions = false)
 final class SizeCommand implements Callable<Integer> {
-
-    /// Importance's capacity is found to within one in so many.
-    private static final int PRECISION = 64;
 
     @Spec
     private CommandSpec spec = CommandSpec.create();
@@ -51,91 +46,96 @@ final class SizeCommand implements Callable<Integer> {
             description = "Block hit ratio that is wanted, above 0 to 1.")
     private double target;
 
+    @Option(
+            names = "--gpu",
+            paramLabel = "NAME",
+            defaultValue = "h100",
+            description = "What serves the model: a100, h100, h200. Default: ${DEFAULT-VALUE}.")
+    private String gpu = "";
+
+    @Option(
+            names = "--gpus",
+            paramLabel = "N",
+            defaultValue = "1",
+            description = "How many of them together; their memory less the weights is the first tier."
+                    + " Default: ${DEFAULT-VALUE}.")
+    private int gpus;
+
+    @Option(
+            names = "--host",
+            paramLabel = "SIZE",
+            defaultValue = "1TiB",
+            description = "Host memory that may be taken, the second tier; what is left goes to disk."
+                    + " Default: ${DEFAULT-VALUE}.")
+    private String host = "";
+
+    @Option(
+            names = "--instances",
+            paramLabel = "N",
+            defaultValue = "1",
+            description = "Also so many instances, 1 to 64, each with an LRU cache of its own, beside one that they"
+                    + " share.")
+    private int instances;
+
+    @Option(
+            names = "--route",
+            paramLabel = "RULE",
+            split = ",",
+            defaultValue = "random,session,prefix",
+            description = "How requests come to the instances: random, session, prefix. Default: all three.")
+    private List<String> routes = List.of();
+
+    @Option(
+            names = "--seed",
+            paramLabel = "N",
+            defaultValue = "1",
+            description = "Of what is random about the routes. Default: ${DEFAULT-VALUE}.")
+    private long seed;
+
+    @Option(names = "--json", description = "One JSON object instead of text.")
+    private boolean json;
+
+    private record Choices(TraceSource source, Sizing.Engine engine, List<Sizing.Instances> fleets) {}
+
     @Override
     public Integer call() throws IOException {
-        ModelPreset preset = preset();
-        Trace read = TraceOption.load(source());
+        Choices choices = choices();
+        Sizing sizing = new Sizing(TraceOption.load(choices.source), choices.engine);
+        SizeAnswer answer = sizing.answer(target, choices.fleets);
         PrintWriter out = spec.commandLine().getOut();
-        TraceForest forest = new TraceForest(read, ReplayRule.FULL_BLOCKS);
-        LruCurve curve = new LruCurve(forest, 0);
-        int lru = curve.blocksFor(target);
-        if (lru < 0) {
-            print(
-                    out,
-                    String.format(
-                            Locale.ROOT,
-                            "%s cannot reach %.4f: with memory for everything, %.4f of its full blocks are found.",
-                            read.name(),
-                            target,
-                            curve.ceiling()));
-            return 1;
+        if (json) {
+            out.println(JsonMapper.builder().build().writeValueAsString(answer));
+        } else {
+            new SizeText(out).show(answer, sizing.computeMillis());
         }
-        print(
-                out,
-                String.format(
-                        Locale.ROOT,
-                        "%s: %.4f of the full blocks found (at most %.4f)",
-                        read.name(),
-                        target,
-                        curve.ceiling()));
-        line(out, read, preset, "lru", lru);
-        line(out, read, preset, "importance", importance(forest));
-        if (curve.hitRatio(forest.nodes() / 2) < 0.98 * curve.ceiling()) {
-            print(out, "Half of all blocks gets less than 98 % of the hits: a longer trace would show more reuse.");
-        }
-        return 0;
-    }
-
-    private int importance(TraceForest forest) {
-        PolicyReplay replay = new PolicyReplay(PolicyKind.IMPORTANCE);
-        int low = 0;
-        int high = forest.nodes();
-        while (high - low > Math.max(1, high / PRECISION)) {
-            int middle = (low + high) >>> 1;
-            if (replay.run(forest, middle, 0).blockHitRatio() >= target) {
-                high = middle;
-            } else {
-                low = middle;
-            }
-        }
-        return high;
-    }
-
-    private static void line(PrintWriter out, Trace read, ModelPreset preset, String policy, int blocks) {
-        String bytes = new ByteSize(blocks * read.blockBytes(preset)).toString();
-        print(
-                out,
-                String.format(
-                        Locale.ROOT,
-                        "  %-10s  %,9d blocks of %d tokens  %s of %s",
-                        policy,
-                        blocks,
-                        read.blockTokens(),
-                        bytes,
-                        preset.label()));
-    }
-
-    private static void print(PrintWriter out, String line) {
-        out.println(line);
         out.flush();
+        return answer.reachable() ? 0 : 1;
     }
 
-    private ModelPreset preset() {
+    private Choices choices() {
         try {
             if (!(target > 0 && target <= 1)) {
                 throw ReplayChoices.mustBe("--target-hit", String.valueOf(target), "above 0 to 1");
             }
-            return ReplayChoices.model(model, true).orElseThrow();
+            if (gpus < 1 || gpus > 1000) {
+                throw ReplayChoices.mustBe("--gpus", String.valueOf(gpus), "1 to 1000");
+            }
+            Sizing.Engine engine = new Sizing.Engine(
+                    ReplayChoices.model(model, true).orElseThrow(),
+                    GpuPreset.named(gpu).orElseThrow(() -> ReplayChoices.mustBe("--gpu", gpu, GpuPreset.names())),
+                    gpus,
+                    ByteSize.parse(host).bytes());
+            List<Sizing.Instances> fleets = routes.stream()
+                    .map(SizeCommand::route)
+                    .map(route -> new Sizing.Instances(instances, route, seed))
+                    .toList();
+            return new Choices(trace.source(), engine, instances == 1 ? List.of() : fleets);
         } catch (IllegalArgumentException e) {
             throw new ParameterException(spec.commandLine(), "kvcache size: " + e.getMessage(), e);
         }
     }
 
-    private TraceSource source() {
-        try {
-            return trace.source();
-        } catch (IllegalArgumentException e) {
-            throw new ParameterException(spec.commandLine(), "kvcache size: " + e.getMessage(), e);
-        }
+    private static Route route(String name) {
+        return Route.named(name).orElseThrow(() -> ReplayChoices.mustBe("--route", name, Route.names()));
     }
 }

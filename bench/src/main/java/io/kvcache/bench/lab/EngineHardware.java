@@ -17,23 +17,27 @@ public record EngineHardware(
         double diskBytesPerSecond,
         double diskLatencySeconds) {
 
-    /// Half of 989 TFLOPS, an H100's dense peak in BF16.
-    private static final double H100_FLOPS = 0.5 * 989e12;
+    /// Share of the peak that a prefill reaches.
+    private static final double REACHED = 0.5;
 
-    /// PCIe 5 with 16 lanes, as it is measured, for each device; one NVMe drive of that generation, 13
-    /// GB/s, for all.
-    private static final double PCIE_BYTES = 55e9;
-
+    /// One NVMe drive of PCIe 5.
     private static final double NVME_BYTES = 13e9;
+
     private static final double NVME_LATENCY = 100e-6;
 
     /// So many H100 that compute together at half their peak, each with its own way to host memory, and
     /// one drive.
     public static EngineHardware h100(ModelPreset model, int count) {
+        return of(GpuPreset.H100, model, count);
+    }
+
+    /// So many GPUs that compute together at half their peak, each with its own way to host memory, and
+    /// one drive.
+    public static EngineHardware of(GpuPreset gpu, ModelPreset model, int count) {
         return new EngineHardware(
-                PrefillCost.of(model, count * H100_FLOPS),
+                PrefillCost.of(model, count * REACHED * gpu.flops()),
                 model.kvBytesPerToken(),
-                count * PCIE_BYTES,
+                count * gpu.hostBytesPerSecond(),
                 NVME_BYTES,
                 NVME_LATENCY);
     }

@@ -10,14 +10,14 @@ import java.util.Random;
 
 /// Generates a trace from a workload and a seed: the same two give the same trace on every machine.
 ///
-/// Sessions start at random times with a system prompt chosen by popularity. Each request's prompt is the session's
-/// previous prompt, the answer to it, and something new, so its full blocks are those of the previous one and then
-/// some. The ids follow Mooncake's convention: prefix-chained, numbered in the order of appearance, the last block
-/// partial.
+/// Sessions start at random times with a system prompt chosen by popularity. Each request's prompt is the
+/// session's previous prompt, the answer to it, and something new, so its full blocks are those of the
+/// previous one and then some. The ids follow Mooncake's convention: prefix-chained, numbered in the
+/// order of appearance, the last block partial.
 ///
-/// What a block holds is never generated. It is known from where it lies: inside the system prompt it is the same for
-/// all sessions with that prompt, beyond it the session's own; a partial block differs from the full one that it
-/// becomes.
+/// What a block holds is never generated. It is known from where it lies: inside the system prompt it is
+/// the same for all sessions with that prompt, beyond it the session's own; a partial block differs from
+/// the full one that it becomes.
 public final class TraceGenerator {
 
     /// Spread of lengths and gaps: the log-normal's sigma. With 1, one in ten is 3.6 times the median.
@@ -89,7 +89,8 @@ public final class TraceGenerator {
         if (goesOn && nextInput <= workload.mostInputTokens()) {
             agenda.add(new Turn(session, turn.atMillis + gap, (int) nextInput));
         }
-        return new TraceRequest(turn.atMillis, turn.inputTokens, answer, blocks(session, turn.inputTokens));
+        return new TraceRequest(
+                turn.atMillis, turn.inputTokens, answer, blocks(session, turn.inputTokens), session.number);
     }
 
     private long[] blocks(Session session, int inputTokens) {

@@ -9,6 +9,7 @@ import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.List;
 import java.util.regex.Pattern;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -160,6 +161,86 @@ final class LabCommandTest {
         Shell.Run run = Shell.run("size", "--trace", "generated:4", "--target-hit", "0.99");
         assertThat(run.exitCode()).isEqualTo(1);
         assertThat(run.out()).contains("cannot reach 0.9900", "with memory for everything");
+    }
+
+    @ParameterizedTest
+    @CsvSource({
+        "--target-hit,0",
+        "--gpu,tpu",
+        "--gpus,0",
+        "--host,much",
+        "--instances,65",
+        "--route,nearest",
+        "--model,gpt",
+        "--model,deepseek-v3"
+    })
+    void givenABadChoiceForSize_whenRun_thenTheErrorNamesTheValueAndWhatMayBe(String option, String value) {
+        String[] target = option.equals("--target-hit") ? new String[0] : new String[] {"--target-hit", "0.3"};
+        Shell.Run run =
+                Shell.run(Stream.concat(Stream.of("size", "--trace", "generated", option, value), Arrays.stream(target))
+                        .toArray(String[]::new));
+        assertThat(run.exitCode()).isEqualTo(2);
+        assertThat(run.err()).contains(value).contains("must be");
+    }
+
+    @Test
+    void givenInstances_whenSized_thenEveryRouteIsComparedWithOneSharedCache() {
+        Shell.Run run = Shell.run(
+                "size",
+                "--trace",
+                "generated:4",
+                "--target-hit",
+                "0.3",
+                "--instances",
+                "4",
+                "--host",
+                "16GiB",
+                "--json");
+        assertThat(run.exitCode()).isZero();
+        JsonNode answer = JsonMapper.builder().build().readTree(run.out());
+        for (JsonNode row : answer.get("rows")) {
+            long bytes = 0;
+            double found = 0;
+            for (JsonNode tier : row.get("tiers")) {
+                bytes += tier.get("bytes").asLong();
+                found += tier.get("hitRatio").asDouble();
+            }
+            assertThat(bytes).isEqualTo(row.get("bytes").asLong());
+            assertThat(found).isGreaterThanOrEqualTo(0.3);
+        }
+        assertThat(answer.get("fleets")).hasSize(3);
+        for (JsonNode fleet : answer.get("fleets")) {
+            assertThat(fleet.get("sameMemoryHitRatio").asDouble()).isLessThan(0.3);
+        }
+    }
+
+    @Test
+    void givenACurve_whenDrawnWholeAndFromASample_thenTheOneLiesWithinTheOther() {
+        String[] asked = {"lab", "curve", "--trace", "generated:5", "--share", "5,20,100", "--json", "--sample"};
+        List<String> whole = run(asked, "100");
+        List<String> part = run(asked, "20");
+        assertThat(whole).hasSize(3);
+        for (int i = 0; i < whole.size(); i++) {
+            JsonNode exact = JsonMapper.builder().build().readTree(whole.get(i));
+            JsonNode estimate = JsonMapper.builder().build().readTree(part.get(i));
+            assertThat(exact.get("exact").asBoolean()).isTrue();
+            assertThat(estimate.get("exact").asBoolean()).isFalse();
+            assertThat(exact.get("blockHitRatio").asDouble())
+                    .isBetween(
+                            estimate.get("low").asDouble(), estimate.get("high").asDouble());
+            assertThat(estimate.get("sampledBlocks").asInt())
+                    .isLessThan(exact.get("sampledBlocks").asInt() / 4);
+        }
+        assertThat(run(new String[] {"lab", "curve", "--share", "5", "--trace"}, "generated:5"))
+                .anyMatch(line -> line.startsWith("  5.0 %"));
+    }
+
+    @ParameterizedTest
+    @CsvSource({"--sample,0", "--sample,101", "--share,0", "--model,gpt", "--rule,none", "--warmup,-1"})
+    void givenABadChoiceForACurve_whenRun_thenTheErrorNamesOptionAndValue(String option, String value) {
+        Shell.Run run = Shell.run("lab", "curve", "--trace", "generated", option, value);
+        assertThat(run.exitCode()).isEqualTo(2);
+        assertThat(run.err()).contains(option).contains(value).contains("must be");
     }
 
     private static List<String> run(String[] arguments, String format) {

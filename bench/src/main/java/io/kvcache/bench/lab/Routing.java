@@ -1,0 +1,106 @@
+package io.kvcache.bench.lab;
+
+import io.kvcache.bench.replay.ReplayRule;
+import io.kvcache.bench.replay.TraceForest;
+import io.kvcache.bench.trace.Trace;
+import io.kvcache.bench.trace.TraceRequest;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Random;
+
+/// Sends the requests of a trace to instances.
+final class Routing {
+
+    /// Most instances: each is a bit of a word.
+    static final int MOST = 64;
+
+    private static final double ENOUGH = 0.5;
+    private static final double MOST_AHEAD = 1.2;
+    private static final long SPREAD = 0x9E3779B97F4A7C15L;
+
+    private final Trace trace;
+    private final int instances;
+    /// Prompt tokens sent to each.
+    private final long[] sent;
+
+    private long longest;
+
+    /// @param instances 1 to [#MOST]
+    Routing(Trace trace, int instances) {
+        this.trace = trace;
+        this.instances = instances;
+        sent = new long[instances];
+    }
+
+    /// What each instance gets to see; may be called once.
+    List<Trace> split(Route route, long seed) {
+        int[] places = switch (route) {
+            case RANDOM ->
+                new Random(seed).ints(trace.requests().size(), 0, instances).toArray();
+            case SESSION -> bySession(seed);
+            case PREFIX -> byPrefix();
+        };
+        List<List<TraceRequest>> seen = new ArrayList<>();
+        for (int i = 0; i < instances; i++) {
+            seen.add(new ArrayList<>());
+        }
+        for (int i = 0; i < places.length; i++) {
+            seen.get(places[i]).add(trace.requests().get(i));
+        }
+        return seen.stream()
+                .map(requests -> new Trace(trace.name(), trace.blockTokens(), requests))
+                .toList();
+    }
+
+    private int[] bySession(long seed) {
+        long[] sessions = Sessions.of(trace);
+        int[] places = new int[sessions.length];
+        for (int i = 0; i < places.length; i++) {
+            long mixed = ((seed * SPREAD) ^ sessions[i]) * SPREAD;
+            places[i] = (int) Long.remainderUnsigned(mixed ^ (mixed >>> 32), instances);
+        }
+        return places;
+    }
+
+    private int[] byPrefix() {
+        TraceForest forest = new TraceForest(trace, ReplayRule.FULL_BLOCKS);
+        long[] holders = new long[forest.nodes()];
+        int[] places = new int[forest.requests()];
+        for (int request = 0; request < places.length; request++) {
+            int tokens = trace.requests().get(request).inputTokens();
+            longest = Math.max(longest, tokens);
+            int place = place(forest, holders, request);
+            places[request] = place;
+            sent[place] += tokens;
+            for (int i = 0; i < forest.length(request); i++) {
+                holders[forest.node(request, i)] |= 1L << place;
+            }
+        }
+        return places;
+    }
+
+    private int place(TraceForest forest, long[] holders, int request) {
+        int least = leastSent(-1L);
+        int known = 0;
+        long having = 0;
+        while (known < forest.length(request) && holders[forest.node(request, known)] != 0) {
+            having = holders[forest.node(request, known++)];
+        }
+        if (having == 0 || known < ENOUGH * forest.length(request)) {
+            return least;
+        }
+        int chosen = leastSent(having);
+        return sent[chosen] <= MOST_AHEAD * sent[least] + longest ? chosen : least;
+    }
+
+    /// Of those in the mask, the one that was sent the fewest tokens.
+    private int leastSent(long mask) {
+        int least = -1;
+        for (int i = 0; i < instances; i++) {
+            if ((mask & (1L << i)) != 0 && (least < 0 || sent[i] < sent[least])) {
+                least = i;
+            }
+        }
+        return least;
+    }
+}

@@ -1,0 +1,49 @@
+package io.kvcache.bench.lab;
+
+import io.kvcache.bench.replay.ReplayRule;
+import io.kvcache.bench.replay.TraceForest;
+import io.kvcache.bench.trace.Trace;
+import io.kvcache.bench.trace.TraceRequest;
+import java.util.Arrays;
+
+/// Which session each request of a trace is part of.
+///
+/// Where the trace says it, as it says. Else a request goes on with a session when the full blocks that
+/// it has in common with earlier requests end where a prompt of that session ended, with a block that was
+/// new then: it is that prompt and something more. All others begin a session, those with a shared system
+/// prompt too.
+final class Sessions {
+
+    private static final long NONE = TraceRequest.NO_SESSION;
+
+    private Sessions() {}
+
+    static long[] of(Trace trace) {
+        boolean said = trace.requests().stream().allMatch(request -> request.session() != NONE);
+        return said
+                ? trace.requests().stream().mapToLong(TraceRequest::session).toArray()
+                : inferred(new TraceForest(trace, ReplayRule.FULL_BLOCKS));
+    }
+
+    static long[] inferred(TraceForest forest) {
+        long[] endOf = new long[forest.nodes()];
+        Arrays.fill(endOf, NONE);
+        boolean[] seen = new boolean[forest.nodes()];
+        long[] sessions = new long[forest.requests()];
+        for (int request = 0; request < sessions.length; request++) {
+            int known = 0;
+            while (known < forest.length(request) && seen[forest.node(request, known)]) {
+                known++;
+            }
+            long before = known == 0 ? NONE : endOf[forest.node(request, known - 1)];
+            sessions[request] = before == NONE ? request : before;
+            for (int i = known; i < forest.length(request); i++) {
+                seen[forest.node(request, i)] = true;
+            }
+            if (known < forest.length(request)) {
+                endOf[forest.node(request, forest.length(request) - 1)] = sessions[request];
+            }
+        }
+        return sessions;
+    }
+}

@@ -1,0 +1,139 @@
+package io.kvcache.bench.lab;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.within;
+
+import io.kvcache.bench.replay.ReplayRule;
+import io.kvcache.bench.replay.TraceForest;
+import io.kvcache.bench.trace.Trace;
+import io.kvcache.bench.trace.TraceGenerator;
+import io.kvcache.bench.trace.TraceRequest;
+import io.kvcache.bench.trace.Workload;
+import io.kvcache.core.identity.ModelPreset;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.stream.LongStream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+
+final class SizingTest {
+
+    private static final Sizing.Engine ENGINE = new Sizing.Engine(ModelPreset.LLAMA_3_8B, GpuPreset.H100, 1, 64L << 30);
+
+    private final Trace trace = new TraceGenerator(Workload.mixed(), 5).generate("generated:5", 3000);
+
+    @Test
+    void givenTarget_whenSized_thenTheTiersAddUpTheFastestFirst() {
+        Sizing.Engine small = new Sizing.Engine(ModelPreset.LLAMA_3_70B, GpuPreset.H100, 2, 16L << 30);
+        SizeAnswer.Row row =
+                new Sizing(trace, small).answer(0.5, List.of()).rows().getFirst();
+        assertThat(row.tiers()).extracting(SizeAnswer.Tier::tier).containsExactly("device", "host", "disk");
+        assertThat(row.tiers().stream().mapToLong(SizeAnswer.Tier::bytes).sum()).isEqualTo(row.bytes());
+        assertThat(row.tiers().getFirst().bytes()).isBetween(1L, GpuPreset.H100.kvBytes(ModelPreset.LLAMA_3_70B, 2));
+        assertThat(row.tiers().get(1).bytes()).isBetween(15L << 30, 16L << 30);
+        assertThat(row.tiers().get(2).bytes()).isPositive();
+        assertThat(row.tiers().stream().mapToDouble(SizeAnswer.Tier::hitRatio).sum())
+                .isCloseTo(0.5, within(0.001));
+        assertThat(row.tiers().get(1).millisABlock())
+                .isLessThan(row.tiers().get(2).millisABlock());
+    }
+
+    @Test
+    void givenTargetAboveTheCeiling_whenSized_thenNoRowAndTheCeiling() {
+        SizeAnswer answer = new Sizing(trace, ENGINE).answer(1, List.of(new Sizing.Instances(2, Route.RANDOM, 1)));
+        assertThat(answer.reachable()).isFalse();
+        assertThat(answer.rows()).isEmpty();
+        assertThat(answer.fleets()).isEmpty();
+        assertThat(answer.ceiling()).isBetween(0.3, 0.99);
+    }
+
+    @Test
+    void givenWeightsThatDoNotFit_whenEngineIsChosen_thenTheErrorSaysSo() {
+        assertThatThrownBy(() -> new Sizing.Engine(ModelPreset.LLAMA_3_70B, GpuPreset.H100, 1, 1))
+                .hasMessageContaining("--gpus is '1'")
+                .hasMessageContaining("llama-3-70b");
+        assertThat(GpuPreset.H100.kvBytes(ModelPreset.LLAMA_3_70B, 2)).isPositive();
+    }
+
+    @ParameterizedTest
+    @EnumSource
+    void givenInstances_whenRouted_thenEveryRequestOnceAndNoneIdle(Route route) {
+        List<Trace> parts = new Routing(trace, 4).split(route, 7);
+        List<TraceRequest> all = new ArrayList<>();
+        parts.forEach(part -> all.addAll(part.requests()));
+        assertThat(all).hasSize(3000).containsAll(trace.requests());
+        assertThat(parts).allMatch(part -> part.requests().size() > 300);
+        assertThat(new Fleet(trace, 4, route, 7).busiest()).isBetween(1.0, 2.0);
+    }
+
+    @Test
+    void givenPrivateCaches_whenCompared_thenTheSharedOneFindsMostAndRandomLeast() {
+        double shared = new LruCurve(new TraceForest(trace, ReplayRule.FULL_BLOCKS), 0).hitRatio(8000);
+        double random = new Fleet(trace, 4, Route.RANDOM, 1).hitRatio(2000);
+        double session = new Fleet(trace, 4, Route.SESSION, 1).hitRatio(2000);
+        double prefix = new Fleet(trace, 4, Route.PREFIX, 1).hitRatio(2000);
+        assertThat(session).isBetween(random + 0.1, shared);
+        assertThat(prefix).isBetween(random + 0.1, shared);
+    }
+
+    @Test
+    void givenOneInstance_whenCompared_thenItIsTheSharedOne() {
+        LruCurve shared = new LruCurve(new TraceForest(trace, ReplayRule.FULL_BLOCKS), 0);
+        Fleet fleet = new Fleet(trace, 1, Route.PREFIX, 1);
+        assertThat(fleet.hitRatio(2000)).isEqualTo(shared.hitRatio(2000));
+        assertThat(fleet.blocksEachFor(0.3)).isEqualTo(shared.blocksFor(0.3));
+        assertThat(fleet.blocksEachFor(fleet.ceiling() + 0.01)).isEqualTo(-1);
+    }
+
+    @Test
+    void givenSessionsThatTheTraceNames_whenInferredFromItsBlocks_thenNearlyAllThoseOfTwoBlocksAndMoreAreFound() {
+        long[] named = Sessions.of(trace);
+        long[] inferred = Sessions.inferred(new TraceForest(trace, ReplayRule.FULL_BLOCKS));
+        int pairs = 0;
+        int found = 0;
+        for (int i = 0; i < named.length; i++) {
+            for (int j = Math.max(0, i - 200); j < i; j++) {
+                boolean grown = length(j) >= 8 && length(i) > length(j);
+                if (named[i] == named[j] && grown) {
+                    pairs++;
+                    found += inferred[i] == inferred[j] ? 1 : 0;
+                }
+            }
+        }
+        assertThat(pairs).isGreaterThan(500);
+        assertThat((double) found / pairs).isGreaterThan(0.9);
+    }
+
+    @Test
+    void givenPromptThatGrowsAndOneThatBranches_whenInferred_thenOnlyTheFirstGoesOn() {
+        Trace handMade = new Trace(
+                "hand-made", List.of(request(1, 2, 3), request(1, 2, 3, 4), request(1, 2, 9), request(1, 2, 3, 4, 5)));
+        assertThat(Sessions.of(handMade)).containsExactly(0, 0, 2, 0);
+    }
+
+    @Test
+    void givenTraceWhoseSecondHalfRepeatsTheFirst_whenSized_thenItIsTooShort() {
+        List<TraceRequest> requests = new ArrayList<>();
+        for (int i = 0; i < 200; i++) {
+            requests.add(request(2 * (i % 100) + 1, 2 * (i % 100) + 2));
+        }
+        SizeAnswer answer = new Sizing(new Trace("twice", requests), ENGINE).answer(0.4, List.of());
+        assertThat(answer.ceiling()).isEqualTo(0.5);
+        assertThat(answer.laterCeiling()).isEqualTo(1);
+        assertThat(answer.truncated()).isTrue();
+    }
+
+    private int length(int request) {
+        return trace.requests().get(request).hashIds().length;
+    }
+
+    private static TraceRequest request(int... ids) {
+        return new TraceRequest(
+                0,
+                ids.length * Trace.BLOCK_TOKENS,
+                1,
+                LongStream.range(0, ids.length).map(i -> ids[(int) i]).toArray());
+    }
+}
