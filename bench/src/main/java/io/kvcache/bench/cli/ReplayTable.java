@@ -75,7 +75,9 @@ final class ReplayTable implements ReplayReport {
     @Override
     public void end() {
         print("Belady knows the future: no policy can do better. Of the gap: the way from LRU to Belady with bypass.");
-        print("w-tinylfu may keep a block without the blocks before it, which then cannot be a hit.");
+        print(
+                "w-tinylfu, mooncake and lmcache-cost may keep a block without the blocks before it, which then cannot be a"
+                        + " hit; pensieve's engine computes what is missing before it, so there it is one.");
         print("");
     }
 

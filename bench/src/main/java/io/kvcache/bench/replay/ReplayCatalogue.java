@@ -11,12 +11,21 @@ public final class ReplayCatalogue {
 
     private static final List<Replay> ALL = Stream.<Replay>concat(
                     Stream.of(PolicyKind.values()).map(PolicyReplay::new),
-                    Stream.of(new CaffeineReplay(), new BeladyReplay(false), new BeladyReplay(true)))
+                    Stream.of(
+                            new CaffeineReplay(),
+                            new VllmQueueReplay(),
+                            new MooncakeReplay(),
+                            new CostAwareReplay(),
+                            new PgdsfReplay(),
+                            new MarconiReplay(),
+                            new PensieveReplay(),
+                            new BeladyReplay(false),
+                            new BeladyReplay(true)))
             .toList();
 
     private ReplayCatalogue() {}
 
-    /// All of them: the store's policies first, then the base line, then the bounds.
+    /// All of them: the store's policies first, then what others have, then the bounds.
     public static List<Replay> all() {
         return ALL;
     }

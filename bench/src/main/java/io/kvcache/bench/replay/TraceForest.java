@@ -5,10 +5,11 @@ import io.kvcache.bench.trace.TraceRequest;
 import java.util.Arrays;
 import java.util.List;
 
-/// A trace as paths in a forest: nodes are (parent node, hash id), numbered in the order of their appearance.
+/// A trace as paths in a forest: nodes are (parent node, hash id), numbered in the order of their
+/// appearance.
 ///
-/// Built once for a trace and a rule, then shared by all replays, which keep their own state in arrays by node
-/// number.
+/// Built once for a trace and a rule, then shared by all replays, which keep their own state in arrays by
+/// node number.
 public final class TraceForest {
 
     /// No node: the parent of a root.
@@ -24,6 +25,7 @@ public final class TraceForest {
     private final int[] starts;
     private final int[] lookedUp;
     private final int[] inputTokens;
+    private final long[] millis;
 
     /// Builds the forest of the blocks that the rule stores.
     public TraceForest(Trace trace, ReplayRule rule) {
@@ -34,6 +36,7 @@ public final class TraceForest {
         lookedUp = requests.stream()
                 .mapToInt(request -> rule.lookedUp(request, blockTokens))
                 .toArray();
+        millis = requests.stream().mapToLong(TraceRequest::timestampMillis).toArray();
         inputTokens = requests.stream().mapToInt(TraceRequest::inputTokens).toArray();
         for (int r = 0; r < requests.size(); r++) {
             starts[r + 1] = starts[r] + rule.stored(requests.get(r), blockTokens);
@@ -101,6 +104,11 @@ public final class TraceForest {
     /// Leading blocks of a request that can be hits.
     public int lookedUp(int request) {
         return lookedUp[request];
+    }
+
+    /// When a request arrived, in milliseconds from the start of the trace.
+    long millis(int request) {
+        return millis[request];
     }
 
     int inputTokens(int request) {

@@ -1,0 +1,69 @@
+package io.kvcache.bench.replay;
+
+/// Replays against LMCache's cost-aware policy.
+///
+/// Victim is the block of the lowest `cost / bytes / (1 + age / 60 s)`, the longest unused among equals.
+/// The cost is the number of tokens from the block's first to the end of the request that stored it,
+/// which is what would have to be computed without it. The policy averages over all times that a block
+/// was stored (the latest counts a fifth) and forgets a block that is evicted; one that is there is not
+/// stored again, so the average is of one.
+///
+/// It knows nothing of trees: it may keep a block without those before it, which then is not found. Its
+/// blocks are the trace's here, 256 tokens by default there. In a trace without time stamps nothing ages.
+///
+/// Source: LMCache, pull request 4459, `cache_policy/cost_aware_policy.py` on its branch, August 2026.
+public record CostAwareReplay() implements Replay {
+
+    private static final double HALF_LIFE_MILLIS = 60_000;
+
+    @Override
+    public String commandName() {
+        return "lmcache-cost";
+    }
+
+    @Override
+    public String title() {
+        return "LMCache's cost-aware policy (not leaf-closed)";
+    }
+
+    @Override
+    public HitTotals run(TraceForest forest, int blocks, int warmup) {
+        return new ScoredRun(forest, new CostAware(forest), blocks, warmup).all();
+    }
+
+    private static final class CostAware implements ScoredRun.Rules {
+
+        private final TraceForest forest;
+        private final long[] lastAccessMillis;
+        private final int[] recomputeTokens;
+
+        CostAware(TraceForest forest) {
+            this.forest = forest;
+            lastAccessMillis = new long[forest.nodes()];
+            recomputeTokens = new int[forest.nodes()];
+        }
+
+        @Override
+        public boolean leavesOnly() {
+            return false;
+        }
+
+        @Override
+        public void found(int request, int block) {
+            lastAccessMillis[forest.node(request, block)] = forest.millis(request);
+        }
+
+        @Override
+        public void put(int request, int block) {
+            int node = forest.node(request, block);
+            lastAccessMillis[node] = forest.millis(request);
+            recomputeTokens[node] = Math.max(1, forest.inputTokens(request) - block * forest.blockTokens());
+        }
+
+        @Override
+        public double score(int node, int request) {
+            double age = Math.max(0, forest.millis(request) - lastAccessMillis[node]);
+            return recomputeTokens[node] / (1 + age / HALF_LIFE_MILLIS);
+        }
+    }
+}
