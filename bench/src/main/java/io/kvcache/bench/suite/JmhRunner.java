@@ -1,11 +1,14 @@
 package io.kvcache.bench.suite;
 
+import java.util.HashMap;
+import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import org.openjdk.jmh.profile.GCProfiler;
 import org.openjdk.jmh.results.Result;
 import org.openjdk.jmh.results.RunResult;
 import org.openjdk.jmh.runner.Runner;
 import org.openjdk.jmh.runner.RunnerException;
+import org.openjdk.jmh.runner.options.ChainedOptionsBuilder;
 import org.openjdk.jmh.runner.options.Options;
 import org.openjdk.jmh.runner.options.OptionsBuilder;
 import org.openjdk.jmh.runner.options.TimeValue;
@@ -16,7 +19,8 @@ final class JmhRunner {
 
     private static final String ALLOCATION = "gc.alloc.rate.norm";
 
-    /// What the launcher gives the JVM, and a heap of one size. Without assertions, whatever this JVM runs with.
+    /// What the launcher gives the JVM, and a heap of one size. Without assertions, whatever this JVM
+    /// runs with.
     private static final String[] JVM_ARGUMENTS = {
         "-Xms2g",
         "-Xmx2g",
@@ -38,9 +42,13 @@ final class JmhRunner {
         try {
             RunResult result = new Runner(options(fork)).runSingle();
             Result<?> allocation = result.getSecondaryResults().get(ALLOCATION);
+            Map<String, Double> events = new HashMap<>();
+            result.getSecondaryResults().forEach((name, event) -> events.put(name, event.getScore()));
             return new Sample(
                     result.getPrimaryResult().getStatistics().getPercentile(50),
-                    allocation == null ? 0 : allocation.getScore());
+                    allocation == null ? 0 : allocation.getScore(),
+                    result.getPrimaryResult().getSampleCount(),
+                    events);
         } catch (RunnerException failed) {
             throw new IllegalStateException(fork.benchmark() + " failed", failed);
         }
@@ -48,7 +56,7 @@ final class JmhRunner {
 
     private Options options(Fork fork) {
         TimeValue time = new TimeValue(effort.iterationMillis(), TimeUnit.MILLISECONDS);
-        return new OptionsBuilder()
+        ChainedOptionsBuilder options = new OptionsBuilder()
                 .include("\\." + fork.benchmark().replace(".", "\\.") + "$")
                 .threads(fork.threads())
                 .forks(1)
@@ -59,7 +67,8 @@ final class JmhRunner {
                 .addProfiler(GCProfiler.class)
                 .jvmArgs(JVM_ARGUMENTS)
                 .shouldFailOnError(true)
-                .verbosity(VerboseMode.SILENT)
-                .build();
+                .verbosity(VerboseMode.SILENT);
+        fork.parameters().forEach(options::param);
+        return options.build();
     }
 }

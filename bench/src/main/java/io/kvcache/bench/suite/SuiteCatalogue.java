@@ -7,8 +7,8 @@ import java.util.stream.Collectors;
 /// The suites there are.
 public final class SuiteCatalogue {
 
-    private static final List<Suite> ALL =
-            List.of(CoreSuite.suite(), DiskSuite.suite(), ReopenSuite.suite(), EngineSuite.suite());
+    private static final List<Suite> ALL = List.of(
+            CoreSuite.suite(), DiskSuite.suite(), ReopenSuite.suite(), EngineSuite.suite(), PolicySuite.suite());
 
     private SuiteCatalogue() {}
 

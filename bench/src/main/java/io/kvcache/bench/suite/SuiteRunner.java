@@ -11,8 +11,8 @@ import java.util.function.Consumer;
 
 /// Runs a suite in rounds, each benchmark and each trial once a round, and takes medians over the rounds.
 ///
-/// So a question and what it is held against are measured minutes apart at most, again and again, and a ratio is
-/// one of two numbers from the same round.
+/// So a question and what it is held against are measured minutes apart at most, again and again, and a
+/// ratio is one of two numbers from the same round.
 public final class SuiteRunner {
 
     private final Effort effort;
@@ -36,7 +36,7 @@ public final class SuiteRunner {
         }
         for (int round = 1; round <= effort.rounds(); round++) {
             for (Fork fork : suite.forks()) {
-                progress.accept("round " + round + " of " + effort.rounds() + ": " + fork.benchmark());
+                progress.accept("round " + round + " of " + effort.rounds() + ": " + fork.describe());
                 readings.add(fork, jmh.run(fork));
             }
         }

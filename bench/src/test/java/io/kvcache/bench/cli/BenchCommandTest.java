@@ -28,7 +28,7 @@ final class BenchCommandTest {
 
     @ParameterizedTest
     @CsvSource({
-        "cores,,cores,'core, disk, reopen, engines, server, transport, gpu, list'",
+        "cores,,cores,'core, disk, reopen, engines, policy, server, transport, gpu, list'",
         "core,nothing,nothing,match-whole"
     })
     void givenUnknownName_whenRun_thenUsageErrorNamesItAndWhatIsAllowed(
@@ -73,6 +73,18 @@ final class BenchCommandTest {
         assertThat(line.get("name").asString()).isEqualTo("hash-256");
         assertThat(line.get("value").asDouble()).isPositive();
         assertThat(line.get("runs").asInt()).isEqualTo(1);
+    }
+
+    @Test
+    @Tag("slow")
+    void givenHitsThatABenchmarkCounts_whenRunAsJson_thenTheirRatioStandsBesideBeladys() {
+        Shell.Run run = Shell.run("bench", "policy", "--quick", "--json", "--filter", "hits-lru-3");
+        assertThat(run.exitCode()).as(run.err()).isZero();
+        JsonNode line = JsonMapper.builder().build().readTree(run.out());
+        assertThat(line.get("unit").asString()).isEqualTo("%");
+        assertThat(line.get("value").asDouble())
+                .isPositive()
+                .isLessThan(line.get("againstValue").asDouble());
     }
 
     @Test

@@ -1,0 +1,98 @@
+package io.kvcache.bench.suite;
+
+import io.kvcache.bench.replay.BeladyReplay;
+import io.kvcache.bench.replay.ReplayRule;
+import io.kvcache.bench.replay.TraceForest;
+import io.kvcache.bench.trace.MalformedLine;
+import io.kvcache.bench.trace.TraceFinder;
+import io.kvcache.bench.trace.TraceReader;
+import io.kvcache.bench.trace.TraceSource;
+import io.kvcache.core.policy.PolicyKind;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+
+/// What the eviction policies cost with a million blocks, and what they find.
+///
+/// Hits are counted by the benchmark and divided here; the trace is Mooncake's conversation when it is
+/// there, else a generated one.
+final class PolicySuite {
+
+    private static final List<PolicyKind> FINDERS = List.of(PolicyKind.LRU, PolicyKind.LFU_DA, PolicyKind.IMPORTANCE);
+    private static final List<String> PERCENTS = List.of("3", "11");
+
+    private PolicySuite() {}
+
+    static Suite suite() {
+        List<Question> questions = new ArrayList<>();
+        questions.add(cost("touch", "What does a use cost for each block that it touches?", 400));
+        questions.add(cost("evict", "What does an eviction cost, with the admission in its place?", 2000));
+        String trace = new TraceFinder().find("conversation").isPresent() ? "conversation" : "generated:1";
+        for (String percent : PERCENTS) {
+            FINDERS.forEach(kind -> questions.add(found(kind, percent, trace)));
+            questions.add(replay(percent, trace));
+        }
+        return new Suite("policy", "eviction policies: cost with a million blocks, hits on " + trace, questions);
+    }
+
+    private static Question cost(String name, String text, double budget) {
+        return new Question(
+                name,
+                text,
+                "ns",
+                nanos("importance", name, PolicyKind.IMPORTANCE),
+                nanos("LRU", name, PolicyKind.LRU),
+                new Budget.AtMost(budget));
+    }
+
+    private static Measure nanos(String title, String method, PolicyKind kind) {
+        return Measure.nanosPer(title, 1, new Fork("PolicyCostBenchmark." + method, 1, Map.of("kind", kind.name())));
+    }
+
+    private static Question found(PolicyKind kind, String percent, String trace) {
+        return new Question(
+                "hits-" + kind.commandName() + "-" + percent,
+                "What share of the blocks does " + kind.commandName() + " find with room for " + percent + " %?",
+                "%",
+                new Measure.Timed(
+                        kind.title(), hits(kind, percent, trace), sample -> 100 * sample.ratio("hits", "accesses")),
+                new Measure.Counted("Belady with bypass", () -> 100 * bound(percent, trace)),
+                new Budget.None());
+    }
+
+    private static Question replay(String percent, String trace) {
+        return new Question(
+                "replay-" + percent,
+                "And what does importance take for each block looked up, all in?",
+                "ns",
+                perBlock("importance", hits(PolicyKind.IMPORTANCE, percent, trace)),
+                perBlock("LRU", hits(PolicyKind.LRU, percent, trace)),
+                new Budget.AtMost(400));
+    }
+
+    /// The counters are of all iterations, so they are divided by how many there were.
+    private static Measure perBlock(String title, Fork fork) {
+        return new Measure.Timed(
+                title,
+                fork,
+                sample -> sample.nanos() * sample.iterations() / sample.events().getOrDefault("accesses", 1.0));
+    }
+
+    private static Fork hits(PolicyKind kind, String percent, String trace) {
+        return new Fork(
+                "PrefixHitRateBenchmark.replay", 1, Map.of("kind", kind.name(), "percent", percent, "trace", trace));
+    }
+
+    private static double bound(String percent, String trace) {
+        try {
+            TraceReader reader = new TraceReader(MalformedLine.Choice.REFUSE, _ -> {});
+            TraceForest forest = new TraceForest(TraceSource.parse(trace).load(reader), ReplayRule.REFERENCE);
+            int blocks = (int) Math.max(1, Math.round(Double.parseDouble(percent) / 100 * forest.nodes()));
+            return new BeladyReplay(true).run(forest, blocks, 0).blockHitRatio();
+        } catch (IOException e) {
+            throw new UncheckedIOException(e);
+        }
+    }
+}
