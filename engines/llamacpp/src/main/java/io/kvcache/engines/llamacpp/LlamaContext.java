@@ -1,0 +1,140 @@
+package io.kvcache.engines.llamacpp;
+
+import static java.lang.foreign.ValueLayout.JAVA_INT;
+
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+
+/// Room for one sequence in llama.cpp: computes its tokens and lets parts of its state in and out.
+///
+/// The state of some of the tokens is that of a second sequence which shares them for a moment: llama.cpp
+/// then writes it as it writes any, whatever the order of its memory.
+///
+/// **Ownership.** Who made it closes it, before the model.
+///
+/// **Threads.** One at a time.
+final class LlamaContext implements AutoCloseable {
+
+    /// Tokens that are computed together.
+    private static final int BATCH = 512;
+
+    private static final int SEQUENCE = 0;
+    private static final int STAGE = 1;
+    private static final int ALL = -1;
+
+    private final ContextCalls calls;
+    private final MemorySegment context;
+    private final int vocabulary;
+    private final int batch;
+    private final Arena arena = Arena.ofShared();
+    private final MemorySegment tokens;
+
+    /// @param model of the library
+    /// @param contextTokens that the sequence may have
+    /// @throws IllegalStateException when there is no memory for it
+    LlamaContext(LlamaLibrary library, MemorySegment model, ModelOptions options, int contextTokens) {
+        calls = library.contexts();
+        batch = Math.min(BATCH, contextTokens);
+        vocabulary = library.models().vocabulary(model);
+        context = calls.make(model, options, contextTokens, batch);
+        if (context.equals(MemorySegment.NULL)) {
+            arena.close();
+            throw new IllegalStateException(
+                    "llama.cpp makes no context of " + contextTokens + " tokens: perhaps there is no memory for it");
+        }
+        tokens = arena.allocate(JAVA_INT, batch);
+    }
+
+    /// Computes tokens `[from, to)` of a sequence, of which those before are here.
+    ///
+    /// A token that is computed alone goes through other kernels than one of many, and its last bits may
+    /// differ. So none is left over, unless it was the only one.
+    ///
+    /// @throws IllegalArgumentException when a token is none of the model's; llama.cpp would end the process
+    void decode(int[] sequence, int from, int to) {
+        for (int i = from; i < to; i++) {
+            if (sequence[i] < 0 || sequence[i] >= vocabulary) {
+                throw new IllegalArgumentException("token %d, at %d, is none of this model's, which are 0 to %d"
+                        .formatted(sequence[i], i, vocabulary - 1));
+            }
+        }
+        int at = from;
+        while (at < to) {
+            int count = Math.min(batch, to - at);
+            if (to - at - count == 1 && count > 2) {
+                count--;
+            }
+            MemorySegment.copy(sequence, at, tokens, JAVA_INT, 0, count);
+            int result = calls.decode(context, tokens.asSlice(0, (long) count * Integer.BYTES));
+            if (result != 0) {
+                throw new IllegalStateException(
+                        "llama.cpp cannot compute tokens %d to %d: it says %d".formatted(at, at + count, result));
+            }
+            at += count;
+        }
+    }
+
+    /// What the model says after the last token that was computed: a number for each token of the
+    /// vocabulary. Its own memory, until the next call.
+    MemorySegment logits() {
+        MemorySegment logits = calls.logits(context, vocabulary);
+        if (logits.equals(MemorySegment.NULL)) {
+            throw new IllegalStateException("nothing was computed in this context yet");
+        }
+        return logits;
+    }
+
+    /// Forgets all but the first tokens.
+    void keep(int count) {
+        calls.remove(context, SEQUENCE, count, ALL);
+    }
+
+    /// Bytes of the state of tokens `[from, to)`.
+    long stateBytes(int from, int to) {
+        calls.share(context, SEQUENCE, STAGE, from, to);
+        try {
+            return calls.stateBytes(context, STAGE);
+        } finally {
+            calls.remove(context, STAGE, ALL, ALL);
+        }
+    }
+
+    /// Writes the state of tokens `[from, to)`, straight from where llama.cpp has it.
+    ///
+    /// @param into native memory of exactly its size
+    /// @throws IllegalStateException when it has another size
+    void copyOut(int from, int to, MemorySegment into) {
+        calls.share(context, SEQUENCE, STAGE, from, to);
+        try {
+            long written = calls.readState(context, STAGE, into);
+            if (written != into.byteSize()) {
+                throw new IllegalStateException("llama.cpp writes %d bytes as the state of tokens %d to %d, not %d"
+                        .formatted(written, from, to, into.byteSize()));
+            }
+        } finally {
+            calls.remove(context, STAGE, ALL, ALL);
+        }
+    }
+
+    /// Adds tokens to the sequence by their state, straight to where llama.cpp has it.
+    ///
+    /// @param state native memory; what [#copyOut] wrote, checked by the caller
+    /// @return whether llama.cpp took it; if not, all is as before
+    boolean copyIn(MemorySegment state) {
+        try {
+            boolean taken = calls.writeState(context, STAGE, state) == state.byteSize();
+            if (taken) {
+                calls.share(context, STAGE, SEQUENCE, ALL, ALL);
+            }
+            return taken;
+        } finally {
+            calls.remove(context, STAGE, ALL, ALL);
+        }
+    }
+
+    @Override
+    public void close() {
+        calls.free(context);
+        arena.close();
+    }
+}

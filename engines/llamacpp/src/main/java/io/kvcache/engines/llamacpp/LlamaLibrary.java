@@ -1,0 +1,118 @@
+package io.kvcache.engines.llamacpp;
+
+import java.io.IOException;
+import java.io.InputStream;
+import java.lang.foreign.Arena;
+import java.lang.foreign.SymbolLookup;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Locale;
+
+/// llama.cpp's library in this process, found to be one that this adapter knows.
+///
+/// What a build keeps where, it does not say. So before anything else is done with a library, its
+/// functions are looked for and its [structs of parameters][ParameterStruct] compared; and before a model
+/// is used, so is the [state][StateLayout] of a sequence.
+///
+/// It stays loaded for as long as the process lives: threads of its own may be in it.
+///
+/// **Threads.** Any.
+public final class LlamaLibrary {
+
+    /// The build whose interface this adapter knows, by llama.cpp's own tag.
+    public static final String SUPPORTED = "b4916";
+
+    /// Where `de.kherud:llama` has its libraries.
+    private static final String RESOURCES = "/de/kherud/llama/";
+
+    private final String name;
+    private final String digest;
+    private final ModelCalls models;
+    private final ContextCalls contexts;
+
+    private LlamaLibrary(String name, String digest, SymbolLookup found) {
+        this.name = name;
+        this.digest = digest;
+        Symbols symbols = new Symbols(found);
+        models = new ModelCalls(symbols);
+        contexts = new ContextCalls(symbols);
+        Startup startup = new Startup(symbols);
+        if (!symbols.missing().isEmpty()) {
+            throw new UnsupportedLlamaException(name, "it lacks " + String.join(", ", symbols.missing()));
+        }
+        ParameterStruct.MODEL.check(name, models::defaults);
+        ParameterStruct.CONTEXT.check(name, contexts::defaults);
+        startup.begin();
+    }
+
+    /// Loads the library that the user names, such as `libllama.so`.
+    ///
+    /// @throws IOException when it cannot be read or is no library for this machine
+    /// @throws UnsupportedLlamaException when it is not as this adapter knows llama.cpp
+    public static LlamaLibrary open(Path file) throws IOException {
+        return open(file.toAbsolutePath(), file.toString());
+    }
+
+    @SuppressWarnings("restricted") // Loading a library is what this is about.
+    private static LlamaLibrary open(Path file, String name) throws IOException {
+        if (!Files.isRegularFile(file) || !Files.isReadable(file)) {
+            throw new IOException(name + " is no file that can be read as a library of llama.cpp");
+        }
+        String digest = FileDigest.of(file);
+        try {
+            return new LlamaLibrary(name, digest, SymbolLookup.libraryLookup(file, Arena.global()));
+        } catch (IllegalArgumentException refused) {
+            throw new IOException(
+                    name + " cannot be loaded as a library for this machine; it may need others, such as libgomp.so.1",
+                    refused);
+        }
+    }
+
+    /// Loads the library in the jar of `de.kherud:llama`, which the user has added to the class path: by a
+    /// copy in a folder that nobody else can look into, and that is gone afterwards.
+    ///
+    /// @throws IOException when there is no such jar, or it has no library for this machine
+    /// @throws UnsupportedLlamaException when it is not as this adapter knows llama.cpp
+    public static LlamaLibrary bundled() throws IOException {
+        String resource = RESOURCES + platform();
+        Path folder = Files.createTempDirectory("kvcache-llamacpp");
+        Path file = folder.resolve("libjllama.so");
+        try (InputStream in = LlamaLibrary.class.getResourceAsStream(resource)) {
+            if (in == null) {
+                throw new IOException(
+                        "the class path has no " + resource + ": add de.kherud:llama:4.2.0, or name a library");
+            }
+            Files.copy(in, file);
+            return open(file, "the library in de.kherud:llama");
+        } finally {
+            for (Path left : List.of(file, folder)) {
+                Files.deleteIfExists(left);
+            }
+        }
+    }
+
+    private static String platform() {
+        String machine = System.getProperty("os.arch").toLowerCase(Locale.ROOT);
+        return System.getProperty("os.name") + "/" + (machine.equals("amd64") ? "x86_64" : machine) + "/libjllama.so";
+    }
+
+    /// What tells it from other builds and other compilations of this one.
+    public String build() {
+        return SUPPORTED + " " + digest.substring(0, 16);
+    }
+
+    ModelCalls models() {
+        return models;
+    }
+
+    ContextCalls contexts() {
+        return contexts;
+    }
+
+    /// What messages call it.
+    @Override
+    public String toString() {
+        return name;
+    }
+}

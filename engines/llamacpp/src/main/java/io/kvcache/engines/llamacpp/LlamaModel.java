@@ -1,0 +1,140 @@
+package io.kvcache.engines.llamacpp;
+
+import java.io.IOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayDeque;
+import java.util.Deque;
+import java.util.Optional;
+import org.jspecify.annotations.Nullable;
+
+/// A model that llama.cpp has loaded, and what identifies the state of its sequences.
+///
+/// **Memory.** Each sequence that is computed, or waits for being stored, has a context of its own with room
+/// for all tokens of the model's context. They are made when they are needed and used again.
+///
+/// **Ownership.** Who loaded it closes it, after all that uses it.
+///
+/// **Threads.** Any.
+public final class LlamaModel implements AutoCloseable {
+
+    private final LlamaLibrary library;
+    private final ModelOptions options;
+    private final MemorySegment model;
+    private final int vocabulary;
+    private final int contextTokens;
+    private final StateLayout layout;
+    private final Fingerprint fingerprint;
+
+    /// Contexts that nobody uses, empty. Guarded by itself.
+    private final Deque<LlamaContext> idle = new ArrayDeque<>();
+
+    private LlamaModel(LlamaLibrary library, MemorySegment model, ModelOptions options, String name, String weights) {
+        this.library = library;
+        this.model = model;
+        this.options = options;
+        ModelCalls calls = library.models();
+        Optional<String> split = calls.text(model, "split.count");
+        if (!calls.keepsTokens(model) || !split.orElse("1").equals("1")) {
+            throw new UnsupportedLlamaException(
+                    name,
+                    split.isPresent()
+                            ? "the model is split into " + split.get() + " files, of which one was read"
+                            : "the model keeps no keys and values by token");
+        }
+        vocabulary = calls.vocabulary(model);
+        int trained = calls.trainedTokens(model);
+        contextTokens = options.contextTokens() == 0 ? trained : options.contextTokens();
+        layout = probe(name);
+        fingerprint = new Fingerprint(name, library.build(), weights, layout.describe(), calls.rope(model));
+    }
+
+    /// Loads a model, reads all of its file once for a digest, and looks at the state of one token.
+    ///
+    /// @param file a GGUF file
+    /// @throws IOException when the file cannot be read, or llama.cpp finds no model in it
+    /// @throws UnsupportedLlamaException when the library keeps state otherwise than this adapter knows, or
+    ///     the model has no keys and values by token
+    public static LlamaModel load(LlamaLibrary library, Path file, ModelOptions options) throws IOException {
+        if (!Files.isRegularFile(file) || !Files.isReadable(file)) {
+            throw new IOException(file + " is no file that can be read as a model");
+        }
+        String weights = FileDigest.of(file);
+        MemorySegment model = library.models().load(file.toAbsolutePath().toString());
+        if (model.equals(MemorySegment.NULL)) {
+            throw new IOException(file + " is no model that llama.cpp can load; the log has its reasons");
+        }
+        try {
+            return new LlamaModel(library, model, options, String.valueOf(file.getFileName()), weights);
+        } catch (RuntimeException refused) {
+            library.models().free(model);
+            throw refused;
+        }
+    }
+
+    /// Has one token computed and reads what its state looks like.
+    private StateLayout probe(String name) {
+        try (LlamaContext context = newContext();
+                Arena arena = Arena.ofConfined()) {
+            context.decode(new int[] {0}, 0, 1);
+            MemorySegment state = arena.allocate(context.stateBytes(0, 1));
+            context.copyOut(0, 1, state);
+            return StateLayout.read(state, name + " in " + library);
+        }
+    }
+
+    /// What identifies the state of its sequences.
+    public Fingerprint fingerprint() {
+        return fingerprint;
+    }
+
+    /// Tokens that a sequence may have.
+    public int contextLength() {
+        return contextTokens;
+    }
+
+    /// Tokens there are, numbered from 0.
+    public int vocabulary() {
+        return vocabulary;
+    }
+
+    /// How it keeps the state of its sequences.
+    StateLayout layout() {
+        return layout;
+    }
+
+    /// A context without tokens, until it is [given back][#giveBack].
+    ///
+    /// @throws IllegalStateException when there is no memory for a further one
+    LlamaContext context() {
+        @Nullable LlamaContext free;
+        synchronized (idle) {
+            free = idle.poll();
+        }
+        return free == null ? newContext() : free;
+    }
+
+    /// A context of the caller's own.
+    LlamaContext newContext() {
+        return new LlamaContext(library, model, options, contextTokens);
+    }
+
+    /// Takes a context back.
+    void giveBack(LlamaContext context) {
+        context.keep(0);
+        synchronized (idle) {
+            idle.push(context);
+        }
+    }
+
+    @Override
+    public void close() {
+        synchronized (idle) {
+            idle.forEach(LlamaContext::close);
+            idle.clear();
+        }
+        library.models().free(model);
+    }
+}

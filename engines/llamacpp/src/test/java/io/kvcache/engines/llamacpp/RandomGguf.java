@@ -1,0 +1,182 @@
+package io.kvcache.engines.llamacpp;
+
+import java.io.IOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.channels.FileChannel;
+import java.nio.channels.FileChannel.MapMode;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.SplittableRandom;
+
+/// A Llama of random weights as a GGUF file, for tests, the demo and measurements: it says nothing, but it
+/// says something else for any other beginning, and nobody has to download it.
+///
+/// Weights are normal with a deviation of 1.6 / sqrt(inputs), so that nearly all of its greedy tokens are
+/// distinct.
+///
+/// @param hidden elements of a token's activation
+/// @param inner elements between the two products of the feed-forward
+/// @param layers of the model
+/// @param heads of queries; each has `hidden / heads` elements
+/// @param kvHeads of keys and values
+/// @param context tokens of a sequence
+/// @param seed of the weights
+public record RandomGguf(int hidden, int inner, int layers, int heads, int kvHeads, int context, long seed) {
+
+    /// 10 MB: a token takes 2 KiB of keys and values.
+    public static final RandomGguf SMALL = new RandomGguf(256, 512, 4, 4, 2, 1024, 7);
+
+    /// 99 MB: a token takes 4 KiB of keys and values.
+    public static final RandomGguf MEDIUM = new RandomGguf(512, 1536, 8, 8, 2, 4096, 7);
+
+    /// Tokens there are. They are no text.
+    public static final int VOCABULARY = 512;
+
+    private static final double DEVIATION = 1.6;
+    private static final int ALIGNMENT = 32;
+    private static final int HEADER_BYTES = 1 << 20;
+    private static final int VERSION = 3;
+    private static final int UINT32 = 4;
+    private static final int FLOAT32 = 6;
+    private static final int STRING = 8;
+
+    /// The same with other weights.
+    public RandomGguf withSeed(long other) {
+        return new RandomGguf(hidden, inner, layers, heads, kvHeads, context, other);
+    }
+
+    /// Writes the file; its folder is made.
+    public Path write(Path file) throws IOException {
+        Path folder = file.toAbsolutePath().getParent();
+        if (folder != null) {
+            Files.createDirectories(folder);
+        }
+        Map<String, long[]> tensors = tensors();
+        ByteBuffer header = header(tensors);
+        long bytes = header.limit();
+        for (long[] shape : tensors.values()) {
+            bytes += aligned(elements(shape) * Float.BYTES);
+        }
+        try (FileChannel channel = FileChannel.open(
+                        file,
+                        StandardOpenOption.CREATE,
+                        StandardOpenOption.TRUNCATE_EXISTING,
+                        StandardOpenOption.READ,
+                        StandardOpenOption.WRITE);
+                Arena arena = Arena.ofConfined()) {
+            MemorySegment all = channel.map(MapMode.READ_WRITE, 0, bytes, arena);
+            MemorySegment.copy(MemorySegment.ofBuffer(header), 0, all, 0, header.limit());
+            SplittableRandom random = new SplittableRandom(seed);
+            long at = header.limit();
+            for (Map.Entry<String, long[]> tensor : tensors.entrySet()) {
+                fill(all, at, tensor, random);
+                at += aligned(elements(tensor.getValue()) * Float.BYTES);
+            }
+        }
+        return file;
+    }
+
+    private static void fill(MemorySegment all, long from, Map.Entry<String, long[]> tensor, SplittableRandom random) {
+        long[] shape = tensor.getValue();
+        boolean embedding = tensor.getKey().equals("token_embd.weight");
+        double deviation = embedding ? 1 : DEVIATION / Math.sqrt((double) shape[0]);
+        for (long i = 0; i < elements(shape); i++) {
+            float weight = shape.length == 1 ? 1 : (float) (deviation * random.nextGaussian());
+            all.set(ValueLayout.JAVA_FLOAT_UNALIGNED, from + i * Float.BYTES, weight);
+        }
+    }
+
+    /// By name, the shape of each: inputs first.
+    private Map<String, long[]> tensors() {
+        long kv = (long) hidden / heads * kvHeads;
+        Map<String, long[]> tensors = new LinkedHashMap<>();
+        tensors.put("token_embd.weight", new long[] {hidden, VOCABULARY});
+        for (int layer = 0; layer < layers; layer++) {
+            String at = "blk." + layer + ".";
+            tensors.put(at + "attn_norm.weight", new long[] {hidden});
+            tensors.put(at + "attn_q.weight", new long[] {hidden, hidden});
+            tensors.put(at + "attn_k.weight", new long[] {hidden, kv});
+            tensors.put(at + "attn_v.weight", new long[] {hidden, kv});
+            tensors.put(at + "attn_output.weight", new long[] {hidden, hidden});
+            tensors.put(at + "ffn_norm.weight", new long[] {hidden});
+            tensors.put(at + "ffn_gate.weight", new long[] {hidden, inner});
+            tensors.put(at + "ffn_up.weight", new long[] {hidden, inner});
+            tensors.put(at + "ffn_down.weight", new long[] {inner, hidden});
+        }
+        tensors.put("output_norm.weight", new long[] {hidden});
+        tensors.put("output.weight", new long[] {hidden, VOCABULARY});
+        return tensors;
+    }
+
+    /// The magic number, what there is to know of the model, and where each tensor is.
+    private ByteBuffer header(Map<String, long[]> tensors) {
+        Map<String, Object> facts = facts();
+        ByteBuffer out = ByteBuffer.allocate(HEADER_BYTES).order(ByteOrder.LITTLE_ENDIAN);
+        out.put("GGUF".getBytes(StandardCharsets.US_ASCII)).putInt(VERSION);
+        out.putLong(tensors.size()).putLong(facts.size());
+        facts.forEach((key, value) -> {
+            text(out, key);
+            switch (value) {
+                case Integer number -> out.putInt(UINT32).putInt(number);
+                case Float number -> out.putInt(FLOAT32).putFloat(number);
+                default -> text(out.putInt(STRING), value.toString());
+            }
+        });
+        long offset = 0;
+        for (Map.Entry<String, long[]> tensor : tensors.entrySet()) {
+            text(out, tensor.getKey());
+            out.putInt(tensor.getValue().length);
+            for (long size : tensor.getValue()) {
+                out.putLong(size);
+            }
+            // Type 0: floats of 32 bits.
+            out.putInt(0).putLong(offset);
+            offset += aligned(elements(tensor.getValue()) * Float.BYTES);
+        }
+        return out.flip().limit((int) aligned(out.limit()));
+    }
+
+    private Map<String, Object> facts() {
+        Map<String, Object> facts = new LinkedHashMap<>();
+        facts.put("general.architecture", "llama");
+        facts.put("general.name", "random");
+        facts.put("general.file_type", 0);
+        facts.put("llama.vocab_size", VOCABULARY);
+        facts.put("llama.context_length", context);
+        facts.put("llama.embedding_length", hidden);
+        facts.put("llama.block_count", layers);
+        facts.put("llama.feed_forward_length", inner);
+        facts.put("llama.attention.head_count", heads);
+        facts.put("llama.attention.head_count_kv", kvHeads);
+        facts.put("llama.attention.layer_norm_rms_epsilon", 1e-5f);
+        facts.put("llama.rope.dimension_count", hidden / heads);
+        facts.put("llama.rope.freq_base", 10_000f);
+        facts.put("tokenizer.ggml.model", "no_vocab");
+        return facts;
+    }
+
+    private static void text(ByteBuffer out, String text) {
+        byte[] bytes = text.getBytes(StandardCharsets.UTF_8);
+        out.putLong(bytes.length).put(bytes);
+    }
+
+    private static long aligned(long bytes) {
+        return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    }
+
+    private static long elements(long[] shape) {
+        long elements = 1;
+        for (long each : shape) {
+            elements *= each;
+        }
+        return elements;
+    }
+}

@@ -1,0 +1,62 @@
+package io.kvcache.engines.llamacpp;
+
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.SymbolLookup;
+import java.lang.foreign.ValueLayout;
+import java.nio.file.Path;
+import org.junit.jupiter.api.Assumptions;
+
+/// The library and the models that all tests of this JVM use, and what they say without any store.
+final class TestModels {
+
+    /// One thread: the others of llama.cpp's spin while they wait, which takes the processor from tests.
+    static final ModelOptions OPTIONS = ModelOptions.defaults().withThreads(1);
+
+    private TestModels() {}
+
+    private static final class Library {
+        static final LlamaLibrary LOADED = load();
+
+        @SuppressWarnings("restricted") // Looks whether it is there.
+        private static LlamaLibrary load() {
+            try (Arena arena = Arena.ofConfined()) {
+                SymbolLookup.libraryLookup("libgomp.so.1", arena);
+            } catch (IllegalArgumentException missing) {
+                Assumptions.abort("llama.cpp's library needs libgomp.so.1 (Debian: libgomp1), which is not installed");
+            }
+            try {
+                return LlamaLibrary.bundled();
+            } catch (IOException failed) {
+                throw new UncheckedIOException(failed);
+            }
+        }
+    }
+
+    private static final class Small {
+        static final LlamaModel MODEL = load(RandomGguf.SMALL, "small.gguf", OPTIONS);
+    }
+
+    static LlamaLibrary library() {
+        return Library.LOADED;
+    }
+
+    /// One for all; nobody closes it.
+    static LlamaModel small() {
+        return Small.MODEL;
+    }
+
+    static LlamaModel load(RandomGguf weights, String name, ModelOptions options) {
+        try {
+            return LlamaModel.load(library(), weights.write(Path.of("target", "models", name)), options);
+        } catch (IOException failed) {
+            throw new UncheckedIOException(failed);
+        }
+    }
+
+    /// What the model says after the last token.
+    static float[] logits(LlamaContext context) {
+        return context.logits().toArray(ValueLayout.JAVA_FLOAT);
+    }
+}

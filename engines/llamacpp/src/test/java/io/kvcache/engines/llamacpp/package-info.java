@@ -1,0 +1,5 @@
+/// Tests.
+@NullMarked
+package io.kvcache.engines.llamacpp;
+
+import org.jspecify.annotations.NullMarked;
