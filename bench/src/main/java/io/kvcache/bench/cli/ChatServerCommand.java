@@ -5,8 +5,9 @@ import io.kvcache.core.KvCache;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.engines.chat.ChatOptions;
 import io.kvcache.engines.chat.ChatServer;
-import io.kvcache.engines.jlama.GeneratorOptions;
-import io.kvcache.engines.jlama.PrefixCachedGenerator;
+import io.kvcache.engines.generator.GeneratorOptions;
+import io.kvcache.engines.generator.PrefixCachedGenerator;
+import io.kvcache.engines.jlama.JlamaModel;
 import io.kvcache.tiers.DiskOptions;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.TieredKvCacheBuilder;
@@ -97,7 +98,7 @@ final class ChatServerCommand implements Callable<Integer> {
         GeneratorOptions options = options();
         KvCache store = open();
         ServedModel served = ServedModel.open(Optional.ofNullable(model));
-        PrefixCachedGenerator generator = new PrefixCachedGenerator(served.model(), store, options);
+        PrefixCachedGenerator<JlamaModel> generator = new PrefixCachedGenerator<>(served.model(), store, options);
         ChatServer server = ChatServer.start(
                 generator,
                 ChatOptions.of(
@@ -159,7 +160,8 @@ final class ChatServerCommand implements Callable<Integer> {
         return new ParameterException(spec.commandLine(), "kvcache chat-server: " + wrong.getMessage(), wrong);
     }
 
-    private void stop(ChatServer server, PrefixCachedGenerator generator, ServedModel served, KvCache store) {
+    private void stop(
+            ChatServer server, PrefixCachedGenerator<JlamaModel> generator, ServedModel served, KvCache store) {
         server.close();
         generator.close();
         if (disk != null && !store.flush(TimeUnit.SECONDS.toNanos(FLUSH_SECONDS))) {

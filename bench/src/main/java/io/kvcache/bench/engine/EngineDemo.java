@@ -1,11 +1,11 @@
 package io.kvcache.bench.engine;
 
 import io.kvcache.core.KvCache;
-import io.kvcache.engines.jlama.Generation;
-import io.kvcache.engines.jlama.GenerationRequest;
-import io.kvcache.engines.jlama.GeneratorOptions;
+import io.kvcache.engines.generator.Generation;
+import io.kvcache.engines.generator.GenerationRequest;
+import io.kvcache.engines.generator.GeneratorOptions;
+import io.kvcache.engines.generator.PrefixCachedGenerator;
 import io.kvcache.engines.jlama.JlamaModel;
-import io.kvcache.engines.jlama.PrefixCachedGenerator;
 import io.kvcache.tiers.TieredKvCache;
 import java.io.IOException;
 import java.nio.file.Path;
@@ -100,7 +100,7 @@ public final class EngineDemo {
     private Result run(JlamaModel model) throws InterruptedException {
         List<Row> rows = new ArrayList<>();
         try (KvCache cache = TieredKvCache.builder().hostBytes(HOST_BYTES).build();
-                PrefixCachedGenerator generator = new PrefixCachedGenerator(
+                PrefixCachedGenerator<?> generator = new PrefixCachedGenerator<>(
                         model, cache, GeneratorOptions.DEFAULTS.withBlockTokens(BLOCK_TOKENS))) {
             // What the JVM has still to compile would be counted to whoever is first.
             generator.generate(
@@ -122,7 +122,7 @@ public final class EngineDemo {
                 model.fingerprint().model() + ", Jlama " + model.fingerprint().build(), rows);
     }
 
-    private int[] ask(PrefixCachedGenerator generator, String name, int[] prompt, List<Row> rows)
+    private int[] ask(PrefixCachedGenerator<?> generator, String name, int[] prompt, List<Row> rows)
             throws InterruptedException {
         GenerationRequest request = GenerationRequest.greedy(prompt, ANSWER);
         boolean storeFirst = rows.size() % 2 == 0;
@@ -144,7 +144,7 @@ public final class EngineDemo {
         return with.tokens();
     }
 
-    private static void await(PrefixCachedGenerator generator) throws InterruptedException {
+    private static void await(PrefixCachedGenerator<?> generator) throws InterruptedException {
         if (!generator.awaitStored(PATIENCE)) {
             throw new IllegalStateException("blocks were still being stored after " + PATIENCE);
         }

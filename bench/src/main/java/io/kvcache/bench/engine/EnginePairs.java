@@ -1,10 +1,10 @@
 package io.kvcache.bench.engine;
 
 import io.kvcache.core.KvCache;
-import io.kvcache.engines.jlama.Generation;
-import io.kvcache.engines.jlama.GenerationRequest;
-import io.kvcache.engines.jlama.GeneratorOptions;
-import io.kvcache.engines.jlama.PrefixCachedGenerator;
+import io.kvcache.engines.generator.Generation;
+import io.kvcache.engines.generator.GenerationRequest;
+import io.kvcache.engines.generator.GeneratorOptions;
+import io.kvcache.engines.generator.PrefixCachedGenerator;
 import io.kvcache.engines.jlama.RandomLlama;
 import io.kvcache.tiers.TieredKvCache;
 import java.io.IOException;
@@ -67,7 +67,7 @@ public final class EnginePairs {
                         .hostBytes(HOST_BYTES)
                         .touchedFirst(true)
                         .build();
-                PrefixCachedGenerator generator = new PrefixCachedGenerator(
+                PrefixCachedGenerator<?> generator = new PrefixCachedGenerator<>(
                         served.model(), cache, GeneratorOptions.DEFAULTS.withBlockTokens(BLOCK_TOKENS))) {
             List<Pair> pairs = new ArrayList<>();
             for (int round = -WARM_UPS; round < rounds; round++) {
@@ -80,7 +80,7 @@ public final class EnginePairs {
         }
     }
 
-    private static Pair round(PrefixCachedGenerator generator, int round) throws InterruptedException {
+    private static Pair round(PrefixCachedGenerator<?> generator, int round) throws InterruptedException {
         SplittableRandom random = new SplittableRandom(round);
         int[] prefix = tokens(random, SHARED);
         int[] prompt = Arrays.copyOf(prefix, SHARED + NEW);
@@ -106,7 +106,7 @@ public final class EnginePairs {
         return new Pair(cold, storing, hit, plain);
     }
 
-    private static Generation ask(PrefixCachedGenerator generator, GenerationRequest request)
+    private static Generation ask(PrefixCachedGenerator<?> generator, GenerationRequest request)
             throws InterruptedException {
         Generation made = generator.generate(request, _ -> true);
         if (!generator.awaitStored(PATIENCE)) {

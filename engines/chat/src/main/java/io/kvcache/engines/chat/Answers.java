@@ -1,6 +1,6 @@
 package io.kvcache.engines.chat;
 
-import io.kvcache.engines.jlama.Generation;
+import io.kvcache.engines.generator.Generation;
 import java.util.UUID;
 import org.jspecify.annotations.Nullable;
 import tools.jackson.databind.json.JsonMapper;

@@ -1,6 +1,7 @@
 package io.kvcache.engines.chat;
 
-import io.kvcache.engines.jlama.PrefixCachedGenerator;
+import io.kvcache.engines.generator.PrefixCachedGenerator;
+import io.kvcache.engines.jlama.JlamaModel;
 import io.netty.bootstrap.ServerBootstrap;
 import io.netty.channel.Channel;
 import io.netty.channel.ChannelFuture;
@@ -47,7 +48,8 @@ public final class ChatServer implements AutoCloseable {
     /// Listens, and serves from now on.
     ///
     /// @throws IOException when the address cannot be had
-    public static ChatServer start(PrefixCachedGenerator generator, ChatOptions options) throws IOException {
+    public static ChatServer start(PrefixCachedGenerator<JlamaModel> generator, ChatOptions options)
+            throws IOException {
         Desk desk = new Desk(generator, options);
         EventLoopGroup loop = new MultiThreadIoEventLoopGroup(1, NioIoHandler.newFactory());
         ChannelGroup connections = new DefaultChannelGroup(GlobalEventExecutor.INSTANCE);

@@ -1,7 +1,7 @@
 package io.kvcache.engines.chat;
 
+import io.kvcache.engines.generator.PrefixCachedGenerator;
 import io.kvcache.engines.jlama.JlamaModel;
-import io.kvcache.engines.jlama.PrefixCachedGenerator;
 import io.kvcache.engines.jlama.TextAnswer;
 import io.kvcache.engines.jlama.TextRequest;
 
@@ -10,12 +10,12 @@ import io.kvcache.engines.jlama.TextRequest;
 /// **Threads.** The one that generates.
 final class Conversation {
 
-    private final PrefixCachedGenerator generator;
+    private final PrefixCachedGenerator<JlamaModel> generator;
     private final Asked asked;
     private final Answers answers;
     private final Reply reply;
 
-    Conversation(PrefixCachedGenerator generator, Asked asked, Answers answers, Reply reply) {
+    Conversation(PrefixCachedGenerator<JlamaModel> generator, Asked asked, Answers answers, Reply reply) {
         this.generator = generator;
         this.asked = asked;
         this.answers = answers;

@@ -1,6 +1,7 @@
 package io.kvcache.engines.chat;
 
-import io.kvcache.engines.jlama.PrefixCachedGenerator;
+import io.kvcache.engines.generator.PrefixCachedGenerator;
+import io.kvcache.engines.jlama.JlamaModel;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 import java.util.concurrent.ArrayBlockingQueue;
@@ -18,11 +19,11 @@ final class Desk implements AutoCloseable {
     private static final JsonMapper JSON = JsonMapper.builder().build();
     private static final String OURS = "server_error";
 
-    private final PrefixCachedGenerator generator;
+    private final PrefixCachedGenerator<JlamaModel> generator;
     private final ChatOptions options;
     private final ThreadPoolExecutor thread;
 
-    Desk(PrefixCachedGenerator generator, ChatOptions options) {
+    Desk(PrefixCachedGenerator<JlamaModel> generator, ChatOptions options) {
         this.generator = generator;
         this.options = options;
         thread = new ThreadPoolExecutor(

@@ -5,8 +5,12 @@ import com.github.tjake.jlama.model.ModelSupport;
 import com.github.tjake.jlama.safetensors.Config;
 import com.github.tjake.jlama.safetensors.DType;
 import com.github.tjake.jlama.safetensors.prompt.PromptContext;
+import com.github.tjake.jlama.tensor.KvBufferCache;
 import com.github.tjake.jlama.util.PhysicalCoreExecutor;
 import io.kvcache.core.identity.Dtype;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.engines.generator.EngineModel;
+import io.kvcache.engines.generator.EngineSequence;
 import java.io.IOException;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
@@ -22,18 +26,27 @@ import java.util.Set;
 ///
 /// **Ownership.** Who loaded it closes it, after the generators over it.
 ///
-/// **Threads.** Jlama computes one sequence at a time in a model; a [PrefixCachedGenerator] sees to that,
+/// **Threads.** Jlama computes one sequence at a time in a model; a
+/// [io.kvcache.engines.generator.PrefixCachedGenerator] sees to that,
 /// so have one generator over a model.
-public final class JlamaModel implements AutoCloseable {
+public final class JlamaModel implements EngineModel, AutoCloseable {
 
     private static final Logger LOG = System.getLogger(JlamaModel.class.getName());
 
+    /// For rows of kernels that are not exact; a row of another token is off by about its own size.
+    private static final double TOLERANCE = 1e-3;
+
     private final AbstractModel engine;
+
+    /// Our own, beside the model's: its pages stay in memory and have no files.
+    private final KvBufferCache buffers;
+
     private final Fingerprint fingerprint;
     private final boolean exact;
 
     private JlamaModel(AbstractModel engine, Fingerprint fingerprint, boolean exact) {
         this.engine = engine;
+        buffers = new KvBufferCache(engine);
         this.fingerprint = fingerprint;
         this.exact = exact;
     }
@@ -111,7 +124,7 @@ public final class JlamaModel implements AutoCloseable {
         return engine;
     }
 
-    /// What identifies its keys and values.
+    @Override
     public Fingerprint fingerprint() {
         return fingerprint;
     }
@@ -121,15 +134,31 @@ public final class JlamaModel implements AutoCloseable {
         return exact;
     }
 
+    @Override
+    public Namespace namespace(int blockTokens, String tenant, String salt) {
+        return fingerprint.namespace(blockTokens, tenant, salt);
+    }
+
+    @Override
+    public double tolerance() {
+        return exact ? 0 : TOLERANCE;
+    }
+
+    @Override
+    public EngineSequence sequence(int blockTokens, float temperature, long seed) {
+        return new Sequence(engine, buffers, fingerprint.shape(blockTokens), temperature, seed);
+    }
+
     /// Tokens that a sequence may have. Jlama 0.8.4 reads its table of rotations two rows further on for
     /// each head of keys (of queries, where they are as many), so it fails that close before the end of a
     /// model's context.
+    @Override
     public int contextLength() {
         Config config = engine.getConfig();
         return config.contextLength - (config.ropeFreqs.isPresent() ? 2 * (config.numberOfKeyValueHeads - 1) : 0);
     }
 
-    /// Tokens there are, numbered from 0.
+    @Override
     public int vocabulary() {
         return engine.getConfig().vocabularySize;
     }
@@ -166,6 +195,7 @@ public final class JlamaModel implements AutoCloseable {
 
     @Override
     public void close() {
+        buffers.close();
         engine.close();
     }
 }

@@ -4,6 +4,7 @@ import com.github.tjake.jlama.tensor.AbstractTensor;
 import com.github.tjake.jlama.tensor.KvBufferCache.KvBuffer;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
+import io.kvcache.engines.generator.EngineBlocks;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 
@@ -15,7 +16,7 @@ import java.lang.foreign.ValueLayout;
 /// at once: a run, of as many tokens as are left in the page or in the block, whichever ends first.
 ///
 /// **Threads.** Any, as long as nobody writes to the rows that are copied.
-final class KvPages {
+final class KvPages implements EngineBlocks {
 
     private static final ValueLayout.OfFloat FLOAT = ValueLayout.JAVA_FLOAT_UNALIGNED;
     private static final ValueLayout.OfShort SHORT = ValueLayout.JAVA_SHORT_UNALIGNED;
@@ -70,28 +71,25 @@ final class KvPages {
         }
     }
 
-    /// Copies a block into the sequence.
-    ///
-    /// @param block its number, so that of its first token times [BlockShape#blockTokens()]
-    void copyIn(int block, MemorySegment from) {
-        visit(block, (page, inPage, inBlock, bytes) -> {
+    @Override
+    public boolean copyIn(int block, MemorySegment from) {
+        return visit(block, (page, inPage, inBlock, bytes) -> {
             MemorySegment.copy(from, inBlock, page, inPage, bytes);
             return true;
         });
     }
 
-    /// Copies a block out of the sequence.
-    void copyOut(int block, MemorySegment into) {
+    @Override
+    public void copyOut(int block, MemorySegment into) {
         visit(block, (page, inPage, inBlock, bytes) -> {
             MemorySegment.copy(page, inPage, into, inBlock, bytes);
             return true;
         });
     }
 
-    /// Whether a block of the sequence is what another sequence has there.
-    ///
-    /// @param tolerance of elements: this much apart, and this share of the larger one; 0 for equal bytes
-    boolean same(int block, KvPages other, double tolerance) {
+    @Override
+    public boolean same(int block, EngineBlocks sequence, double tolerance) {
+        KvPages other = (KvPages) sequence;
         return visit(block, (page, inPage, inBlock, bytes) -> {
             MemorySegment theirs = other.pageAt(inBlock, block);
             return MemorySegment.mismatch(page, inPage, inPage + bytes, theirs, inPage, inPage + bytes) < 0

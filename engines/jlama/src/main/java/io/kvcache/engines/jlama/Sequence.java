@@ -5,6 +5,7 @@ import com.github.tjake.jlama.tensor.AbstractTensor;
 import com.github.tjake.jlama.tensor.KvBufferCache;
 import com.github.tjake.jlama.tensor.KvBufferCache.KvBuffer;
 import io.kvcache.core.identity.BlockShape;
+import io.kvcache.engines.generator.EngineSequence;
 import java.util.Arrays;
 import java.util.Optional;
 import java.util.SplittableRandom;
@@ -14,7 +15,7 @@ import java.util.SplittableRandom;
 /// **Ownership.** Its pages are Jlama's; closing gives them back.
 ///
 /// **Threads.** One at a time.
-final class Sequence implements AutoCloseable {
+final class Sequence implements EngineSequence {
 
     private final AbstractModel model;
     private final BlockShape shape;
@@ -38,24 +39,23 @@ final class Sequence implements AutoCloseable {
         random = new SplittableRandom(seed);
     }
 
-    /// Where the first `upTo` tokens lie.
-    KvPages pages(int upTo) {
-        return new KvPages(buffer, shape, upTo);
+    @Override
+    public KvPages blocks(int count) {
+        return new KvPages(buffer, shape, count * shape.blockTokens());
     }
 
-    int tokens() {
+    @Override
+    public int tokens() {
         return tokens;
     }
 
-    /// Says that keys and values of the first tokens were copied in.
-    void imported(int count) {
+    @Override
+    public void keep(int count) {
         tokens = count;
     }
 
-    /// Computes the tokens of the prompt that are not here yet, at least one.
-    ///
-    /// @return the token after the prompt
-    int prefill(int[] prompt) {
+    @Override
+    public int prefill(int[] prompt) {
         int next = 0;
         for (int batch : PromptBatches.of(prompt.length - tokens)) {
             int[] some = Arrays.copyOfRange(prompt, tokens, tokens + batch);
@@ -69,10 +69,8 @@ final class Sequence implements AutoCloseable {
         return next;
     }
 
-    /// Computes one more token.
-    ///
-    /// @return the token after it
-    int step(int token) {
+    @Override
+    public int step(int token) {
         try (AbstractTensor<?, ?> row = model.forward(token, tokens, buffer, Optional.empty())) {
             tokens++;
             return sample(row);
@@ -87,8 +85,8 @@ final class Sequence implements AutoCloseable {
         return token;
     }
 
-    /// What the last choice was made from. A copy.
-    float[] logits() {
+    @Override
+    public float[] logits() {
         float[] copy = new float[model.getConfig().vocabularySize];
         for (int i = 0; i < copy.length; i++) {
             copy[i] = logits.get(0, i);

@@ -1,5 +1,9 @@
 package io.kvcache.engines.jlama;
 
+import io.kvcache.engines.generator.Generation;
+import io.kvcache.engines.generator.GenerationRequest;
+import io.kvcache.engines.generator.PrefixCachedGenerator;
+
 /// A text that was generated.
 ///
 /// @param text without what ended it
@@ -20,7 +24,7 @@ public record TextAnswer(String text, boolean stopped, Generation generation) {
 
     /// Generates until the model ends, or a text of the request comes, or there are as many tokens as
     /// were asked for.
-    public static TextAnswer of(PrefixCachedGenerator generator, TextRequest request, Listener listener) {
+    public static TextAnswer of(PrefixCachedGenerator<JlamaModel> generator, TextRequest request, Listener listener) {
         JlamaModel model = generator.model();
         TextDecoder decoder = model.decoder();
         StopText stop = new StopText(request.stops());

@@ -3,13 +3,15 @@ package io.kvcache.engines.jlama;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.KvCache;
+import io.kvcache.engines.generator.GeneratorOptions;
+import io.kvcache.engines.generator.PrefixCachedGenerator;
 import io.kvcache.tiers.TieredKvCache;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.time.Duration;
 
 /// A small random model over a store of its own, for tests of what stands on the generator.
-public record CachedLlama(KvCache cache, JlamaModel model, PrefixCachedGenerator generator) implements AutoCloseable {
+public record CachedLlama(KvCache cache, JlamaModel model, PrefixCachedGenerator<JlamaModel> generator) implements AutoCloseable {
 
     private static final Duration PATIENCE = Duration.ofSeconds(60);
 
@@ -20,7 +22,7 @@ public record CachedLlama(KvCache cache, JlamaModel model, PrefixCachedGenerator
         KvCache cache = TieredKvCache.builder().hostBytes(64L << 20).build();
         JlamaModel model = JlamaModel.load(RandomLlama.SMALL.write(folder), ModelOptions.defaults());
         GeneratorOptions options = GeneratorOptions.DEFAULTS.withBlockTokens(blockTokens);
-        return new CachedLlama(cache, model, new PrefixCachedGenerator(model, cache, options));
+        return new CachedLlama(cache, model, new PrefixCachedGenerator<>(model, cache, options));
     }
 
     /// Waits until the store has all that was computed.

@@ -2,6 +2,7 @@ package io.kvcache.engines.jlama;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.engines.generator.Prompts;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;

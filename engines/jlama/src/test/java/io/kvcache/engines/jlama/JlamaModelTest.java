@@ -5,6 +5,8 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.github.tjake.jlama.safetensors.DType;
 import io.kvcache.core.identity.Dtype;
+import io.kvcache.engines.generator.GeneratorOptions;
+import io.kvcache.engines.generator.Prompts;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;

@@ -9,6 +9,14 @@ import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.identity.Part;
+import io.kvcache.engines.generator.Generation;
+import io.kvcache.engines.generator.GenerationRequest;
+import io.kvcache.engines.generator.GeneratorMetrics;
+import io.kvcache.engines.generator.GeneratorOptions;
+import io.kvcache.engines.generator.GeneratorStats;
+import io.kvcache.engines.generator.PrefixCachedGenerator;
+import io.kvcache.engines.generator.Prompts;
+import io.kvcache.engines.generator.TokenListener;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.transport.endpoint.EndpointOptions;
 import io.kvcache.transport.remote.RemoteKvCache;
@@ -41,7 +49,8 @@ final class PrefixCachedGeneratorTest {
         return TieredKvCache.builder().hostBytes(64L << 20).build();
     }
 
-    private static Generation ask(PrefixCachedGenerator generator, int[] prompt) throws InterruptedException {
+    private static Generation ask(PrefixCachedGenerator<JlamaModel> generator, int[] prompt)
+            throws InterruptedException {
         Generation made = generator.generate(GenerationRequest.greedy(prompt, 4), TokenListener.NOBODY);
         assertThat(generator.awaitStored(PATIENCE)).isTrue();
         return made;
@@ -50,12 +59,12 @@ final class PrefixCachedGeneratorTest {
     @Test
     void givenATenantsBlocks_whenAnotherOneOrAnotherSaltAsks_thenNothingIsFound() throws Exception {
         try (KvCache cache = store();
-                PrefixCachedGenerator blue =
-                        new PrefixCachedGenerator(model, cache, BLOCKS_OF_16.withTenant("blue", "a"));
-                PrefixCachedGenerator red =
-                        new PrefixCachedGenerator(model, cache, BLOCKS_OF_16.withTenant("red", "a"));
-                PrefixCachedGenerator salted =
-                        new PrefixCachedGenerator(model, cache, BLOCKS_OF_16.withTenant("blue", "b"))) {
+                PrefixCachedGenerator<JlamaModel> blue =
+                        new PrefixCachedGenerator<>(model, cache, BLOCKS_OF_16.withTenant("blue", "a"));
+                PrefixCachedGenerator<JlamaModel> red =
+                        new PrefixCachedGenerator<>(model, cache, BLOCKS_OF_16.withTenant("red", "a"));
+                PrefixCachedGenerator<JlamaModel> salted =
+                        new PrefixCachedGenerator<>(model, cache, BLOCKS_OF_16.withTenant("blue", "b"))) {
             ask(blue, PROMPT);
             assertThat(ask(blue, PROMPT).cachedTokens()).isEqualTo(48);
             assertThat(ask(red, PROMPT).cachedTokens()).isZero();
@@ -67,8 +76,8 @@ final class PrefixCachedGeneratorTest {
     void givenAnotherModelsBlocks_whenThisOneAsks_thenItComputesAll() throws Exception {
         try (KvCache cache = store();
                 JlamaModel other = TestModels.load(RandomLlama.SMALL.withSeed(8), "other");
-                PrefixCachedGenerator theirs = new PrefixCachedGenerator(other, cache, BLOCKS_OF_16);
-                PrefixCachedGenerator ours = new PrefixCachedGenerator(model, cache, BLOCKS_OF_16)) {
+                PrefixCachedGenerator<JlamaModel> theirs = new PrefixCachedGenerator<>(other, cache, BLOCKS_OF_16);
+                PrefixCachedGenerator<JlamaModel> ours = new PrefixCachedGenerator<>(model, cache, BLOCKS_OF_16)) {
             assertThat(theirs.namespace()).isNotEqualTo(ours.namespace());
             int[] said = ask(theirs, PROMPT).tokens();
             Generation made = ask(ours, PROMPT);
@@ -93,7 +102,7 @@ final class PrefixCachedGeneratorTest {
                 .build();
         try (KvCache cache = store()) {
             cache.register(clash);
-            assertThatThrownBy(() -> new PrefixCachedGenerator(model, cache, BLOCKS_OF_16))
+            assertThatThrownBy(() -> new PrefixCachedGenerator<>(model, cache, BLOCKS_OF_16))
                     .isInstanceOf(IllegalArgumentException.class)
                     .hasMessageContaining("F32")
                     .hasMessageContaining("BF16");
@@ -107,8 +116,8 @@ final class PrefixCachedGeneratorTest {
         TcpEndpoint endpoint = TcpEndpoint.open(served, any, EndpointOptions.DEFAULTS);
         try (KvCache cache =
                         RemoteKvCache.connect("127.0.0.1:" + endpoint.address().getPort());
-                PrefixCachedGenerator generator =
-                        new PrefixCachedGenerator(model, cache, BLOCKS_OF_16.withArrival(Duration.ofMillis(20)))) {
+                PrefixCachedGenerator<JlamaModel> generator =
+                        new PrefixCachedGenerator<>(model, cache, BLOCKS_OF_16.withArrival(Duration.ofMillis(20)))) {
             int[] said = TestModels.plainly(model, PROMPT, 4).tokens();
             assertThat(ask(generator, PROMPT).tokens()).isEqualTo(said);
             endpoint.close();
@@ -125,7 +134,7 @@ final class PrefixCachedGeneratorTest {
     @Test
     void givenAChat_whenItGoesOn_thenTheAnswerBeforeIsTakenFromTheStoreToo() throws Exception {
         try (KvCache cache = store();
-                PrefixCachedGenerator generator = new PrefixCachedGenerator(model, cache, BLOCKS_OF_16)) {
+                PrefixCachedGenerator<JlamaModel> generator = new PrefixCachedGenerator<>(model, cache, BLOCKS_OF_16)) {
             Generation first = generator.generate(GenerationRequest.greedy(PROMPT, 40), TokenListener.NOBODY);
             assertThat(generator.awaitStored(PATIENCE)).isTrue();
             // 89 of the 90 tokens were computed, and 80 of them are in full blocks.
@@ -143,7 +152,7 @@ final class PrefixCachedGeneratorTest {
         int stop = said[4];
         int first = (int) Arrays.stream(said).takeWhile(token -> token != stop).count();
         try (KvCache cache = store();
-                PrefixCachedGenerator generator = new PrefixCachedGenerator(model, cache, BLOCKS_OF_16)) {
+                PrefixCachedGenerator<JlamaModel> generator = new PrefixCachedGenerator<>(model, cache, BLOCKS_OF_16)) {
             GenerationRequest request = new GenerationRequest(PROMPT, 6, 0, 0, Set.of(stop), true);
             Generation made = generator.generate(request, TokenListener.NOBODY);
             assertThat(made.end()).isEqualTo(Generation.End.STOP);
@@ -155,7 +164,7 @@ final class PrefixCachedGeneratorTest {
     void givenAListenerWhoHasEnough_whenHeSaysSo_thenNothingMoreIsComputed() {
         List<Integer> heard = new ArrayList<>();
         try (KvCache cache = store();
-                PrefixCachedGenerator generator = new PrefixCachedGenerator(model, cache, BLOCKS_OF_16)) {
+                PrefixCachedGenerator<JlamaModel> generator = new PrefixCachedGenerator<>(model, cache, BLOCKS_OF_16)) {
             Generation made = generator.generate(GenerationRequest.greedy(PROMPT, 40), token -> {
                 heard.add(token);
                 return heard.size() < 3;
@@ -170,7 +179,7 @@ final class PrefixCachedGeneratorTest {
     @Test
     void givenATemperature_whenASeedIsGivenAgain_thenSoIsTheAnswer() {
         try (KvCache cache = store();
-                PrefixCachedGenerator generator = new PrefixCachedGenerator(model, cache, BLOCKS_OF_16)) {
+                PrefixCachedGenerator<JlamaModel> generator = new PrefixCachedGenerator<>(model, cache, BLOCKS_OF_16)) {
             GenerationRequest one = new GenerationRequest(PROMPT, 20, 1, 1, Set.of(), true);
             GenerationRequest two = new GenerationRequest(PROMPT, 20, 1, 2, Set.of(), true);
             int[] said = generator.generate(one, TokenListener.NOBODY).tokens();
@@ -182,7 +191,7 @@ final class PrefixCachedGeneratorTest {
     @Test
     void givenARequestThatShallNotBeCached_whenAskedTwice_thenTheStoreHearsOfNeither() throws Exception {
         try (KvCache cache = store();
-                PrefixCachedGenerator generator = new PrefixCachedGenerator(model, cache, BLOCKS_OF_16)) {
+                PrefixCachedGenerator<JlamaModel> generator = new PrefixCachedGenerator<>(model, cache, BLOCKS_OF_16)) {
             GenerationRequest secret = GenerationRequest.greedy(PROMPT, 4).uncached();
             Generation made = generator.generate(secret, TokenListener.NOBODY);
             assertThat(generator.awaitStored(PATIENCE)).isTrue();
@@ -199,7 +208,7 @@ final class PrefixCachedGeneratorTest {
     @Test
     void givenManyThreads_whenTheyAskAtOnce_thenEachHasItsAnswer() throws Exception {
         try (KvCache cache = store();
-                PrefixCachedGenerator generator = new PrefixCachedGenerator(model, cache, BLOCKS_OF_16);
+                PrefixCachedGenerator<JlamaModel> generator = new PrefixCachedGenerator<>(model, cache, BLOCKS_OF_16);
                 ExecutorService threads = Executors.newFixedThreadPool(4)) {
             List<Future<Generation>> answers = new ArrayList<>();
             for (int i = 0; i < 12; i++) {
@@ -222,7 +231,7 @@ final class PrefixCachedGeneratorTest {
     @Test
     void givenTokensThatAreNone_whenAsked_thenTheMessageSaysWhichAreAllowed() throws Exception {
         try (KvCache cache = store();
-                PrefixCachedGenerator generator = new PrefixCachedGenerator(model, cache, BLOCKS_OF_16)) {
+                PrefixCachedGenerator<JlamaModel> generator = new PrefixCachedGenerator<>(model, cache, BLOCKS_OF_16)) {
             assertThatThrownBy(() -> ask(generator, new int[] {1, 512})).hasMessageContaining("512", "0 to 511");
             assertThatThrownBy(() -> ask(generator, new int[] {-1})).hasMessageContaining("0 to 511");
             assertThatThrownBy(() -> ask(generator, new int[1022])).hasMessageContaining("1 to 1021");
@@ -234,9 +243,9 @@ final class PrefixCachedGeneratorTest {
     @Test
     void givenHitsAndMisses_whenCounted_thenStatsAndMetersSayHowManyTokensWereSaved() throws Exception {
         try (KvCache cache = store();
-                PrefixCachedGenerator generator = new PrefixCachedGenerator(model, cache, BLOCKS_OF_16)) {
+                PrefixCachedGenerator<JlamaModel> generator = new PrefixCachedGenerator<>(model, cache, BLOCKS_OF_16)) {
             SimpleMeterRegistry registry = new SimpleMeterRegistry();
-            new JlamaMetrics(generator, "small").bindTo(registry);
+            new GeneratorMetrics(generator, "small").bindTo(registry);
             ask(generator, PROMPT);
             ask(generator, PROMPT);
             ask(generator, PROMPT);

@@ -3,6 +3,13 @@ package io.kvcache.engines.jlama;
 import io.kvcache.core.KvCache;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.tier.AdmissionKind;
+import io.kvcache.engines.generator.Generation;
+import io.kvcache.engines.generator.GenerationRequest;
+import io.kvcache.engines.generator.GeneratorOptions;
+import io.kvcache.engines.generator.KnownBlocks;
+import io.kvcache.engines.generator.PrefixCachedGenerator;
+import io.kvcache.engines.generator.Prompts;
+import io.kvcache.engines.generator.TokenListener;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.transport.remote.RemoteKvCache;
 import java.nio.file.Path;
@@ -36,12 +43,12 @@ final class Speaker {
                         .build()
                 : RemoteKvCache.connect(arguments[2]);
         JlamaModel model = JlamaModel.load(Path.of(arguments[0]), ModelOptions.defaults());
-        PrefixCachedGenerator generator = new PrefixCachedGenerator(
+        PrefixCachedGenerator<JlamaModel> generator = new PrefixCachedGenerator<>(
                 model,
                 cache,
                 GeneratorOptions.DEFAULTS.withBlockTokens(BLOCK_TOKENS).withArrival(PATIENCE));
         int[] prompt = Prompts.random(77, LENGTH);
-        TestModels.awaitKnown(
+        KnownBlocks.await(
                 cache, BlockChain.of(generator.namespace(), prompt), Integer.parseInt(arguments[3]) / BLOCK_TOKENS);
         Generation made = generator.generate(GenerationRequest.greedy(prompt, TOKENS), TokenListener.NOBODY);
         boolean stored = generator.awaitStored(PATIENCE);

@@ -4,14 +4,12 @@ import com.github.tjake.jlama.model.AbstractModel;
 import com.github.tjake.jlama.tensor.AbstractTensor;
 import com.github.tjake.jlama.tensor.KvBufferCache;
 import com.github.tjake.jlama.tensor.KvBufferCache.KvBuffer;
-import io.kvcache.core.KvCache;
-import io.kvcache.core.identity.BlockChain;
+import io.kvcache.engines.generator.Said;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.Optional;
-import java.util.concurrent.TimeUnit;
 
 /// Models that all tests of this JVM use, and what they say without any store.
 final class TestModels {
@@ -39,25 +37,7 @@ final class TestModels {
         }
     }
 
-    /// Waits until a store that was opened has found so many blocks on its disk, which it does beside its
-    /// work.
-    static void awaitKnown(KvCache cache, BlockChain chain, int blocks) {
-        long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(60);
-        while (cache.match(chain).blocks() < blocks) {
-            if (System.nanoTime() > end) {
-                throw new AssertionError(cache.match(chain) + " after a minute, not " + blocks + " blocks");
-            }
-            Thread.onSpinWait();
-        }
-    }
-
     /// What Jlama says by itself, computed in batches of at most five tokens.
-    ///
-    /// @param tokens greedy ones
-    /// @param logits after the prompt
-    @SuppressWarnings("ArrayRecordComponent")
-    record Said(int[] tokens, float[] logits) {}
-
     static Said plainly(JlamaModel model, int[] prompt, int count) {
         AbstractModel engine = model.engine();
         int[] tokens = new int[count];

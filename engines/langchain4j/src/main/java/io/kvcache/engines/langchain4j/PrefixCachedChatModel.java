@@ -9,9 +9,10 @@ import dev.langchain4j.model.chat.request.ChatRequest;
 import dev.langchain4j.model.chat.request.ChatRequestParameters;
 import dev.langchain4j.model.chat.response.ChatResponse;
 import dev.langchain4j.model.output.FinishReason;
+import io.kvcache.engines.generator.Generation;
+import io.kvcache.engines.generator.PrefixCachedGenerator;
 import io.kvcache.engines.jlama.ChatMessage;
-import io.kvcache.engines.jlama.Generation;
-import io.kvcache.engines.jlama.PrefixCachedGenerator;
+import io.kvcache.engines.jlama.JlamaModel;
 import io.kvcache.engines.jlama.TextAnswer;
 import io.kvcache.engines.jlama.TextRequest;
 import java.util.List;
@@ -30,7 +31,7 @@ import org.jspecify.annotations.Nullable;
 /// **Threads.** Any; requests take turns at the model.
 public final class PrefixCachedChatModel implements ChatModel {
 
-    private final PrefixCachedGenerator generator;
+    private final PrefixCachedGenerator<JlamaModel> generator;
     private final ChatRequestParameters usual;
     private final RandomGenerator seeds;
 
@@ -38,7 +39,8 @@ public final class PrefixCachedChatModel implements ChatModel {
     ///     number of tokens 256
     /// @param seeds where a request's seed comes from, which counts at a temperature above 0; used by any
     ///     thread
-    public PrefixCachedChatModel(PrefixCachedGenerator generator, ChatRequestParameters usual, RandomGenerator seeds) {
+    public PrefixCachedChatModel(
+            PrefixCachedGenerator<JlamaModel> generator, ChatRequestParameters usual, RandomGenerator seeds) {
         this.generator = generator;
         this.usual = ChatRequestParameters.builder()
                 .temperature(0.0)

@@ -1,4 +1,4 @@
-package io.kvcache.engines.jlama;
+package io.kvcache.engines.generator;
 
 import java.util.Set;
 

@@ -1,4 +1,4 @@
-package io.kvcache.engines.jlama;
+package io.kvcache.engines.generator;
 
 /// What a generator has done since it was made. All of it only grows.
 ///

@@ -1,6 +1,5 @@
-package io.kvcache.engines.jlama;
+package io.kvcache.engines.generator;
 
-import com.github.tjake.jlama.tensor.KvBufferCache;
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.KvCache;
 import io.kvcache.core.identity.BlockChain;
@@ -12,43 +11,42 @@ import java.util.Arrays;
 import java.util.SplittableRandom;
 import java.util.concurrent.locks.ReentrantLock;
 
-/// Generates with Jlama and skips the prefill of what the store has of a prompt.
+/// Generates with an engine and skips the prefill of what the store has of a prompt.
 ///
 /// ```java
 /// try (JlamaModel model = JlamaModel.load(directory, ModelOptions.defaults());
-///         PrefixCachedGenerator generator = new PrefixCachedGenerator(model, cache, GeneratorOptions.DEFAULTS)) {
+///         PrefixCachedGenerator<JlamaModel> generator =
+///                 new PrefixCachedGenerator<>(model, cache, GeneratorOptions.DEFAULTS)) {
 ///     Generation answer = generator.generate(GenerationRequest.greedy(tokens, 100), TokenListener.NOBODY);
 /// }
 /// ```
 ///
 /// A prompt's tokens become a chain of blocks in the [namespace][#namespace()] of the model. Of the full
 /// blocks without the prompt's last token, which has to be computed for what follows it, the store gives
-/// the leading ones that it has; their rows are copied into the sequence, the rest is computed, and after
+/// the leading ones that it has; they are copied into the sequence, the rest is computed, and after
 /// the last token all full blocks of prompt and answer that are new go to the store, beside the next
 /// request. Whatever the store cannot give is computed.
 ///
 /// **Verifying.** A share of the hits, chosen at random, is computed all the same and compared block by
-/// block: by bits where the kernels are [exact][JlamaModel#exact()], within a thousandth elsewhere. From
-/// the first block that differs the chain is dropped from the store; it is counted and logged, and the
-/// answer is made of what was computed.
+/// block, within the model's [tolerance][EngineModel#tolerance()]. From the first block that differs the
+/// chain is dropped from the store; it is counted and logged, and the answer is made of what was computed.
 ///
 /// **Ownership.** Model and store stay the caller's, and are closed after this.
 ///
-/// **Threads.** Any number may generate; they take turns, as the model takes one sequence at a time.
-public final class PrefixCachedGenerator implements AutoCloseable {
+/// **Threads.** Any number may generate; they take turns, as the model takes one sequence at a time. So have
+/// one generator over a model.
+///
+/// @param <M> the engine's kind of model
+public final class PrefixCachedGenerator<M extends EngineModel> implements AutoCloseable {
 
     private static final Logger LOG = System.getLogger(PrefixCachedGenerator.class.getName());
 
-    /// For rows of kernels that are not exact; a row of another token is off by about its own size.
-    private static final double TOLERANCE = 1e-3;
-
     private static final Duration CLOSING = Duration.ofSeconds(30);
 
-    private final JlamaModel model;
+    private final M model;
     private final KvCache cache;
     private final GeneratorOptions options;
     private final Namespace namespace;
-    private final KvBufferCache buffers;
     private final Counters counters = new Counters();
     private final Storing storing;
     private final SplittableRandom random;
@@ -57,13 +55,12 @@ public final class PrefixCachedGenerator implements AutoCloseable {
     /// @param cache embedded or remote; the namespace is registered there
     /// @throws IllegalArgumentException when the store refuses the namespace, for example because a block
     ///     is too large for it
-    public PrefixCachedGenerator(JlamaModel model, KvCache cache, GeneratorOptions options) {
+    public PrefixCachedGenerator(M model, KvCache cache, GeneratorOptions options) {
         this.model = model;
         this.cache = cache;
         this.options = options;
-        namespace = model.fingerprint().namespace(options.blockTokens(), options.tenant(), options.salt());
+        namespace = model.namespace(options.blockTokens(), options.tenant(), options.salt());
         cache.register(namespace);
-        buffers = new KvBufferCache(model.engine());
         storing = new Storing(cache, counters, options.storesWaiting());
         random = new SplittableRandom(options.seed());
     }
@@ -73,7 +70,8 @@ public final class PrefixCachedGenerator implements AutoCloseable {
         return namespace;
     }
 
-    public JlamaModel model() {
+    /// The model that generates.
+    public M model() {
         return model;
     }
 
@@ -127,7 +125,6 @@ public final class PrefixCachedGenerator implements AutoCloseable {
         } catch (InterruptedException stopped) {
             Thread.currentThread().interrupt();
         }
-        buffers.close();
     }
 
     /// One request, while it has the model.
@@ -148,7 +145,7 @@ public final class PrefixCachedGenerator implements AutoCloseable {
 
         Generation generate(TokenListener listener) {
             BlockChain chain = request.cached() ? BlockChain.of(namespace, prompt) : null;
-            Sequence sequence = sequence();
+            EngineSequence sequence = sequence();
             boolean offered = false;
             try {
                 if (chain != null) {
@@ -173,17 +170,12 @@ public final class PrefixCachedGenerator implements AutoCloseable {
             }
         }
 
-        private Sequence sequence() {
-            return new Sequence(
-                    model.engine(),
-                    buffers,
-                    model.fingerprint().shape(options.blockTokens()),
-                    request.temperature(),
-                    request.seed());
+        private EngineSequence sequence() {
+            return model.sequence(options.blockTokens(), request.temperature(), request.seed());
         }
 
         /// Copies what the store has into the sequence.
-        private void load(Sequence sequence, BlockChain chain) {
+        private void load(EngineSequence sequence, BlockChain chain) {
             int usable = (prompt.length - 1) / options.blockTokens();
             if (usable > 0) {
                 long patience = options.arrival().toNanos();
@@ -200,21 +192,20 @@ public final class PrefixCachedGenerator implements AutoCloseable {
             imported = now - lookedUp;
         }
 
-        private void copy(BlockTable table, int blocks, Sequence sequence) {
-            KvPages pages = sequence.pages(blocks * options.blockTokens());
-            for (int i = 0; i < blocks; i++) {
-                pages.copyIn(i, table.segment(i));
+        private void copy(BlockTable table, int blocks, EngineSequence sequence) {
+            EngineBlocks into = sequence.blocks(blocks);
+            int taken = 0;
+            while (taken < blocks && into.copyIn(taken, table.segment(taken))) {
+                taken++;
             }
-            if (table.valid()) {
-                cachedBlocks = blocks;
-                sequence.imported(blocks * options.blockTokens());
-            }
+            cachedBlocks = table.valid() ? taken : 0;
+            sequence.keep(cachedBlocks * options.blockTokens());
         }
 
         /// The same prompt computed, whose rows should be those of the store; closes what had them from
         /// there.
-        private Sequence recomputed(Sequence suspect, BlockChain chain) {
-            Sequence computed = sequence();
+        private EngineSequence recomputed(EngineSequence suspect, BlockChain chain) {
+            EngineSequence computed = sequence();
             try (suspect) {
                 computed.prefill(Arrays.copyOf(prompt, prompt.length - 1));
                 compare(suspect, computed, chain);
@@ -225,7 +216,7 @@ public final class PrefixCachedGenerator implements AutoCloseable {
             }
         }
 
-        private void compare(Sequence suspect, Sequence computed, BlockChain chain) {
+        private void compare(EngineSequence suspect, EngineSequence computed, BlockChain chain) {
             verified = true;
             counters.verified.increment();
             int same = sameBlocks(suspect, computed);
@@ -240,18 +231,18 @@ public final class PrefixCachedGenerator implements AutoCloseable {
             }
         }
 
-        private int sameBlocks(Sequence suspect, Sequence computed) {
-            KvPages stored = suspect.pages(cachedBlocks * options.blockTokens());
-            KvPages fresh = computed.pages(cachedBlocks * options.blockTokens());
+        private int sameBlocks(EngineSequence suspect, EngineSequence computed) {
+            EngineBlocks stored = suspect.blocks(cachedBlocks);
+            EngineBlocks fresh = computed.blocks(cachedBlocks);
             for (int block = 0; block < cachedBlocks; block++) {
-                if (!stored.same(block, fresh, model.exact() ? 0 : TOLERANCE)) {
+                if (!stored.same(block, fresh, model.tolerance())) {
                     return block;
                 }
             }
             return cachedBlocks;
         }
 
-        private Generation decode(Sequence sequence, TokenListener listener) {
+        private Generation decode(EngineSequence sequence, TokenListener listener) {
             int next = sequence.prefill(prompt);
             final long first = System.nanoTime() - start;
             final float[] logits = sequence.logits();

@@ -1,4 +1,4 @@
-package io.kvcache.engines.jlama;
+package io.kvcache.engines.generator;
 
 /// Hears of tokens as they come.
 @FunctionalInterface

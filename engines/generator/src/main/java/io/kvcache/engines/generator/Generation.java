@@ -1,4 +1,4 @@
-package io.kvcache.engines.jlama;
+package io.kvcache.engines.generator;
 
 /// What was generated, and what the store did for it.
 ///

@@ -1,4 +1,4 @@
-package io.kvcache.engines.jlama;
+package io.kvcache.engines.generator;
 
 import io.kvcache.core.BlockWriter;
 import io.kvcache.core.KvCache;
@@ -42,11 +42,11 @@ final class Storing implements AutoCloseable {
                 0,
                 TimeUnit.SECONDS,
                 new ArrayBlockingQueue<>(mostWaiting),
-                Thread.ofPlatform().name("kvcache-jlama-store").daemon().factory());
+                Thread.ofPlatform().name("kvcache-generator-store").daemon().factory());
     }
 
-    /// Takes the keys and values of a chain's blocks out of a sequence and stores those that are new.
-    void offer(Sequence sequence, BlockChain chain) {
+    /// Takes a chain's blocks out of a sequence and stores those that are new.
+    void offer(EngineSequence sequence, BlockChain chain) {
         count(1);
         try {
             thread.execute(() -> {
@@ -67,23 +67,23 @@ final class Storing implements AutoCloseable {
     }
 
     /// What the store has lost since it was asked is given to it again: the sequence has all of it.
-    private void store(Sequence sequence, BlockChain chain) {
+    private void store(EngineSequence sequence, BlockChain chain) {
         long start = System.nanoTime();
         int from = cache.match(chain).blocks();
         if (from < chain.length()) {
-            KvPages pages = sequence.pages(chain.length() * chain.blockTokens());
+            EngineBlocks blocks = sequence.blocks(chain.length());
             boolean going = true;
             for (int block = from; going && block < chain.length(); block++) {
-                going = put(pages, chain, block);
+                going = put(blocks, chain, block);
             }
         }
         counters.storeNanos.add(System.nanoTime() - start);
     }
 
-    private boolean put(KvPages pages, BlockChain chain, int block) {
+    private boolean put(EngineBlocks blocks, BlockChain chain, int block) {
         try (BlockWriter writer = cache.put(chain, block, 0, KvCache.NO_WAIT)) {
             if (writer.outcome() == PutOutcome.RESERVED) {
-                pages.copyOut(block, writer.segment());
+                blocks.copyOut(block, writer.segment());
                 boolean kept = writer.seal() != SealOutcome.DROPPED;
                 (kept ? counters.storedBlocks : counters.refusedBlocks).increment();
                 return kept;

@@ -1,4 +1,4 @@
-package io.kvcache.engines.jlama;
+package io.kvcache.engines.generator;
 
 import io.micrometer.core.instrument.FunctionCounter;
 import io.micrometer.core.instrument.FunctionTimer;
@@ -21,15 +21,15 @@ import java.util.function.ToLongFunction;
 /// | `kv.engine.verified` | `result` same or different | hits |
 ///
 /// **Threads.** Any.
-public final class JlamaMetrics implements MeterBinder {
+public final class GeneratorMetrics implements MeterBinder {
 
     private static final double NANOS = 1e9;
 
-    private final PrefixCachedGenerator generator;
+    private final PrefixCachedGenerator<?> generator;
     private final Tags tags;
 
     /// @param name value of the tag `engine`
-    public JlamaMetrics(PrefixCachedGenerator generator, String name) {
+    public GeneratorMetrics(PrefixCachedGenerator<?> generator, String name) {
         this.generator = generator;
         this.tags = Tags.of("engine", name);
     }

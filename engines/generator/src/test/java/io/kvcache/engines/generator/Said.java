@@ -1,0 +1,8 @@
+package io.kvcache.engines.generator;
+
+/// What a model says by itself, without any store.
+///
+/// @param tokens greedy ones
+/// @param logits after the prompt
+@SuppressWarnings("ArrayRecordComponent")
+public record Said(int[] tokens, float[] logits) {}
