@@ -28,6 +28,11 @@ public interface EngineModel {
     /// equal tokens give equal bits, however they are cut into batches.
     double tolerance();
 
+    /// Whether blocks with tokens of an answer are stored too. An answer's tokens are computed one by one; where
+    /// that gives other bits than computing them together, whoever goes on from the answer has them computed
+    /// as a part of his prompt, once, and from then on they are stored.
+    boolean keepsAnswers();
+
     /// A sequence without tokens. The caller closes it.
     ///
     /// @param blockTokens tokens in a block

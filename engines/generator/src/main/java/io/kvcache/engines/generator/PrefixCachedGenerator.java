@@ -24,8 +24,9 @@ import java.util.concurrent.locks.ReentrantLock;
 /// A prompt's tokens become a chain of blocks in the [namespace][#namespace()] of the model. Of the full
 /// blocks without the prompt's last token, which has to be computed for what follows it, the store gives
 /// the leading ones that it has; they are copied into the sequence, the rest is computed, and after
-/// the last token all full blocks of prompt and answer that are new go to the store, beside the next
-/// request. Whatever the store cannot give is computed.
+/// the last token all full blocks of prompt and answer (of the prompt alone, where the
+/// [model][EngineModel#keepsAnswers()] wants it so) that are new go to the store, beside the next request. Whatever the
+/// store cannot give is computed.
 ///
 /// **Verifying.** A share of the hits, chosen at random, is computed all the same and compared block by
 /// block, within the model's [tolerance][EngineModel#tolerance()]. From the first block that differs the
@@ -158,7 +159,7 @@ public final class PrefixCachedGenerator<M extends EngineModel> implements AutoC
                 counters.add(made);
                 if (chain != null) {
                     // The last token's keys and values were never computed.
-                    int computed = sequence.tokens() - prompt.length;
+                    int computed = model.keepsAnswers() ? sequence.tokens() - prompt.length : 0;
                     offered = true;
                     storing.offer(sequence, chain.extend(Arrays.copyOf(made.tokens(), computed)));
                 }

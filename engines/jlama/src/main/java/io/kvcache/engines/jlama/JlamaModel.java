@@ -145,6 +145,11 @@ public final class JlamaModel implements EngineModel, AutoCloseable {
     }
 
     @Override
+    public boolean keepsAnswers() {
+        return true;
+    }
+
+    @Override
     public EngineSequence sequence(int blockTokens, float temperature, long seed) {
         return new Sequence(engine, buffers, fingerprint.shape(blockTokens), temperature, seed);
     }

@@ -1,5 +1,8 @@
 package io.kvcache.engines.llamacpp;
 
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.engines.generator.EngineModel;
+import io.kvcache.engines.generator.EngineSequence;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -18,7 +21,7 @@ import org.jspecify.annotations.Nullable;
 /// **Ownership.** Who loaded it closes it, after all that uses it.
 ///
 /// **Threads.** Any.
-public final class LlamaModel implements AutoCloseable {
+public final class LlamaModel implements EngineModel, AutoCloseable {
 
     private final LlamaLibrary library;
     private final ModelOptions options;
@@ -85,19 +88,45 @@ public final class LlamaModel implements AutoCloseable {
         }
     }
 
-    /// What identifies the state of its sequences.
+    @Override
     public Fingerprint fingerprint() {
         return fingerprint;
     }
 
-    /// Tokens that a sequence may have.
+    @Override
     public int contextLength() {
         return contextTokens;
     }
 
-    /// Tokens there are, numbered from 0.
+    @Override
     public int vocabulary() {
         return vocabulary;
+    }
+
+    /// @throws IllegalArgumentException for blocks of 1 token: a prompt of 1 token is computed otherwise
+    @Override
+    public Namespace namespace(int blockTokens, String tenant, String salt) {
+        if (blockTokens < 2) {
+            throw new IllegalArgumentException(
+                    "blockTokens is " + blockTokens + "; with llama.cpp it takes 2 and more");
+        }
+        return fingerprint.namespace(Fingerprint.shape(layout, blockTokens), tenant, salt);
+    }
+
+    @Override
+    public double tolerance() {
+        return 0;
+    }
+
+    /// They are not: llama.cpp computes one token by other kernels than many, which add in another order.
+    @Override
+    public boolean keepsAnswers() {
+        return false;
+    }
+
+    @Override
+    public EngineSequence sequence(int blockTokens, float temperature, long seed) {
+        return new LlamaSequence(this, blockTokens, new TokenChoice(temperature, seed));
     }
 
     /// How it keeps the state of its sequences.

@@ -1,11 +1,13 @@
 package io.kvcache.engines.llamacpp;
 
+import io.kvcache.engines.generator.Said;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.SymbolLookup;
 import java.lang.foreign.ValueLayout;
 import java.nio.file.Path;
+import java.util.Arrays;
 import org.junit.jupiter.api.Assumptions;
 
 /// The library and the models that all tests of this JVM use, and what they say without any store.
@@ -52,6 +54,23 @@ final class TestModels {
             return LlamaModel.load(library(), weights.write(Path.of("target", "models", name)), options);
         } catch (IOException failed) {
             throw new UncheckedIOException(failed);
+        }
+    }
+
+    /// What llama.cpp says by itself, of a prompt that is computed at once.
+    static Said plainly(LlamaModel model, int[] prompt, int count) {
+        int[] all = Arrays.copyOf(prompt, prompt.length + count);
+        try (LlamaContext context = model.newContext()) {
+            context.decode(prompt, 0, prompt.length);
+            float[] first = logits(context);
+            for (int i = prompt.length; i < all.length; i++) {
+                float[] logits = logits(context);
+                for (int token = 1; token < logits.length; token++) {
+                    all[i] = logits[token] > logits[all[i]] ? token : all[i];
+                }
+                context.decode(all, i, i + 1);
+            }
+            return new Said(Arrays.copyOfRange(all, prompt.length, all.length), first);
         }
     }
 

@@ -1,0 +1,16 @@
+package io.kvcache.engines.llamacpp;
+
+import io.kvcache.engines.generator.EqualityContract;
+import io.kvcache.engines.generator.Said;
+
+final class EqualityTest extends EqualityContract<LlamaModel> {
+
+    EqualityTest() {
+        super(TestModels.small());
+    }
+
+    @Override
+    protected Said plainly(int[] prompt, int count) {
+        return TestModels.plainly(TestModels.small(), prompt, count);
+    }
+}
