@@ -11,7 +11,8 @@ import java.nio.file.Path;
 import java.time.Duration;
 
 /// A small random model over a store of its own, for tests of what stands on the generator.
-public record CachedLlama(KvCache cache, JlamaModel model, PrefixCachedGenerator<JlamaModel> generator) implements AutoCloseable {
+public record CachedLlama(KvCache cache, JlamaModel model, PrefixCachedGenerator<JlamaModel> generator)
+        implements AutoCloseable {
 
     private static final Duration PATIENCE = Duration.ofSeconds(60);
 
