@@ -40,7 +40,7 @@ final class Front implements TierListener {
     private volatile @Nullable Tier tier;
     private long nextTag;
     private long pauseNanos = FIRST_PAUSE_NANOS;
-    private long againAt;
+    private long againAt = Long.MIN_VALUE / 2;
     private boolean out;
 
     /// @param opener opens the tier in front
@@ -126,10 +126,8 @@ final class Front implements TierListener {
         int done = present.tick(nowNanos, waitNanos);
         if (present.state() == TierState.FAILED) {
             copies.clear();
-            if (present.idle()) {
-                LOG.log(Level.WARNING, "{0} is taken out, and its disk serves on: {1}", name, present.cause());
-                close();
-                putOff(nowNanos);
+            if (present.idle() && nowNanos - againAt >= 0) {
+                takeOut(present, nowNanos);
             }
         } else if (done > 0) {
             pauseNanos = FIRST_PAUSE_NANOS;
@@ -137,8 +135,18 @@ final class Front implements TierListener {
         return done;
     }
 
+    private void takeOut(Tier present, long nowNanos) {
+        try {
+            close();
+            out = true;
+            LOG.log(Level.WARNING, "{0} is taken out, and its disk serves on: {1}", name, present.cause());
+        } catch (IllegalStateException used) {
+            LOG.log(Level.WARNING, name + " failed, and cannot be closed yet", used);
+        }
+        putOff(nowNanos);
+    }
+
     private void putOff(long nowNanos) {
-        out = true;
         againAt = nowNanos + pauseNanos;
         pauseNanos = Math.min(2 * pauseNanos, LAST_PAUSE_NANOS);
     }
@@ -175,19 +183,17 @@ final class Front implements TierListener {
         return tier;
     }
 
-    /// Lets go of it, once nothing is on its way there.
+    /// Lets go of it.
+    ///
+    /// @throws IllegalStateException when something is on its way there, or somebody uses its memory: it stays
+    ///     open then
     void close() {
         Tier present = tier;
-        if (present == null) {
-            return;
-        }
-        try {
-            present.close();
-        } catch (IllegalStateException used) {
-            LOG.log(Level.WARNING, name + " is left open", used);
-        }
-        tier = null;
         copies.clear();
+        if (present != null) {
+            present.close();
+            tier = null;
+        }
     }
 
     @Override

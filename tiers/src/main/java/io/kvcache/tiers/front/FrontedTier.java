@@ -253,6 +253,9 @@ public final class FrontedTier implements Tier {
     }
 
     /// Lets go of the front, then of the disk.
+    ///
+    /// @throws IllegalStateException when one of them is in use; what is closed by then stays closed, and the rest
+    ///     can be closed later
     @Override
     public void close() {
         front.close();
