@@ -323,9 +323,9 @@ final class RemoteFrontTest {
         Path hash = file("hash", "pbkdf2-sha256$600000$AAAA$BBBB");
         assertThatThrownBy(() -> TestServer.start(nobodyInParticular(), guarded(hash)))
                 .hasMessageContaining("a proof takes the secret itself");
-        Path open = Files.setPosixFilePermissions(file("open", BLUE), PosixFilePermissions.fromString("rw-r-----"));
+        Path open = Files.setPosixFilePermissions(file("open", BLUE), PosixFilePermissions.fromString("rw-r--r--"));
         assertThatThrownBy(() -> TestServer.start(nobodyInParticular(), guarded(open)))
-                .hasMessageContaining("transport.secret_file " + open + " has mode rw-r-----; it takes")
+                .hasMessageContaining("transport.secret_file " + open + " has mode rw-r--r--; it takes rw-------")
                 .hasMessageNotContaining(BLUE);
     }
 

@@ -6,6 +6,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermission;
 import java.nio.file.attribute.PosixFilePermissions;
+import java.util.EnumSet;
 import java.util.List;
 import java.util.Set;
 
@@ -14,28 +15,37 @@ public final class SecretFile {
 
     private static final int MOST_BYTES = 64 << 10;
 
-    private static final Set<PosixFilePermission> OWNERS =
-            Set.of(PosixFilePermission.OWNER_READ, PosixFilePermission.OWNER_WRITE, PosixFilePermission.OWNER_EXECUTE);
+    private static final Set<PosixFilePermission> OWN = EnumSet.of(
+            PosixFilePermission.OWNER_READ, PosixFilePermission.OWNER_WRITE, PosixFilePermission.OWNER_EXECUTE);
+
+    /// Root's name, where it has one.
+    private static final Set<String> ROOT = Set.of("root", "0");
 
     private SecretFile() {}
 
     /// As [#lines], of a file that its owner alone may read and write, as it has what is secret in the
-    /// clear.
+    /// clear. A file of root's its group may read as well: that is how a container is handed one.
     public static List<String> ownLines(String setting, String file, String what) throws IOException {
-        Set<PosixFilePermission> given = modes(Path.of(file));
-        if (!OWNERS.containsAll(given)) {
-            throw new IOException(setting + " " + file + " has mode " + PosixFilePermissions.toString(given)
-                    + "; it takes a file for its owner alone, rw------- or r--------");
+        String mode = openMode(Path.of(file));
+        if (!mode.isEmpty()) {
+            throw new IOException(setting + " " + file + " has mode " + mode
+                    + "; it takes rw------- or less, and of root's rw-r----- or less");
         }
         return lines(setting, file, what);
     }
 
-    /// None where a file has no modes, or is not there, which is said when it is read.
-    private static Set<PosixFilePermission> modes(Path file) {
+    /// The mode of a file that is open to others, or nothing; also where there are no modes, or no file, which
+    /// is said when it is read.
+    private static String openMode(Path file) {
         try {
-            return Files.getPosixFilePermissions(file);
+            Set<PosixFilePermission> given = Files.getPosixFilePermissions(file);
+            Set<PosixFilePermission> allowed = EnumSet.copyOf(OWN);
+            if (ROOT.contains(Files.getOwner(file).getName())) {
+                allowed.add(PosixFilePermission.GROUP_READ);
+            }
+            return allowed.containsAll(given) ? "" : PosixFilePermissions.toString(given);
         } catch (IOException | UnsupportedOperationException none) {
-            return Set.of();
+            return "";
         }
     }
 
