@@ -19,7 +19,7 @@ import org.junit.jupiter.api.Timeout;
 /// **What is not here.** Connections, frames and the client of a server: a double takes their place
 /// ([FarCache]). They have threads and clocks of their own; `io.kvcache.transport.sim` runs them in
 /// weather, seed by seed, not exactly. A thread can lose its turn only where it waits, sleeps, reads the
-/// clock or hands something to another: not between any two instructions.
+/// clock or hands something to another, there sometimes for a while: not between any two instructions.
 ///
 /// More of them: `./mvnw verify -pl kvcache-core,tiers,transport -Dtest=PeerSimulationTest
 /// -Dsurefire.failIfNoSpecifiedTests=false -Dkvcache.transport.peers.seeds=1000`; one:

@@ -22,6 +22,7 @@ import org.jspecify.annotations.Nullable;
 final class Stage implements PeerClock {
 
     private static final int KEPT = 300;
+    private static final long LONGEST_AWAY = TimeUnit.MILLISECONDS.toNanos(20);
 
     /// Beyond it nobody wakes: those who wait for it wait for somebody else.
     private static final long NEVER = TimeUnit.DAYS.toNanos(1000);
@@ -46,6 +47,7 @@ final class Stage implements PeerClock {
         private final String name;
         private final Semaphore turn = new Semaphore(0);
         private long wakeAt;
+        private long away;
         private @Nullable Object monitor;
 
         /// Guarded by the monitor.
@@ -148,13 +150,21 @@ final class Stage implements PeerClock {
         }
     }
 
-    /// Perhaps others have their turns now.
+    /// Perhaps others have their turns now, and sometimes for a while, as where a processor is taken away.
     void perhaps() {
         Actor actor = running;
         if (actor != null && random.nextInt(3) == 0) {
-            actor.wakeAt = now;
+            long away = random.nextInt(6) == 0 ? random.nextLong(LONGEST_AWAY) : 0;
+            actor.away += away;
+            actor.wakeAt = now + away;
             pass(actor);
         }
+    }
+
+    /// For how long this actor has been kept from going on until now: what it is late by is not its own fault.
+    long away() {
+        Actor actor = running;
+        return actor == null ? 0 : actor.away;
     }
 
     void sleep(long nanos) {

@@ -20,7 +20,8 @@ import org.junit.jupiter.api.Timeout;
 /// how threads meet: client and endpoint have threads of their own, which wait by the machine's clock, so a
 /// seed that failed often passes when it is run again. So a run that fails says all that it knows at that
 /// moment ([SeedReport]): where clients, peers, endpoints, stores and connections stand, the last events
-/// and what each thread does.
+/// and what each thread does. What decides which peer is asked, when and for what runs exactly in
+/// `PeerSimulationTest` of `io.kvcache.transport.peer`.
 ///
 /// More of them: `./mvnw verify -pl kvcache-core,tiers,transport -Dtest=NetworkSimulationTest
 /// -Dsurefire.failIfNoSpecifiedTests=false -Dkvcache.transport.sim.seeds=1000`; one:
