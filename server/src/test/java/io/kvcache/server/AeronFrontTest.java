@@ -11,10 +11,8 @@ import io.kvcache.server.config.TransportConfig;
 import io.kvcache.transport.remote.RemoteKvCache;
 import io.kvcache.transport.remote.RemoteKvCacheBuilder;
 import java.io.IOException;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
-import java.util.List;
 import java.util.Objects;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -33,7 +31,7 @@ final class AeronFrontTest {
 
     private TransportConfig config(String listen, String aeron, boolean guarded) throws IOException {
         String secrets = guarded
-                ? Files.write(folder.resolve("secrets"), List.of(SECRET)).toString()
+                ? RemoteFrontTest.secrets(folder.resolve("secrets"), SECRET).toString()
                 : null;
         return new TransportConfig(
                 listen,
@@ -98,7 +96,7 @@ final class AeronFrontTest {
     }
 
     private TenantConfig blue() throws IOException {
-        String secrets = Files.write(folder.resolve("blue"), List.of(SECRET)).toString();
+        String secrets = RemoteFrontTest.secrets(folder.resolve("blue"), SECRET).toString();
         return new TenantConfig("blue", "blue", "blue", null, null, 0, 1, secrets);
     }
 }

@@ -62,7 +62,12 @@ final class RemoteFrontTest {
     }
 
     private Path file(String name, String... lines) throws IOException {
-        Path file = Files.write(folder.resolve(name), List.of(lines));
+        return secrets(folder.resolve(name), lines);
+    }
+
+    /// A file for its owner alone.
+    static Path secrets(Path file, String... lines) throws IOException {
+        Files.write(file, List.of(lines));
         return Files.setPosixFilePermissions(file, PosixFilePermissions.fromString("rw-------"));
     }
 
