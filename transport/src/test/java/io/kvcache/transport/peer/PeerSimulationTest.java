@@ -24,7 +24,7 @@ import org.junit.jupiter.api.Timeout;
 /// More of them: `./mvnw verify -pl kvcache-core,tiers,transport -Dtest=PeerSimulationTest
 /// -Dsurefire.failIfNoSpecifiedTests=false -Dkvcache.transport.peers.seeds=1000`; one:
 /// `-Dkvcache.transport.peers.seeds=1 -Dkvcache.transport.peers.first=SEED`.
-@Timeout(3600)
+@Timeout(900)
 final class PeerSimulationTest {
 
     private static final int SEEDS = Integer.getInteger("kvcache.transport.peers.seeds", 50);
