@@ -34,7 +34,13 @@ final class CurveLabCommand implements Callable<Integer> {
     private CommandSpec spec = CommandSpec.create();
 
     @Mixin
+    private final CountOptions counted = new CountOptions();
+
+    @Mixin
     private final TraceOption trace = new TraceOption();
+
+    @Mixin
+    private final ModelOption model = new ModelOption();
 
     @Option(
             names = "--share",
@@ -58,35 +64,16 @@ final class CurveLabCommand implements Callable<Integer> {
             description = "Which blocks are sampled. Default: ${DEFAULT-VALUE}.")
     private long seed;
 
-    @Option(
-            names = "--model",
-            paramLabel = "NAME",
-            defaultValue = "llama-3-8b",
-            description = "Whose KV the bytes are: llama-3-8b, llama-3-70b, qwen3-32b, deepseek-v3."
-                    + " Default: ${DEFAULT-VALUE}.")
-    private String model = "";
-
-    @Option(
-            names = "--rule",
-            paramLabel = "RULE",
-            defaultValue = "reference",
-            description = "reference: every id is a block. full-blocks: as the store does, never a partial block."
-                    + " Default: ${DEFAULT-VALUE}.")
-    private String rule = "";
-
-    @Option(names = "--warmup", paramLabel = "N", description = "Leading requests that do not count. Default: 0.")
-    private int warmup;
-
     @Option(names = "--json", description = "One JSON object a line instead of a table.")
     private boolean json;
 
-    private record Choices(TraceSource source, ModelPreset preset, ReplayRule rule, List<Double> shares) {}
+    private record Choices(TraceSource source, ModelPreset preset, ReplayRule rule, int warmup, List<Double> shares) {}
 
     @Override
     public Integer call() throws IOException {
         Choices choices = choices();
         CurveLaboratory laboratory =
-                new CurveLaboratory(TraceOption.load(choices.source), choices.preset, choices.rule, warmup);
+                new CurveLaboratory(TraceOption.load(choices.source), choices.preset, choices.rule, choices.warmup);
         show(
                 sample < 100
                         ? laboratory.sampled(choices.shares, sample / 100, seed)
@@ -137,11 +124,11 @@ final class CurveLabCommand implements Callable<Integer> {
             if (!(sample > 0 && sample <= 100)) {
                 throw ReplayChoices.mustBe("--sample", String.valueOf(sample), "above 0 to 100");
             }
-            ReplayChoices.checkWarmup(warmup);
             return new Choices(
                     trace.source(),
-                    ReplayChoices.model(model, true).orElseThrow(),
-                    ReplayChoices.rule(rule),
+                    model.preset(),
+                    counted.rule(),
+                    counted.warmup(),
                     percents.stream().map(ReplayChoices::share).toList());
         } catch (IllegalArgumentException e) {
             throw new ParameterException(spec.commandLine(), "kvcache lab curve: " + e.getMessage(), e);

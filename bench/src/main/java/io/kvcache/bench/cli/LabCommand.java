@@ -5,7 +5,6 @@ import io.kvcache.bench.lab.Laboratory;
 import io.kvcache.bench.lab.Sensitivity;
 import io.kvcache.bench.replay.PolicyReplay;
 import io.kvcache.bench.replay.Replay;
-import io.kvcache.bench.replay.ReplayRule;
 import io.kvcache.bench.report.LabPage;
 import io.kvcache.bench.trace.MalformedLine;
 import io.kvcache.bench.trace.Trace;
@@ -36,6 +35,9 @@ final class LabCommand implements Callable<Integer> {
 
     @Spec
     private CommandSpec spec = CommandSpec.create();
+
+    @Mixin
+    private final CountOptions counted = new CountOptions();
 
     @Option(
             names = "--trace",
@@ -73,20 +75,6 @@ final class LabCommand implements Callable<Integer> {
     private boolean sensitivity;
 
     @Option(
-            names = "--rule",
-            paramLabel = "RULE",
-            defaultValue = "reference",
-            description = "reference: every id is a block. full-blocks: as the store does, never a partial block."
-                    + " Default: ${DEFAULT-VALUE}.")
-    private String rule = "";
-
-    @Option(
-            names = "--warmup",
-            paramLabel = "N",
-            description = "Leading requests that are replayed but not counted. Default: 0.")
-    private int warmup;
-
-    @Option(
             names = "--format",
             paramLabel = "text|json|csv",
             defaultValue = "text",
@@ -100,7 +88,6 @@ final class LabCommand implements Callable<Integer> {
     public Integer call() throws IOException {
         List<Replay> caches = caches();
         List<Double> shares = percents.stream().map(ReplayChoices::share).toList();
-        ReplayRule counted = ReplayChoices.rule(rule);
         LabReport report = LabReport.named(format, spec.commandLine().getOut());
         LabPage page = new LabPage(HtmlOption.command(spec));
         try (Progress progress = new Progress(spec.commandLine().getErr())) {
@@ -108,7 +95,7 @@ final class LabCommand implements Callable<Integer> {
                 Trace trace = TraceSource.parse(name).load(new TraceReader(MalformedLine.Choice.REFUSE, line -> {}));
                 report.begin(trace);
                 page.begin(trace);
-                new Laboratory(trace, counted, warmup).run(caches, shares, row -> {
+                new Laboratory(trace, counted.rule(), counted.warmup()).run(caches, shares, row -> {
                     page.add(row);
                     show(row, report, progress);
                 });
@@ -137,10 +124,10 @@ final class LabCommand implements Callable<Integer> {
             if (sensitivity) {
                 caches.addAll(Sensitivity.variants(0));
             }
-            ReplayChoices.checkWarmup(warmup);
+            counted.warmup();
             LabReport.check(format);
             html.check();
-            ReplayChoices.rule(rule);
+            counted.rule();
             percents.forEach(ReplayChoices::share);
             traces.forEach(TraceSource::parse);
             return caches;

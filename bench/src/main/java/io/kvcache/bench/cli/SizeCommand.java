@@ -31,13 +31,8 @@ final class SizeCommand implements Callable<Integer> {
     @Mixin
     private final TraceOption trace = new TraceOption();
 
-    @Option(
-            names = "--model",
-            paramLabel = "NAME",
-            defaultValue = "llama-3-8b",
-            description = "Whose KV the bytes are: llama-3-8b, llama-3-70b, qwen3-32b, deepseek-v3."
-                    + " Default: ${DEFAULT-VALUE}.")
-    private String model = "";
+    @Mixin
+    private final ModelOption model = new ModelOption();
 
     @Option(
             names = "--target-hit",
@@ -121,7 +116,7 @@ final class SizeCommand implements Callable<Integer> {
                 throw ReplayChoices.mustBe("--gpus", String.valueOf(gpus), "1 to 1000");
             }
             Sizing.Engine engine = new Sizing.Engine(
-                    ReplayChoices.model(model, true).orElseThrow(),
+                    model.preset(),
                     GpuPreset.named(gpu).orElseThrow(() -> ReplayChoices.mustBe("--gpu", gpu, GpuPreset.names())),
                     gpus,
                     ByteSize.parse(host).bytes());

@@ -42,6 +42,9 @@ final class TierLabCommand implements Callable<Integer> {
     @Mixin
     private final TraceOption trace = new TraceOption();
 
+    @Mixin
+    private final ModelOption model = new ModelOption();
+
     @Option(
             names = "--first",
             paramLabel = "N",
@@ -78,14 +81,6 @@ final class TierLabCommand implements Callable<Integer> {
             defaultValue = "always,second-hit,value",
             description = "What is written to disk: always, second-hit, value. Default: ${DEFAULT-VALUE}.")
     private List<String> admissions = new ArrayList<>();
-
-    @Option(
-            names = "--model",
-            paramLabel = "NAME",
-            defaultValue = "llama-3-8b",
-            description = "Whose prefill and KV: llama-3-8b, llama-3-70b, qwen3-32b, deepseek-v3."
-                    + " Default: ${DEFAULT-VALUE}.")
-    private String model = "";
 
     @Option(
             names = "--gpus",
@@ -190,7 +185,7 @@ final class TierLabCommand implements Callable<Integer> {
             }
             return new Choices(
                     trace.source(),
-                    ReplayChoices.model(model, true).orElseThrow(),
+                    model.preset(),
                     policies.stream().map(ReplayChoices::ofStore).toList(),
                     admissions.stream().map(TierLabCommand::admission).toList());
         } catch (IllegalArgumentException e) {

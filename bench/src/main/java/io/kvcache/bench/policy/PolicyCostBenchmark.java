@@ -21,10 +21,11 @@ import org.openjdk.jmh.annotations.Warmup;
 /// Question: with a million blocks in chains of sixteen, what does a use cost for each block that it
 /// touches, and what does an eviction cost with all that follows from it?
 ///
-/// A use is of a chain drawn at random, so that its records are in no cache of the processor. A tenth of
-/// the chains get nine tenths of the uses: a policy that learns has something to learn. An eviction is
-/// the choice of the victim and the exposure of its parent; sixteen of them are followed by the
-/// admissions that fill the room again, which belong to the price.
+/// A use is of a chain drawn at random, so that its records are in no cache of the processor; a tenth of
+/// the chains get nine tenths of the uses. LRU is told of the last block alone, importance of all sixteen.
+/// An eviction is the choice of the victim and the exposure of its parent; sixteen of them are followed by
+/// the admissions that fill the room again, which belong to the price. What comes back is what has just
+/// gone, so what is remembered of it is near.
 ///
 /// Budget: 400 ns a touched block, 2 µs an eviction, for importance.
 ///

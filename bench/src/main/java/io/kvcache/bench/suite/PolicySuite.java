@@ -23,12 +23,21 @@ final class PolicySuite {
     private static final List<PolicyKind> FINDERS = List.of(PolicyKind.LRU, PolicyKind.LFU_DA, PolicyKind.IMPORTANCE);
     private static final List<String> PERCENTS = List.of("3", "11");
 
+    private static final String REPLACE = "EvictionBenchmark.replace";
+
     private PolicySuite() {}
 
     static Suite suite() {
         List<Question> questions = new ArrayList<>();
         questions.add(cost("touch", "What does a use cost for each block that it touches?", 400));
         questions.add(cost("evict", "What does an eviction cost, with the admission in its place?", 2000));
+        questions.add(new Question(
+                "replace",
+                "And one of each, with a use of sixteen blocks after sixteen evictions?",
+                "ns",
+                nanos("importance", REPLACE, PolicyKind.IMPORTANCE),
+                nanos("LRU", REPLACE, PolicyKind.LRU),
+                new Budget.AtMost(2400)));
         String trace = new TraceFinder().find("conversation").isPresent() ? "conversation" : "generated:1";
         for (String percent : PERCENTS) {
             FINDERS.forEach(kind -> questions.add(found(kind, percent, trace)));
@@ -42,13 +51,16 @@ final class PolicySuite {
                 name,
                 text,
                 "ns",
-                nanos("importance", name, PolicyKind.IMPORTANCE),
-                nanos("LRU", name, PolicyKind.LRU),
+                nanos("importance", "PolicyCostBenchmark." + name, PolicyKind.IMPORTANCE),
+                nanos("LRU", "PolicyCostBenchmark." + name, PolicyKind.LRU),
                 new Budget.AtMost(budget));
     }
 
-    private static Measure nanos(String title, String method, PolicyKind kind) {
-        return Measure.nanosPer(title, 1, new Fork("PolicyCostBenchmark." + method, 1, Map.of("kind", kind.name())));
+    private static Measure nanos(String title, String benchmark, PolicyKind kind) {
+        Map<String, String> parameters = benchmark.equals(REPLACE)
+                ? Map.of("kind", kind.name(), "chainLength", "16")
+                : Map.of("kind", kind.name());
+        return Measure.nanosPer(title, 1, new Fork(benchmark, 1, parameters));
     }
 
     private static Question found(PolicyKind kind, String percent, String trace) {
@@ -65,7 +77,7 @@ final class PolicySuite {
     private static Question replay(String percent, String trace) {
         return new Question(
                 "replay-" + percent,
-                "And what does importance take for each block looked up, all in?",
+                "And what does a replay take for each block looked up, all in, with importance?",
                 "ns",
                 perBlock("importance", hits(PolicyKind.IMPORTANCE, percent, trace)),
                 perBlock("LRU", hits(PolicyKind.LRU, percent, trace)),
