@@ -16,8 +16,8 @@ import java.util.OptionalDouble;
 /// shortened, of which prefixes to keep, and of nodes with one child has no meaning for blocks of keys
 /// and values. Age counts requests here, and the scales are taken once a request, not once a victim.
 ///
-/// Source: Pan et al.: "Marconi: prefix caching for the era of hybrid LLMs", MLSys 2025, sections 4.2 and
-/// 4.3.
+/// Source: Pan et al.: "Marconi: prefix caching for the era of hybrid LLMs", MLSys 2025, section 4.2, by
+/// notes on it, as the paper itself was not at hand; so how long to wait for α is ours.
 ///
 /// @param alpha α, when it is not to be chosen
 public record MarconiReplay(OptionalDouble alpha) implements Replay {

@@ -15,7 +15,8 @@ import io.kvcache.core.identity.ModelPreset;
 /// several requests share is idle since the last of them. Its cost is a profile, here [PrefillCost] of
 /// Llama-3-8B. One tier.
 ///
-/// Source: Yu, Lin, Li: "Stateful large language model serving with Pensieve", EuroSys 2025, section 4.3.
+/// Source: Yu, Lin, Li: "Stateful large language model serving with Pensieve", EuroSys 2025, by
+/// notes on it, as the paper itself was not at hand.
 public record PensieveReplay() implements Replay {
 
     private static final PrefillCost COST = PrefillCost.of(ModelPreset.LLAMA_3_8B, 1e15);

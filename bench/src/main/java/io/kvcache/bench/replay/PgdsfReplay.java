@@ -15,7 +15,7 @@ import io.kvcache.core.identity.ModelPreset;
 /// eviction, since there the tree of knowledge does. One tier.
 ///
 /// Source: Jin et al.: "RAGCache: efficient knowledge caching for retrieval-augmented generation", 2024,
-/// section 5 and algorithm 1.
+/// by notes on it, as the paper itself was not at hand.
 public record PgdsfReplay() implements Replay {
 
     private static final PrefillCost COST = PrefillCost.of(ModelPreset.LLAMA_3_8B, 1e15);
