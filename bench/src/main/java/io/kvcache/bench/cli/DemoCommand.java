@@ -4,6 +4,7 @@ import com.sun.management.OperatingSystemMXBean;
 import io.kvcache.bench.demo.Demo;
 import io.kvcache.bench.demo.DemoResult;
 import io.kvcache.bench.demo.DemoText;
+import io.kvcache.bench.engine.EngineKind;
 import io.kvcache.bench.gpu.GpuDemo;
 import io.kvcache.bench.trace.MalformedLine;
 import io.kvcache.bench.trace.Trace;
@@ -83,15 +84,22 @@ final class DemoCommand implements Callable<Integer> {
             names = "--engine",
             paramLabel = "ENGINE",
             defaultValue = "",
-            description = "Ask an inference engine in this JVM with the store and without instead: jlama.")
+            description = "Ask an inference engine in this JVM with the store and without instead: jlama or llamacpp.")
     private String engine = "";
 
     @Option(
             names = "--model",
             paramLabel = "DIR",
-            description = "For --engine: a model's directory (config.json, tokenizer.json, *.safetensors)."
+            description = "For --engine jlama: a model's directory (config.json, tokenizer.json, *.safetensors)."
                     + " Default: a small one of random weights, made for this.")
     private @Nullable Path model;
+
+    @Option(
+            names = "--library",
+            paramLabel = "FILE",
+            description = "For --engine llamacpp: llama.cpp's library of build b4916, such as libllama.so."
+                    + " Default: the one in de.kherud:llama, where that is on the class path.")
+    private @Nullable Path library;
 
     @Override
     public Integer call() throws IOException, InterruptedException {
@@ -127,11 +135,16 @@ final class DemoCommand implements Callable<Integer> {
     }
 
     private int demoEngine() throws IOException, InterruptedException {
-        if (!engine.equals("jlama")) {
-            throw new ParameterException(
-                    spec.commandLine(), "kvcache demo: --engine is '" + engine + "', must be: jlama");
+        EngineKind kind = EngineKind.of(engine)
+                .orElseThrow(() -> new ParameterException(
+                        spec.commandLine(),
+                        "kvcache demo: --engine is '" + engine + "', must be: " + EngineKind.options()));
+        try {
+            return new EngineDemoPage(spec.commandLine().getOut(), json)
+                    .show(kind, Optional.ofNullable(model), Optional.ofNullable(library));
+        } catch (IllegalArgumentException refused) {
+            throw new ParameterException(spec.commandLine(), "kvcache demo: " + refused.getMessage(), refused);
         }
-        return new EngineDemoPage(spec.commandLine().getOut(), json).show(Optional.ofNullable(model));
     }
 
     private int demoGpu() {

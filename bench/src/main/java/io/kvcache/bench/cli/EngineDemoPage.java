@@ -1,6 +1,8 @@
 package io.kvcache.bench.cli;
 
 import io.kvcache.bench.engine.EngineDemo;
+import io.kvcache.bench.engine.EngineKind;
+import io.kvcache.bench.engine.TextEngine;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.file.Path;
@@ -14,15 +16,24 @@ record EngineDemoPage(PrintWriter out, boolean json) {
 
     /// Runs the demo.
     ///
+    /// @param kind of engine
     /// @param model its directory, else one of random weights is made
+    /// @param library the engine's, else the one of the class path
     /// @return 0 when all answers were equal and the store had something to give, else 1
-    int show(Optional<Path> model) throws IOException, InterruptedException {
+    int show(EngineKind kind, Optional<Path> model, Optional<Path> library) throws IOException, InterruptedException {
+        try (TextEngine engine = kind.open(model, library)) {
+            return show(kind, engine);
+        }
+    }
+
+    private int show(EngineKind kind, TextEngine engine) throws InterruptedException {
         if (!json) {
-            line("Jlama in this JVM, each request with the store and without; milliseconds to the first token");
+            line(kind.title()
+                    + " in this JVM, each request with the store and without; milliseconds to the first token");
             line("");
             line(String.format(Locale.ROOT, "%-14s %7s %7s %10s %10s", "", "tokens", "cached", "with", "without"));
         }
-        EngineDemo.Result result = new EngineDemo(model, this::row).run();
+        EngineDemo.Result result = new EngineDemo(engine, this::row).run();
         if (json) {
             line(JsonMapper.builder().build().writeValueAsString(result));
         } else {

@@ -5,15 +5,11 @@ import io.kvcache.engines.generator.Generation;
 import io.kvcache.engines.generator.GenerationRequest;
 import io.kvcache.engines.generator.GeneratorOptions;
 import io.kvcache.engines.generator.PrefixCachedGenerator;
-import io.kvcache.engines.jlama.JlamaModel;
 import io.kvcache.tiers.TieredKvCache;
-import java.io.IOException;
-import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
-import java.util.Optional;
 import java.util.function.Consumer;
 
 /// An inference engine in this JVM, each request asked with the store and without: 20 questions under one
@@ -36,13 +32,13 @@ public final class EngineDemo {
 
     private static final List<String> TOPICS = List.of("maps", "birds", "poems", "tides", "bread");
 
-    private final Optional<Path> directory;
+    private final TextEngine engine;
     private final Consumer<Row> listener;
 
-    /// @param directory of a model; a small one of random weights is made when there is none
+    /// @param engine stays the caller's
     /// @param listener told of each request as it is done
-    public EngineDemo(Optional<Path> directory, Consumer<Row> listener) {
-        this.directory = directory;
+    public EngineDemo(TextEngine engine, Consumer<Row> listener) {
+        this.engine = engine;
         this.listener = listener;
     }
 
@@ -89,37 +85,28 @@ public final class EngineDemo {
     }
 
     /// Runs all of it.
-    ///
-    /// @throws IOException when a model cannot be read
-    public Result run() throws IOException, InterruptedException {
-        try (ServedModel served = ServedModel.open(directory)) {
-            return run(served.model());
-        }
-    }
-
-    private Result run(JlamaModel model) throws InterruptedException {
+    public Result run() throws InterruptedException {
         List<Row> rows = new ArrayList<>();
         try (KvCache cache = TieredKvCache.builder().hostBytes(HOST_BYTES).build();
                 PrefixCachedGenerator<?> generator = new PrefixCachedGenerator<>(
-                        model, cache, GeneratorOptions.DEFAULTS.withBlockTokens(BLOCK_TOKENS))) {
+                        engine.model(), cache, GeneratorOptions.DEFAULTS.withBlockTokens(BLOCK_TOKENS))) {
             // What the JVM has still to compile would be counted to whoever is first.
             generator.generate(
-                    GenerationRequest.greedy(model.encode(SYSTEM), ANSWER).uncached(), _ -> true);
+                    GenerationRequest.greedy(engine.encode(SYSTEM), ANSWER).uncached(), _ -> true);
             for (int i = 0; i < QUESTIONS; i++) {
                 String question = "\nReader " + (i + 1) + ": do you have a book about " + TOPICS.get(i % TOPICS.size())
                         + "?\nYou: ";
-                ask(generator, "question " + (i + 1), model.encode(SYSTEM + question), rows);
+                ask(generator, "question " + (i + 1), engine.encode(SYSTEM + question), rows);
             }
-            int[] chat = model.encode("A chat about the sea.");
+            int[] chat = engine.encode("A chat about the sea.");
             for (int turn = 1; turn <= TURNS; turn++) {
                 chat = joined(
                         chat,
-                        model.encodeMore("\nReader: and what comes after that, please, in turn " + turn + "?\nYou: "));
+                        engine.encodeMore("\nReader: and what comes after that, please, in turn " + turn + "?\nYou: "));
                 chat = joined(chat, ask(generator, "turn " + turn, chat, rows));
             }
         }
-        return new Result(
-                model.fingerprint().model() + ", Jlama " + model.fingerprint().build(), rows);
+        return new Result(engine.describe(), rows);
     }
 
     private int[] ask(PrefixCachedGenerator<?> generator, String name, int[] prompt, List<Row> rows)

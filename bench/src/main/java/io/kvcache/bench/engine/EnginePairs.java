@@ -1,13 +1,12 @@
 package io.kvcache.bench.engine;
 
 import io.kvcache.core.KvCache;
+import io.kvcache.engines.generator.EngineModel;
 import io.kvcache.engines.generator.Generation;
 import io.kvcache.engines.generator.GenerationRequest;
 import io.kvcache.engines.generator.GeneratorOptions;
 import io.kvcache.engines.generator.PrefixCachedGenerator;
-import io.kvcache.engines.jlama.RandomLlama;
 import io.kvcache.tiers.TieredKvCache;
-import java.io.IOException;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -59,19 +58,18 @@ public final class EnginePairs {
 
     /// Measures so many rounds, after some that do not count.
     ///
-    /// @param weights of a model with a context of at least 1,060 tokens
+    /// @param model of random weights, with a context of at least 1,060 tokens; stays the caller's
     /// @throws IllegalStateException when an answer with the store is another one than without
-    public static List<Pair> measure(RandomLlama weights, int rounds) throws IOException, InterruptedException {
-        try (ServedModel served = ServedModel.random(weights);
-                KvCache cache = TieredKvCache.builder()
+    public static List<Pair> measure(EngineModel model, int rounds) throws InterruptedException {
+        try (KvCache cache = TieredKvCache.builder()
                         .hostBytes(HOST_BYTES)
                         .touchedFirst(true)
                         .build();
                 PrefixCachedGenerator<?> generator = new PrefixCachedGenerator<>(
-                        served.model(), cache, GeneratorOptions.DEFAULTS.withBlockTokens(BLOCK_TOKENS))) {
+                        model, cache, GeneratorOptions.DEFAULTS.withBlockTokens(BLOCK_TOKENS))) {
             List<Pair> pairs = new ArrayList<>();
             for (int round = -WARM_UPS; round < rounds; round++) {
-                Pair pair = round(generator, round);
+                Pair pair = round(generator, model.vocabulary(), round);
                 if (round >= 0) {
                     pairs.add(pair);
                 }
@@ -80,11 +78,12 @@ public final class EnginePairs {
         }
     }
 
-    private static Pair round(PrefixCachedGenerator<?> generator, int round) throws InterruptedException {
+    private static Pair round(PrefixCachedGenerator<?> generator, int vocabulary, int round)
+            throws InterruptedException {
         SplittableRandom random = new SplittableRandom(round);
-        int[] prefix = tokens(random, SHARED);
+        int[] prefix = tokens(random, vocabulary, SHARED);
         int[] prompt = Arrays.copyOf(prefix, SHARED + NEW);
-        System.arraycopy(tokens(random, NEW), 0, prompt, SHARED, NEW);
+        System.arraycopy(tokens(random, vocabulary, NEW), 0, prompt, SHARED, NEW);
 
         long before = generator.stats().nanos().store();
         Generation cold = ask(generator, GenerationRequest.greedy(prefix, 1));
@@ -115,7 +114,7 @@ public final class EnginePairs {
         return made;
     }
 
-    private static int[] tokens(SplittableRandom random, int count) {
-        return random.ints(count, FIRST_TOKEN, RandomLlama.VOCABULARY).toArray();
+    private static int[] tokens(SplittableRandom random, int vocabulary, int count) {
+        return random.ints(count, FIRST_TOKEN, vocabulary).toArray();
     }
 }

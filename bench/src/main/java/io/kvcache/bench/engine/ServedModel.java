@@ -14,9 +14,10 @@ import java.util.logging.Logger;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
-/// A loaded model: the one that the user named, or one of random weights in a folder for temporary files,
+/// A model that Jlama has loaded: the one that the user named, or one of random weights in a folder for temporary
+/// files,
 /// which goes when this is closed.
-public final class ServedModel implements AutoCloseable {
+public final class ServedModel implements TextEngine {
 
     /// A folder in the temporary one, so that a fingerprint shows a name that is the same every time.
     private static final String NAME = "random-llama";
@@ -55,8 +56,24 @@ public final class ServedModel implements AutoCloseable {
         return JlamaModel.load(directory, ModelOptions.defaults());
     }
 
+    @Override
     public JlamaModel model() {
         return model;
+    }
+
+    @Override
+    public int[] encode(String text) {
+        return model.encode(text);
+    }
+
+    @Override
+    public int[] encodeMore(String text) {
+        return model.encodeMore(text);
+    }
+
+    @Override
+    public String describe() {
+        return model.fingerprint().model() + ", Jlama " + model.fingerprint().build();
     }
 
     @Override

@@ -4,10 +4,14 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.bench.cli.Kvcache;
 import io.kvcache.engines.jlama.RandomLlama;
+import io.kvcache.engines.llamacpp.ModelOptions;
+import io.kvcache.engines.llamacpp.NativeNeeds;
+import io.kvcache.engines.llamacpp.RandomGguf;
 import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.Optional;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -40,6 +44,37 @@ final class EngineDemoTest {
     }
 
     @Test
+    void givenLlamaCpp_whenTheDemoRuns_thenAllAnswersAreEqualAndSomethingWasThere() throws Exception {
+        NativeNeeds.assume();
+        // Threads of llama.cpp's spin while they wait for each other, which takes long on a busy machine.
+        ModelOptions one = ModelOptions.defaults().withThreads(1);
+        try (TextEngine engine = LlamaEngine.random(RandomGguf.SMALL, one, Optional.empty())) {
+            EngineDemo.Result result = new EngineDemo(engine, _ -> {}).run();
+            assertThat(result.rows()).hasSize(26).allMatch(EngineDemo.Row::equal);
+            assertThat(result.passed()).isTrue();
+            assertThat(result.model()).contains("random-llama.gguf, llama.cpp b4916");
+        }
+    }
+
+    @Test
+    void givenWhatIsForTheOtherEngine_whenTheDemoIsAsked_thenItSaysForWhich() {
+        Answer model = run("demo", "--engine", "llamacpp", "--model", folder.toString());
+        assertThat(model.exit()).isEqualTo(2);
+        assertThat(model.errors()).contains("--model is for --engine jlama");
+        Answer library = run("demo", "--engine", "jlama", "--library", folder.toString());
+        assertThat(library.exit()).isEqualTo(2);
+        assertThat(library.errors()).contains("--library is for --engine llamacpp");
+    }
+
+    @Test
+    void givenNoLibraryThere_whenTheDemoRuns_thenItNamesTheFile() {
+        String nothing = folder.resolve("libllama.so").toString();
+        Answer answer = run("demo", "--engine", "llamacpp", "--library", nothing);
+        assertThat(answer.exit()).isEqualTo(1);
+        assertThat(answer.errors()).contains(nothing);
+    }
+
+    @Test
     void givenAnotherEngine_whenTheDemoIsAskedForIt_thenItSaysWhichThereAre() {
         Answer answer = run("demo", "--engine", "none");
         assertThat(answer.exit()).isEqualTo(2);
@@ -56,7 +91,10 @@ final class EngineDemoTest {
     @Test
     void givenPairs_whenMeasured_thenTheSharedBlocksCameFromTheStoreAndNothingElseDid() throws Exception {
         RandomLlama tiny = new RandomLlama(128, 256, 2, 2, 1, 2048, 7);
-        List<EnginePairs.Pair> pairs = EnginePairs.measure(tiny, 2);
+        List<EnginePairs.Pair> pairs;
+        try (ServedModel served = ServedModel.random(tiny)) {
+            pairs = EnginePairs.measure(served.model(), 2);
+        }
         assertThat(pairs).hasSize(2).allSatisfy(pair -> {
             assertThat(pair.hit().cachedTokens()).isEqualTo(992);
             assertThat(pair.plain().cachedTokens()).isZero();

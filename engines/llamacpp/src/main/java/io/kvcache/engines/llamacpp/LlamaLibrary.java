@@ -92,6 +92,11 @@ public final class LlamaLibrary {
         }
     }
 
+    /// Whether the class path has such a jar, with a library for this machine.
+    public static boolean isBundled() {
+        return LlamaLibrary.class.getResource(RESOURCES + platform()) != null;
+    }
+
     private static String platform() {
         String machine = System.getProperty("os.arch").toLowerCase(Locale.ROOT);
         return System.getProperty("os.name") + "/" + (machine.equals("amd64") ? "x86_64" : machine) + "/libjllama.so";

@@ -3,12 +3,9 @@ package io.kvcache.engines.llamacpp;
 import io.kvcache.engines.generator.Said;
 import java.io.IOException;
 import java.io.UncheckedIOException;
-import java.lang.foreign.Arena;
-import java.lang.foreign.SymbolLookup;
 import java.lang.foreign.ValueLayout;
 import java.nio.file.Path;
 import java.util.Arrays;
-import org.junit.jupiter.api.Assumptions;
 
 /// The library and the models that all tests of this JVM use, and what they say without any store.
 final class TestModels {
@@ -21,13 +18,8 @@ final class TestModels {
     private static final class Library {
         static final LlamaLibrary LOADED = load();
 
-        @SuppressWarnings("restricted") // Looks whether it is there.
         private static LlamaLibrary load() {
-            try (Arena arena = Arena.ofConfined()) {
-                SymbolLookup.libraryLookup("libgomp.so.1", arena);
-            } catch (IllegalArgumentException missing) {
-                Assumptions.abort("llama.cpp's library needs libgomp.so.1 (Debian: libgomp1), which is not installed");
-            }
+            NativeNeeds.assume();
             try {
                 return LlamaLibrary.bundled();
             } catch (IOException failed) {

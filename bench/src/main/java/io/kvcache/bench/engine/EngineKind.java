@@ -1,0 +1,91 @@
+package io.kvcache.bench.engine;
+
+import io.kvcache.engines.llamacpp.LlamaLibrary;
+import io.kvcache.engines.llamacpp.ModelOptions;
+import io.kvcache.engines.llamacpp.RandomGguf;
+import java.io.IOException;
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.Optional;
+import java.util.stream.Collectors;
+
+/// The engines that there are adapters for.
+public enum EngineKind {
+    /// In Java, in this JVM.
+    JLAMA("jlama", "Jlama"),
+    /// In C++, in this process.
+    LLAMACPP("llamacpp", "llama.cpp");
+
+    private final String option;
+    private final String title;
+
+    EngineKind(String option, String title) {
+        this.option = option;
+        this.title = title;
+    }
+
+    /// The engine that a user names.
+    public static Optional<EngineKind> of(String option) {
+        return Arrays.stream(values())
+                .filter(kind -> kind.option.equals(option))
+                .findFirst();
+    }
+
+    /// What a user may name.
+    public static String options() {
+        return Arrays.stream(values()).map(EngineKind::option).collect(Collectors.joining(", "));
+    }
+
+    /// What a user calls it.
+    public String option() {
+        return option;
+    }
+
+    /// What it calls itself.
+    public String title() {
+        return title;
+    }
+
+    /// Whether what it needs is on the class path.
+    public boolean here() {
+        return switch (this) {
+            case JLAMA -> true;
+            case LLAMACPP -> LlamaLibrary.isBundled();
+        };
+    }
+
+    /// The engine with a model of random weights, of 25 million parameters.
+    ///
+    /// @throws IOException when there is no room for the model, or no library
+    public TextEngine random() throws IOException {
+        return switch (this) {
+            case JLAMA -> ServedModel.open(Optional.empty());
+            case LLAMACPP -> LlamaEngine.random(RandomGguf.MEDIUM, ModelOptions.defaults(), Optional.empty());
+        };
+    }
+
+    /// The engine for what a user gave.
+    ///
+    /// @param model Jlama's directory; none makes a model of random weights
+    /// @param library of llama.cpp; none takes the one of the class path
+    /// @throws IllegalArgumentException when the engine takes no such thing
+    /// @throws IOException when it cannot be read
+    public TextEngine open(Optional<Path> model, Optional<Path> library) throws IOException {
+        return switch (this) {
+            case JLAMA -> {
+                require(library.isEmpty(), "--library is for --engine llamacpp");
+                yield ServedModel.open(model);
+            }
+            case LLAMACPP -> {
+                require(model.isEmpty(), "--model is for --engine jlama; llama.cpp gets one of random weights");
+                yield LlamaEngine.random(RandomGguf.MEDIUM, ModelOptions.defaults(), library);
+            }
+        };
+    }
+
+    private static void require(boolean right, String otherwise) {
+        if (!right) {
+            throw new IllegalArgumentException(otherwise);
+        }
+    }
+}
