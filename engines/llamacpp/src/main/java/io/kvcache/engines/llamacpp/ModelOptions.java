@@ -22,9 +22,11 @@ public record ModelOptions(int contextTokens, int threads, boolean flashAttentio
         }
     }
 
-    /// The model's context, a thread for each processor, attention as llama.cpp does it by default.
+    /// The model's context, a thread for every second processor, attention as llama.cpp does it by default.
+    /// Threads spin while they wait for each other, so one too many takes longer than one too few.
     public static ModelOptions defaults() {
-        return new ModelOptions(0, Math.min(MOST_THREADS, Runtime.getRuntime().availableProcessors()), false);
+        int half = Runtime.getRuntime().availableProcessors() / 2;
+        return new ModelOptions(0, Math.clamp(half, 1, MOST_THREADS), false);
     }
 
     /// Another number of threads.
