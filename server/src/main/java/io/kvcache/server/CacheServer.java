@@ -106,9 +106,10 @@ public final class CacheServer implements AutoCloseable {
         }
     }
 
-    private CacheServer(ServerConfig config, Clock clock, TieredKvCache cache, Sockets sockets) throws IOException {
+    private CacheServer(ServerConfig config, Clock clock, UseWatch uses, Sockets sockets) throws IOException {
         this.clock = clock;
-        this.cache = cache;
+        this.uses = uses;
+        cache = uses.cache();
         transport = sockets.transport;
         remote = sockets.remote;
         labels = TenantLabels.open(config.access().tenants());
@@ -120,7 +121,6 @@ public final class CacheServer implements AutoCloseable {
         logins = Logins.open(config.access().tenants(), clock);
         EventNames names = new EventNames(cache);
         blocks = new BlockStocks(cache, tenants.quotas(), names::of);
-        uses = UseWatch.open(cache, clock, config);
         Snapshots snapshots =
                 new Snapshots(cache.events(), () -> cache.stats().records().live());
         EventFeed events = new EventFeed(
@@ -188,12 +188,17 @@ public final class CacheServer implements AutoCloseable {
         Clock clock = new SystemTime();
         TieredKvCache cache = ServedStore.open(config, clock);
         Sockets sockets = null;
+        UseWatch uses = null;
         try {
             sockets = Sockets.open(config, cache);
-            return new CacheServer(config, clock, cache, sockets);
+            uses = UseWatch.open(cache, clock, config);
+            return new CacheServer(config, clock, uses, sockets);
         } catch (IOException | RuntimeException failed) {
             if (sockets != null) {
                 sockets.close();
+            }
+            if (uses != null) {
+                uses.close();
             }
             cache.close();
             throw failed;

@@ -13,10 +13,12 @@ import org.jspecify.annotations.Nullable;
 /// **Threads.** Any; [#tick] one at a time.
 final class UseWatch implements AutoCloseable {
 
+    private final TieredKvCache cache;
     private final MemoryCurve memory;
     private final @Nullable TraceCapture trace;
 
-    private UseWatch(MemoryCurve memory, @Nullable TraceCapture trace) {
+    private UseWatch(TieredKvCache cache, MemoryCurve memory, @Nullable TraceCapture trace) {
+        this.cache = cache;
         this.memory = memory;
         this.trace = trace;
     }
@@ -28,12 +30,17 @@ final class UseWatch implements AutoCloseable {
         MemoryCurve memory = new MemoryCurve(cache.stats().host().capacityBytes());
         cache.listen(memory);
         if (config.trace().file() == null) {
-            return new UseWatch(memory, null);
+            return new UseWatch(cache, memory, null);
         }
         TraceCapture trace =
                 TraceCapture.start(clock, config.trace(), config.memory().hostBytes());
         cache.listen(trace);
-        return new UseWatch(memory, trace);
+        return new UseWatch(cache, memory, trace);
+    }
+
+    /// The store that is listened to.
+    TieredKvCache cache() {
+        return cache;
     }
 
     void tick() {

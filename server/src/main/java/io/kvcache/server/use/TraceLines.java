@@ -24,7 +24,7 @@ final class TraceLines {
     private static final String VANTAGE =
             "behind a server's front ends, in front of host memory: what its clients asked"
                     + " of the store and put into it, over all protocols. Not in it: what a client found in a cache of its own"
-                    + " or in shared memory, matches of chains, values that were refused, and uses that were dropped when they"
+                    + " or in shared memory, matches of chains, values that were refused, what was deleted or expired, and uses that were dropped when they"
                     + " came too fast, which the last line counts. ids are salted hashes; the salt was not kept";
 
     private final long startNanos;
