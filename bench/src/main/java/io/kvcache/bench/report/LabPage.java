@@ -91,15 +91,15 @@ public final class LabPage {
 
         private Figure hits() {
             List<Series> series = new ArrayList<>();
-            series.add(new Series("Belady", Role.BOUND, over(this::bound)));
-            series.add(new Series("LRU", Role.BASELINE, over(this::baseline)));
+            series.add(new Series(BOUND, Role.BOUND, over(this::bound)));
+            series.add(new Series(BASELINE, Role.BASELINE, over(this::baseline)));
             others(series, LabRow::blockHitRatio);
             return figure("Block hit ratio by capacity", "", new Figure.Axis("blocks found", true, 0.0), series);
         }
 
         private Figure gap() {
             List<Series> series = new ArrayList<>();
-            series.add(new Series("LRU", Role.BASELINE, over(_ -> 0.0)));
+            series.add(new Series(BASELINE, Role.BASELINE, over(_ -> 0.0)));
             others(series, LabRow::gapClosed);
             return figure(
                     "Share of the gap closed",

@@ -34,15 +34,13 @@ public final class TierPage {
     /// All that was added.
     public Page page() {
         Page page = new Page("Policies over host memory and disk", "Made by " + command);
-        Trace.Totals totals = trace.totals();
         page.section(
                 trace.name(),
                 String.format(
                         Locale.ROOT,
-                        "%,d requests, %,d distinct blocks%s. A policy orders what is in host memory; a rule of"
-                                + " admission says what is written to disk. Times are those of a model of an engine.",
-                        totals.requests(),
-                        totals.distinctBlocks(),
+                        "%,d requests%s. A policy orders what is in host memory; a rule of admission says what is"
+                                + " written to disk. Times are those of a model of an engine.",
+                        trace.requests().size(),
                         rows.isEmpty() ? "" : capacities(rows.getFirst())));
         page.charts(List.of(hits(), saved(), firstToken(), written()));
         page.table(table());
@@ -52,7 +50,8 @@ public final class TierPage {
     private static String capacities(TierRow row) {
         return String.format(
                 Locale.ROOT,
-                "; host memory for %,d blocks (%s of them), a disk for %,d (%s)",
+                ", %,d distinct full blocks; host memory for %,d (%s of them), a disk for %,d (%s)",
+                Math.round(row.diskBlocks() / row.diskShare()),
                 row.hostBlocks(),
                 Page.percent(row.hostShare()),
                 row.diskBlocks(),
