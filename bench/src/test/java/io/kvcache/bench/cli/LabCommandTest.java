@@ -250,4 +250,19 @@ final class LabCommandTest {
         assertThat(run.exitCode()).isZero();
         return run.out().lines().toList();
     }
+
+    @ParameterizedTest
+    @CsvSource({"--host-bytes,1MiB", "--policy,best"})
+    void givenABadChoiceForACapture_whenReplayed_thenTheErrorNamesOptionAndValue(String option, String value) {
+        Shell.Run run = Shell.run("lab", "capture", "trace.jsonl", option, value);
+        assertThat(run.exitCode()).isEqualTo(2);
+        assertThat(run.err()).contains(option).contains(value).contains("must be");
+    }
+
+    @Test
+    void givenNoSuchCapture_whenReplayed_thenThatIsSaid() {
+        Shell.Run run = Shell.run("lab", "capture", "/nowhere/trace.jsonl");
+        assertThat(run.exitCode()).isEqualTo(1);
+        assertThat(run.err()).isEqualTo("kvcache: no such file: /nowhere/trace.jsonl\n");
+    }
 }

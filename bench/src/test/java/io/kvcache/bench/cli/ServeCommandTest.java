@@ -40,7 +40,9 @@ final class ServeCommandTest {
                         "--port",
                         "0",
                         "--host-bytes",
-                        "64MiB")
+                        "64MiB",
+                        "--trace-out",
+                        folder.resolve("trace.jsonl").toString())
                 .redirectError(folder.resolve("errors").toFile())
                 .start();
         try (BufferedReader said = process.inputReader(UTF_8)) {
@@ -54,7 +56,12 @@ final class ServeCommandTest {
             assertThat(process.waitFor(20, TimeUnit.SECONDS)).isTrue();
             assertThat(process.exitValue()).isZero();
             assertThat(said.readAllAsString()).endsWith("KVCache stopped\n");
-            assertThat(Files.readString(folder.resolve("errors"))).isEmpty();
+            assertThat(Files.readString(folder.resolve("errors")))
+                    .hasLineCount(1)
+                    .contains("what clients use is written to " + folder.resolve("trace.jsonl"));
+            Shell.Run replayed =
+                    Shell.run("lab", "capture", folder.resolve("trace.jsonl").toString(), "--policy", "lru");
+            assertThat(replayed.out()).as(replayed.err()).containsPattern("64 MiB +lru +2 +50.00 % +50.00 %");
         } finally {
             process.destroyForcibly();
         }

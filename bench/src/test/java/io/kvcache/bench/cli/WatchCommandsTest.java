@@ -63,6 +63,7 @@ final class WatchCommandsTest {
             assertThat(run(0, "top", "--once", port))
                     .contains(" at 127.0.0.1:" + server.address().getPort(), "of 96 MiB")
                     .containsPattern("resp get +1 ")
+                    .contains("memory x   0.5: 50.0 %  1.0: 50.0 %  2.0: 50.0 %  4.0: 50.0 %")
                     .containsPattern("default +0 +1 +100.0 +1 ")
                     .containsPattern("objects \\(default\\) +0 ");
             String events = run(0, "events", port, "--from-oldest", "--count=2");
