@@ -81,6 +81,12 @@
     };
   }
 
+  // By themselves names have the colours of their lines, but not the dashes.
+  function dashed(chart) {
+    const labels = Chart.defaults.plugins.legend.labels.generateLabels(chart);
+    return labels.map((label) => ({...label, lineDash: chart.data.datasets[label.datasetIndex].borderDash ?? []}));
+  }
+
   // Whoever points at a name sees its line alone.
   function single(chart, chosen) {
     chart.data.datasets.forEach((dataset, index) => {
@@ -105,7 +111,16 @@
       plugins: {
         legend: {
           position: 'bottom',
-          labels: {color: css('--ink'), usePointStyle: true, pointStyle: lying ? 'rectRounded' : 'line', boxWidth: 26, boxHeight: 8, padding: 10, font: {size: 11.5}},
+          labels: {
+            color: css('--ink'),
+            usePointStyle: true,
+            pointStyle: lying ? 'rectRounded' : 'line',
+            pointStyleWidth: lying ? 12 : 30,
+            boxHeight: 8,
+            padding: 10,
+            font: {size: 11.5},
+            generateLabels: dashed,
+          },
           onHover: (event, item, legend) => lying || single(legend.chart, item.datasetIndex),
           onLeave: (event, item, legend) => lying || single(legend.chart, null),
         },
