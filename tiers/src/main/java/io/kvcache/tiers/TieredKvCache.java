@@ -100,7 +100,8 @@ public final class TieredKvCache implements KvCache {
 
     /// Gives a namespace a share of host memory by weight, which it may hold while others want room. Those
     /// without one have a weight of 1 together. Nobody whose share is full takes anything from a namespace
-    /// that is within its own. To be said before the namespace holds anything.
+    /// that is within its own. A full disk forgets what is of those who have most there for their weight; how
+    /// many blocks go to it has no shares. To be said before the namespace holds any host memory.
     ///
     /// @param weight 1 to 1,000
     public void weigh(Namespace namespace, int weight) {

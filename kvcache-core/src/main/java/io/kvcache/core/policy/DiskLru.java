@@ -63,6 +63,27 @@ public final class DiskLru {
         queue.forget(record);
     }
 
+    /// Takes a record out that goes to another order over the same state; answers when it was last used, 0 when it
+    /// was not here.
+    public long remove(int record) {
+        if (!queue.holds(record)) {
+            return 0;
+        }
+        long lastUse = queue.score(record);
+        queue.forget(record);
+        return lastUse;
+    }
+
+    /// Takes a record in that another order had.
+    ///
+    /// @param lastUse as [#remove] answered it
+    public void insert(int record, long lastUse) {
+        if (lastUse > 0) {
+            earlier = Math.min(earlier, lastUse); // what is found from now on is older
+            queue.admit(record, lastUse);
+        }
+    }
+
     /// Chooses the next to go, claims it and forgets it.
     ///
     /// @return the record, or [#NONE]

@@ -11,6 +11,8 @@ import io.kvcache.core.tree.DiskNumber;
 import io.kvcache.core.tree.RecordPool;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
 
 /// What lies on each disk: how much of it is alive, how much may be, and what goes first.
 ///
@@ -20,25 +22,20 @@ import java.util.List;
 /// **Threads.** Owned by the store's lock.
 final class DiskLedger {
 
+    /// Orders of all disks together, beyond one for each disk: their numbers are eight bits, and the host tier's
+    /// policies need most of them.
+    private static final int MOST_ORDERS = 16;
+
     private final RecordPool pool;
     private final BlockTree tree;
     private final PolicyState state;
     private final RecordView view;
-    private final List<Account> accounts = new ArrayList<>();
+    private final Shares shares;
+    private final List<DiskAccount> accounts = new ArrayList<>();
+    private int orders;
 
-    private static final class Account {
-        private final DiskLru order;
-        private final long limitBytes;
-        private long blocks;
-        private long bytes;
-
-        Account(DiskLru order, long limitBytes) {
-            this.order = order;
-            this.limitBytes = limitBytes;
-        }
-    }
-
-    DiskLedger(RecordPool pool, BlockTree tree, PolicyState state) {
+    DiskLedger(RecordPool pool, BlockTree tree, PolicyState state, Shares shares) {
+        this.shares = shares;
         this.pool = pool;
         this.tree = tree;
         this.state = state;
@@ -53,8 +50,17 @@ final class DiskLedger {
         if (accounts.size() == DiskNumber.MOST) {
             throw new IllegalArgumentException("a store takes at most " + DiskNumber.MOST + " disks");
         }
-        accounts.add(new Account(new DiskLru(view, state), limitBytes));
+        orders++;
+        accounts.add(new DiskAccount(shares, new DiskLru(view, state), this::newOrder, limitBytes));
         return accounts.size() - 1;
+    }
+
+    private @Nullable DiskLru newOrder() {
+        if (orders >= MOST_ORDERS) {
+            return null;
+        }
+        orders++;
+        return new DiskLru(view, state);
     }
 
     int disks() {
@@ -65,9 +71,7 @@ final class DiskLedger {
     void place(int record, long place, int checksum) {
         assert pool.diskPlace(record) == NONE : "record " + record + " has a place";
         tree.place(record, place, checksum);
-        Account account = accounts.get(DiskNumber.of(place));
-        account.blocks++;
-        account.bytes += pages(record);
+        account(record).enter(shares.group(record), pages(record));
     }
 
     /// The record's copy was written elsewhere on the same disk.
@@ -78,36 +82,50 @@ final class DiskLedger {
 
     /// Takes a record's place away; it is in no order.
     void unplace(int record) {
-        Account account = account(record);
-        account.blocks--;
-        account.bytes -= pages(record);
+        account(record).leave(shares.group(record), pages(record));
         tree.unplace(record);
     }
 
-    /// The order of the disk that a record is on.
+    /// The order of the disk that a record is on, and of its group.
     DiskLru order(int record) {
-        return account(record).order;
+        return account(record).order(shares.group(record));
     }
 
-    DiskLru orderOf(int disk) {
-        return accounts.get(disk).order;
+    /// Has another group own a namespace, and with it what the namespace has on disks.
+    ///
+    /// @param change of the group
+    void regroup(int namespaceId, Runnable change) {
+        IntStream.Builder placed = IntStream.builder();
+        for (int record = 0; !accounts.isEmpty() && record < pool.highWater(); record++) {
+            if (isPlaced(record, namespaceId)) {
+                placed.add(record);
+            }
+        }
+        int[] records = placed.build().toArray();
+        long[] lastUses = new long[records.length];
+        for (int i = 0; i < records.length; i++) {
+            account(records[i]).leave(shares.group(records[i]), pages(records[i]));
+            lastUses[i] = order(records[i]).remove(records[i]);
+        }
+        try {
+            change.run();
+        } finally {
+            for (int i = 0; i < records.length; i++) {
+                account(records[i]).enter(shares.group(records[i]), pages(records[i]));
+                order(records[i]).insert(records[i], lastUses[i]);
+            }
+        }
     }
 
-    /// Whether more is alive on a disk than may be.
-    boolean over(int disk) {
-        return accounts.get(disk).bytes > accounts.get(disk).limitBytes;
+    private boolean isPlaced(int record, int namespaceId) {
+        return Control.state(pool.control(record)) != Control.FREE
+                && pool.diskPlace(record) != NONE
+                && Identity.namespace(pool.identity(record)) == namespaceId;
     }
 
-    long blocks(int disk) {
-        return accounts.get(disk).blocks;
-    }
-
-    long bytes(int disk) {
-        return accounts.get(disk).bytes;
-    }
-
-    long limitBytes(int disk) {
-        return accounts.get(disk).limitBytes;
+    /// The account of a disk.
+    DiskAccount of(int disk) {
+        return accounts.get(disk);
     }
 
     /// Whether blocks below this one may lie on disk: it does, or it is no block at all.
@@ -115,11 +133,12 @@ final class DiskLedger {
         return record == NONE || (pool.diskPlace(record) != NONE && Control.known(Control.state(pool.control(record))));
     }
 
-    private Account account(int record) {
+    private DiskAccount account(int record) {
         return accounts.get(DiskNumber.of(pool.diskPlace(record)));
     }
 
-    private long pages(int record) {
+    /// What a record takes on disk.
+    long pages(int record) {
         return (pool.bytes(record) + 4095) & -4096;
     }
 

@@ -4,7 +4,6 @@ import static io.kvcache.core.policy.RecordView.NONE;
 
 import io.kvcache.core.event.EventKind;
 import io.kvcache.core.event.TierKind;
-import io.kvcache.core.policy.DiskLru;
 import io.kvcache.core.tier.TierOffer;
 import io.kvcache.core.tree.BlockTree;
 import io.kvcache.core.tree.Control;
@@ -27,6 +26,7 @@ final class DiskLife {
     private final Reports reports;
     private final Pins pins;
     private final Lifecycle lifecycle;
+    private final Shares shares;
 
     DiskLife(StoreParts parts, Lifecycle lifecycle) {
         pool = parts.pool();
@@ -34,6 +34,7 @@ final class DiskLife {
         disks = parts.disks();
         reports = parts.reports();
         pins = parts.pins();
+        shares = parts.shares();
         this.lifecycle = lifecycle;
     }
 
@@ -113,11 +114,12 @@ final class DiskLife {
         }
     }
 
-    /// Evicts what was used least recently, while more is alive on a disk than may be.
+    /// Evicts what was used least recently of whoever has most for his weight, while more is alive on a disk than
+    /// may be.
     void trim(int disk) {
-        DiskLru order = disks.orderOf(disk);
-        while (disks.over(disk)) {
-            int victim = order.evict(record -> pins.claim(record, Control.ON_DISK));
+        DiskAccount account = disks.of(disk);
+        while (account.isOver()) {
+            int victim = account.evict(record -> pins.claim(record, Control.ON_DISK));
             if (victim == NONE) {
                 return;
             }
@@ -128,7 +130,7 @@ final class DiskLife {
     /// Evicts one record that is on disk alone, whichever disk that is, to free the record itself.
     boolean freeRecord(int keep) {
         for (int disk = 0; disk < disks.disks(); disk++) {
-            int victim = disks.orderOf(disk).evict(record -> record != keep && pins.claim(record, Control.ON_DISK));
+            int victim = disks.of(disk).evict(record -> record != keep && pins.claim(record, Control.ON_DISK));
             if (victim != NONE) {
                 lifecycle.evictedFromDisk(victim);
                 return true;
@@ -152,7 +154,8 @@ final class DiskLife {
         for (int i = from; i < to; i++) {
             int record = at(offer.keyHi(i), offer.keyLo(i), DiskNumber.place(disk, offer.place(i)));
             if (record != NONE) {
-                live.add(new Live(i, record, worth(record)));
+                boolean within = disks.of(disk).isWithin(shares.group(record));
+                live.add(new Live(i, record, within, worth(record)));
             }
         }
     }
@@ -167,10 +170,11 @@ final class DiskLife {
     /// A copy that counts.
     ///
     /// @param index in the offer
+    /// @param within whether it is of somebody who has no more on this disk than his share: that is kept first
     /// @param worth the higher the rather it is kept: first what has blocks below it, heads before tails,
     ///     then what
     ///     was used last
-    record Live(int index, int record, long worth) {}
+    record Live(int index, int record, boolean within, long worth) {}
 
     private long worth(int record) {
         if (pool.hasChildren(record)) {

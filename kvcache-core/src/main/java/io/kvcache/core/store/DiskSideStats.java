@@ -42,7 +42,10 @@ public record DiskSideStats(
     static DiskSideStats of(StoreParts parts, Restore restore) {
         DiskLedger ledger = parts.disks();
         List<Alive> alive = IntStream.range(0, ledger.disks())
-                .mapToObj(disk -> new Alive(ledger.blocks(disk), ledger.bytes(disk), ledger.limitBytes(disk)))
+                .mapToObj(disk -> new Alive(
+                        ledger.of(disk).blocks(),
+                        ledger.of(disk).bytes(),
+                        ledger.of(disk).limitBytes()))
                 .toList();
         Offload offload = parts.offload();
         OffloadCounters counters = offload.counters();

@@ -59,6 +59,7 @@ public final class HostStore implements AutoCloseable {
     private final Listing listing;
     private final Forecast forecast;
     private final Shares shares;
+    private final DiskLedger ledger;
     private final PutCounters puts = new PutCounters();
     private final ReentrantLock lock = new ReentrantLock();
 
@@ -75,6 +76,7 @@ public final class HostStore implements AutoCloseable {
         StoreParts parts = StoreParts.of(pool, slabs, config.policy(), events);
         tree = parts.tree();
         shares = parts.shares();
+        ledger = parts.disks();
         namespaces = parts.namespaces();
         lifecycle = new Lifecycle(parts);
         DiskLife diskLife = new DiskLife(parts, lifecycle);
@@ -114,7 +116,7 @@ public final class HostStore implements AutoCloseable {
         }
     }
 
-    /// Gives a namespace a share of host memory, by weight; before it holds anything.
+    /// Gives a namespace a share of host memory and of each disk, by weight; before it holds any host memory.
     ///
     /// @param weight 1 to 1,000
     public void weigh(NamespaceEntry entry, int weight) {
@@ -123,7 +125,7 @@ public final class HostStore implements AutoCloseable {
         }
         lock.lock();
         try {
-            shares.weigh(entry.id(), weight);
+            ledger.regroup(entry.id(), () -> shares.weigh(entry.id(), weight));
         } finally {
             lock.unlock();
         }
@@ -135,7 +137,9 @@ public final class HostStore implements AutoCloseable {
     public boolean share(NamespaceEntry entry, NamespaceEntry with) {
         lock.lock();
         try {
-            return shares.join(entry.id(), with.id());
+            boolean[] joined = {false};
+            ledger.regroup(entry.id(), () -> joined[0] = shares.join(entry.id(), with.id()));
+            return joined[0];
         } finally {
             lock.unlock();
         }

@@ -26,7 +26,9 @@ record Offers(DiskLife diskLife, ReentrantLock lock) {
                 lock.unlock();
             }
         }
-        live.sort(Comparator.comparingLong(DiskLife.Live::worth).reversed());
+        live.sort(Comparator.comparing(DiskLife.Live::within)
+                .thenComparingLong(DiskLife.Live::worth)
+                .reversed());
         live.removeIf(each -> offer.keep(each.index()));
         for (DiskLife.Live refused : live) {
             lock.lock();

@@ -121,6 +121,10 @@ final class Shares {
         return heldBytes[group];
     }
 
+    int weight(int group) {
+        return weights[group];
+    }
+
     int groups() {
         return weights.length;
     }

@@ -18,6 +18,7 @@ final class StoreCheck {
     private final long[] liveBytes;
     private final DiskLedger disks;
     private final long[] diskBlocks;
+    private final long[][] diskBytes;
     private final Shares shares;
     private final long[] shareBytes;
     private int taken;
@@ -33,6 +34,7 @@ final class StoreCheck {
         shares = parts.shares();
         shareBytes = new long[shares.groups()];
         diskBlocks = new long[disks.disks()];
+        diskBytes = new long[disks.disks()][shares.groups()];
         int namespaces = parts.namespaces().all().size();
         live = new long[namespaces];
         liveBytes = new long[namespaces];
@@ -80,7 +82,9 @@ final class StoreCheck {
         require(!needed || place != NONE, record, "has no place, state " + state);
         require(!refused || place == NONE, record, "has a place, state " + state);
         if (place != NONE) {
-            diskBlocks[DiskNumber.of(place)]++;
+            int disk = DiskNumber.of(place);
+            diskBlocks[disk]++;
+            diskBytes[disk][disks.of(disk).orderedWith(shares.group(record))] += disks.pages(record);
             require(state == Control.DETACHED || disks.carries(parent), record, "is on disk without its parent");
         }
     }
@@ -173,8 +177,14 @@ final class StoreCheck {
         }
         long ordered = 0;
         for (int disk = 0; disk < diskBlocks.length; disk++) {
-            ordered += disks.orderOf(disk).size();
-            require(diskBlocks[disk] == disks.blocks(disk), NONE, "disk " + disk + " counts " + disks.blocks(disk));
+            DiskAccount account = disks.of(disk);
+            ordered += account.alone();
+            require(diskBlocks[disk] == account.blocks(), NONE, "disk " + disk + " counts " + account.blocks());
+            for (int group = 0; group < diskBytes[disk].length; group++) {
+                boolean own = account.orderedWith(group) == group;
+                boolean agrees = !own || diskBytes[disk][group] == account.bytes(group);
+                require(agrees, NONE, "disk " + disk + " counts " + account.bytes(group) + " of group " + group);
+            }
         }
         require(ordered == onDiskAlone, NONE, ordered + " records in disk orders, " + onDiskAlone + " on disk alone");
         for (NamespaceEntry entry : parts.namespaces().all()) {

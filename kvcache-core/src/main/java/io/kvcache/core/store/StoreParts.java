@@ -28,6 +28,7 @@ record StoreParts(
         Namespaces namespaces = new Namespaces();
         ObjectChains chains = new ObjectChains(pool);
         ClassPolicies policies = new ClassPolicies(kind, chains);
+        Shares shares = new Shares(pool, slabs);
         return new StoreParts(
                 pool,
                 tree,
@@ -37,10 +38,10 @@ record StoreParts(
                 events,
                 new Reports(pool, namespaces, events),
                 new Pins(pool),
-                new DiskLedger(pool, tree, policies.state()),
+                new DiskLedger(pool, tree, policies.state(), shares),
                 new Offload(pool),
                 new Overtaken(),
-                new Shares(pool, slabs),
+                shares,
                 chains);
     }
 }

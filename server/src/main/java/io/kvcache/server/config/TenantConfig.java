@@ -11,7 +11,7 @@ import org.jspecify.annotations.Nullable;
 /// @param passwordHash as `kvcache config hash-password` prints it, or null
 /// @param passwordFile a file with passwords or their hashes, one a line, each of which is good; or null
 /// @param quotaBytes room that its values may take, each counted once, in memory or on disk; 0 for as much as there is
-/// @param weight its share of host memory against those of others, while they want it too
+/// @param weight its share of host memory, and of each disk, against those of others while they want it too
 /// @param secretFile a file with secrets for the endpoint of other JVMs, one a line, each of which is good; or null
 /// @param labels how keys name it
 public record TenantConfig(
