@@ -34,7 +34,7 @@ final class LmTalk implements Talk {
     private static final long OTHER_WRITER_MILLIS = 2000;
 
     /// Less is copied sooner than read by a call of its own.
-    private static final int LEAST_LANDING = 32 << 10;
+    private static final int LEAST_LANDING = 8 << 10;
 
     private static final int LISTED_AT_ONCE = 10_000;
 

@@ -20,6 +20,10 @@ import org.jspecify.annotations.Nullable;
 /// **Threads.** The connection's loop.
 final class Landing implements RecvByteBufAllocator {
 
+    /// Most that is read with no place known for it. The beginning of a value comes with its request and is copied once
+    /// more, and so is all of one that is read at once: another read costs less than that, from some ten KiB on.
+    private static final int MOST_BESIDE = 16 << 10;
+
     private final AdaptiveRecvByteBufAllocator usual;
     private @Nullable Supplier<@Nullable ByteBuffer> place;
     private @Nullable ByteBuf offered;
@@ -65,7 +69,10 @@ final class Landing implements RecvByteBufAllocator {
         @Override
         public ByteBuf allocate(ByteBufAllocator allocator) {
             ByteBuf room = offer();
-            return room == null ? usual.allocate(allocator) : room;
+            if (room != null) {
+                return room;
+            }
+            return place == null ? usual.allocate(allocator) : allocator.ioBuffer(Math.min(guess(), MOST_BESIDE));
         }
 
         @Override

@@ -27,6 +27,10 @@ public final class Listener implements AutoCloseable {
     private static final int FIRST_READ = 16 << 10;
     private static final int MOST_READ = 1 << 20;
 
+    /// Reads before others have their turn, as long as each fills the room it has: what a value's beginning came with
+    /// mostly has the rest of it behind it, and asking the system whether it has costs as much as the read.
+    private static final int READS = 4;
+
     private final Channel channel;
 
     private Listener(Channel channel) {
@@ -96,6 +100,7 @@ public final class Listener implements AutoCloseable {
         @Override
         protected void initChannel(Channel channel) {
             AdaptiveRecvByteBufAllocator usual = new AdaptiveRecvByteBufAllocator(LEAST_READ, FIRST_READ, MOST_READ);
+            usual.maxMessagesPerRead(READS);
             boolean plain = place.tls() == null; // what is encrypted must not land in a value
             channel.config().setRecvByteBufAllocator(landing && plain ? new Landing(usual) : usual);
             Pipelines.begin(channel, place, protocols, connections);

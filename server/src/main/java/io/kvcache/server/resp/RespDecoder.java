@@ -19,7 +19,7 @@ final class RespDecoder implements AutoCloseable {
     private static final int MOST_LENGTH_LINE = 32;
 
     /// Less is copied sooner than read by a call of its own.
-    private static final int LEAST_LANDING = 32 << 10;
+    private static final int LEAST_LANDING = 8 << 10;
 
     /// Longest line of words, as with Redis.
     private static final int MOST_INLINE = 64 << 10;
