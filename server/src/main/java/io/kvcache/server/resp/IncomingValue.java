@@ -51,6 +51,12 @@ final class IncomingValue implements AutoCloseable {
         }
     }
 
+    /// Why the bytes are refused for what they are, or null when they are not.
+    @Nullable
+    String refusal() {
+        return refusal;
+    }
+
     /// Where the bytes went.
     ///
     /// @throws CommandException when they were refused for what they are

@@ -47,6 +47,11 @@ final class WriteCommands {
     }
 
     private void set(RespSession session, Request request, Replies out) throws CommandException {
+        String refusal = request.values().getFirst().refusal();
+        if (refusal != null) {
+            refuse(session, request, refusal, out);
+            return;
+        }
         PendingPut put = request.values().getFirst().put();
         store(session, request, put, SetOptions.parse(request, 3, reach.own().nowMillis()), out, stored -> {
             if (stored) {
@@ -156,7 +161,9 @@ final class WriteCommands {
     /// value goes then: it may not be read after its successor was acknowledged.
     private void refuse(RespSession session, Request request, String reply, Replies out) {
         if (session.maybeNative() && request.count() == 3) {
-            reach.of(request.bytes(1)).delete(request.bytes(1));
+            if (Keys.possible(request.bytes(1))) {
+                reach.of(request.bytes(1)).delete(request.bytes(1));
+            }
             stats.droppedAfterOk.increment();
             out.ok();
         } else {

@@ -118,6 +118,7 @@ final class RespDecoderTest {
 
     @Test
     void givenAValueLargerThanTheStoreTakes_whenSent_thenItIsSkippedAndSaid() {
+        assertThat(resp.wire().ask("PING\r\n")).isEqualTo("+PONG\r\n");
         resp.wire().send("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$300000000\r\n");
         byte[] part = new byte[1_000_000];
         for (int i = 0; i < 300; i++) {

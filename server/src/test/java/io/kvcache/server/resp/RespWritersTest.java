@@ -56,6 +56,21 @@ final class RespWritersTest {
         assertThat(resp.ask("GET", "k")).isEqualTo("$5\r\nslows\r\n");
     }
 
+    /// LMCache's native client reads five bytes after a SET, whatever they are.
+    @Test
+    void givenOnlyNativeCommands_whenAValueIsRefusedForItsSize_thenItIsToldOkAndFindsNothing() {
+        assertThat(resp.ask("SET", "k", "older")).isEqualTo("+OK\r\n");
+        resp.wire().send("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$300000000\r\n");
+        byte[] part = new byte[1_000_000];
+        for (int i = 0; i < 300; i++) {
+            resp.wire().send(part);
+        }
+        assertThat(resp.wire().ask("\r\n")).isEqualTo("+OK\r\n");
+        assertThat(resp.ask("SET", "k".repeat(5000), "v")).isEqualTo("+OK\r\n");
+        assertThat(resp.ask("GET", "k")).isEqualTo("$-1\r\n");
+        assertThat(resp.protocol().droppedAfterOkCount()).isEqualTo(2);
+    }
+
     @Test
     void givenAnotherWriterOfTheKey_whenMoreIsPipelined_thenItWaitsItsTurn() {
         beginSlowWrite();
