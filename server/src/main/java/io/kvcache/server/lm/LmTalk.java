@@ -172,10 +172,10 @@ final class LmTalk implements Talk {
         putting = request;
         bodyLeft = request.length();
         Keyspace keyspace = of(request);
-        boolean fits = request.length() <= keyspace.bounds().valueBytes()
-                && request.key().length <= keyspace.bounds().keyBytes();
-        if (!possible(request) || !fits) {
+        if (!possible(request) || request.key().length > keyspace.bounds().keyBytes()) {
             stats.droppedSilently.increment();
+        } else if (request.length() > keyspace.bounds().valueBytes()) {
+            drop(request);
         } else if (keyspace.holds(request.key(), request.length(), request.note())) {
             stats.heldAlready.increment();
             runs.of(keyspace).writes(request.key());

@@ -148,6 +148,21 @@ final class LmTalkTest {
     }
 
     @Test
+    void givenAValueLargerThanTheStoreTakes_whenPut_thenItIsDrainedAndTheOlderOneIsGone() {
+        LmClient client = new LmClient("v1b");
+        try (Wire wire = connect()) {
+            wire.send(client.put(KEY, LmClient.META, new byte[] {1}));
+            wire.send(client.request(1, 300_000_000, LmClient.META, KEY));
+            byte[] part = new byte[1_000_000];
+            for (int i = 0; i < 300; i++) {
+                wire.send(part);
+            }
+            assertThat(wire.send(client.ask(LmClient.GET, KEY)).bytes()).isEqualTo(client.fail());
+        }
+        assertThat(protocol.droppedSilentlyCount()).isEqualTo(1);
+    }
+
+    @Test
     void givenAnotherWriterOfTheKey_whenGotAfterPut_thenTheReadWaitsForIt() {
         LmClient client = new LmClient("v1b");
         byte[] slow = client.put(KEY, LmClient.META, new byte[] {1, 2, 3});
