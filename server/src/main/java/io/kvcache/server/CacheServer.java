@@ -212,7 +212,8 @@ public final class CacheServer implements AutoCloseable {
         Duration arrival = disks.disks().isEmpty() ? Duration.ZERO : disks.readTimeout();
         List<Area> everybodys = new ArrayList<>();
         everybodys.add(new NamespaceArea(namespaces));
-        everybodys.add(new BlockArea(cache, namespaces, arrival, blocks, tenants::leaving));
+        BlockArea.OnTheWay onTheWay = new BlockArea.OnTheWay(tenants::arriving, tenants::leaving);
+        everybodys.add(new BlockArea(cache, namespaces, arrival, blocks, onTheWay));
         if (config.lease().on()) {
             everybodys.add(new LeaseArea(
                     cache, tenants.keyspaces(), leases, config.lease().longest()));

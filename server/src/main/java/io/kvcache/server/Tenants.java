@@ -70,6 +70,11 @@ final class Tenants {
                 new InFlight((long) (values.sendingBytes() * part)));
     }
 
+    /// What may be on its way in of a tenant's values and blocks.
+    InFlight arriving(String tenant) {
+        return of(tenant).bounds().arriving();
+    }
+
     /// What may be on its way out of a tenant's values and blocks.
     InFlight leaving(String tenant) {
         return of(tenant).bounds().leaving();

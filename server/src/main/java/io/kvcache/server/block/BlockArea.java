@@ -42,19 +42,17 @@ public final class BlockArea implements Area {
     private final BlockNamespaces namespaces;
     private final Duration arrival;
     private final BlockStocks stocks;
-    private final Function<String, InFlight> leaving;
+    private final OnTheWay onTheWay;
+
+    /// What each tenant may have on its way, in and out, by its name.
+    public record OnTheWay(Function<String, InFlight> arriving, Function<String, InFlight> leaving) {}
 
     /// @param arrival how long a block may take from disk; zero in a store without disks
     /// @param stocks the blocks of tenants with a quota
-    /// @param leaving what each tenant may have on its way out
     public BlockArea(
-            TieredKvCache cache,
-            BlockNamespaces namespaces,
-            Duration arrival,
-            BlockStocks stocks,
-            Function<String, InFlight> leaving) {
+            TieredKvCache cache, BlockNamespaces namespaces, Duration arrival, BlockStocks stocks, OnTheWay onTheWay) {
         this.stocks = stocks;
-        this.leaving = leaving;
+        this.onTheWay = onTheWay;
         this.cache = cache;
         this.namespaces = namespaces;
         this.arrival = arrival;
@@ -102,7 +100,8 @@ public final class BlockArea implements Area {
 
     private Exchange block(HttpRequest request, Namespace namespace, EngineKey key) {
         String range = request.headers().get(HttpHeaderNames.RANGE);
-        BlockRead read = new BlockRead(cache, namespace, key, arrival, leaving.apply(namespace.tenant()));
+        BlockRead read =
+                new BlockRead(cache, namespace, key, arrival, onTheWay.leaving().apply(namespace.tenant()));
         return switch (request.method().name()) {
             case "GET" ->
                 (Exchange.Plain) out -> {
@@ -158,16 +157,23 @@ public final class BlockArea implements Area {
         };
     }
 
-    /// Room in the store is had; a tenant with a quota takes room in that too, by giving up other blocks or values.
+    /// Room in the store is had; the block has to be within what may be on its way, and a tenant with a quota takes
+    /// room in that too, by giving up other blocks or values.
     private Exchange write(BlockWriter writer, Namespace namespace, EngineKey key, @Nullable EngineKey parent) {
+        long bytes = NamespaceText.shapeOf(namespace).bytes();
+        InFlight arriving = onTheWay.arriving().apply(namespace.tenant());
+        if (!arriving.begin(bytes)) {
+            writer.close();
+            return Problem.busy("limits.in_flight", arriving).exchange();
+        }
         BlockStock stock = stocks.of(namespace.tenant());
         if (stock == null) {
-            return new BlockWrite(namespace, writer, BlockWrite.UNCOUNTED);
+            return new BlockWrite(namespace, writer, BlockWrite.uncounted(() -> arriving.end(bytes)));
         }
-        long bytes = NamespaceText.shapeOf(namespace).bytes();
         BlockStock.Claim claim = stock.claim(parent == null ? null : parent.in(namespace), bytes);
         if (claim == null) {
             writer.close();
+            arriving.end(bytes);
             return BlockWrite.overQuota(namespace);
         }
         BlockKey stored = key.in(namespace);
@@ -180,6 +186,7 @@ public final class BlockArea implements Area {
             @Override
             public void close() {
                 claim.close();
+                arriving.end(bytes);
             }
         });
     }

@@ -26,18 +26,25 @@ final class BlockWrite implements Exchange {
     }
 
     /// Nobody does.
-    static final Counting UNCOUNTED = new Counting() {
-        @Override
-        public void stored() {}
+    ///
+    /// @param arrived run once the bytes are not on their way any more
+    static Counting uncounted(Runnable arrived) {
+        return new Counting() {
+            @Override
+            public void stored() {}
 
-        @Override
-        public void close() {}
-    };
+            @Override
+            public void close() {
+                arrived.run();
+            }
+        };
+    }
 
     private final Namespace namespace;
     private final BlockWriter writer;
     private final Counting counting;
     private final ByteBuffer room;
+    private boolean open = true;
 
     BlockWrite(Namespace namespace, BlockWriter writer, Counting counting) {
         this.counting = counting;
@@ -73,8 +80,11 @@ final class BlockWrite implements Exchange {
 
     @Override
     public void close() {
-        writer.close();
-        counting.close();
+        if (open) {
+            open = false;
+            writer.close();
+            counting.close();
+        }
     }
 
     /// What answers a PUT that has nothing to write.

@@ -76,11 +76,7 @@ public final class HttpReplies {
     ///
     /// @param leaving what the tenant has on its way out
     public void busy(InFlight leaving) {
-        String detail = "limits.sending lets this tenant have " + leaving.limitBytes()
-                + " bytes on their way at one time, and " + leaving.bytes() + " are; try again";
-        problem(Problem.named(HttpResponseStatus.SERVICE_UNAVAILABLE, "busy", detail)
-                .with("limit", "limits.sending")
-                .with("limitBytes", leaving.limitBytes()));
+        problem(Problem.busy("limits.sending", leaving));
     }
 
     private void problem(Problem problem, String allowed) {

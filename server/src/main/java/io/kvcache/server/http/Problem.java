@@ -1,5 +1,6 @@
 package io.kvcache.server.http;
 
+import io.kvcache.server.quota.InFlight;
 import io.netty.handler.codec.http.HttpResponseStatus;
 import java.util.LinkedHashMap;
 import java.util.Map;
@@ -27,6 +28,18 @@ public record Problem(HttpResponseStatus status, String type, String detail, Map
     /// A problem with a name, words joined by dashes.
     public static Problem named(HttpResponseStatus status, String name, String detail) {
         return new Problem(status, NAMED + name, detail, Map.of());
+    }
+
+    /// That as much is on its way as may be.
+    ///
+    /// @param limit the setting's name
+    /// @param way of the tenant
+    public static Problem busy(String limit, InFlight way) {
+        String detail = limit + " lets this tenant have " + way.limitBytes() + " bytes on their way at one time, and "
+                + way.bytes() + " are; try again";
+        return named(HttpResponseStatus.SERVICE_UNAVAILABLE, "busy", detail)
+                .with("limit", limit)
+                .with("limitBytes", way.limitBytes());
     }
 
     /// The same with one member more.

@@ -65,6 +65,7 @@ final class HttpFuzzTest {
         Random random = new Random(SEED);
         try (TestKeyspace test = TestKeyspace.small()) {
             Connections connections = new Connections(NetLimits.defaults(), test.time());
+            InFlight arriving = InFlight.unlimited();
             BlockNamespaces namespaces = new BlockNamespaces(test.cache());
             HttpProtocol protocol = new HttpProtocol(new HttpSite(
                     Door.open(Logins.none(test.time())),
@@ -77,7 +78,7 @@ final class HttpFuzzTest {
                                     namespaces,
                                     Duration.ZERO,
                                     BlockStocks.none(test.cache()),
-                                    _ -> InFlight.unlimited())),
+                                    new BlockArea.OnTheWay(_ -> arriving, _ -> InFlight.unlimited()))),
                     Set.of()));
             register(protocol, connections);
             for (int sent = 0; sent < FRAMES; ) {
@@ -95,6 +96,7 @@ final class HttpFuzzTest {
             }
             assertThat(connections.closedCount(CloseReason.BUG)).isZero();
             assertThat(connections.closedCount(CloseReason.IO_ERROR)).isZero();
+            assertThat(arriving.bytes()).as("of blocks, still on their way").isZero();
             assertThat(protocol.requestCount()).isGreaterThan(FRAMES / 10);
             test.time().pass(Duration.ofMinutes(1));
             test.keyspace().tick();
