@@ -91,6 +91,17 @@ final class IsolationTest {
                 .array();
     }
 
+    @Test
+    void givenAnothersValues_whenInfoIsAsked_thenItTellsOfOnesOwnAlone() {
+        green.set("large", "x".repeat(VALUE));
+        blue.set("k", "v");
+        assertThat(blue.info())
+                .contains("used_memory:4096\r\n", "connected_clients:1\r\n", "maxmemory:" + QUOTA + "\r\n")
+                .contains("db0:keys=1,", "values_stored:1\r\n", "evicted_keys:0\r\n")
+                .doesNotContain("total_", "records", "rejected", "protocol_errors", "values_dropped");
+        assertThat(green.info("keyspace")).contains("db0:keys=3,");
+    }
+
     private static String address(Jedis client) {
         return client.clientInfo().replaceAll("(?s).*? addr=(\\S+) .*", "$1");
     }

@@ -9,6 +9,8 @@ import java.util.StringJoiner;
 import java.util.concurrent.TimeUnit;
 
 /// The sections of INFO, under the names that monitoring of Redis looks for, and one of our own.
+///
+/// Where there are several tenants, each is told of what is its own, and nothing of what all have together.
 final class InfoText {
 
     private final RespContext context;
@@ -26,7 +28,7 @@ final class InfoText {
         Map<String, String> sections = new LinkedHashMap<>();
         sections.put("Server", server());
         sections.put("Clients", clients());
-        sections.put("Memory", memory(cache));
+        sections.put("Memory", memory(cache, keys));
         sections.put("Persistence", new Lines().add("loading", 0).text());
         sections.put("Stats", stats(cache, keys));
         sections.put(
@@ -54,28 +56,40 @@ final class InfoText {
 
     private String clients() {
         return new Lines()
-                .add("connected_clients", context.connections().openCount())
+                .add("connected_clients", new ClientList(context).seen().size())
                 .add("maxclients", context.connections().limits().connections())
                 .text();
     }
 
-    private static String memory(CacheStats cache) {
+    private String memory(CacheStats cache, KeyspaceStats keys) {
+        long quota = keys.usage().quotaBytes();
+        long capacity = cache.host().capacityBytes();
         return new Lines()
-                .add("used_memory", cache.host().heldBytes())
-                .add("maxmemory", cache.host().capacityBytes())
+                .add(
+                        "used_memory",
+                        context.soleTenant()
+                                ? cache.host().heldBytes()
+                                : keys.usage().usedBytes())
+                .add("maxmemory", context.soleTenant() || quota == 0 ? capacity : quota)
                 .add("maxmemory_policy", "allkeys-lru")
                 .add("mem_fragmentation_ratio", "1.00")
                 .text();
     }
 
     private String stats(CacheStats cache, KeyspaceStats keys) {
-        return new Lines()
-                .add("total_connections_received", context.connections().acceptedCount())
-                .add("total_commands_processed", stats.commands.sum())
-                .add("total_error_replies", stats.errors.sum())
-                .add("rejected_connections", context.connections().closedCount(CloseReason.TOO_MANY))
-                .add("expired_keys", keys.reads().expired())
-                .add("evicted_keys", cache.removals().evicted())
+        Lines lines = new Lines();
+        if (context.soleTenant()) {
+            lines.add("total_connections_received", context.connections().acceptedCount())
+                    .add("total_commands_processed", stats.commands.sum())
+                    .add("total_error_replies", stats.errors.sum())
+                    .add("rejected_connections", context.connections().closedCount(CloseReason.TOO_MANY));
+        }
+        return lines.add("expired_keys", keys.reads().expired())
+                .add(
+                        "evicted_keys",
+                        context.soleTenant()
+                                ? cache.removals().evicted()
+                                : keys.evicted() + keys.usage().evicted())
                 .add("keyspace_hits", keys.reads().hits())
                 .add("keyspace_misses", keys.reads().misses())
                 .text();
@@ -90,19 +104,21 @@ final class InfoText {
     }
 
     private String own(CacheStats cache, KeyspaceStats keys) {
-        return new Lines()
+        Lines lines = new Lines()
                 .add("values_stored", keys.writes().stored())
                 .add("values_joined", keys.writes().joined())
                 .add("values_refused", keys.writes().refused())
-                .add("values_dropped_after_ok", stats.droppedAfterOk.sum())
                 .add("promises_given", keys.promises().given())
                 .add("promises_without_pin", keys.promises().bare())
                 .add("promises_broken", keys.promises().broken())
-                .add("promises_held_bytes", keys.promises().heldBytes())
-                .add("protocol_errors", stats.protocolErrors.sum())
-                .add("records", cache.records().live())
-                .add("records_capacity", cache.records().capacity())
-                .text();
+                .add("promises_held_bytes", keys.promises().heldBytes());
+        if (context.soleTenant()) {
+            lines.add("values_dropped_after_ok", stats.droppedAfterOk.sum())
+                    .add("protocol_errors", stats.protocolErrors.sum())
+                    .add("records", cache.records().live())
+                    .add("records_capacity", cache.records().capacity());
+        }
+        return lines.text();
     }
 
     private static final class Lines {
