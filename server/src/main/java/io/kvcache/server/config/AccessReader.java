@@ -50,7 +50,7 @@ final class AccessReader {
         boolean only = path.equals(ListenConfig.SHORT_FORM);
         String name = only ? path : from.get(path + ".name", path, String::strip);
         String address = from.get(path + ".address", otherwise.address(), String::strip);
-        int port = from.get(path + ".port", otherwise.port(), Values::integer);
+        int port = from.get(path + ".port", otherwise.port(), Values.integer(0, 65_535));
         EntryConfig entry = entry(path, name);
         Set<ListenProtocol> protocols = protocols(path, entry.auth());
         TlsConfig tls = tls(path + ".tls");
@@ -137,7 +137,7 @@ final class AccessReader {
         String hash = from.get(path + ".password_hash", "", String::strip);
         String file = from.get(path + ".password_file", "", String::strip);
         long quota = from.get(path + ".quota", 0L, Values::bytes);
-        int weight = from.get(path + ".weight", 1, Values::integer);
+        int weight = from.get(path + ".weight", 1, Values.integer(1, TenantConfig.MOST_WEIGHT));
         String secrets = from.get(path + ".secret_file", "", String::strip);
         LabelConfig labels = new LabelConfig(
                 from.list(path + ".prefixes", List.of(), Function.identity()),

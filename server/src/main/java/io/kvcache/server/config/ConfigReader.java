@@ -103,12 +103,13 @@ public final class ConfigReader {
     private static NetworkConfig network(Settings from, NetworkConfig otherwise) {
         TransportKind transport =
                 from.get("network.transport", otherwise.transport(), text -> Values.choice(TransportKind.class, text));
-        int loops = from.get("network.loops", otherwise.loops(), Values::integer);
+        int loops = from.get("network.loops", otherwise.loops(), Values.integer(1, NetworkConfig.MOST_LOOPS));
         return from.checked(otherwise, () -> new NetworkConfig(transport, loops));
     }
 
     private static NetLimits limits(Settings from, NetLimits otherwise) {
-        int connections = from.get("limits.connections", otherwise.connections(), Values::integer);
+        int connections =
+                from.get("limits.connections", otherwise.connections(), Values.integer(1, NetLimits.MOST_CONNECTIONS));
         Duration idle = from.get("limits.idle", otherwise.idle(), Values::duration);
         Duration stall = from.get("limits.stall", otherwise.stall(), Values::duration);
         return from.checked(otherwise, () -> new NetLimits(connections, idle, stall));
@@ -124,7 +125,7 @@ public final class ConfigReader {
 
     private static PromiseConfig promise(Settings from, PromiseConfig otherwise) {
         Duration time = from.get("promise.time", otherwise.time(), Values::duration);
-        int percent = from.get("promise.percent", otherwise.percent(), Values::integer);
+        int percent = from.get("promise.percent", otherwise.percent(), Values.integer(0, 90));
         return from.checked(otherwise, () -> new PromiseConfig(time, percent));
     }
 }

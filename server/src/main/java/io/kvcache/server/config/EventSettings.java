@@ -14,7 +14,8 @@ final class EventSettings {
         EventHashes hashes =
                 from.get("events.hashes", otherwise.hashes(), text -> Values.choice(EventHashes.class, text));
         boolean replayTopic = from.get("events.replay_topic", otherwise.replayTopic(), Values::truth);
-        int batches = from.get("events.replay_batches", otherwise.replayBatches(), Values::integer);
+        int batches = from.get(
+                "events.replay_batches", otherwise.replayBatches(), Values.integer(1, EventsConfig.MOST_BATCHES));
         String tenant = from.get("events.tenant", otherwise.tenant(), String::strip);
         boolean withoutAuth = from.get("events.without_auth", otherwise.withoutAuth(), Values::truth);
         return from.checked(

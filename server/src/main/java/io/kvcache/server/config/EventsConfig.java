@@ -25,7 +25,7 @@ public record EventsConfig(
         String tenant,
         boolean withoutAuth) {
 
-    private static final int MOST_BATCHES = 1_000_000;
+    static final int MOST_BATCHES = 1_000_000;
     private static final Pattern ENDPOINT = Pattern.compile("tcp://(\\[[^]]+]|[^:\\[\\]]+):(\\d{1,5}|\\*)");
 
     public EventsConfig {

@@ -46,7 +46,7 @@ public record LeaseConfig(String sharedMemory, Duration longest, int percent) {
     static LeaseConfig read(Settings from, LeaseConfig otherwise) {
         String sharedMemory = from.get("lease.shared_memory", otherwise.sharedMemory(), String::strip);
         Duration longest = from.get("lease.longest", otherwise.longest(), Values::duration);
-        int percent = from.get("lease.percent", otherwise.percent(), Values::integer);
+        int percent = from.get("lease.percent", otherwise.percent(), Values.integer(1, 90));
         return from.checked(otherwise, () -> new LeaseConfig(sharedMemory, longest, percent));
     }
 }

@@ -8,7 +8,7 @@ import io.kvcache.server.net.TransportKind;
 /// @param loops threads that serve connections
 public record NetworkConfig(TransportKind transport, int loops) {
 
-    private static final int MOST_LOOPS = 1024;
+    static final int MOST_LOOPS = 1024;
 
     public NetworkConfig {
         if (loops < 1 || loops > MOST_LOOPS) {

@@ -30,7 +30,7 @@ public record TenantConfig(
 
     private static final Pattern NAME = Pattern.compile("[A-Za-z0-9_.-]{1,64}");
 
-    private static final int MOST_WEIGHT = 1000;
+    static final int MOST_WEIGHT = 1000;
 
     public TenantConfig {
         if (weight < 1 || weight > MOST_WEIGHT) {

@@ -83,7 +83,7 @@ public record TransportConfig(
         String listen = from.get("transport.listen", otherwise.listen, String::strip);
         String secretFile = from.get("transport.secret_file", "", String::strip);
         boolean withoutAuth = from.get("transport.without_auth", otherwise.withoutAuth, Values::truth);
-        int connections = from.get("transport.connections", otherwise.connections, Values::integer);
+        int connections = from.get("transport.connections", otherwise.connections, Values.integer(1, MOST_CONNECTIONS));
         Duration lease = from.get("transport.lease", otherwise.lease, Values::duration);
         String sharedMemory = from.get("transport.shared_memory", otherwise.sharedMemory, String::strip);
         String aeron = from.get("transport.aeron", otherwise.aeron.address(), String::strip);

@@ -5,18 +5,22 @@ import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
+import java.util.function.Function;
 
 /// Texts of a configuration as values. Each method throws `IllegalArgumentException` that says what it takes.
 final class Values {
 
     private Values() {}
 
-    static int integer(String text) {
-        try {
-            return Integer.parseInt(text.strip());
-        } catch (NumberFormatException notOne) {
-            throw new IllegalArgumentException("it takes a whole number", notOne);
-        }
+    /// A whole number; whether it is in its range is checked with all else of its record.
+    static Function<String, Integer> integer(int least, int most) {
+        return text -> {
+            try {
+                return Integer.valueOf(text.strip());
+            } catch (NumberFormatException notOne) {
+                throw new IllegalArgumentException("it takes a whole number, " + least + " to " + most, notOne);
+            }
+        };
     }
 
     static boolean truth(String text) {

@@ -9,9 +9,13 @@ import java.time.Duration;
 /// @param stall how long a begun request may go without a 32 KiB step, or a reply unread
 public record NetLimits(int connections, Duration idle, Duration stall) {
 
+    /// Connections that a server may be told to take.
+    public static final int MOST_CONNECTIONS = 1_000_000;
+
     public NetLimits {
-        if (connections < 1 || connections > 1_000_000) {
-            throw new IllegalArgumentException("limits.connections is " + connections + "; it takes 1 to 1000000");
+        if (connections < 1 || connections > MOST_CONNECTIONS) {
+            throw new IllegalArgumentException(
+                    "limits.connections is " + connections + "; it takes 1 to " + MOST_CONNECTIONS);
         }
         if (idle.isNegative()) {
             throw new IllegalArgumentException("limits.idle is " + idle + "; it takes 0 and up");

@@ -11,6 +11,8 @@ import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 
 final class ConfigReaderTest {
 
@@ -81,6 +83,22 @@ final class ConfigReaderTest {
                 "KVCACHE_PORT_80_TCP", "tcp://10.0.0.1:80");
 
         assertThat(read("", environment)).isEqualTo(ServerConfig.defaults(MACHINE));
+    }
+
+    @ParameterizedTest
+    @CsvSource({
+        "KVCACHE__LISTEN__PORT, listen.port, 0 to 65535",
+        "KVCACHE__NETWORK__LOOPS, network.loops, 1 to 1024",
+        "KVCACHE__LIMITS__CONNECTIONS, limits.connections, 1 to 1000000",
+        "KVCACHE__PROMISE__PERCENT, promise.percent, 0 to 90",
+        "KVCACHE__LEASE__PERCENT, lease.percent, 1 to 90",
+        "KVCACHE__EVENTS__REPLAY_BATCHES, events.replay_batches, 1 to 1000000",
+        "KVCACHE__TRANSPORT__CONNECTIONS, transport.connections, 1 to 65536",
+        "KVCACHE__TENANTS__0__WEIGHT, tenants.0.weight, 1 to 1000"
+    })
+    void givenNoNumber_whenANumberIsWanted_thenItsRangeIsSaid(String variable, String setting, String range) {
+        assertThat(problems("", Map.of(variable, "many")))
+                .contains(variable + ": " + setting + " is 'many'; it takes a whole number, " + range);
     }
 
     @Test
