@@ -367,6 +367,12 @@ public final class TieredKvCache implements KvCache {
         return store.disks().stats();
     }
 
+    /// Bytes of blocks and objects in host memory that no disk has; looks at every record.
+    public long unsavedBytes() {
+        holders.requireOpen();
+        return store.disks().unsavedBytes();
+    }
+
     /// Where memory that a table or view shows lies, in bytes from the start of all memory for blocks and
     /// objects: for those who map the same memory.
     ///

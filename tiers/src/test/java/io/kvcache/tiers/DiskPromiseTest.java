@@ -2,16 +2,25 @@ package io.kvcache.tiers;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.core.store.Disks;
+import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.core.tier.TierState;
 import io.kvcache.tiers.device.Fault;
 import io.kvcache.tiers.device.FaultRates;
 import io.kvcache.tiers.movement.Flush;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.util.ArrayList;
+import java.util.List;
 import org.junit.jupiter.api.Test;
 
 /// What a flush promises, when the disk fails meanwhile or has not told everything yet.
 final class DiskPromiseTest {
 
     private static final int MANY = 20;
+
+    /// What a use of a block saves, when it saves next to nothing.
+    private static final double NEVER_WORTH_IT = 1e-9;
 
     private final TickedDisk disk = new TickedDisk();
 
@@ -93,6 +102,36 @@ final class DiskPromiseTest {
         disk.crash();
         disk.openAndRecover();
         assertThat(disk.has(1)).isTrue();
+        disk.close();
+    }
+
+    @Test
+    void givenObjectsThatAreUsedMoreAndLess_whenFlushed_thenTheMostUsedAreWrittenFirst() {
+        TickedCache cache = disk.open(AdmissionKind.VALUE, NEVER_WORTH_IT);
+        disk.until(() -> !cache.cache().recovering());
+        int[] uses = {0, 1, 6, 2, 0, 5};
+        for (int key = 0; key < uses.length; key++) {
+            disk.put(key);
+            for (int use = 0; use < uses[key]; use++) {
+                assertThat(disk.has(key)).isTrue();
+            }
+        }
+        disk.put(uses.length); // which is when uses are told
+        assertThat(cache.cache().unsavedBytes()).isEqualTo((uses.length + 1) * TickedDisk.OBJECT_BYTES);
+        Flush flush = cache.movement().flush();
+        List<Integer> order = new ArrayList<>();
+        Disks disks = cache.store().disks();
+        for (Disks.Write next = disks.nextWrite(0); next != null; next = disks.nextWrite(0)) {
+            MemorySegment last = next.pages().getLast();
+            long key = next.block().bytes() % last.byteSize() - 1; // stands behind the value
+            order.add((int) last.get(ValueLayout.JAVA_BYTE, key));
+            disks.written(next.record(), 0, -1);
+        }
+        assertThat(order).containsExactly(2, 5, 1, 3, 0, 4, 6);
+        disk.until(flush::ended);
+        assertThat(flush.durable()).as("this test took the writes").isFalse();
+        assertThat(disk.flush()).isTrue();
+        assertThat(cache.cache().unsavedBytes()).isZero();
         disk.close();
     }
 

@@ -39,6 +39,10 @@ final class TickedDisk implements TierOpener {
 
     static final Namespace THINGS = Namespace.objects("things", "t");
 
+    /// With a key of one byte.
+    static final long OBJECT_BYTES = 5_001;
+
+    private static final int VALUE_BYTES = 5_000;
     private static final long MIB = 1 << 20;
     private static final long MILLI = TimeUnit.MILLISECONDS.toNanos(1);
     private static final int MOST_TICKS = 200_000;
@@ -95,13 +99,18 @@ final class TickedDisk implements TierOpener {
 
     /// Opens the store; what the disk held is told by later ticks.
     TickedCache open() {
+        return open(AdmissionKind.ALWAYS, AdmissionKind.USUAL_GAIN);
+    }
+
+    /// As [#open()], with what is written said.
+    TickedCache open(AdmissionKind admission, double gain) {
         WriteBudget budget = new WriteBudget(WriteBudget.UNLIMITED, WriteBudget.UNLIMITED);
         TickedCache opened = TickedCache.open(new TickedCache.Setup(
                 new HostStoreConfig(2 * SlabPool.SLAB_BYTES, 100, PolicyKind.LRU, 1 << 10),
                 ArenaMemory.source(),
                 time,
                 List.of(new Movement.Target(this, 4 * MIB, budget)),
-                new Movement.Admitting(AdmissionKind.ALWAYS, 4 * MIB, MIB / 2, AdmissionKind.USUAL_GAIN),
+                new Movement.Admitting(admission, 4 * MIB, MIB / 2, gain),
                 MoverLimits.of(4 * MIB),
                 Duration.ofSeconds(5)));
         opened.cache().register(THINGS);
@@ -149,8 +158,9 @@ final class TickedDisk implements TierOpener {
     }
 
     void put(int key) {
-        try (var writer = Objects.requireNonNull(life).cache().putObject(THINGS, new byte[] {(byte) key}, 5_000, 0)) {
-            writer.copyFrom(MemorySegment.ofArray(new byte[5_000]));
+        try (var writer =
+                Objects.requireNonNull(life).cache().putObject(THINGS, new byte[] {(byte) key}, VALUE_BYTES, 0)) {
+            writer.copyFrom(MemorySegment.ofArray(new byte[VALUE_BYTES]));
             assertThat(writer.seal()).isEqualTo(SealOutcome.SEALED);
         }
     }

@@ -350,6 +350,26 @@ public final class Disks {
         });
     }
 
+    /// Bytes of what is resident and on no disk: were the host to end now, no restart would find them.
+    public long unsavedBytes() {
+        long[] sum = new long[1];
+        for (int from = 0; unsavedBytes(from, sum); from += TURN) {}
+        return sum[0];
+    }
+
+    /// Adds up a run of record numbers; whether there are more.
+    private boolean unsavedBytes(int from, long[] sum) {
+        return locked(() -> {
+            int to = Math.min(pool.highWater(), from + TURN);
+            for (int record = from; record < to; record++) {
+                if (lifecycle.state(record) == Control.SEALED && pool.diskPlace(record) == NONE) {
+                    sum[0] += pool.bytes(record);
+                }
+            }
+            return to < pool.highWater();
+        });
+    }
+
     /// Evicts ahead of need from host memory what is on disk or not worth it, so that puts and loads find
     /// free slots: from below the low mark to the high mark, in percent of a slot class.
     ///
