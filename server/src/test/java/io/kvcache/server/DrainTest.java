@@ -4,18 +4,29 @@ import static java.nio.charset.StandardCharsets.US_ASCII;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.kvcache.core.tier.AdmissionKind;
+import io.kvcache.server.config.DiskConfig;
+import io.kvcache.server.config.DisksConfig;
 import io.kvcache.server.net.NetLimits;
 import io.kvcache.server.net.TransportKind;
+import io.kvcache.tiers.disk.DiskLogConfig.OnIncompatible;
 import java.io.DataInputStream;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.Socket;
+import java.nio.file.Path;
 import java.time.Duration;
+import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
 
 /// A server that goes down, and one that is full.
 final class DrainTest {
+
+    @TempDir
+    private Path folder = Path.of("");
 
     private static Socket connect(TestServer server) throws IOException {
         Socket socket = new Socket(InetAddress.getLoopbackAddress(), server.port());
@@ -57,6 +68,47 @@ final class DrainTest {
 
             assertThat(server.server().drain(Duration.ofMillis(50))).isFalse();
             assertThat(busy.getInputStream().read()).isEqualTo(-1);
+        }
+    }
+
+    private TestServer onDisk() {
+        DisksConfig disks = new DisksConfig(
+                List.of(new DiskConfig("disks.0", folder, 256L << 20, 0, 0, OnIncompatible.REFUSE)),
+                AdmissionKind.SECOND_HIT,
+                Duration.ofSeconds(20));
+        return TestServer.start(TransportKind.AUTO, NetLimits.defaults(), disks);
+    }
+
+    @Test
+    @Timeout(120)
+    void givenARequestThatDoesNotGoOn_whenStopped_thenWhatOthersStoredGetsToDiskBesideIt() throws Exception {
+        try (TestServer server = onDisk();
+                Socket busy = connect(server);
+                Socket other = connect(server)) {
+            assertThat(ask(other, "MSET a 1 b 22\r\n", 5)).isEqualTo("+OK\r\n");
+            assertThat(ask(busy, "PING\r\n*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$5\r\nhal", 7))
+                    .isEqualTo("+PONG\r\n");
+            assertThat(server.server().cache().unsavedBytes())
+                    .as("not worth a write yet")
+                    .isPositive();
+
+            CompletableFuture<CacheServer.Stopped> stopped =
+                    CompletableFuture.supplyAsync(() -> server.server().stop(Duration.ofMinutes(10)));
+
+            while (server.server().cache().unsavedBytes() > 0) {
+                Thread.onSpinWait();
+            }
+            assertThat(stopped).isNotDone();
+            assertThat(ask(busy, "ve\r\n", 5)).isEqualTo("+OK\r\n");
+            assertThat(stopped.get()).isEqualTo(new CacheServer.Stopped(true, true, 0));
+        }
+        try (TestServer server = onDisk();
+                Socket socket = connect(server)) {
+            while (server.server().cache().recovering()) {
+                Thread.onSpinWait();
+            }
+            String values = "*3\r\n$1\r\n1\r\n$2\r\n22\r\n$5\r\nhalve\r\n";
+            assertThat(ask(socket, "MGET a b k\r\n", values.length())).isEqualTo(values);
         }
     }
 

@@ -8,7 +8,7 @@ import java.util.List;
 
 /// All that can be set of a server.
 ///
-/// @param drain how long a server that goes down waits for requests that have begun, and then for the disks
+/// @param drain how long a server that goes down waits for requests that have begun and for the disks, together
 public record ServerConfig(
         AccessConfig access,
         MemoryConfig memory,

@@ -31,6 +31,15 @@ public final class LogLines extends Formatter {
         }
     }
 
+    /// Writes one event to standard error, where the others go, when it can no longer be logged: a JVM that ends takes
+    /// its handlers away beside all else that ends.
+    public static void last(LogFormat format, Level level, Class<?> by, String message) {
+        LogRecord event = new LogRecord(level, message);
+        event.setLoggerName(by.getName());
+        System.err.print(new LogLines(format).format(event));
+        System.err.flush();
+    }
+
     @Override
     public String format(LogRecord event) {
         Map<String, String> fields = new LinkedHashMap<>();
