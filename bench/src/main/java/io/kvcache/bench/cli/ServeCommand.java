@@ -16,6 +16,7 @@ import java.time.Duration;
 import java.util.Locale;
 import java.util.concurrent.Callable;
 import java.util.concurrent.CountDownLatch;
+import java.util.logging.Level;
 import java.util.stream.Collectors;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
@@ -32,6 +33,11 @@ import picocli.CommandLine.Spec;
         mixinStandardHelpOptions = true,
         sortOptions = false)
 final class ServeCommand implements Callable<Integer> {
+
+    /// Of the time that a server has to go down: so much is for closing what is open.
+    private static final int CLOSING_SHARE = 10;
+
+    private static final Duration LEAST_CLOSING = Duration.ofSeconds(1);
 
     @Spec
     private CommandSpec spec = CommandSpec.create();
@@ -58,7 +64,7 @@ final class ServeCommand implements Callable<Integer> {
         } catch (IllegalStateException | DiskRefusedException refused) {
             throw new IOException(refused.getMessage(), refused);
         }
-        stopOnSignal(server, config.drain());
+        stopOnSignal(server, config);
         say(String.format(
                 Locale.ROOT,
                 "KVCache %s serves at %s: %s of host memory, %s, %d loops, ready %.1f s after start",
@@ -90,21 +96,36 @@ final class ServeCommand implements Callable<Integer> {
     }
 
     /// The JVM would exit with 143 on SIGTERM; whoever stops a server that ends well wants to see 0.
-    private void stopOnSignal(CacheServer server, Duration drain) {
+    private void stopOnSignal(CacheServer server, ServerConfig config) {
         Runtime.getRuntime().addShutdownHook(new Thread(() -> {
-            say("KVCache stops: answering what has begun, for " + drain.toSeconds() + " s at most");
-            long start = System.nanoTime();
-            if (!server.drain(drain)) {
+            say("KVCache stops: answering what has begun, for " + config.drain().toSeconds() + " s at most");
+            CacheServer.Stopped stopped =
+                    server.stop(config.drain().minus(config.drain().dividedBy(CLOSING_SHARE)));
+            if (!stopped.answered()) {
                 say("KVCache: some requests took too long and were cut off");
             }
-            if (!server.save(drain.minusNanos(System.nanoTime() - start))) {
-                say("KVCache: not all values got to disk in time; of those that were on their way, "
-                        + server.cache().offloadStats().waitingBytes() + " bytes were left");
+            if (!stopped.saved()) {
+                String left = "not all values got to disk in time: " + stopped.unsavedBytes()
+                        + " bytes are in memory alone, and are lost";
+                say("KVCache: " + left);
+                LogLines.last(config.log(), Level.WARNING, ServeCommand.class, left);
             }
-            server.close();
+            close(server, config.drain().dividedBy(CLOSING_SHARE));
             say("KVCache stopped");
             Runtime.getRuntime().halt(0);
         }));
+    }
+
+    /// Lets go of all, but does not wait for ever for a disk that does not answer: what is durable is so without that.
+    private void close(CacheServer server, Duration longest) {
+        Thread closing = Thread.ofPlatform().daemon(true).name("kvcache-close").start(server::close);
+        try {
+            if (!closing.join(longest.compareTo(LEAST_CLOSING) < 0 ? LEAST_CLOSING : longest)) {
+                say("KVCache: closing took too long and was cut off");
+            }
+        } catch (InterruptedException stopped) {
+            Thread.currentThread().interrupt();
+        }
     }
 
     private static String place(InetSocketAddress address) {

@@ -4,7 +4,6 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.server.config.Machine;
-import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.io.StringWriter;
@@ -13,8 +12,6 @@ import java.net.Socket;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.concurrent.TimeUnit;
-import java.util.regex.Matcher;
-import java.util.regex.Pattern;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -22,48 +19,24 @@ import picocli.CommandLine;
 
 final class ServeCommandTest {
 
-    private static final Pattern SERVES = Pattern.compile("KVCache .* serves at 127\\.0\\.0\\.1:(\\d+): 64 MiB .*");
-
     @TempDir
     private Path folder = Path.of("");
 
     @Test
     void givenAServer_whenItIsTerminated_thenItHasServedAndExitsWithZero() throws Exception {
-        Process process = new ProcessBuilder(
-                        Path.of(System.getProperty("java.home"), "bin", "java").toString(),
-                        "--enable-native-access=ALL-UNNAMED",
-                        "--sun-misc-unsafe-memory-access=allow",
-                        "-cp",
-                        System.getProperty("java.class.path"),
-                        Kvcache.class.getName(),
-                        "serve",
-                        "--port",
-                        "0",
-                        "--host-bytes",
-                        "64MiB",
-                        "--trace-out",
-                        folder.resolve("trace.jsonl").toString())
-                .redirectError(folder.resolve("errors").toFile())
-                .start();
-        try (BufferedReader said = process.inputReader(UTF_8)) {
-            Matcher serves = SERVES.matcher(String.valueOf(said.readLine()));
-            assertThat(serves.matches()).isTrue();
-            assertThat(ask(Integer.parseInt(serves.group(1)), "SET k v\r\nGET k\r\n", 12))
-                    .isEqualTo("+OK\r\n$1\r\nv\r\n");
+        Path errors = folder.resolve("errors");
+        Path trace = folder.resolve("trace.jsonl");
+        try (ServedProcess server = new ServedProcess(errors, "--trace-out", trace.toString())) {
+            assertThat(ask(server.port(), "SET k v\r\nGET k\r\n", 12)).isEqualTo("+OK\r\n$1\r\nv\r\n");
 
-            assertThat(process.toHandle().destroy()).isTrue();
+            server.terminate();
 
-            assertThat(process.waitFor(20, TimeUnit.SECONDS)).isTrue();
-            assertThat(process.exitValue()).isZero();
-            assertThat(said.readAllAsString()).endsWith("KVCache stopped\n");
-            assertThat(Files.readString(folder.resolve("errors")))
+            assertThat(server.ended()).endsWith("KVCache stopped\n");
+            assertThat(Files.readString(errors))
                     .hasLineCount(1)
-                    .contains("what clients use is written to " + folder.resolve("trace.jsonl"));
-            Shell.Run replayed =
-                    Shell.run("lab", "capture", folder.resolve("trace.jsonl").toString(), "--policy", "lru");
+                    .contains("what clients use is written to " + trace);
+            Shell.Run replayed = Shell.run("lab", "capture", trace.toString(), "--policy", "lru");
             assertThat(replayed.out()).as(replayed.err()).containsPattern("64 MiB +lru +2 +50.00 % +50.00 %");
-        } finally {
-            process.destroyForcibly();
         }
     }
 
@@ -97,40 +70,16 @@ final class ServeCommandTest {
 
     /// Starts a server, uses it, and kills or terminates it.
     private void served(String disk, boolean kill, Use use) throws Exception {
-        Process process = new ProcessBuilder(
-                        Path.of(System.getProperty("java.home"), "bin", "java").toString(),
-                        "--enable-native-access=ALL-UNNAMED",
-                        "--sun-misc-unsafe-memory-access=allow",
-                        "-cp",
-                        System.getProperty("java.class.path"),
-                        Kvcache.class.getName(),
-                        "serve",
-                        "--port",
-                        "0",
-                        "--host-bytes",
-                        "64MiB",
-                        "--disk",
-                        disk)
-                .redirectError(folder.resolve("errors").toFile())
-                .start();
-        try (BufferedReader said = process.inputReader(UTF_8)) {
-            Matcher serves = SERVES.matcher(String.valueOf(said.readLine()));
-            assertThat(serves.matches()).isTrue();
-            assertThat(said.readLine()).startsWith("  disk ").contains(": 64 MiB, ");
-            assertThat(said.readLine()).startsWith("  memory: heap ").contains(" + values 0.06 GiB + ");
-            use.of(Integer.parseInt(serves.group(1)));
+        try (ServedProcess server = new ServedProcess(folder.resolve("errors"), "--disk", disk)) {
+            assertThat(server.line()).startsWith("  disk ").contains(": 64 MiB, ");
+            assertThat(server.line()).startsWith("  memory: heap ").contains(" + values 0.06 GiB + ");
+            use.of(server.port());
             if (kill) {
-                process.destroyForcibly();
+                server.kill();
             } else {
-                assertThat(process.toHandle().destroy()).isTrue();
+                server.terminate();
+                assertThat(server.ended()).endsWith("at most\nKVCache stopped\n");
             }
-            assertThat(process.waitFor(30, TimeUnit.SECONDS)).isTrue();
-            assertThat(process.exitValue()).isEqualTo(kill ? 137 : 0);
-            if (!kill) {
-                assertThat(said.readAllAsString()).endsWith("at most\nKVCache stopped\n");
-            }
-        } finally {
-            process.destroyForcibly();
         }
     }
 
