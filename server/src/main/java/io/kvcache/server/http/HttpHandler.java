@@ -7,6 +7,7 @@ import io.netty.channel.ChannelHandlerContext;
 import io.netty.channel.ChannelInboundHandlerAdapter;
 import io.netty.handler.codec.http.DefaultFullHttpResponse;
 import io.netty.handler.codec.http.HttpContent;
+import io.netty.handler.codec.http.HttpMethod;
 import io.netty.handler.codec.http.HttpRequest;
 import io.netty.handler.codec.http.HttpResponseStatus;
 import io.netty.handler.codec.http.HttpUtil;
@@ -24,6 +25,7 @@ final class HttpHandler extends ChannelInboundHandlerAdapter {
     private final Authorization authorization;
     private final HttpStats stats;
     private final Connection connection;
+    private final Runnable mayBegin;
     private final Deque<Object> backlog = new ArrayDeque<>();
     private @Nullable Exchange exchange;
     private @Nullable HttpRequest request;
@@ -32,7 +34,9 @@ final class HttpHandler extends ChannelInboundHandlerAdapter {
     private boolean pumping;
     private boolean ended;
 
-    HttpHandler(Routes routes, Authorization authorization, HttpStats stats, Connection connection) {
+    /// @param mayBegin called after a reply, as the next request may have begun by then
+    HttpHandler(Routes routes, Authorization authorization, HttpStats stats, Connection connection, Runnable mayBegin) {
+        this.mayBegin = mayBegin;
         this.routes = routes;
         this.authorization = authorization;
         this.stats = stats;
@@ -174,10 +178,18 @@ final class HttpHandler extends ChannelInboundHandlerAdapter {
         if (draining || !keepAlive) {
             ended = true;
             connection.closeAfterReplies(draining ? CloseReason.DRAIN : CloseReason.QUIT);
-        } else if (!pumping) {
+            return;
+        }
+        mayBegin.run();
+        if (!pumping) {
             context.flush();
             pump(context);
         }
+    }
+
+    /// Whether the request that is being answered is a HEAD, whose replies have no body.
+    boolean answersHead() {
+        return request != null && HttpMethod.HEAD.equals(request.method());
     }
 
     @Override

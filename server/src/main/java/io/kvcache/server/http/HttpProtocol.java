@@ -5,7 +5,6 @@ import io.kvcache.server.net.Protocol;
 import io.kvcache.server.net.ProtocolKind;
 import io.netty.channel.ChannelPipeline;
 import io.netty.handler.codec.http.HttpDecoderConfig;
-import io.netty.handler.codec.http.HttpServerCodec;
 
 /// The HTTP front end.
 public final class HttpProtocol implements Protocol {
@@ -29,8 +28,10 @@ public final class HttpProtocol implements Protocol {
 
     @Override
     public void install(ChannelPipeline pipeline, Connection connection) {
-        pipeline.addLast(new HttpServerCodec(new HttpDecoderConfig().setMaxInitialLineLength(LONGEST_LINE)));
-        pipeline.addLast(new HttpHandler(routes, authorization, stats, connection));
+        HttpDecoderConfig config = new HttpDecoderConfig().setMaxInitialLineLength(LONGEST_LINE);
+        RequestDecoder decoder = new RequestDecoder(config, connection);
+        HttpHandler handler = new HttpHandler(routes, authorization, stats, connection, decoder::answered);
+        pipeline.addLast(decoder, new ResponseEncoder(handler::answersHead), handler);
     }
 
     /// Requests so far.

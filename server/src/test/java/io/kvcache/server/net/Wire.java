@@ -26,10 +26,15 @@ public final class Wire implements AutoCloseable {
     }
 
     public Wire(Protocol protocol, Connections connections) {
+        this(Map.of(protocol.kind(), protocol), connections);
+    }
+
+    /// @param protocols to be told by the first bytes, when they are several
+    public Wire(Map<ProtocolKind, Protocol> protocols, Connections connections) {
         this.connections = connections;
         channel.config().setAllocator(allocator);
         channel.pipeline().addLast(new Receiver());
-        Pipelines.begin(channel, Map.of(protocol.kind(), protocol), connections);
+        Pipelines.begin(channel, protocols, connections);
     }
 
     public Connections connections() {

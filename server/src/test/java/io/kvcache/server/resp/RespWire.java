@@ -12,14 +12,14 @@ import java.nio.charset.StandardCharsets;
 import java.util.Map;
 
 /// The Redis front end over a real store, without a network.
-final class RespWire implements AutoCloseable {
+public final class RespWire implements AutoCloseable {
 
     private final TestKeyspace test;
     private final RespProtocol protocol;
     private final Connections connections;
     private final Wire wire;
 
-    RespWire() {
+    public RespWire() {
         test = TestKeyspace.small();
         connections = new Connections(NetLimits.defaults(), test.time());
         protocol = new RespProtocol(
@@ -42,15 +42,15 @@ final class RespWire implements AutoCloseable {
         return new Wire(protocol, connections);
     }
 
-    TestKeyspace test() {
+    public TestKeyspace test() {
         return test;
     }
 
-    RespProtocol protocol() {
+    public RespProtocol protocol() {
         return protocol;
     }
 
-    Connections connections() {
+    public Connections connections() {
         return connections;
     }
 
@@ -63,7 +63,7 @@ final class RespWire implements AutoCloseable {
         return wire.send(frame(words)).text();
     }
 
-    static byte[] frame(String... words) {
+    public static byte[] frame(String... words) {
         byte[][] bytes = new byte[words.length][];
         for (int i = 0; i < words.length; i++) {
             bytes[i] = words[i].getBytes(StandardCharsets.ISO_8859_1);
@@ -71,7 +71,7 @@ final class RespWire implements AutoCloseable {
         return frame(bytes);
     }
 
-    static byte[] frame(byte[]... words) {
+    public static byte[] frame(byte[]... words) {
         ByteArrayOutputStream frame = new ByteArrayOutputStream();
         frame.writeBytes(("*" + words.length + "\r\n").getBytes(StandardCharsets.US_ASCII));
         for (byte[] word : words) {
