@@ -1,0 +1,71 @@
+package io.kvcache.server.http;
+
+import java.io.ByteArrayOutputStream;
+import java.nio.charset.StandardCharsets;
+import java.util.List;
+import java.util.Random;
+
+/// Requests that nobody means, some of them not even requests.
+public final class HttpFrames {
+
+    private static final List<String> METHODS = List.of("GET", "PUT", "HEAD", "DELETE", "POST", "OPTIONS", "NOSUCH");
+    private static final List<String> PATHS = List.of(
+            "/v1/objects/a",
+            "/v1/objects/%00%ff",
+            "/v1/objects/%zz",
+            "/v1/blocks/match",
+            "/v1/blocks/m/00",
+            "/v1/blocks/%zz/1",
+            "/v1/namespaces/m",
+            "/v1/objects/",
+            "/page",
+            "*",
+            "/%",
+            "/v1/objects/b");
+    private static final List<String> HEADERS = List.of(
+            "Host: localhost",
+            "Host: [::1",
+            "Host: a.b",
+            "Origin: http://x",
+            "Range: bytes=1-",
+            "Range: bytes=-",
+            "Expect: 100-continue",
+            "Connection: close",
+            "Transfer-Encoding: chunked",
+            "Content-Length: -1",
+            "Content-Length: 99999999999",
+            "Content-Length: 2147483648",
+            "X: \001",
+            "Range: bytes=9999999999999999999-");
+
+    private HttpFrames() {}
+
+    /// One of them, now and then with a byte changed.
+    public static byte[] any(Random random) {
+        byte[] frame = request(random);
+        if (random.nextInt(4) == 0) {
+            frame[random.nextInt(Math.min(frame.length, 80))] = (byte) random.nextInt(256);
+        }
+        return frame;
+    }
+
+    /// A request as it should be, but for what it asks.
+    public static byte[] request(Random random) {
+        ByteArrayOutputStream out = new ByteArrayOutputStream();
+        StringBuilder head = new StringBuilder()
+                .append(METHODS.get(random.nextInt(METHODS.size())))
+                .append(' ')
+                .append(PATHS.get(random.nextInt(PATHS.size())))
+                .append(" HTTP/1.1\r\n");
+        for (int i = random.nextInt(3); i > 0; i--) {
+            head.append(HEADERS.get(random.nextInt(HEADERS.size()))).append("\r\n");
+        }
+        byte[] body = new byte[random.nextInt(3) == 0 ? random.nextInt(2) == 0 ? 16 : random.nextInt(5000) : 0];
+        if (body.length > 0) {
+            head.append("Content-Length: ").append(body.length).append("\r\n");
+        }
+        out.writeBytes(head.append("\r\n").toString().getBytes(StandardCharsets.ISO_8859_1));
+        out.writeBytes(body);
+        return out.toByteArray();
+    }
+}

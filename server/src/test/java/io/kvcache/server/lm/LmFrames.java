@@ -1,0 +1,46 @@
+package io.kvcache.server.lm;
+
+import java.util.List;
+import java.util.Random;
+
+/// Requests of `lm://` that nobody means, some of them not even requests.
+public final class LmFrames {
+
+    private static final List<LmClient> CLIENTS = List.of(new LmClient("v0"), new LmClient("v1a"), new LmClient("v1b"));
+
+    /// Of a head: what comes later is the key's padding.
+    private static final int CHANGED_BYTES = 40;
+
+    private LmFrames() {}
+
+    /// A client of one of the three times.
+    static LmClient client(Random random) {
+        return CLIENTS.get(random.nextInt(CLIENTS.size()));
+    }
+
+    /// One of a client's, now and then with a byte changed.
+    static byte[] any(LmClient client, Random random) {
+        byte[] frame = request(client, random);
+        if (random.nextInt(4) == 0) {
+            frame[random.nextInt(CHANGED_BYTES)] = (byte) random.nextInt(256);
+        }
+        return frame;
+    }
+
+    /// One of any client's, now and then with a byte changed.
+    public static byte[] any(Random random) {
+        return any(client(random), random);
+    }
+
+    /// A request as it should be.
+    public static byte[] request(Random random) {
+        return request(client(random), random);
+    }
+
+    private static byte[] request(LmClient client, Random random) {
+        String key = "k" + random.nextInt(10);
+        return random.nextBoolean()
+                ? client.put(key, LmClient.META, new byte[random.nextInt(3000)])
+                : client.ask(random.nextInt(5) + 1, key);
+    }
+}

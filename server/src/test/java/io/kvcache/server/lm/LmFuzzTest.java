@@ -1,0 +1,60 @@
+package io.kvcache.server.lm;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.kvcache.server.keyspace.Reach;
+import io.kvcache.server.keyspace.TestKeyspace;
+import io.kvcache.server.net.CloseReason;
+import io.kvcache.server.net.Connections;
+import io.kvcache.server.net.FuzzRun;
+import io.kvcache.server.net.LeakWatch;
+import io.kvcache.server.net.NetLimits;
+import io.kvcache.server.net.Wire;
+import java.time.Duration;
+import java.util.EnumSet;
+import java.util.Set;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/// Random and mutated frames: no bug is hit, no buffer and no slot is left behind. [FuzzRun] says how to send more of
+/// them.
+@Timeout(value = 30, unit = TimeUnit.MINUTES, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+final class LmFuzzTest {
+
+    private static final Set<CloseReason> EXPECTED =
+            EnumSet.of(CloseReason.CLIENT, CloseReason.CLIENT_MID_REQUEST, CloseReason.PROTOCOL_ERROR);
+
+    @Test
+    void givenFramesThatNobodyMeant_whenSent_thenNothingBreaksAndNothingIsLeft() {
+        FuzzRun run = new FuzzRun("lm");
+        LmClient[] client = new LmClient[1];
+        try (LeakWatch _ = new LeakWatch();
+                TestKeyspace test = TestKeyspace.small()) {
+            LmProtocol protocol = new LmProtocol(Reach.of(test.keyspace()), null);
+            Connections connections = new Connections(NetLimits.defaults(), test.time());
+            int sent = run.talk(
+                    20,
+                    () -> {
+                        client[0] = LmFrames.client(run.random());
+                        return new Wire(protocol, connections);
+                    },
+                    () -> LmFrames.any(client[0], run.random()));
+
+            FuzzRun.requireReasons(connections, EXPECTED);
+            assertThat(connections.closedCount(CloseReason.PROTOCOL_ERROR)).isPositive();
+            assertThat(protocol.requestCount()).isGreaterThan(sent / 4);
+            assertThat(test.keyspace().stats().writes().stored()).isPositive();
+            assertThat(connections.openCount()).isZero();
+            try (Wire wire = new Wire(protocol, connections)) {
+                assertThat(wire.send(client[0].ask(LmClient.HEALTH, "")).bytes())
+                        .isEqualTo(client[0].success());
+            }
+            test.time().pass(Duration.ofMinutes(1));
+            test.keyspace().tick();
+            test.keyspace().clear();
+            assertThat(test.cache().stats().host().heldBytes()).isZero();
+            assertThat(test.cache().stats().openTables()).isZero();
+        }
+    }
+}

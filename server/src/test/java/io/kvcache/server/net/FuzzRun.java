@@ -1,0 +1,62 @@
+package io.kvcache.server.net;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.util.Arrays;
+import java.util.Random;
+import java.util.Set;
+import java.util.function.Supplier;
+
+/// A run of random frames, as long and from the seed that the command says: `-Dkvcache.fuzz.frames=1000000` takes
+/// longer, `-Dkvcache.fuzz.seed=N` repeats a run.
+public final class FuzzRun {
+
+    private static final int FRAMES = Integer.getInteger("kvcache.fuzz.frames", 50_000);
+    private static final long SEED = Long.getLong("kvcache.fuzz.seed", System.nanoTime());
+
+    private final String what;
+    private final Random random = new Random(SEED);
+
+    /// @param what is sent, for the line that tells how to repeat it
+    public FuzzRun(String what) {
+        this.what = what;
+        System.out.println("fuzz: " + what + ", -Dkvcache.fuzz.seed=" + SEED + " -Dkvcache.fuzz.frames=" + FRAMES);
+    }
+
+    /// Where all that is random in it comes from.
+    public Random random() {
+        return random;
+    }
+
+    /// Sends frames over connections, each in two parts, a few a connection or until the server closes it. Counts those
+    /// that were sent while it was open.
+    ///
+    /// @param each how many over one connection; the fewer, the fewer are taken for the rest of another
+    /// @return how many frames were sent
+    public int talk(int each, Supplier<Wire> connect, Supplier<byte[]> frames) {
+        int sent = 0;
+        int connections = 0;
+        while (sent < FRAMES) {
+            try (Wire wire = connect.get()) {
+                for (int i = 0; i < each && wire.isOpen(); i++, sent++) {
+                    byte[] frame = frames.get();
+                    int cut = random.nextInt(frame.length + 1);
+                    wire.send(Arrays.copyOf(frame, cut)).send(Arrays.copyOfRange(frame, cut, frame.length));
+                }
+                wire.bytes();
+            }
+            connections++;
+        }
+        System.out.println("fuzz: " + what + ", " + sent + " frames over " + connections + " connections");
+        return sent;
+    }
+
+    /// Fails when a connection has ended for a reason that no frame can give.
+    public static void requireReasons(Connections connections, Set<CloseReason> expected) {
+        for (CloseReason reason : CloseReason.values()) {
+            if (!expected.contains(reason)) {
+                assertThat(connections.closedCount(reason)).as("%s", reason).isZero();
+            }
+        }
+    }
+}
