@@ -20,6 +20,7 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
 import java.nio.file.attribute.FileTime;
 import java.security.KeyStore;
 import java.time.Instant;
@@ -28,10 +29,12 @@ import java.util.List;
 import java.util.Random;
 import java.util.Set;
 import javax.net.ssl.SSLContext;
+import javax.net.ssl.SSLException;
 import javax.net.ssl.SSLSession;
 import javax.net.ssl.SSLSocket;
 import javax.net.ssl.TrustManagerFactory;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import redis.clients.jedis.DefaultJedisClientConfig;
 import redis.clients.jedis.HostAndPort;
@@ -175,7 +178,7 @@ final class TlsTest {
     }
 
     @Test
-    void givenAKeystore_whenItChanges_thenNewConnectionsSeeTheNewOneAndOldOnesGoOn() throws Exception {
+    void givenAKeystore_whenItChanges_thenItIsReadAgainUnlessItIsWrong() throws Exception {
         Path one = keystore("one");
         Path two = keystore("two");
         Path used = Files.copy(one, directory.resolve("used.p12"));
@@ -192,12 +195,40 @@ final class TlsTest {
         Files.setLastModifiedTime(used, FileTime.from(Instant.parse("2030-01-01T00:00:00Z")));
         watched.run();
         assertThat(certificate.context()).isNotSameAs(before);
+    }
 
+    @Test
+    @Timeout(120)
+    void givenAServerThatRuns_whenItsKeystoreChanges_thenNewConnectionsSeeTheNewOneAndOldOnesGoOn() throws Exception {
+        Path one = keystore("one");
+        Path two = keystore("two");
+        Path used = Files.copy(one, directory.resolve("used.p12"));
         try (TestServer server = serve(ofStore(used));
-                SSLSocket socket = connect(server, trusting(two))) {
-            SSLSession session = socket.getSession();
-            assertThat(session.getPeerPrincipal().getName()).isEqualTo("CN=two");
+                SSLSocket old = connect(server, trusting(one))) {
+            assertThat(ping(old)).isEqualTo("CN=one");
+
+            Files.move(two, used, StandardCopyOption.ATOMIC_MOVE);
+
+            SSLContext trusting = trusting(used);
+            String seen = "";
+            while (seen.isEmpty()) {
+                try (SSLSocket next = connect(server, trusting)) {
+                    seen = ping(next);
+                } catch (SSLException stillTheOther) {
+                    Thread.onSpinWait();
+                }
+            }
+            assertThat(seen).isEqualTo("CN=two");
+            assertThat(ping(old)).isEqualTo("CN=one");
         }
+    }
+
+    /// Asks for an answer; whose certificate the connection has.
+    private static String ping(SSLSocket socket) throws IOException {
+        socket.getOutputStream().write("PING\r\n".getBytes(US_ASCII));
+        assertThat(new String(socket.getInputStream().readNBytes(7), US_ASCII)).isEqualTo("+PONG\r\n");
+        SSLSession session = socket.getSession();
+        return session.getPeerPrincipal().getName();
     }
 
     @Test
