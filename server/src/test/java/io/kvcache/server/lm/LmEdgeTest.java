@@ -1,0 +1,91 @@
+package io.kvcache.server.lm;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.kvcache.server.keyspace.Reach;
+import io.kvcache.server.keyspace.TestKeyspace;
+import io.kvcache.server.net.CloseReason;
+import io.kvcache.server.net.Connections;
+import io.kvcache.server.net.NetLimits;
+import io.kvcache.server.net.Wire;
+import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/// What clients of `lm://` do seldom, or when they break.
+final class LmEdgeTest {
+
+    private final TestKeyspace test = TestKeyspace.small();
+    private final Connections connections = new Connections(NetLimits.defaults(), test.time());
+    private final LmProtocol protocol = new LmProtocol(Reach.of(test.keyspace()), null);
+
+    @AfterEach
+    void close() {
+        test.close();
+    }
+
+    private Wire connect() {
+        return new Wire(protocol, connections);
+    }
+
+    private void requireNothingHeld() {
+        test.keyspace().clear();
+        assertThat(test.cache().stats().host().heldBytes()).isZero();
+        assertThat(test.cache().stats().openTables()).isZero();
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"v0", "v1a", "v1b"})
+    void givenAClientThatGoesInTheMiddleOfABody_whenItIsGone_thenTheOlderValueStaysAndNothingElse(String generation) {
+        LmClient client = new LmClient(generation);
+        byte[] older = TestKeyspace.content(1, 70_000);
+        byte[] newer = client.put("k", LmClient.META, TestKeyspace.content(2, 100_000));
+        try (Wire wire = connect()) {
+            wire.send(client.put("k", LmClient.META, older)).send(Arrays.copyOf(newer, newer.length - 1));
+        }
+        assertThat(connections.closedCount(CloseReason.CLIENT_MID_REQUEST)).isEqualTo(1);
+        try (Wire wire = connect()) {
+            assertThat(wire.send(client.ask(LmClient.GET, "k")).bytes())
+                    .isEqualTo(client.reply(200, LmClient.META, older));
+        }
+        requireNothingHeld();
+    }
+
+    @ParameterizedTest
+    @CsvSource({"v0,2147483647", "v1a,2147483647", "v1b,2147483647", "v1b,2000000000"})
+    void givenALengthOfTwoGibibytes_whenPut_thenItIsDrainedAndTakesNoMemory(String generation, int length) {
+        LmClient client = new LmClient(generation);
+        try (Wire wire = connect()) {
+            wire.send(client.request(LmClient.PUT, length, LmClient.META, "k")).send(new byte[1 << 20]);
+            assertThat(wire.isOpen()).isTrue();
+            assertThat(wire.bytes()).isEmpty();
+            assertThat(test.cache().stats().host().heldBytes()).isZero();
+        }
+        assertThat(protocol.droppedSilentlyCount()).isEqualTo(1);
+        assertThat(connections.closedCount(CloseReason.CLIENT_MID_REQUEST)).isEqualTo(1);
+        requireNothingHeld();
+    }
+
+    @ParameterizedTest
+    @CsvSource(
+            delimiter = '|',
+            ignoreLeadingAndTrailingWhitespace = false,
+            value = {"v0|a key with  blanks", "v1a| leading", "v1b|schl\u00fcssel \u00e4\u00f6\u00ff"})
+    void givenAKeyOfAnyBytes_whenPutAndGot_thenItIsThatKeyAndNoOther(String generation, String key) {
+        LmClient client = new LmClient(generation);
+        byte[] value = TestKeyspace.content(1, 100);
+        try (Wire wire = connect()) {
+            wire.send(client.put(key, LmClient.META, value));
+            assertThat(wire.send(client.ask(LmClient.GET, key)).bytes())
+                    .isEqualTo(client.reply(200, LmClient.META, value));
+            assertThat(wire.send(client.ask(LmClient.EXIST, key.replace(" ", "")))
+                            .bytes())
+                    .isEqualTo(key.contains(" ") ? client.fail() : client.success());
+            assertThat(wire.send(client.ask(LmClient.LIST, "")).bytes())
+                    .endsWith(key.getBytes(StandardCharsets.ISO_8859_1));
+        }
+    }
+}
