@@ -7,20 +7,20 @@ import java.util.Arrays;
 
 /// Requests and replies as LMCache's clients of each time make and read them, written from the tables and not from the
 /// server's code.
-record LmClient(String generation) {
+public record LmClient(String generation) {
 
-    static final int PUT = 1;
-    static final int GET = 2;
-    static final int EXIST = 3;
-    static final int LIST = 4;
-    static final int HEALTH = 5;
+    public static final int PUT = 1;
+    public static final int GET = 2;
+    public static final int EXIST = 3;
+    public static final int LIST = 4;
+    public static final int HEALTH = 5;
 
     /// What a client says of a tensor.
     @SuppressWarnings("ArrayRecordComponent") // never compared
-    record Meta(int fmt, int dtype, int location, int... shape) {}
+    public record Meta(int fmt, int dtype, int location, int... shape) {}
 
-    static final Meta META = new Meta(1, 3, 1, 2, 32, 256, 1024);
-    static final Meta NO_META = new Meta(1, 2, 0, 0, 0, 0, 0);
+    public static final Meta META = new Meta(1, 3, 1, 2, 32, 256, 1024);
+    public static final Meta NO_META = new Meta(1, 2, 0, 0, 0, 0, 0);
 
     byte[] request(int command, int length, Meta meta, String key) {
         ByteBuffer out = ByteBuffer.allocate(300).order(ByteOrder.LITTLE_ENDIAN);
@@ -42,19 +42,19 @@ record LmClient(String generation) {
         return Arrays.copyOf(out.array(), out.position());
     }
 
-    byte[] put(String key, Meta meta, byte[] body) {
+    public byte[] put(String key, Meta meta, byte[] body) {
         byte[] head = request(PUT, body.length, meta, key);
         byte[] all = Arrays.copyOf(head, head.length + body.length);
         System.arraycopy(body, 0, all, head.length, body.length);
         return all;
     }
 
-    byte[] ask(int command, String key) {
+    public byte[] ask(int command, String key) {
         return request(command, 0, NO_META, key);
     }
 
     /// The reply that the client expects.
-    byte[] reply(int code, Meta meta, byte[] body) {
+    public byte[] reply(int code, Meta meta, byte[] body) {
         ByteBuffer out = ByteBuffer.allocate(36 + body.length).order(ByteOrder.LITTLE_ENDIAN);
         out.putInt(code).putInt(body.length);
         if (!generation.equals("v0")) {
@@ -68,11 +68,11 @@ record LmClient(String generation) {
         return Arrays.copyOf(out.array(), out.position());
     }
 
-    byte[] fail() {
+    public byte[] fail() {
         return reply(400, NO_META, new byte[0]);
     }
 
-    byte[] success() {
+    public byte[] success() {
         return reply(200, NO_META, new byte[0]);
     }
 }

@@ -1,0 +1,87 @@
+package io.kvcache.server;
+
+import static java.nio.charset.StandardCharsets.US_ASCII;
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.kvcache.server.config.AccessConfig;
+import io.kvcache.server.config.DisksConfig;
+import io.kvcache.server.config.EntryConfig;
+import io.kvcache.server.config.ListenConfig;
+import io.kvcache.server.config.ListenProtocol;
+import io.kvcache.server.config.TenantConfig;
+import io.kvcache.server.lm.LmClient;
+import io.kvcache.server.net.NetLimits;
+import io.kvcache.server.net.TransportKind;
+import java.io.IOException;
+import java.io.InputStream;
+import java.net.InetAddress;
+import java.net.Socket;
+import java.util.List;
+import java.util.Random;
+import java.util.Set;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/// Clients of all three layouts of `lm://` over real sockets, at a port that tells the layout and at one that knows it.
+final class LmSocketsTest {
+
+    private static final List<String> LAYOUTS = List.of("v0", "v1a", "v1b");
+    private static final int VALUE_BYTES = 3_000_001;
+
+    private static ListenConfig listener(String name, Set<ListenProtocol> protocols) {
+        return new ListenConfig(name, name, "127.0.0.1", 0, protocols, EntryConfig.OPEN);
+    }
+
+    /// The first listener tells all by the first bytes; the others follow in the order of [#LAYOUTS].
+    private static TestServer serve(TransportKind transport) {
+        AccessConfig access = new AccessConfig(
+                List.of(
+                        listener("any", Set.of(ListenProtocol.RESP, ListenProtocol.LM, ListenProtocol.HTTP)),
+                        listener("v0", Set.of(ListenProtocol.LM_V0)),
+                        listener("v1a", Set.of(ListenProtocol.LM_V1A)),
+                        listener("v1b", Set.of(ListenProtocol.LM_V1B))),
+                List.of(TenantConfig.anybody()));
+        return TestServer.start(transport, NetLimits.defaults(), DisksConfig.defaults(), access);
+    }
+
+    @ParameterizedTest
+    @EnumSource(names = {"EPOLL", "IO_URING", "NIO"})
+    void givenEachLayout_whenToldOrPinned_thenEveryByteIsRight(TransportKind transport) throws IOException {
+        try (TestServer server = serve(transport)) {
+            for (int layout = 0; layout < LAYOUTS.size(); layout++) {
+                talk(new LmClient(LAYOUTS.get(layout)), server.port(0), "told" + layout);
+                talk(new LmClient(LAYOUTS.get(layout)), server.port(1 + layout), "pinned" + layout);
+            }
+        }
+    }
+
+    private static void talk(LmClient client, int port, String key) throws IOException {
+        byte[] value = new byte[VALUE_BYTES];
+        new Random(key.hashCode()).nextBytes(value);
+        try (Socket socket = new Socket(InetAddress.getLoopbackAddress(), port)) {
+            socket.setSoTimeout(60_000);
+            ask(socket, client.fail().length, client.ask(LmClient.EXIST, key), client.fail());
+            ask(socket, client.fail().length, client.ask(LmClient.GET, key), client.fail());
+            socket.getOutputStream().write(client.put(key, LmClient.META, value));
+            ask(socket, client.fail().length, client.ask(LmClient.EXIST, key), client.success());
+            ask(socket, client.fail().length, client.ask(LmClient.GET, key), client.reply(200, LmClient.META, value));
+            ask(socket, client.fail().length, client.ask(LmClient.HEALTH, ""), client.success());
+            socket.getOutputStream().write(client.put(key, LmClient.META, "short".getBytes(US_ASCII)));
+            ask(
+                    socket,
+                    client.fail().length,
+                    client.ask(LmClient.GET, key),
+                    client.reply(200, LmClient.META, "short".getBytes(US_ASCII)));
+        }
+    }
+
+    /// Reads as the clients do: one call for the head of a reply, and what comes is the whole of it.
+    private static void ask(Socket socket, int headBytes, byte[] request, byte[] expected) throws IOException {
+        socket.getOutputStream().write(request);
+        InputStream in = socket.getInputStream();
+        byte[] got = new byte[expected.length];
+        assertThat(in.read(got, 0, headBytes)).as("of the head, in one call").isEqualTo(headBytes);
+        assertThat(in.readNBytes(got, headBytes, expected.length - headBytes)).isEqualTo(expected.length - headBytes);
+        assertThat(got).isEqualTo(expected);
+    }
+}
