@@ -9,7 +9,6 @@ import io.kvcache.server.block.BlockNamespaces;
 import io.kvcache.server.block.BlockStocks;
 import io.kvcache.server.block.NamespaceArea;
 import io.kvcache.server.keyspace.TestKeyspace;
-import io.kvcache.server.net.CloseReason;
 import io.kvcache.server.net.Connections;
 import io.kvcache.server.net.FuzzRun;
 import io.kvcache.server.net.LeakWatch;
@@ -18,7 +17,6 @@ import io.kvcache.server.net.Wire;
 import io.kvcache.server.quota.InFlight;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
-import java.util.EnumSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -30,9 +28,6 @@ import org.junit.jupiter.api.Timeout;
 /// them.
 @Timeout(value = 30, unit = TimeUnit.MINUTES, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 final class HttpFuzzTest {
-
-    private static final Set<CloseReason> EXPECTED = EnumSet.of(
-            CloseReason.CLIENT, CloseReason.CLIENT_MID_REQUEST, CloseReason.QUIT, CloseReason.PROTOCOL_ERROR);
 
     @Test
     void givenRequestsThatNobodyMeant_whenSent_thenNothingBreaksAndNothingIsLeft() {
@@ -58,7 +53,7 @@ final class HttpFuzzTest {
             register(protocol, connections);
             int sent = run.talk(4, () -> new Wire(protocol, connections), () -> HttpFrames.any(run.random()));
 
-            FuzzRun.requireReasons(connections, EXPECTED);
+            FuzzRun.requireGoodEnds(connections);
             assertThat(protocol.requestCount()).isGreaterThan(sent / 4);
             assertThat(connections.openCount()).isZero();
             try (Wire wire = new Wire(protocol, connections)) {
