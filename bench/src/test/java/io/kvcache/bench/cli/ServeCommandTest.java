@@ -32,9 +32,7 @@ final class ServeCommandTest {
             server.terminate();
 
             assertThat(server.ended()).endsWith("KVCache stopped\n");
-            assertThat(Files.readString(errors))
-                    .hasLineCount(1)
-                    .contains("what clients use is written to " + trace);
+            assertThat(Files.readString(errors)).hasLineCount(1).contains("what clients use is written to " + trace);
             Shell.Run replayed = Shell.run("lab", "capture", trace.toString(), "--policy", "lru");
             assertThat(replayed.out()).as(replayed.err()).containsPattern("64 MiB +lru +2 +50.00 % +50.00 %");
         }
