@@ -358,13 +358,6 @@ public final class CacheServer implements AutoCloseable {
         return cache.diskStats().isEmpty() || cache.flush(Math.max(0, longest.toNanos()));
     }
 
-    /// What became of a server's requests and values when it went down.
-    ///
-    /// @param answered whether all requests that had begun were answered
-    /// @param saved whether all values are on disk; true when there is no disk
-    /// @param unsavedBytes of values that are not
-    public record Stopped(boolean answered, boolean saved, long unsavedBytes) {}
-
     /// Goes down: as [#drain] and then [#save], in one time for both.
     ///
     /// A client that does not go on with its request, or does not read a reply, must not cost what others have

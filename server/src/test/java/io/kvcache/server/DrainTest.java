@@ -92,7 +92,7 @@ final class DrainTest {
                     .as("not worth a write yet")
                     .isPositive();
 
-            CompletableFuture<CacheServer.Stopped> stopped =
+            CompletableFuture<Stopped> stopped =
                     CompletableFuture.supplyAsync(() -> server.server().stop(Duration.ofMinutes(10)));
 
             while (server.server().cache().unsavedBytes() > 0) {
@@ -100,7 +100,7 @@ final class DrainTest {
             }
             assertThat(stopped).isNotDone();
             assertThat(ask(busy, "ve\r\n", 5)).isEqualTo("+OK\r\n");
-            assertThat(stopped.get()).isEqualTo(new CacheServer.Stopped(true, true, 0));
+            assertThat(stopped.get()).isEqualTo(new Stopped(true, true, 0));
         }
         try (TestServer server = onDisk();
                 Socket socket = connect(server)) {

@@ -47,7 +47,8 @@ final class EngineVerbs {
                 new EngineBlock(key.in(namespace), parent == null ? null : parent.in(namespace), key.low64());
         Hold hold = source.holders().enter(namespace);
         try {
-            Reserved reserved = waiting.reserve(timeoutNanos, sparing -> reserve(entry, block, sparing));
+            Reserved reserved =
+                    waiting.reserve(timeoutNanos, sparing -> hints.room(() -> store.reserve(entry, block, sparing)));
             bringParents(namespace, block, reserved);
             if (reserved.outcome() == PutOutcome.RESERVED) {
                 listeners.put(namespace, block.key(), block.parent(), entry.blockBytes(), false);
@@ -57,15 +58,6 @@ final class EngineVerbs {
             source.holders().leave(hold);
             throw failed;
         }
-    }
-
-    private Reserved reserve(NamespaceEntry entry, EngineBlock block, boolean sparing) {
-        Reserved reserved = store.reserve(entry, block, sparing);
-        if (reserved.outcome() != PutOutcome.NO_ROOM) {
-            return reserved;
-        }
-        hints.sweep();
-        return store.reserve(entry, block, sparing);
     }
 
     private void bringParents(Namespace namespace, EngineBlock block, Reserved reserved) {

@@ -2,13 +2,16 @@ package io.kvcache.tiers;
 
 import io.kvcache.core.Clock;
 import io.kvcache.core.Hint;
+import io.kvcache.core.PutOutcome;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.store.HostStore;
+import io.kvcache.core.store.Reserved;
 import io.kvcache.core.tree.Handle;
 import java.util.HashMap;
 import java.util.Iterator;
 import java.util.Map;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /// Acts on hints, and holds the pins that hints ask for until their time is over.
@@ -83,6 +86,16 @@ final class Hints implements AutoCloseable {
         pins.put(chain.key(chain.length() - 1), pinned);
         pinnedBytes += pinned.bytes;
         return true;
+    }
+
+    /// Asks for room, and once more without the pins whose time is over.
+    Reserved room(Supplier<Reserved> ask) {
+        Reserved reserved = ask.get();
+        if (reserved.outcome() != PutOutcome.NO_ROOM) {
+            return reserved;
+        }
+        sweep();
+        return ask.get();
     }
 
     /// Lets go of pins whose time is over.

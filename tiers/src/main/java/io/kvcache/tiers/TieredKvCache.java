@@ -63,10 +63,6 @@ public final class TieredKvCache implements KvCache {
     private final UseListeners listeners = new UseListeners();
     private final @Nullable HostShare share;
 
-    TieredKvCache(HostTable.Source source, Closing closing) {
-        this(source, closing, null);
-    }
-
     /// @param share null when nobody else may map the memory
     TieredKvCache(HostTable.Source source, Closing closing, @Nullable HostShare share) {
         this.source = source;
@@ -192,20 +188,12 @@ public final class TieredKvCache implements KvCache {
     }
 
     private Reserved room(NamespaceEntry entry, BlockChain chain, int index, long timeoutNanos) {
-        Reserved reserved = waiting.reserve(timeoutNanos, sparing -> reserve(entry, chain, index, sparing));
+        Reserved reserved =
+                waiting.reserve(timeoutNanos, sparing -> hints.room(() -> store.reserve(entry, chain, index, sparing)));
         if (reserved.outcome() == PutOutcome.RESERVED && index > 0) {
             onboarding.bringParents(chain, index, reserved.record());
         }
         return reserved;
-    }
-
-    private Reserved reserve(NamespaceEntry entry, BlockChain chain, int index, boolean sparing) {
-        Reserved reserved = store.reserve(entry, chain, index, sparing);
-        if (reserved.outcome() != PutOutcome.NO_ROOM) {
-            return reserved;
-        }
-        hints.sweep();
-        return store.reserve(entry, chain, index, sparing);
     }
 
     @Override

@@ -173,6 +173,7 @@ final class ForeignKeysTest {
                 assertThat(seed).as("blocks put to push them out").isLessThan(200);
                 put(withDisk, BlockChain.ofKeys(LARGER, List.of(new BlockKey(seed, seed))), 0);
             }
+            assertThat(withDisk.flush(PATIENCE)).isTrue(); // what is being written is pinned, and leaves no room
             BlockChain ours = as(LARGER, theirs);
             requireNothing(withDisk, ours);
             assertThat(put(withDisk, ours, 0)).isEqualTo(PutOutcome.BUSY);

@@ -56,7 +56,8 @@ public record TickedCache(TieredKvCache cache, HostStore store, Movement movemen
         };
         TieredKvCache cache = new TieredKvCache(
                 new HostTable.Source(store, holders, false, setup.clock, movement, null),
-                new Closing(store, holders, setup.clock, setup.patience, true, tiers));
+                new Closing(store, holders, setup.clock, setup.patience, true, tiers),
+                null);
         return new TickedCache(cache, store, movement);
     }
 }

@@ -1,6 +1,7 @@
 package io.kvcache.bench.cli;
 
 import io.kvcache.server.CacheServer;
+import io.kvcache.server.Stopped;
 import io.kvcache.server.config.ConfigException;
 import io.kvcache.server.config.ServerConfig;
 import io.kvcache.server.log.LogLines;
@@ -99,8 +100,7 @@ final class ServeCommand implements Callable<Integer> {
     private void stopOnSignal(CacheServer server, ServerConfig config) {
         Runtime.getRuntime().addShutdownHook(new Thread(() -> {
             say("KVCache stops: answering what has begun, for " + config.drain().toSeconds() + " s at most");
-            CacheServer.Stopped stopped =
-                    server.stop(config.drain().minus(config.drain().dividedBy(CLOSING_SHARE)));
+            Stopped stopped = server.stop(config.drain().minus(config.drain().dividedBy(CLOSING_SHARE)));
             if (!stopped.answered()) {
                 say("KVCache: some requests took too long and were cut off");
             }

@@ -14,6 +14,7 @@ import io.kvcache.core.tree.RecordPool;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
 import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.IntConsumer;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
@@ -164,13 +165,10 @@ public final class Disks {
     ///
     /// @throws IllegalArgumentException as [HostStore#register] says
     public int namespaceId(Namespace namespace) {
-        lock.lock();
-        try {
+        return locked(() -> {
             NamespaceEntry known = parts.namespaces().find(namespace);
             return (known == null ? Registration.add(parts.namespaces(), parts.slabs(), namespace) : known).id();
-        } finally {
-            lock.unlock();
-        }
+        });
     }
 
     /// The namespace of a number.
@@ -199,12 +197,8 @@ public final class Disks {
     public void restored() {
         boolean more = true;
         for (int from = 0; more; from += TURN) {
-            lock.lock();
-            try {
-                more = restore.dropOrphans(from, TURN);
-            } finally {
-                lock.unlock();
-            }
+            int first = from;
+            more = locked(() -> restore.dropOrphans(first, TURN));
         }
         for (int disk = 0; disk < parts.disks().disks(); disk++) {
             int each = disk;
@@ -315,8 +309,7 @@ public final class Disks {
     /// @param good whether the bytes are there and have their checksum
     /// @param lost whether the copy is to be forgotten
     public void read(int record, int checksum, boolean good, boolean lost) {
-        lock.lock();
-        try {
+        locked(() -> {
             if (good && lifecycle.state(record) == Control.LOADING) {
                 pool.checksum(record, checksum);
                 lifecycle.seal(record, NONE);
@@ -326,9 +319,7 @@ public final class Disks {
                 lifecycle.doom(record, EventKind.EVICTED);
             }
             lifecycle.giveUp(record);
-        } finally {
-            lock.unlock();
-        }
+        });
     }
 
     /// Has what is resident and not on disk written that was used so often, whatever else it is worth, in a run
@@ -337,33 +328,27 @@ public final class Disks {
     /// @param leastUses since it was put; 0 for everything
     /// @return whether there are more records to look at
     public boolean wantAll(int from, int leastUses) {
-        return locked(() -> {
-            int to = Math.min(pool.highWater(), from + TURN);
-            for (int record = from; record < to; record++) {
-                if (lifecycle.state(record) == Control.SEALED
-                        && pool.diskPlace(record) == NONE
-                        && Identity.uses(pool.identity(record)) >= leastUses) {
-                    offload.want(record);
-                }
+        return unsaved(from, record -> {
+            if (Identity.uses(pool.identity(record)) >= leastUses) {
+                offload.want(record);
             }
-            return to < pool.highWater();
         });
     }
 
     /// Bytes of what is resident and on no disk: were the host to end now, no restart would find them.
     public long unsavedBytes() {
         long[] sum = new long[1];
-        for (int from = 0; unsavedBytes(from, sum); from += TURN) {}
+        for (int from = 0; unsaved(from, record -> sum[0] += pool.bytes(record)); from += TURN) {}
         return sum[0];
     }
 
-    /// Adds up a run of record numbers; whether there are more.
-    private boolean unsavedBytes(int from, long[] sum) {
+    /// Shows what is resident and on no disk in a run of record numbers; whether there are more.
+    private boolean unsaved(int from, IntConsumer use) {
         return locked(() -> {
             int to = Math.min(pool.highWater(), from + TURN);
             for (int record = from; record < to; record++) {
                 if (lifecycle.state(record) == Control.SEALED && pool.diskPlace(record) == NONE) {
-                    sum[0] += pool.bytes(record);
+                    use.accept(record);
                 }
             }
             return to < pool.highWater();
