@@ -51,12 +51,15 @@ final class DeployTest {
     @TempDir
     private Path folder = Path.of("");
 
+    private Path entry = DEPLOY.resolve("entry");
+    private String protocol = "auto";
+
     private interface Use {
         void of(int port) throws Exception;
     }
 
     private ProcessBuilder entry(String... arguments) {
-        List<String> command = new ArrayList<>(List.of(DEPLOY.resolve("entry").toString()));
+        List<String> command = new ArrayList<>(List.of(entry.toString()));
         command.addAll(List.of(arguments));
         ProcessBuilder builder = new ProcessBuilder(command);
         builder.environment()
@@ -66,6 +69,9 @@ final class DeployTest {
                         "KVCACHE_JAVA_OPTS", "-Xmx512m -XX:MaxDirectMemorySize=512m",
                         "KVCACHE__MEMORY__HOST_BYTES", "64MiB",
                         "KVCACHE_DISK_BYTES", "64MiB"));
+        if (!protocol.isEmpty()) {
+            builder.environment().put("KVCACHE_PROTOCOL", protocol);
+        }
         return builder;
     }
 
@@ -116,6 +122,11 @@ final class DeployTest {
     }
 
     private static void probeThenStore(int port) throws Exception {
+        probeAndStore(port);
+        requireNoErrors(port);
+    }
+
+    private static void probeAndStore(int port) throws Exception {
         for (int i = 0; i < 5; i++) {
             new Socket(InetAddress.getLoopbackAddress(), port).close();
         }
@@ -128,6 +139,9 @@ final class DeployTest {
             assertThat(head.getInt()).isEqualTo(200);
             assertThat(socket.getInputStream().readNBytes(head.getInt())).isEqualTo(value);
         }
+    }
+
+    private static void requireNoErrors(int port) throws Exception {
         String metrics = page(port, "/metrics");
         assertThat(metrics)
                 .contains(
@@ -157,6 +171,39 @@ final class DeployTest {
                 folder.resolve("disk").toString());
 
         assertThat(said).contains("  disk " + folder.resolve("disk") + ": 64 MiB, ");
+    }
+
+    @Test
+    void givenTheNamesOfLmcachesChart_whenRun_thenTheyServeAndItsProbeAnswers() throws Exception {
+        String dockerfile = Files.readString(DEPLOY.resolve("Dockerfile"));
+        for (String name : List.of("lmcache_server", "lmcache_v0_server", "lmcache_experimental_server", "python3")) {
+            assertThat(dockerfile).contains(name);
+        }
+        entry = Files.createSymbolicLink(folder.resolve("lmcache_v0_server"), DEPLOY.resolve("entry"));
+
+        protocol = "";
+
+        String said = served(
+                port -> {
+                    assertThat(probed(port)).isZero();
+                    probeAndStore(port);
+                },
+                "127.0.0.1",
+                "0",
+                "cpu");
+
+        assertThat(said).endsWith("KVCache stopped\n");
+        assertThat(probed(1)).as("a port that nobody listens at").isEqualTo(2);
+    }
+
+    private int probed(int port) throws Exception {
+        Path python = folder.resolve("python3");
+        if (!Files.exists(python)) {
+            Files.createSymbolicLink(python, DEPLOY.resolve("entry"));
+        }
+        return new ProcessBuilder(python.toString(), "/examples/health_probe.py", "127.0.0.1", port + "")
+                .start()
+                .waitFor();
     }
 
     @Test
