@@ -126,12 +126,15 @@ String toJson(List<Case> cases, boolean built) {
 Map<String, List<String>> skipReasons(List<Case> cases) {
     Map<String, List<String>> reasons = new TreeMap<>();
     for (Case skipped : of(cases, Outcome.SKIPPED)) {
-        // A failed assumption comes as a stack trace, whose first line is its type and its message.
+        // A failed assumption comes as a stack trace, which begins with its type and its message; AssertJ's message
+        // begins with an empty line, and has what the test says of it in brackets.
         String reason = skipped.message()
+                .replaceFirst("^[\\w.]+TestAbortedException: *(Assumption failed: )?", "")
                 .lines()
+                .filter(line -> !line.isBlank())
                 .findFirst()
                 .orElse("no reason given")
-                .replaceFirst("^[\\w.]+TestAbortedException: (Assumption failed: )?", "");
+                .replaceFirst("^assumption was not met due to: (?:\\[(.*)] *)?", "$1");
         reasons.computeIfAbsent(reason, _ -> new ArrayList<>()).add(skipped.name());
     }
     return reasons;

@@ -66,12 +66,21 @@ class LauncherTest {
                 <testcase classname="a.B" name="skips"><skipped><![CDATA[\
                 org.opentest4j.TestAbortedException: Assumption failed: no CUDA device
                 \tat a.B.skips(B.java:1)]]></skipped></testcase>
+                <testcase classname="a.B" name="misses"><skipped><![CDATA[\
+                org.opentest4j.TestAbortedException:\s
+                assumption was not met due to: [there is no ptxas]\s
+                Expecting value to be true but was false
+                \tat a.B.misses(B.java:2)]]></skipped></testcase>
                 <testcase classname="a.B" name="disabled"><skipped message="not now"/></testcase>""");
         Answer answer = summarise("failed");
         assertThat(answer.exit()).isEqualTo(1);
         assertThat(answer.text())
-                .contains("FAILED a.B.fails\n    boom <1>\n", "SKIPPED 1: no CUDA device\n", "SKIPPED 1: not now\n")
-                .endsWith("\n1 passed, 1 failed, 2 skipped\n");
+                .contains(
+                        "FAILED a.B.fails\n    boom <1>\n",
+                        "SKIPPED 1: no CUDA device\n",
+                        "SKIPPED 1: there is no ptxas\n",
+                        "SKIPPED 1: not now\n")
+                .endsWith("\n1 passed, 1 failed, 3 skipped\n");
     }
 
     @Test
