@@ -35,6 +35,11 @@ record SimChoices(
     static final long MIB = 1L << 20;
     private static final long HANG_NANOS = 50 * SimClock.MILLI;
 
+    SimChoices withAdmission(AdmissionKind change) {
+        return new SimChoices(
+                weather, host, change, limits, waitingBytes, disks, geometry, log, reclaim, bytesPerSecond);
+    }
+
     static SimChoices of(SplittableRandom random) {
         long slabs = 2L + random.nextInt(2);
         HostStoreConfig host = new HostStoreConfig(

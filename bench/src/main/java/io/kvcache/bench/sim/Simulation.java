@@ -4,6 +4,7 @@ import static io.kvcache.bench.sim.Checks.require;
 
 import io.kvcache.core.KvCache;
 import io.kvcache.core.identity.BlockKey;
+import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.tiers.TickedCache;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.movement.MoverStats;
@@ -30,6 +31,9 @@ public final class Simulation {
     /// One seed in so many has a faster tier in front of each disk.
     private static final int FRONTED = 4;
 
+    /// One seed in so many writes by value.
+    private static final int VALUED = 5;
+
     /// What is under way once faults stop ends in so long.
     private static final long PATIENCE_NANOS = 120 * SimClock.SECOND;
 
@@ -49,7 +53,8 @@ public final class Simulation {
     private Simulation(long seed, SimMemory memory, RareCounts rare) {
         random = new SplittableRandom(seed);
         this.rare = rare;
-        choices = SimChoices.of(random);
+        SimChoices chosen = SimChoices.of(random);
+        choices = seed % VALUED == 4 ? chosen.withAdmission(AdmissionKind.VALUE) : chosen;
         store = new SimStore(choices, seed % FRONTED == 2, memory, random.split(), rare);
         corpus = new Corpus(random.split());
         promises = new Promises(corpus, this::unwritable, choices.weather().keepsPromises(), rare);
