@@ -37,8 +37,9 @@ final class Forecast {
         lock.lock();
         try {
             touches.drain();
+            int namespace = namespaces.number(chain.namespace());
             for (int index = chain.length() - 1; index >= from; index--) {
-                int record = find(chain, index);
+                int record = find(chain, index, namespace);
                 if (record != NONE) {
                     lifecycle.policyOf(record).demote(record);
                 }
@@ -55,9 +56,10 @@ final class Forecast {
         lock.lock();
         try {
             touches.drain();
+            int namespace = namespaces.number(chain.namespace());
             for (int index = 0; index < chain.length(); index++) {
                 policies.state().expect(chain.keyLo(index));
-                int record = find(chain, index);
+                int record = find(chain, index, namespace);
                 if (record != NONE) {
                     lifecycle.policyOf(record).expect(record);
                 }
@@ -68,13 +70,10 @@ final class Forecast {
         }
     }
 
-    /// The record of a block that is resident, if it is of the chain's namespace; under the lock.
-    private int find(BlockChain chain, int index) {
+    /// The record of a block that is resident, if it is of a namespace; under the lock.
+    private int find(BlockChain chain, int index, int namespace) {
         long handle = tree.find(chain.keyHi(index), chain.keyLo(index));
-        NamespaceEntry entry = namespaces.find(chain.namespace());
-        boolean own = Handle.found(handle)
-                && entry != null
-                && Identity.isBlockOf(pool.identity(Handle.record(handle)), entry.id());
+        boolean own = Handle.found(handle) && Identity.isBlockOf(pool.identity(Handle.record(handle)), namespace);
         return own ? Handle.record(handle) : NONE;
     }
 }

@@ -18,9 +18,6 @@ public final class Lookup {
     /// Look-ups of a walk that are under way together: about as many misses as a core keeps track of.
     private static final int AHEAD = 16;
 
-    /// No namespace's number.
-    private static final int NOBODY = -1;
-
     private final RecordPool pool;
     private final BlockTree tree;
     private final Namespaces namespaces;
@@ -44,7 +41,7 @@ public final class Lookup {
     /// What is known of a chain is a prefix of it, so this is a binary search. First and last block are asked
     /// before anything else: most prompts are either new or here as a whole.
     public int match(BlockChain chain, int limit) {
-        int namespace = namespace(chain);
+        int namespace = namespaces.number(chain.namespace());
         if (limit == 0 || !has(chain, 0, namespace)) {
             return 0;
         }
@@ -69,7 +66,7 @@ public final class Lookup {
     public int matchKnown(BlockChain chain, int resident) {
         int known = resident - 1;
         int unknown = chain.length();
-        int namespace = namespace(chain);
+        int namespace = namespaces.number(chain.namespace());
         if (known + 1 == unknown || !isKnown(chain, known + 1, namespace)) {
             return known + 1;
         }
@@ -91,11 +88,6 @@ public final class Lookup {
 
     private boolean isKnown(BlockChain chain, int index, int namespace) {
         return isOf(findKnown(chain.keyHi(index), chain.keyLo(index)), namespace);
-    }
-
-    private int namespace(BlockChain chain) {
-        NamespaceEntry entry = namespaces.find(chain.namespace());
-        return entry == null ? NOBODY : entry.id();
     }
 
     /// Whether a handle is of a block of a namespace; of one that may go at any moment, which is a matter of the
@@ -126,7 +118,7 @@ public final class Lookup {
     /// One look-up waits for memory once or twice. Here the lines of sixteen are asked for before any is
     /// compared, so that their waits overlap.
     public int walk(BlockChain chain, int limit) {
-        int namespace = namespace(chain);
+        int namespace = namespaces.number(chain.namespace());
         int[] first = new int[AHEAD];
         for (int at = 0; at < limit; at += AHEAD) {
             int end = Math.min(limit, at + AHEAD);
@@ -181,7 +173,7 @@ public final class Lookup {
             }
             long handle = find(chain.keyHi(blocks - 1), chain.keyLo(blocks - 1));
             if (Handle.found(handle) && pin(handle)) {
-                return inPlace(handle, blocks - 1, namespace(chain)) ? handle : Handle.MISS;
+                return inPlace(handle, blocks - 1, namespaces.number(chain.namespace())) ? handle : Handle.MISS;
             }
         }
     }

@@ -15,6 +15,9 @@ final class Namespaces {
     /// A record has 16 bits for its namespace.
     static final int MAX = 1 << 16;
 
+    /// No namespace's number.
+    static final int UNKNOWN = -1;
+
     private volatile Table table = new Table(List.of(), Map.of());
 
     private record Table(List<NamespaceEntry> byId, Map<Namespace, NamespaceEntry> byName) {}
@@ -33,6 +36,12 @@ final class Namespaces {
     @Nullable
     NamespaceEntry find(Namespace namespace) {
         return table.byName.get(namespace);
+    }
+
+    /// The number of a namespace, or [#UNKNOWN], which no record has.
+    int number(Namespace namespace) {
+        NamespaceEntry entry = find(namespace);
+        return entry == null ? UNKNOWN : entry.id();
     }
 
     /// A registered namespace that differs from this one in nothing but its parts.
