@@ -216,7 +216,7 @@ final class DiskDirectoryTest {
     @Test
     void givenBothSuperblocksDamaged_whenOpened_thenItIsRefusedOrDiscarded() throws IOException {
         fill(5);
-        changeSuperblocks((block, copy) -> block.put(100 + copy, (byte) 77), false);
+        changeSuperblocks((block, copy) -> block.put(100 + copy, (byte) ~block.get(100 + copy)), false);
         requireRefusedUntouched("damaged");
         requireDiscarded();
     }
@@ -256,7 +256,7 @@ final class DiskDirectoryTest {
     void givenALogThatIsRefusedWhileOpening_whenAsked_thenTheSameErrorSaysWhy() throws IOException {
         fill(5);
         try (DiskDirectory directory = DiskDirectory.open(folder, BYTES, REFUSE)) {
-            changeSuperblocks((block, _) -> block.put(50, (byte) 77), false);
+            changeSuperblocks((block, _) -> block.put(50, (byte) ~block.get(50)), false);
             try (SimpleLog log = new SimpleLog(directory.device(), directory.config())) {
                 assertThat(log.log().state()).isEqualTo(LogState.REFUSED);
                 assertThat(directory.refused(log.log()))
