@@ -6,8 +6,21 @@
 gpu_kit_modules=java.base,java.instrument,java.logging,java.management,java.naming,java.xml,jdk.management
 gpu_kit_modules+=,jdk.unsupported,jdk.zipfs
 
+# Only what was packed before, or nothing at all, is replaced.
+gpu_kit_place() {
+    local kit=$1
+    if [ -e "$kit" ] && [ -n "$(ls -A "$kit")" ] && ! { [ -f "$kit/run.sh" ] && [ -f "$kit/jre.tar.xz" ]; }; then
+        die "gpu-kit replaces $kit, which holds something else. Name a folder that is new, empty or an older kit."
+    fi
+    mkdir -p "$kit" || die "gpu-kit cannot write to $kit"
+}
+
 gpu_kit() {
     local kit=${1:-$root/.kvcache/gpu-kit} work jar
+    if [ $# -gt 1 ] || [[ $kit == -* ]]; then
+        die "gpu-kit takes a folder or nothing, not '$*'" 2
+    fi
+    gpu_kit_place "$kit"
     ensure_built || exit 1
     require_writable
     work=$root/.kvcache/gpu-kit-work
