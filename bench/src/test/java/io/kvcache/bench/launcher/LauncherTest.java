@@ -52,6 +52,19 @@ class LauncherTest {
     }
 
     @Test
+    void givenAFolderThatHoldsSomethingElse_whenAKitIsToGoThere_thenItIsLeftAlone() throws Exception {
+        Path place = Files.createDirectory(folder.resolve("own"));
+        Path own = Files.writeString(place.resolve("file"), "mine");
+        Answer answer = launch("gpu-kit", place.toString());
+        assertThat(answer.exit()).isEqualTo(1);
+        assertThat(answer.text()).contains(place.toString(), "new, empty or an older kit");
+        assertThat(own).hasContent("mine");
+        Answer help = launch("gpu-kit", "--help");
+        assertThat(help.exit()).isEqualTo(2);
+        assertThat(help.text()).contains("takes a folder or nothing, not '--help'");
+    }
+
+    @Test
     void givenNoJdk25_whenAskedForHelp_thenListsTheCommandsOfTheShell() throws Exception {
         Answer answer = run(REPOSITORY.resolve("kvcache").toString(), "help");
         assertThat(answer.exit()).isZero();
@@ -136,6 +149,18 @@ class LauncherTest {
         assertThat(javac.toFile().setExecutable(true)).isTrue();
         Files.writeString(home.resolve("release"), "JAVA_VERSION=\"%d.0.1\"\n".formatted(major));
         return home;
+    }
+
+    /// Runs the launcher with the tests' own JDK.
+    private Answer launch(String... arguments) throws Exception {
+        List<String> command =
+                new ArrayList<>(List.of(REPOSITORY.resolve("kvcache").toString()));
+        command.addAll(List.of(arguments));
+        ProcessBuilder builder = new ProcessBuilder(command).redirectErrorStream(true);
+        builder.environment().put("JAVA_HOME", System.getProperty("java.home"));
+        Process process = builder.start();
+        String text = new String(process.getInputStream().readAllBytes(), UTF_8);
+        return new Answer(process.waitFor(), text);
     }
 
     /// Runs with nothing in the environment but a folder of JDKs to search; the tests' own JDK stays out of sight.
