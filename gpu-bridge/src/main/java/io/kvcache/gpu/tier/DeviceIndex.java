@@ -15,6 +15,7 @@ import org.jspecify.annotations.Nullable;
 final class DeviceIndex {
 
     private final ConcurrentMap<BlockKey, DeviceEntry> entries = new ConcurrentHashMap<>();
+    private final Uses uses = new Uses();
 
     private static BlockKey key(DeviceEntry entry) {
         return new BlockKey(entry.block().keyHi(), entry.block().keyLo());
@@ -41,19 +42,31 @@ final class DeviceIndex {
         entries.clear();
     }
 
+    /// What of it was used by [#acquire], until it is told.
+    Uses uses() {
+        return uses;
+    }
+
     /// Pins the leading blocks of a chain that are in one of several, from one on.
     static DeviceBlockTable acquire(List<DeviceIndex> indexes, BlockChain chain, int from) {
         List<DeviceEntry> held = new ArrayList<>();
+        List<DeviceIndex> holders = new ArrayList<>();
         for (int index = from; index < chain.length(); index++) {
             BlockKey key = chain.key(index);
             DeviceEntry entry = null;
             for (int i = 0; entry == null && i < indexes.size(); i++) {
                 entry = indexes.get(i).pin(key);
+                if (entry != null) {
+                    held.add(entry);
+                    holders.add(indexes.get(i));
+                }
             }
             if (entry == null) {
                 break;
             }
-            held.add(entry);
+        }
+        for (int i = held.size() - 1; i >= 0; i--) {
+            holders.get(i).uses.note(held.get(i));
         }
         return new DeviceBlockTable(from, held);
     }

@@ -24,7 +24,8 @@ import org.jspecify.annotations.Nullable;
 ///
 /// It keeps nothing beyond its closing: a flush is answered with false, and it has nothing to tell when
 /// it opens. Its memory is a ring of regions; what lies in the oldest is offered to the store before it
-/// is used again, so the store's own order decides what stays. What [#acquire] holds is not reclaimed.
+/// is used again, so the store's own order decides what stays; uses by [#acquire] count there. What it holds is not
+/// reclaimed.
 ///
 /// **Failure.** Whatever the device refuses takes the tier out. What was on its way is told only when the
 /// device does nothing any more: until then it might still write to host memory.
@@ -187,6 +188,7 @@ public final class DeviceTier implements Tier {
             settle();
             return done;
         }
+        done += index.uses().tell(listener);
         try {
             done += state == TierState.STOPPED && !reclaim.busy() ? 0 : reclaim.tick();
             done += verification.tick();

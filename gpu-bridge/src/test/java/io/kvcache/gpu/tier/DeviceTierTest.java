@@ -187,6 +187,20 @@ final class DeviceTierTest {
         tier.close();
     }
 
+    @Test
+    void givenATableThatWasAcquired_whenTheTierTicks_thenTheStoreHearsOfEachUseDeepestFirst() {
+        DeviceTier tier = open();
+        BlockChain chain = chain(4);
+        for (int i = 0; i < 3; i++) {
+            write(tier, chain.key(i));
+        }
+        settle(tier);
+        tier.acquire(chain, 1).close();
+        store.tick(tier);
+        assertThat(store.used).containsExactly(chain.key(2), chain.key(1));
+        tier.close();
+    }
+
     private DeviceBlockTable verified(DeviceTier tier, BlockChain chain, int from) {
         CompletableFuture<DeviceBlockTable> answer =
                 tier.acquireVerified(chain, from).toCompletableFuture();

@@ -38,6 +38,7 @@ final class TierHarness implements TierListener {
     private final List<MemorySegment> slots = new ArrayList<>();
     final Map<BlockKey, Long> places = new HashMap<>();
     final List<Boolean> flushes = new ArrayList<>();
+    final List<BlockKey> used = new ArrayList<>();
     private long nextTag;
     private long now;
     int written;
@@ -214,5 +215,10 @@ final class TierHarness implements TierListener {
     @Override
     public void lost(TierBlock block, long place) {
         places.remove(new BlockKey(block.keyHi(), block.keyLo()), place);
+    }
+
+    @Override
+    public void used(TierBlock block, long place) {
+        used.add(new BlockKey(block.keyHi(), block.keyLo()));
     }
 }

@@ -68,16 +68,30 @@ final class Departed {
 
     /// Forgets a block and returns its entry, or [#NONE].
     long take(long fingerprint) {
+        int place = placeOf(fingerprint);
+        if (place < 0) {
+            return NONE;
+        }
+        long entry = entries[place];
+        entries[place] = NONE;
+        return entry;
+    }
+
+    /// A block's entry, or [#NONE].
+    long find(long fingerprint) {
+        int place = placeOf(fingerprint);
+        return place < 0 ? NONE : entries[place];
+    }
+
+    private int placeOf(long fingerprint) {
         long spread = fingerprint * SPREAD;
         int from = set(spread);
         for (int i = from; i < from + WAYS; i++) {
             if (entries[i] != NONE && (entries[i] & TAG_MASK) == tag(spread)) {
-                long entry = entries[i];
-                entries[i] = NONE;
-                return entry;
+                return i;
             }
         }
-        return NONE;
+        return -1;
     }
 
     /// Shows all entries, empty ones too.

@@ -50,6 +50,15 @@ public interface EvictionPolicy {
     /// A slower tier has got a copy of the record, or has lost it: [RecordView#hasCopy].
     default void copied(int record) {}
 
+    /// A record that is not resident was used where else it lies.
+    default void usedElsewhere(int record) {}
+
+    /// How much a record is wanted, resident or not: uses expected for the time that it is kept, or [Double#NaN] for
+    /// a policy that does not know. Good for comparing records at one moment.
+    default double worth(int record) {
+        return Double.NaN;
+    }
+
     /// Chooses a victim, claims it and forgets it.
     ///
     /// @param claim tries to claim a record for eviction and answers whether it did; a pinned record refuses, and

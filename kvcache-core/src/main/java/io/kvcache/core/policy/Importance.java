@@ -168,6 +168,27 @@ public final class Importance implements EvictionPolicy {
     }
 
     @Override
+    public void usedElsewhere(int record) {
+        long fingerprint = records.fingerprint(record);
+        int uses = lessons.returned(fingerprint, state.now());
+        boolean last = record != before;
+        before = records.parent(record);
+        long word = BlockWord.of(mine, uses, records.depth(record), tick());
+        long left = last ? word : BlockWord.continued(word);
+        lessons.begin(left);
+        lessons.departs(fingerprint, left, size);
+    }
+
+    @Override
+    public double worth(int record) {
+        long word = words[record];
+        boolean byAge = guard.followsLru();
+        return BlockWord.owner(word) == mine
+                ? lessons.worth(word, state.now(), byAge)
+                : lessons.worthOfDeparted(records.fingerprint(record), state.now(), byAge);
+    }
+
+    @Override
     public int evict(IntPredicate claim) {
         int count = 0;
         int victim = NONE;

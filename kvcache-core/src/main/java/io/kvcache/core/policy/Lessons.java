@@ -137,6 +137,27 @@ final class Lessons {
         buckets.ranked();
     }
 
+    /// What a resident block with this word is worth.
+    ///
+    /// @param byAge by its last use alone
+    double worth(long word, long now, boolean byAge) {
+        return switch (BlockWord.standing(word)) {
+            case BlockWord.DEMOTED -> 0;
+            case BlockWord.EXPECTED -> EXEMPT;
+            default -> worth(BlockWord.ownClass(word), now - BlockWord.stamp(word), byAge);
+        };
+    }
+
+    /// What a block is worth that is not resident, by what is remembered of it: 0 when nothing is.
+    double worthOfDeparted(long fingerprint, long now, boolean byAge) {
+        long entry = departed.find(fingerprint);
+        return entry == Departed.NONE ? 0 : worth(Departed.classOf(entry), now - Departed.lastUse(entry), byAge);
+    }
+
+    private double worth(int classId, long age, boolean byAge) {
+        return byAge ? 1.0 / (1 + age) : model.density(classId, age);
+    }
+
     /// Bytes of the memory of evicted blocks.
     long departedBytes() {
         return departed.bytes();

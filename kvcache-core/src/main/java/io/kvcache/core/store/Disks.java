@@ -14,7 +14,6 @@ import io.kvcache.core.tree.RecordPool;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
 import java.util.concurrent.locks.ReentrantLock;
-import java.util.function.IntConsumer;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
@@ -39,6 +38,8 @@ public final class Disks {
     private final Writes writes;
     private final RecordViews views;
     private final Offers offers;
+    private final Unsaved unsaved;
+    private final Standing standing;
     private final ReentrantLock lock;
 
     Disks(StoreParts parts, Lifecycle lifecycle, DiskLife diskLife, Room room, ReentrantLock lock) {
@@ -51,6 +52,8 @@ public final class Disks {
         this.restore = new Restore(parts, lifecycle, diskLife);
         this.writes = new Writes(parts, lifecycle, diskLife);
         this.offers = new Offers(diskLife, lock);
+        unsaved = new Unsaved(parts, lifecycle, lock);
+        standing = new Standing(parts, lifecycle);
         views = new RecordViews(pool, parts.slabs());
         this.lock = lock;
     }
@@ -328,31 +331,27 @@ public final class Disks {
     /// @param leastUses since it was put; 0 for everything
     /// @return whether there are more records to look at
     public boolean wantAll(int from, int leastUses) {
-        return unsaved(from, record -> {
-            if (Identity.uses(pool.identity(record)) >= leastUses) {
-                offload.want(record);
-            }
-        });
+        return unsaved.want(from, TURN, leastUses);
     }
 
     /// Bytes of what is resident and on no disk: were the host to end now, no restart would find them.
     public long unsavedBytes() {
-        long[] sum = new long[1];
-        for (int from = 0; unsaved(from, record -> sum[0] += pool.bytes(record)); from += TURN) {}
-        return sum[0];
+        return unsaved.bytes(TURN);
     }
 
-    /// Shows what is resident and on no disk in a run of record numbers; whether there are more.
-    private boolean unsaved(int from, IntConsumer use) {
-        return locked(() -> {
-            int to = Math.min(pool.highWater(), from + TURN);
-            for (int record = from; record < to; record++) {
-                if (lifecycle.state(record) == Control.SEALED && pool.diskPlace(record) == NONE) {
-                    use.accept(record);
-                }
-            }
-            return to < pool.highWater();
-        });
+    /// A block was used where it lies: see [io.kvcache.core.tier.TierListener#used].
+    public void used(TierBlock block) {
+        locked(() -> standing.used(block.keyHi(), block.keyLo()));
+    }
+
+    /// How much a block is wanted: see [io.kvcache.core.tier.TierListener#worth].
+    public double worth(long keyHi, long keyLo) {
+        lock.lock();
+        try {
+            return standing.worth(keyHi, keyLo);
+        } finally {
+            lock.unlock();
+        }
     }
 
     /// Evicts ahead of need from host memory what is on disk or not worth it, so that puts and loads find

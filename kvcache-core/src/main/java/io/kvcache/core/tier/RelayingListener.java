@@ -69,4 +69,14 @@ public abstract class RelayingListener implements TierListener {
     public void lost(TierBlock block, long place) {
         store.lost(block, place);
     }
+
+    @Override
+    public void used(TierBlock block, long place) {
+        store.used(block, place);
+    }
+
+    @Override
+    public double worth(long keyHi, long keyLo) {
+        return store.worth(keyHi, keyLo);
+    }
 }

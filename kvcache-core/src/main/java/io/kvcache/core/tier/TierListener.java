@@ -44,4 +44,16 @@ public interface TierListener {
 
     /// What was kept could not be.
     void lost(TierBlock block, long place);
+
+    /// A block was used where it lies, by somebody who did not ask the store. Of a path all blocks are told, deepest
+    /// first.
+    default void used(TierBlock block, long place) {}
+
+    /// How much a block is wanted: uses that its policy expects for the time that it is kept, so the greater the
+    /// rather it stays. Only good for comparing blocks that are asked for together.
+    ///
+    /// @return [Double#NaN] when the store's policy has no such measure, 0 for a block that it does not know
+    default double worth(long keyHi, long keyLo) {
+        return Double.NaN;
+    }
 }

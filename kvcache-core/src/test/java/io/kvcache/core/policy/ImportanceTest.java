@@ -174,6 +174,35 @@ final class ImportanceTest {
         }
     }
 
+    @Test
+    void givenBlocksThatLeft_whenOneIsUsedElsewhere_thenItIsWorthMoreThanBeforeAndThanTheOther() {
+        PolicyState state = new PolicyState(1000);
+        TreeStore store = full(state, 999);
+        EvictionPolicy policy = store.policy(0);
+        int one = store.evict(0);
+        int other = store.evict(0);
+        for (int i = 0; i < 20_000; i++) {
+            store.use(998);
+        }
+        double before = policy.worth(one);
+        policy.usedElsewhere(one);
+        assertThat(policy.worth(one)).isGreaterThan(before).isGreaterThan(policy.worth(other));
+        assertThat(policy.worth(other)).isPositive();
+        assertThat(policy.worth(998)).isGreaterThan(policy.worth(other));
+        assertThat(policy.worth(999)).as("never seen").isZero();
+        assertThat(policy.size()).isEqualTo(997);
+        store.policy(0).demote(998);
+        assertThat(policy.worth(998)).as("will never come back").isZero();
+    }
+
+    @Test
+    void givenAPolicyThatDoesNotLearn_whenAskedForWorth_thenItHasNoOpinion() {
+        TreeStore store = new TreeStore(10);
+        store.addClass(PolicyKind.LRU.create(store));
+        store.admit(0, RecordView.NONE, 0);
+        assertThat(store.policy(0).worth(0)).isNaN();
+    }
+
     private static TreeStore full(PolicyState state, int records) {
         TreeStore store = new TreeStore(state.capacity());
         store.addClass(new Importance(store, state));

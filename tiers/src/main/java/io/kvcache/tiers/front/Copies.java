@@ -1,7 +1,13 @@
 package io.kvcache.tiers.front;
 
+import io.kvcache.core.tier.TierBlock;
 import io.kvcache.core.tier.TierOffer;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.Deque;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
@@ -12,6 +18,21 @@ final class Copies {
 
     private final Map<Long, Copy> byDiskPlace = new HashMap<>();
     private final Map<Long, Copy> byPlace = new HashMap<>();
+
+    /// The newest copies, by whose worth the bar for staying is set.
+    private static final int NEWEST = 64;
+
+    private final Deque<TierBlock> newest = new ArrayDeque<>();
+    private final Worth worth;
+
+    /// How much a block is wanted, see [io.kvcache.core.tier.TierListener#worth].
+    interface Worth {
+        double of(long keyHi, long keyLo);
+    }
+
+    Copies(Worth worth) {
+        this.worth = worth;
+    }
 
     private static final class Copy {
         private long diskPlace;
@@ -25,11 +46,15 @@ final class Copies {
     }
 
     /// What lies at a place of the disk has a copy in front.
-    void add(long diskPlace, long place) {
+    void add(TierBlock block, long diskPlace, long place) {
         forget(diskPlace);
         Copy copy = new Copy(diskPlace, place);
         byDiskPlace.put(diskPlace, copy);
         byPlace.put(place, copy);
+        if (newest.size() == NEWEST) {
+            newest.remove();
+        }
+        newest.add(block);
     }
 
     /// Where the copy is, or null when there is none.
@@ -82,21 +107,51 @@ final class Copies {
         }
     }
 
-    /// Keeps of a span in front what was read since it came there or was last on offer.
+    /// A copy was used where it lies.
+    void usedThere(long place) {
+        Copy copy = byPlace.get(place);
+        if (copy != null) {
+            copy.used = true;
+        }
+    }
+
+    /// A copy on offer.
+    private record Candidate(int index, Copy copy, double worth) {}
+
+    /// Keeps of a span in front what the store wants more than what comes in, most wanted first; where the store has
+    /// no opinion, what was used since it came there or was last on offer.
     void choose(TierOffer offer) {
+        List<Candidate> candidates = new ArrayList<>();
         for (int i = 0; i < offer.size(); i++) {
             Copy copy = byPlace.get(offer.place(i));
-            if (copy != null && copy.used && offer.keep(i)) {
-                copy.used = false;
-            } else if (copy != null) {
-                forget(copy.diskPlace);
+            if (copy != null) {
+                candidates.add(new Candidate(i, copy, worth.of(offer.keyHi(i), offer.keyLo(i))));
             }
         }
+        candidates.sort(Comparator.comparingDouble(Candidate::worth).reversed());
+        double bar = bar();
+        for (Candidate each : candidates) {
+            boolean wanted = Double.isNaN(each.worth) ? each.copy.used : each.worth > bar;
+            if (wanted && offer.keep(each.index)) {
+                each.copy.used = false;
+            } else {
+                forget(each.copy.diskPlace);
+            }
+        }
+    }
+
+    /// What the newest copies are worth on average.
+    private double bar() {
+        return newest.stream()
+                .mapToDouble(block -> worth.of(block.keyHi(), block.keyLo()))
+                .average()
+                .orElse(0);
     }
 
     void clear() {
         byDiskPlace.clear();
         byPlace.clear();
+        newest.clear();
     }
 
     int count() {

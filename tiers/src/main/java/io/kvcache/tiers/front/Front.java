@@ -34,7 +34,7 @@ final class Front implements TierListener {
     private final String name;
     private final Function<TierListener, Tier> opener;
     private final TierListener store;
-    private final Copies copies = new Copies();
+    private final Copies copies;
     private final Map<Long, Consumer<Long>> writes = new HashMap<>();
     private final Map<Long, Consumer<TierRead.Outcome>> reads = new HashMap<>();
     private volatile @Nullable Tier tier;
@@ -48,6 +48,7 @@ final class Front implements TierListener {
         this.name = name;
         this.opener = opener;
         this.store = store;
+        copies = new Copies(store::worth);
     }
 
     Copies copies() {
@@ -235,6 +236,12 @@ final class Front implements TierListener {
     @Override
     public void lost(TierBlock block, long place) {
         copies.lost(place);
+    }
+
+    @Override
+    public void used(TierBlock block, long place) {
+        copies.usedThere(place);
+        store.used(block, place);
     }
 
     /// What it held before counts for nothing: only what goes to the disk in one go with it does.

@@ -232,4 +232,14 @@ public final class Mover implements TierListener {
     public void lost(TierBlock block, long place) {
         disks.lost(disk, block, place);
     }
+
+    @Override
+    public void used(TierBlock block, long place) {
+        disks.used(block);
+    }
+
+    @Override
+    public double worth(long keyHi, long keyLo) {
+        return disks.worth(keyHi, keyLo);
+    }
 }

@@ -71,6 +71,18 @@ final class FrontedTierTest {
     private static final class Store implements TierListener {
         final Map<Long, Long> places = new HashMap<>();
         final Map<Long, Outcome> reads = new HashMap<>();
+        final Map<Long, Double> worths = new HashMap<>();
+        final List<Long> used = new ArrayList<>();
+
+        @Override
+        public double worth(long keyHi, long keyLo) {
+            return worths.getOrDefault(keyHi, Double.NaN);
+        }
+
+        @Override
+        public void used(TierBlock block, long place) {
+            used.add(block.keyHi());
+        }
 
         @Override
         public Namespace namespace(int namespaceId) {
@@ -283,7 +295,7 @@ final class FrontedTierTest {
         assertThat(front().asked).isEmpty();
     }
 
-    /// An offer that remembers what was kept.
+    /// An offer that remembers what was kept, of blocks that were written in the order of their keys.
     private record Offered(List<Long> places, List<Long> kept) implements TierOffer {
 
         @Override
@@ -293,12 +305,12 @@ final class FrontedTierTest {
 
         @Override
         public long keyHi(int index) {
-            return 0;
+            return places.get(index) - HeldFront.FIRST_PLACE;
         }
 
         @Override
         public long keyLo(int index) {
-            return 0;
+            return 1;
         }
 
         @Override
@@ -326,6 +338,30 @@ final class FrontedTierTest {
         front().offer(again);
         assertThat(again.kept).isEmpty();
         assertThat(tier.copies()).isZero();
+    }
+
+    @Test
+    void givenAPolicyWithAMeasure_whenTheFrontOffers_thenWhatIsWantedMoreThanWhatComesInStaysMostWantedFirst() {
+        for (long key = 1; key <= 5; key++) {
+            written(key);
+        }
+        store.worths.putAll(Map.of(1L, 0.5, 2L, 2.0, 3L, 1.0, 4L, 1.0, 5L, 3.0)); // 1.5 on average
+        front().use(block(1, false), 1001);
+        Offered offer = new Offered(List.of(1001L, 1002L, 1003L, 1005L), new ArrayList<>());
+        front().offer(offer);
+        assertThat(offer.kept).containsExactly(1005L, 1002L);
+        assertThat(tier.copies()).as("those and the one that was not on offer").isEqualTo(3);
+    }
+
+    @Test
+    void givenCopiesThatAreUsedWhereTheyLie_whenTheFrontOffers_thenTheStoreHeardAndTheyAreKept() {
+        written(1);
+        written(2);
+        front().use(block(2, false), 1002);
+        assertThat(store.used).containsExactly(2L);
+        Offered offer = new Offered(List.of(1001L, 1002L), new ArrayList<>());
+        front().offer(offer);
+        assertThat(offer.kept).containsExactly(1002L);
     }
 
     @Test

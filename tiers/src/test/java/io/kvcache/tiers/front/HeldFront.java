@@ -22,6 +22,9 @@ import java.util.Objects;
 /// A tier that ends what it was given when the test says so, and tells what it was asked.
 final class HeldFront implements Tier {
 
+    /// The place before the first.
+    static final long FIRST_PLACE = 1000;
+
     private final TierListener listener;
     private final Deque<Runnable> underWay = new ArrayDeque<>();
     private final Map<Long, byte[]> blocks = new HashMap<>();
@@ -29,7 +32,7 @@ final class HeldFront implements Tier {
     boolean held = true;
     boolean corrupt;
     private TierState state = TierState.SERVING;
-    private long nextPlace = 1000;
+    private long nextPlace = FIRST_PLACE;
 
     HeldFront(TierListener listener) {
         this.listener = listener;
@@ -39,6 +42,11 @@ final class HeldFront implements Tier {
     void fail() {
         state = TierState.FAILED;
         held = false;
+    }
+
+    /// Somebody uses a block there.
+    void use(TierBlock block, long place) {
+        listener.used(block, place);
     }
 
     /// Is about to give a span up.

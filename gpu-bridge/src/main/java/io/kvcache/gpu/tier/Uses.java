@@ -1,0 +1,30 @@
+package io.kvcache.gpu.tier;
+
+import io.kvcache.core.tier.TierListener;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.ArrayBlockingQueue;
+import java.util.concurrent.BlockingQueue;
+
+/// Uses of blocks on a device that its store has not heard of: an engine that reads them there asks nobody. When
+/// more come than are told, some are left out.
+///
+/// **Threads.** Noted by any, told by the tier's.
+final class Uses {
+
+    private static final int MOST = 4096;
+
+    private final BlockingQueue<DeviceEntry> waiting = new ArrayBlockingQueue<>(MOST);
+
+    void note(DeviceEntry used) {
+        waiting.offer(used);
+    }
+
+    /// Tells the store, and answers of how many uses.
+    int tell(TierListener listener) {
+        List<DeviceEntry> told = new ArrayList<>();
+        waiting.drainTo(told);
+        told.forEach(used -> listener.used(used.block(), used.place()));
+        return told.size();
+    }
+}

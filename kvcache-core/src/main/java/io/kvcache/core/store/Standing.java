@@ -1,0 +1,68 @@
+package io.kvcache.core.store;
+
+import static io.kvcache.core.policy.RecordView.NONE;
+
+import io.kvcache.core.policy.EvictionPolicy;
+import io.kvcache.core.tree.BlockTree;
+import io.kvcache.core.tree.Control;
+import io.kvcache.core.tree.RecordPool;
+
+/// What the policies think of blocks that lie elsewhere than in host memory too, and uses that happened there.
+///
+/// **Threads.** Owned by the store's lock.
+final class Standing {
+
+    private final RecordPool pool;
+    private final BlockTree tree;
+    private final Namespaces namespaces;
+    private final ClassPolicies policies;
+    private final Shares shares;
+    private final DiskLedger disks;
+    private final Lifecycle lifecycle;
+
+    Standing(StoreParts parts, Lifecycle lifecycle) {
+        pool = parts.pool();
+        tree = parts.tree();
+        namespaces = parts.namespaces();
+        policies = parts.policies();
+        shares = parts.shares();
+        disks = parts.disks();
+        this.lifecycle = lifecycle;
+    }
+
+    /// How much a block is wanted by its policy's measure, which is [Double#NaN] for policies that have none; 0 when
+    /// the block is not in the store.
+    double worth(long keyHi, long keyLo) {
+        int record = find(keyHi, keyLo);
+        return record == NONE ? 0 : policyOf(record).worth(record);
+    }
+
+    /// A block was used; those above it are told of by themselves.
+    void used(long keyHi, long keyLo) {
+        int record = find(keyHi, keyLo);
+        if (record == NONE) {
+            return;
+        }
+        if (lifecycle.state(record) == Control.SEALED) {
+            lifecycle.policyOf(record).touch(record);
+        } else {
+            disks.order(record).touch(record);
+            policyOf(record).usedElsewhere(record);
+        }
+    }
+
+    private int find(long keyHi, long keyLo) {
+        int record = tree.findAny(keyHi, keyLo);
+        int state = record == NONE ? Control.FREE : lifecycle.state(record);
+        boolean here = state == Control.SEALED || state == Control.ON_DISK;
+        return here && !Identity.isObject(pool.identity(record)) ? record : NONE;
+    }
+
+    private EvictionPolicy policyOf(int record) {
+        if (lifecycle.state(record) == Control.SEALED) {
+            return lifecycle.policyOf(record);
+        }
+        NamespaceEntry namespace = namespaces.byId(Identity.namespace(pool.identity(record)));
+        return policies.of(namespace.slotClass().id(), shares.group(record));
+    }
+}
