@@ -36,7 +36,7 @@ final class DiskConcurrencyTest {
     private static final int STEPS = Integer.getInteger("kvcache.stress.steps", 600);
     private static final int TRUNKS = 12;
     private static final int LONGEST = 40;
-    private static final long PATIENCE = TimeUnit.SECONDS.toNanos(30);
+    private static final long PATIENCE = TimeUnit.SECONDS.toNanos(60);
 
     @TempDir
     private Path folder;
@@ -107,7 +107,7 @@ final class DiskConcurrencyTest {
     }
 
     private static boolean put(TieredKvCache cache, BlockChain chain, int index, Random random) {
-        try (BlockWriter writer = cache.put(chain, index, 0, random.nextBoolean() ? 0 : PATIENCE / 30)) {
+        try (BlockWriter writer = cache.put(chain, index, 0, random.nextBoolean() ? 0 : PATIENCE / 60)) {
             if (writer.outcome() == PutOutcome.RESERVED && random.nextInt(50) > 0) {
                 BlockContent.of(chain.keyHi(index), chain.keyLo(index)).fill(writer.segment());
                 writer.seal();

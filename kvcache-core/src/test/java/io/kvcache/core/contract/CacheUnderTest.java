@@ -43,7 +43,7 @@ public interface CacheUnderTest extends AutoCloseable {
 
     /// How long the implementation may take over what it does not wait for, such as waking a waiter.
     default Duration patience() {
-        return Duration.ofSeconds(20);
+        return Duration.ofSeconds(60);
     }
 
     @Override

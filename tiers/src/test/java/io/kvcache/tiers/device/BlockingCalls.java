@@ -7,7 +7,7 @@ import java.util.Deque;
 /// Calls a device that nobody else is using, and waits for each operation.
 public record BlockingCalls(BlockDevice device) {
 
-    private static final long LIMIT_NANOS = 10_000_000_000L;
+    private static final long LIMIT_NANOS = 60_000_000_000L;
 
     /// Reads the whole target.
     public IoOutcome read(MemorySegment target, long offset) {

@@ -19,7 +19,7 @@ final class DeviceModel {
 
     private static final int MAX_PAGES = 24;
     private static final long AWAIT_NANOS = 1_000_000_000;
-    private static final int MAX_FRUITLESS_AWAITS = 30;
+    private static final int MAX_FRUITLESS_AWAITS = 60;
 
     private final BlockDevice device;
     private final SplittableRandom random;
