@@ -48,6 +48,7 @@ final class DiskStoreTest {
                 .hostBytes(hostMib * MIB)
                 .touched(false)
                 .strict(true)
+                .clock(new SlowClock())
                 .admission(admission)
                 .disk(folder.resolve("disk"), 600 * MIB);
     }

@@ -1,0 +1,31 @@
+package io.kvcache.tiers;
+
+import io.kvcache.core.Clock;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
+
+/// Time that goes slower than outside, for tests in which a disk is to be in time, however busy the machine: a store
+/// waits two seconds for the write of a block that has to go, and a disk that others use may take longer.
+///
+/// **Threads.** Any.
+final class SlowClock implements Clock {
+
+    private static final int SLOWER = 20;
+    private static final long LONGEST_WAIT_MILLIS = 10;
+
+    @Override
+    public long nanos() {
+        return System.nanoTime() / SLOWER;
+    }
+
+    @Override
+    public void pause(long nanos) {
+        LockSupport.parkNanos(nanos);
+    }
+
+    @Override
+    @SuppressWarnings("WaitNotInLoop") // the caller's loop asks again
+    public void await(Object monitor, long nanos) throws InterruptedException {
+        monitor.wait(Math.clamp(TimeUnit.NANOSECONDS.toMillis(nanos), 1, LONGEST_WAIT_MILLIS));
+    }
+}
