@@ -129,10 +129,11 @@ final class TickedDisk implements TierOpener {
         return Objects.requireNonNull(device);
     }
 
-    /// The process and the power go at once.
+    /// The process and the power go at once, and the process's memory with it.
     void crash() {
+        device().crash(); // which looks at what was being written
+        Objects.requireNonNull(life).store().close();
         life = null;
-        device().crash();
     }
 
     void close() {
