@@ -23,10 +23,11 @@ final class DiskKvCacheContractTest {
 
     private static final long DISK_BYTES = 64 << 20;
 
+    /// A test's own: the disks of all of them together would take some GiB.
     @TempDir
-    private static Path folder;
+    private Path folder;
 
-    private static CacheUnderTest open(CacheSetup setup) {
+    private CacheUnderTest open(CacheSetup setup) {
         try {
             Path disk = Files.createTempDirectory(folder, "disk");
             return TieredKvCacheContractTest.open(
@@ -39,42 +40,42 @@ final class DiskKvCacheContractTest {
     @Nested
     final class Blocks extends BlockContract {
         Blocks() {
-            super(DiskKvCacheContractTest::open);
+            super(DiskKvCacheContractTest.this::open);
         }
     }
 
     @Nested
     final class BlockWriters extends BlockWriterContract {
         BlockWriters() {
-            super(DiskKvCacheContractTest::open);
+            super(DiskKvCacheContractTest.this::open);
         }
     }
 
     @Nested
     final class Objects extends ObjectContract {
         Objects() {
-            super(DiskKvCacheContractTest::open);
+            super(DiskKvCacheContractTest.this::open);
         }
     }
 
     @Nested
     final class Refusals extends RefusalContract {
         Refusals() {
-            super(DiskKvCacheContractTest::open);
+            super(DiskKvCacheContractTest.this::open);
         }
     }
 
     @Nested
     final class Lifecycle extends LifecycleContract {
         Lifecycle() {
-            super(DiskKvCacheContractTest::open);
+            super(DiskKvCacheContractTest.this::open);
         }
     }
 
     @Nested
     final class Concurrency extends ConcurrencyContract {
         Concurrency() {
-            super(DiskKvCacheContractTest::open);
+            super(DiskKvCacheContractTest.this::open);
         }
     }
 }
