@@ -80,7 +80,7 @@ public abstract class BlockDeviceContract {
 
     @Test
     void givenRandomWork_whenManyAreOnTheirWay_thenEveryReadAgreesWithTheModel() throws Exception {
-        for (long seed : new long[] {1, 2, System.nanoTime()}) {
+        for (long seed : new long[] {1, 2, 3}) {
             System.out.println(getClass().getSimpleName() + ": seed " + seed);
             device.close();
             device = open(SIZE, DEPTH);
