@@ -9,6 +9,7 @@ import io.kvcache.tiers.os.Libc;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.UUID;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Nested;
 import org.junit.jupiter.api.condition.EnabledOnOs;
@@ -22,8 +23,8 @@ class FileDeviceContractTest {
     @TempDir
     private Path disk;
 
-    private final Path memory =
-            Path.of("/dev/shm/kvcache-test-" + ProcessHandle.current().pid());
+    /// Named by nothing that comes again: what a test that was killed has left there is not blank.
+    private final Path memory = Path.of("/dev/shm", "kvcache-test-" + UUID.randomUUID());
 
     @AfterEach
     void removeFile() throws IOException {
