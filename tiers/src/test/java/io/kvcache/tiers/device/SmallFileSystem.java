@@ -14,10 +14,14 @@ record SmallFileSystem(Path folder) implements AutoCloseable {
     /// @throws TestAbortedException where that is not allowed
     static SmallFileSystem mount(Path folder, long bytes) throws IOException {
         Files.createDirectory(folder);
-        if (run("mount", "-t", "tmpfs", "-o", "size=" + bytes, "tmpfs", folder.toString()) != 0) {
-            throw new TestAbortedException("cannot mount a file system here");
+        try {
+            if (run("mount", "-t", "tmpfs", "-o", "size=" + bytes, "tmpfs", folder.toString()) == 0) {
+                return new SmallFileSystem(folder);
+            }
+        } catch (IOException missing) {
+            throw new TestAbortedException("there is no program that mounts", missing);
         }
-        return new SmallFileSystem(folder);
+        throw new TestAbortedException("cannot mount a file system here");
     }
 
     /// Takes all the space that is left.
@@ -30,9 +34,11 @@ record SmallFileSystem(Path folder) implements AutoCloseable {
         }
     }
 
+    /// Takes the folder out at once. The kernel may let go of a file some time after it was closed, above all of
+    /// one that a ring of io_uring had, and the rest of it ends then.
     @Override
     public void close() throws IOException {
-        if (run("umount", folder.toString()) != 0) {
+        if (run("umount", "-l", folder.toString()) != 0) {
             throw new IOException("cannot unmount " + folder);
         }
     }
