@@ -71,7 +71,7 @@ final class AeronKvCacheContractTest {
         return RemoteKvCacheContractTest.open(setup, UnaryOperator.identity(), store -> {
             AeronEndpoint endpoint = AeronEndpoint.open(store, address, EndpointOptions.DEFAULTS);
             return new RemoteKvCacheContractTest.Served(
-                    endpoint::close, endpoint.address() + (ipc ? "" : "|" + parameter));
+                    endpoint::close, endpoint.address() + (ipc ? "" : "|" + parameter), endpoint::stats);
         });
     }
 

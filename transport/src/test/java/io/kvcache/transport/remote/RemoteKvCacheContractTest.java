@@ -16,12 +16,14 @@ import io.kvcache.core.contract.RefusalContract;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.TieredKvCacheBuilder;
 import io.kvcache.transport.endpoint.EndpointOptions;
+import io.kvcache.transport.endpoint.EndpointStats;
 import io.kvcache.transport.tcp.TcpEndpoint;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.time.Duration;
+import java.util.function.Supplier;
 import java.util.function.UnaryOperator;
 import org.junit.jupiter.api.Nested;
 
@@ -32,8 +34,8 @@ final class RemoteKvCacheContractTest {
         return open(setup, UnaryOperator.identity(), "");
     }
 
-    /// A store that other processes may use, and how they reach it.
-    record Served(Closing endpoint, String address) {}
+    /// A store that other processes may use, how they reach it, and what it has for them.
+    record Served(Closing endpoint, String address, Supplier<EndpointStats> stats) {}
 
     /// Ends serving.
     @FunctionalInterface
@@ -60,7 +62,7 @@ final class RemoteKvCacheContractTest {
             TcpEndpoint endpoint = TcpEndpoint.open(
                     store, new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), EndpointOptions.DEFAULTS);
             return new Served(
-                    endpoint::close, scheme + "127.0.0.1:" + endpoint.address().getPort());
+                    endpoint::close, scheme + "127.0.0.1:" + endpoint.address().getPort(), endpoint::stats);
         });
     }
 
@@ -83,16 +85,15 @@ final class RemoteKvCacheContractTest {
                     .memoryBytes(Math.max(256L << 20, 3 * setup.hostBytes()))
                     .checked(true)
                     .strict(setup.strict())
-                    .requestTimeout(Duration.ofSeconds(20))
+                    .requestTimeout(Sample.PATIENCE)
                     .connect();
-            return new Subject(cache, served.endpoint(), store, setup, time);
+            return new Subject(cache, served, store, setup, time);
         } catch (IOException e) {
             throw new UncheckedIOException(e);
         }
     }
 
-    private record Subject(
-            RemoteKvCache cache, Closing endpoint, TieredKvCache store, CacheSetup setup, ManualClock time)
+    private record Subject(RemoteKvCache cache, Served served, TieredKvCache store, CacheSetup setup, ManualClock time)
             implements CacheUnderTest {
 
         @Override
@@ -100,10 +101,18 @@ final class RemoteKvCacheContractTest {
             store.validate();
         }
 
-        /// What is let go is told without waiting, and before whatever is asked for next.
+        /// What is let go is told without waiting, and before whatever is asked for next. The server then waits
+        /// for a thread of its own that has just sent a block, but not for as long as that may be kept from
+        /// running: until it does, the store has a table more than the endpoint holds for anybody.
         @Override
         public void settle() {
             cache.stats();
+            Sample.await("the server lets go", () -> store.stats().openTables() == held());
+        }
+
+        private long held() {
+            EndpointStats stats = served.stats().get();
+            return stats.leases().open() + stats.reservations().open();
         }
 
         @Override
@@ -121,7 +130,7 @@ final class RemoteKvCacheContractTest {
         @SuppressWarnings("try") // closed one after the other, whatever fails
         public void close() {
             try (KvCache last = store;
-                    Closing before = endpoint) {
+                    Closing before = served.endpoint()) {
                 if (open()) {
                     cache.close();
                 }

@@ -40,7 +40,7 @@ final class UcxKvCacheContractTest {
         }
         return RemoteKvCacheContractTest.open(setup, builder -> builder.shared(folder.path()), store -> {
             UcxServer server = UcxServer.open(store, transports);
-            return new RemoteKvCacheContractTest.Served(server::close, server.address());
+            return new RemoteKvCacheContractTest.Served(server::close, server.address(), server.endpoint()::stats);
         });
     }
 
