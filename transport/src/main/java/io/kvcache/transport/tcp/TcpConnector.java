@@ -4,6 +4,7 @@ import io.kvcache.transport.link.Connector;
 import io.kvcache.transport.link.FrameHandler;
 import io.kvcache.transport.link.Line;
 import java.io.IOException;
+import java.net.ConnectException;
 import java.net.InetSocketAddress;
 import java.net.UnknownHostException;
 import java.nio.channels.SocketChannel;
@@ -30,10 +31,21 @@ public final class TcpConnector implements Connector {
         SocketChannel channel = SocketChannel.open();
         try {
             channel.socket().connect(address, Math.clamp(TimeUnit.NANOSECONDS.toMillis(timeoutNanos), 1, 60_000));
+            requireAnother(channel);
             return new TcpLine(TcpLine.prepared(channel), handler);
         } catch (IOException failed) {
             channel.close();
             throw failed;
+        }
+    }
+
+    /// Where nobody listens at a port that the kernel also gives to clients, it may give it to the very client that
+    /// asks for it, which then meets itself, and keeps its server from coming back there.
+    ///
+    /// @throws ConnectException when this is such a connection
+    static void requireAnother(SocketChannel channel) throws IOException {
+        if (channel.getLocalAddress().equals(channel.getRemoteAddress())) {
+            throw new ConnectException("nobody listens at " + channel.getRemoteAddress());
         }
     }
 
