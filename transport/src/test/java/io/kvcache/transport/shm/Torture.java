@@ -37,7 +37,7 @@ final class Torture implements AutoCloseable {
     /// Half as many again as fit: of those that are asked for a third is not here.
     static final int BLOCKS = 48;
 
-    private static final long PATIENCE_NANOS = TimeUnit.SECONDS.toNanos(60);
+    private static final long PATIENCE_NANOS = TimeUnit.SECONDS.toNanos(120);
 
     private final Process process;
     private final BufferedReader said;
@@ -163,6 +163,7 @@ final class Torture implements AutoCloseable {
     @SuppressWarnings("SystemOut") // that is how a child speaks
     public static void main(String[] arguments) throws IOException {
         if (arguments[0].equals("write")) {
+            endWithParent();
             write(Path.of(arguments[1]));
         } else {
             SharedFiles files = new SharedFiles(arguments[2], arguments[3], arguments[4], Long.parseLong(arguments[5]));
@@ -172,6 +173,20 @@ final class Torture implements AutoCloseable {
             store.release();
             System.out.println(seen.hits + " " + seen.misses + " " + seen.torn + " " + seen.wrong);
         }
+    }
+
+    /// A writer that outlived a test that was killed would take a processor from all that come after it.
+    private static void endWithParent() {
+        Thread.ofPlatform().daemon().start(() -> {
+            try {
+                while (System.in.read() >= 0) {
+                    Thread.onSpinWait(); // nobody tells it anything
+                }
+            } catch (IOException gone) {
+                // So is the parent.
+            }
+            Runtime.getRuntime().halt(1);
+        });
     }
 
     @SuppressWarnings("SystemOut")
