@@ -12,14 +12,22 @@ public record ShmFolder(Path path) implements AutoCloseable {
 
     private static final Path MEMORY = Path.of("/dev/shm");
 
+    /// For the stores of any test, twice over.
+    private static final long ENOUGH_BYTES = 1L << 30;
+
     /// Makes one that nobody has.
     public static ShmFolder make() {
         try {
-            Path parent = Files.isDirectory(MEMORY) ? MEMORY : Path.of(System.getProperty("java.io.tmpdir"));
+            Path parent = roomy() ? MEMORY : Path.of(System.getProperty("java.io.tmpdir"));
             return new ShmFolder(Files.createTempDirectory(parent, "kvcache-test-"));
         } catch (IOException e) {
             throw new UncheckedIOException(e);
         }
+    }
+
+    /// Containers have little of it unless they are told otherwise, and what killed processes left takes some.
+    private static boolean roomy() throws IOException {
+        return Files.isDirectory(MEMORY) && Files.getFileStore(MEMORY).getUsableSpace() >= ENOUGH_BYTES;
     }
 
     /// The names of the files in it.
