@@ -24,7 +24,9 @@ import java.lang.foreign.MemorySegment;
 import java.util.Arrays;
 import java.util.List;
 import java.util.SplittableRandom;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.locks.LockSupport;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 
@@ -37,6 +39,8 @@ final class EndpointFuzzTest {
     private static final int FRAMES = Integer.getInteger("kvcache.transport.fuzz", 50_000);
     private static final long SEED = Long.getLong("kvcache.transport.seed", 20_261_120);
     private static final int FRAMES_A_CONNECTION = 25;
+    private static final long PATIENCE_NANOS = TimeUnit.SECONDS.toNanos(60);
+    private static final long LOOK_NANOS = TimeUnit.MILLISECONDS.toNanos(1);
     private static final Namespace BLOCKS = Namespace.of("m", BlockShape.kv(1, 1, 64, 16, Dtype.BF16));
     private static final Namespace OBJECTS = Namespace.objects("o", "t");
     private static final int BLOCK_BYTES = 4096;
@@ -120,8 +124,12 @@ final class EndpointFuzzTest {
     }
 
     private static void awaitQuiet(Endpoint endpoint) {
+        long start = System.nanoTime();
         while (endpoint.stats().waiting() > 0 || endpoint.stats().leases().open() > 0) {
-            Thread.onSpinWait();
+            assertThat(System.nanoTime() - start)
+                    .as("seed %d, until all is quiet", SEED)
+                    .isLessThan(PATIENCE_NANOS);
+            LockSupport.parkNanos(LOOK_NANOS);
         }
     }
 
