@@ -15,6 +15,8 @@ import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
 import java.util.stream.IntStream;
 
@@ -28,6 +30,9 @@ final class Sample {
 
     /// How long anything may take before a test gives up.
     static final Duration PATIENCE = Duration.ofSeconds(60);
+
+    /// Between two looks, so that what is waited for has the processor.
+    private static final long LOOK_NANOS = TimeUnit.MICROSECONDS.toNanos(200);
 
     private Sample() {}
 
@@ -88,7 +93,7 @@ final class Sample {
         long start = System.nanoTime();
         while (!so.getAsBoolean()) {
             assertThat(System.nanoTime() - start).as(what).isLessThan(PATIENCE.toNanos());
-            Thread.onSpinWait();
+            LockSupport.parkNanos(LOOK_NANOS);
         }
     }
 }

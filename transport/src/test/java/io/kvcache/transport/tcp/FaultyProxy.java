@@ -9,9 +9,13 @@ import java.net.ServerSocket;
 import java.net.Socket;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
 
 /// Stands between client and server, and does to their bytes what a test wants.
 public final class FaultyProxy implements AutoCloseable {
+
+    private static final long LOOK_NANOS = TimeUnit.MILLISECONDS.toNanos(1);
 
     private final ServerSocket listener;
     private final int target;
@@ -69,7 +73,7 @@ public final class FaultyProxy implements AutoCloseable {
                 }
                 passed += bytes;
                 while (stalled && !from.isClosed()) {
-                    Thread.onSpinWait();
+                    LockSupport.parkNanos(LOOK_NANOS);
                 }
                 out.write(buffer, 0, bytes);
             }
