@@ -28,6 +28,10 @@ import org.jspecify.annotations.Nullable;
 /// how far it is, and goes on when it is told to.
 final class Child implements AutoCloseable {
 
+    /// Of a server whose client is stopped for longer; a client that runs renews it in time, on a busy machine
+    /// too.
+    static final Duration SHORT_LEASE = Duration.ofSeconds(5);
+
     private final Process process;
     private final BufferedReader said;
 
@@ -59,6 +63,11 @@ final class Child implements AutoCloseable {
         return new Child(new ProcessBuilder(command)
                 .redirectError(ProcessBuilder.Redirect.INHERIT)
                 .start());
+    }
+
+    /// Of the process.
+    long pid() {
+        return process.pid();
     }
 
     /// The next line that it says.
@@ -178,9 +187,8 @@ final class Child implements AutoCloseable {
 
     @SuppressWarnings("SystemOut")
     private static void hold(String address, BufferedReader told) throws IOException {
-        try (RemoteKvCache cache = RemoteKvCache.builder(address)
-                .requestTimeout(Duration.ofSeconds(5))
-                .connect()) {
+        try (RemoteKvCache cache =
+                RemoteKvCache.builder(address).requestTimeout(Sample.PATIENCE).connect()) {
             cache.register(Sample.SPACE);
             try (BlockTable table = cache.acquire(Sample.chain(1, 10));
                     BlockWriter writer = cache.put(Sample.chain(2, 1), 0, 0, KvCache.NO_WAIT)) {
@@ -202,9 +210,8 @@ final class Child implements AutoCloseable {
     @SuppressWarnings("SystemOut")
     private static void view(String address, BufferedReader told) throws IOException {
         BlockChain chain = Sample.chain(1, 10);
-        try (RemoteKvCache cache = RemoteKvCache.builder(address)
-                .requestTimeout(Duration.ofSeconds(5))
-                .connect()) {
+        try (RemoteKvCache cache =
+                RemoteKvCache.builder(address).requestTimeout(Sample.PATIENCE).connect()) {
             cache.register(Sample.SPACE);
             try (BlockTable table = cache.acquire(chain)) {
                 System.out.println(table.readyBlocks() + " " + (Sample.verify(table, chain) == 10 && table.valid()));

@@ -25,7 +25,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /// Answers that do not come in time while their session goes on.
-@Timeout(60)
+@Timeout(180)
 final class LostAnswersTest {
 
     /// Loses the first reply of one type on connections that stay.
@@ -68,7 +68,7 @@ final class LostAnswersTest {
             AtomicBoolean lost = new AtomicBoolean();
             Connector network = new TcpConnector("127.0.0.1", endpoint.address().getPort());
             try (RemoteKvCache cache = new RemoteKvCacheBuilder(new Losing(network, MessageType.REGISTER, lost))
-                    .requestTimeout(Duration.ofMillis(500))
+                    .requestTimeout(Duration.ofSeconds(5))
                     .connect()) {
                 cache.register(Sample.SPACE);
                 assertThat(lost).isTrue();

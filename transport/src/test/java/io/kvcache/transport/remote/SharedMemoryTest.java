@@ -62,7 +62,7 @@ final class SharedMemoryTest {
     }
 
     private static RemoteKvCacheBuilder client(String address) {
-        return RemoteKvCache.builder(address).requestTimeout(Duration.ofSeconds(5));
+        return RemoteKvCache.builder(address).requestTimeout(Sample.PATIENCE);
     }
 
     private static List<MemorySegment> room(int blocks) {
@@ -156,7 +156,11 @@ final class SharedMemoryTest {
             Match match = cache.match(chain);
             assertThat(match.blocks()).isEqualTo(40);
             assertThat(match.diskBlocks()).isPositive();
-            assertThat(cache.getAll(chain, 0, room(40))).as("what is resident").isEqualTo(match.hostBlocks());
+            int resident = cache.getAll(chain, 0, room(40));
+            // The store may evict ahead of need between one question and the next, and brings nothing back by itself.
+            assertThat(resident)
+                    .as("what is resident")
+                    .isBetween(cache.match(chain).hostBlocks(), match.hostBlocks());
             try (BlockTable table = cache.acquire(chain, 10, Sample.PATIENCE.toNanos())) {
                 assertThat(table.await(30, Sample.PATIENCE.toNanos())).isEqualTo(30);
                 assertThat(Sample.verify(table, chain)).isEqualTo(30);
@@ -254,7 +258,7 @@ final class SharedMemoryTest {
 
     @Test
     void givenAClientThatIsStoppedWithViews_whenItsBlocksHaveGone_thenItLearnsThatTheyAreNotValid() throws Exception {
-        EndpointOptions options = EndpointOptions.DEFAULTS.withLongestLease(Duration.ofMillis(1500));
+        EndpointOptions options = EndpointOptions.DEFAULTS.withLongestLease(Child.SHORT_LEASE);
         try (TieredKvCache store = store().shared(folder.path()).build();
                 TcpEndpoint endpoint = serve(store, options)) {
             store.register(Sample.SPACE);

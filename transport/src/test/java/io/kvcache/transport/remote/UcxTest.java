@@ -22,7 +22,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /// What is UCX's own of a remote cache: whether blocks are read one-sided indeed, and what becomes of them where
 /// there is no such way.
-@Timeout(120)
+@Timeout(300)
 final class UcxTest {
 
     private static final String THERE = "io.kvcache.transport.ucx.UcxMemory#possible";
@@ -45,9 +45,8 @@ final class UcxTest {
     }
 
     private static RemoteKvCache connect(String address) {
-        RemoteKvCache cache = RemoteKvCache.builder(address)
-                .requestTimeout(Duration.ofSeconds(10))
-                .connect();
+        RemoteKvCache cache =
+                RemoteKvCache.builder(address).requestTimeout(Sample.PATIENCE).connect();
         cache.register(Sample.SPACE);
         return cache;
     }
