@@ -1,5 +1,7 @@
 package io.kvcache.transport.peer;
 
+import static org.assertj.core.api.Assertions.assertThat;
+
 import io.kvcache.core.KvCache;
 import io.kvcache.core.contract.BlockContract;
 import io.kvcache.core.contract.BlockWriterContract;
@@ -16,6 +18,7 @@ import io.kvcache.core.contract.RefusalContract;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.TieredKvCacheBuilder;
 import io.kvcache.transport.endpoint.EndpointOptions;
+import io.kvcache.transport.remote.RemoteKvCache;
 import io.kvcache.transport.tcp.TcpEndpoint;
 import java.io.IOException;
 import java.io.UncheckedIOException;
@@ -23,11 +26,16 @@ import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.time.Duration;
 import java.util.List;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.locks.LockSupport;
 import org.junit.jupiter.api.Nested;
 
 /// An embedded store over one peer, which it asks and is not given anything by: what a store does alone.
 final class PeeredKvCacheContractTest {
+
+    private static final Duration PATIENCE = Duration.ofSeconds(60);
+    private static final long LOOK_NANOS = TimeUnit.MICROSECONDS.toNanos(200);
 
     private static CacheUnderTest open(CacheSetup setup) {
         AtomicLong now = new AtomicLong();
@@ -49,9 +57,14 @@ final class PeeredKvCacheContractTest {
             TcpEndpoint endpoint = TcpEndpoint.open(
                     peer, new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), EndpointOptions.DEFAULTS);
             PeeredKvCache cache = PeeredKvCache.over(
-                    store, List.of("127.0.0.1:" + endpoint.address().getPort()), PeerOptions.DEFAULTS.withGive(false));
+                    store,
+                    List.of("127.0.0.1:" + endpoint.address().getPort()),
+                    PeerOptions.DEFAULTS.withGive(false),
+                    name -> RemoteKvCache.builder(name).requestTimeout(PATIENCE).connect());
+            long start = System.nanoTime();
             while (!cache.peerStats().getFirst().serving()) {
-                Thread.onSpinWait();
+                assertThat(System.nanoTime() - start).as("connecting").isLessThan(PATIENCE.toNanos());
+                LockSupport.parkNanos(LOOK_NANOS);
             }
             return new Subject(cache, store, endpoint, peer, setup, now);
         } catch (IOException e) {
