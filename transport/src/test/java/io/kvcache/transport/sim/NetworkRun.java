@@ -16,14 +16,17 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.SplittableRandom;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
 import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
 
 /// One seed: a server, two clients, bad weather for a while, and what must hold then.
 ///
@@ -105,8 +108,26 @@ final class NetworkRun {
         network.serve(SERVER, endpoint, OPTIONS.stall().toNanos());
     }
 
+    /// Tried again until it is connected: with so short a time-out a busy machine may be too late, even in fair
+    /// weather.
     private RemoteKvCache connect(String name) {
-        RemoteKvCache cache = new RemoteKvCacheBuilder(network.connector(name, SERVER))
+        AtomicReference<@Nullable RemoteKvCache> connected = new AtomicReference<>();
+        await("a client connects", () -> {
+            try {
+                connected.set(open(name));
+            } catch (UncheckedIOException notYet) {
+                weather.journal().note(name + " does not connect: " + notYet);
+            }
+            return connected.get() != null;
+        });
+        RemoteKvCache cache = Objects.requireNonNull(connected.get());
+        cache.register(SPACE);
+        cache.register(THINGS);
+        return cache;
+    }
+
+    private RemoteKvCache open(String name) {
+        return new RemoteKvCacheBuilder(network.connector(name, SERVER))
                 .connections(2)
                 .requestTimeout(REQUEST)
                 .lease(Duration.ofMillis(600))
@@ -114,9 +135,6 @@ final class NetworkRun {
                 .checked(true)
                 .strict(true)
                 .connect();
-        cache.register(SPACE);
-        cache.register(THINGS);
-        return cache;
     }
 
     private static void rest(int millis) {

@@ -56,7 +56,7 @@ final class PeerRun {
     private static final int BLOCKS = 100;
 
     /// A get waits for its store's own answer and for its time-out; what is beyond is the machine's.
-    private static final long SLACK_NANOS = TimeUnit.SECONDS.toNanos(10);
+    private static final long SLACK_NANOS = TimeUnit.SECONDS.toNanos(30);
 
     private final long seed;
     private final SplittableRandom random;
