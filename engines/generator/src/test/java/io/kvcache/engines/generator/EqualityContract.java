@@ -123,16 +123,16 @@ public abstract class EqualityContract<M extends EngineModel> {
                 TcpEndpoint endpoint = TcpEndpoint.open(served, any, EndpointOptions.DEFAULTS)) {
             String address = "127.0.0.1:" + endpoint.address().getPort();
             int[] base = Prompts.random(blockTokens, LONGEST);
-            try (KvCache first = RemoteKvCache.connect(address);
+            try (KvCache first = connect(address);
                     PrefixCachedGenerator<M> generator = generator(first, blockTokens)) {
                 ask(generator, base);
                 assertThat(generator.awaitStored(PATIENCE)).isTrue();
             }
-            try (KvCache second = RemoteKvCache.connect(address);
+            try (KvCache second = connect(address);
                     PrefixCachedGenerator<M> generator = generator(second, blockTokens)) {
                 assertThat(ask(generator, base).cachedTokens()).isEqualTo((LONGEST - 1) / blockTokens * blockTokens);
             }
-            try (KvCache third = RemoteKvCache.connect(address)) {
+            try (KvCache third = connect(address)) {
                 askAll(third, blockTokens, () -> {});
             }
         }
@@ -185,6 +185,10 @@ public abstract class EqualityContract<M extends EngineModel> {
                 model,
                 cache,
                 GeneratorOptions.DEFAULTS.withBlockTokens(blockTokens).withArrival(PATIENCE));
+    }
+
+    private static KvCache connect(String address) {
+        return RemoteKvCache.builder(address).requestTimeout(PATIENCE).connect();
     }
 
     private TieredKvCache onDisk() throws IOException {

@@ -114,8 +114,10 @@ final class PrefixCachedGeneratorTest {
         InetSocketAddress any = new InetSocketAddress(InetAddress.getLoopbackAddress(), 0);
         TieredKvCache served = TieredKvCache.builder().hostBytes(64L << 20).build();
         TcpEndpoint endpoint = TcpEndpoint.open(served, any, EndpointOptions.DEFAULTS);
-        try (KvCache cache =
-                        RemoteKvCache.connect("127.0.0.1:" + endpoint.address().getPort());
+        try (KvCache cache = RemoteKvCache.builder(
+                                "127.0.0.1:" + endpoint.address().getPort())
+                        .requestTimeout(PATIENCE)
+                        .connect();
                 PrefixCachedGenerator<JlamaModel> generator =
                         new PrefixCachedGenerator<>(model, cache, BLOCKS_OF_16.withArrival(Duration.ofMillis(20)))) {
             int[] said = TestModels.plainly(model, PROMPT, 4).tokens();
@@ -218,7 +220,7 @@ final class PrefixCachedGeneratorTest {
             }
             List<int[]> said = new ArrayList<>();
             for (Future<Generation> answer : answers) {
-                said.add(answer.get(60, TimeUnit.SECONDS).tokens());
+                said.add(answer.get(120, TimeUnit.SECONDS).tokens());
             }
             for (int i = 0; i < 12; i++) {
                 int[] prompt = Prompts.diverging(PROMPT, 33, i % 3, 50);

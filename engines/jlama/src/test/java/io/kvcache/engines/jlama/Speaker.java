@@ -41,7 +41,7 @@ final class Speaker {
                         .disk(Path.of(arguments[2]), 10 * HOST_BYTES)
                         .admission(AdmissionKind.ALWAYS)
                         .build()
-                : RemoteKvCache.connect(arguments[2]);
+                : RemoteKvCache.builder(arguments[2]).requestTimeout(PATIENCE).connect();
         JlamaModel model = JlamaModel.load(Path.of(arguments[0]), ModelOptions.defaults());
         PrefixCachedGenerator<JlamaModel> generator = new PrefixCachedGenerator<>(
                 model,

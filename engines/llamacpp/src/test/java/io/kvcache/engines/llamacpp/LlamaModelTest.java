@@ -93,8 +93,9 @@ final class LlamaModelTest {
     void givenAnotherModelsBlocks_whenThisOneAsks_thenItComputesAll() throws Exception {
         try (KvCache cache = store();
                 LlamaModel other = TestModels.load(RandomGguf.SMALL.withSeed(8), "other.gguf", TestModels.OPTIONS);
-                LlamaModel flash =
-                        TestModels.load(RandomGguf.SMALL, "small.gguf", TestModels.OPTIONS.withFlashAttention(true));
+                // In a folder of its own: the other file of this name is mapped, and may not be cut off meanwhile.
+                LlamaModel flash = TestModels.load(
+                        RandomGguf.SMALL, "flash/small.gguf", TestModels.OPTIONS.withFlashAttention(true));
                 PrefixCachedGenerator<LlamaModel> theirs = new PrefixCachedGenerator<>(other, cache, BLOCKS_OF_16);
                 PrefixCachedGenerator<LlamaModel> rows = new PrefixCachedGenerator<>(flash, cache, BLOCKS_OF_16);
                 PrefixCachedGenerator<LlamaModel> ours = new PrefixCachedGenerator<>(model, cache, BLOCKS_OF_16)) {
