@@ -22,7 +22,7 @@ final class StandInBuild {
     private static final Path KERNELS = Path.of("src", "main", "cuda");
     private static final Path FOLDER = Path.of("target", "stand-in");
     private static final Path LIBRARY = FOLDER.resolve("libcuda.so.1");
-    private static final int LONGEST_SECONDS = 120;
+    private static final int LONGEST_SECONDS = 600;
 
     private StandInBuild() {}
 

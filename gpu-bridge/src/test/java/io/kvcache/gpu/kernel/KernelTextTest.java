@@ -64,7 +64,7 @@ final class KernelTextTest {
             assumeThat(false).as("skipped, as there is no " + command[0]).isTrue();
             throw missing;
         }
-        boolean ended = process.waitFor(120, TimeUnit.SECONDS);
+        boolean ended = process.waitFor(600, TimeUnit.SECONDS);
         process.destroyForcibly();
         assertThat(ended && process.exitValue() == 0).as(Files.readString(log)).isTrue();
         return Files.readString(log);
