@@ -29,12 +29,14 @@ record Request(MessageType type, long number, long deadlineNanos, Outlet outlet,
         return number == 0 || outlet.send(body.reply(type, number));
     }
 
-    /// Sends bytes that belong to the reply.
+    /// Sends bytes that belong to the reply. They are counted first: who has them may ask how many there were.
     boolean data(int index, int checksum, Payload payload) {
         BodyWriter body = new BodyWriter().i32(index).i32(checksum);
+        long bytes = payload.bytes();
+        counters.bytesOut.add(bytes);
         boolean sent = outlet.send(body.reply(MessageType.DATA, number, payload));
-        if (sent) {
-            counters.bytesOut.add(payload.bytes());
+        if (!sent) {
+            counters.bytesOut.add(-bytes);
         }
         return sent;
     }
