@@ -138,13 +138,21 @@ public final class BlockStock implements Stock {
         }
     }
 
-    /// A block is in the store, as an event or a listing says.
+    /// A block is in the store, as an event or a listing says. An event may be late: what is gone by now takes no
+    /// room, not even for a moment, in which another one would have to go for it.
     void found(BlockCatalog catalog, BlockKey key, @Nullable BlockKey parent, long blockBytes) {
+        if (has(key) || !catalog.contains(key)) {
+            return;
+        }
         Held block = new Held(catalog, key, parent, Quota.charge(blockBytes));
         if (enter(block)) {
             quota.enter(block.bytes);
             check(key);
         }
+    }
+
+    private synchronized boolean has(BlockKey key) {
+        return held.containsKey(key);
     }
 
     /// Blocks that the store has from before the start, in any order.

@@ -114,6 +114,17 @@ final class BlockStocksTest {
         assertCounted(8);
     }
 
+    /// Room that they took, if only for a moment, another block would have to give.
+    @Test
+    void givenBlocksThatWentBeforeTheirEventsWereHeard_whenTheyAreHeard_thenTheyDoNotComeIn() {
+        chain(0, 8);
+        chain(100, 3);
+        long uses = quota.nextUse();
+        stocks.tick();
+        assertThat(quota.nextUse()).as("what comes in is used").isEqualTo(uses + 1);
+        assertCounted(8);
+    }
+
     @Test
     void givenTwoChains_whenTheOlderIsReadAndMoreIsPut_thenTheOtherLosesItsTail() {
         chain(0, 4);
