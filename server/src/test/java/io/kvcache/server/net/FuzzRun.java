@@ -9,11 +9,12 @@ import java.util.Set;
 import java.util.function.Supplier;
 
 /// A run of random frames, as long and from the seed that the command says: `-Dkvcache.fuzz.frames=1000000` takes
-/// longer, `-Dkvcache.fuzz.seed=N` repeats a run.
+/// longer, `-Dkvcache.fuzz.seed=N` sends others. Without that word it is the same run each time, so that a change is
+/// told of its own mistakes and not of what another seed has found.
 public final class FuzzRun {
 
     private static final int FRAMES = Integer.getInteger("kvcache.fuzz.frames", 50_000);
-    private static final long SEED = Long.getLong("kvcache.fuzz.seed", System.nanoTime());
+    private static final long SEED = Long.getLong("kvcache.fuzz.seed", 20_261_122);
 
     /// Why connections end that have nothing to do with what is sent.
     private static final Set<CloseReason> NO_FRAMES = EnumSet.of(
