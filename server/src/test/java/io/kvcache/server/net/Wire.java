@@ -13,7 +13,8 @@ import java.io.ByteArrayOutputStream;
 import java.nio.charset.StandardCharsets;
 import java.util.Map;
 
-/// A connection without a network: what is sent is handled at once, on the caller's thread.
+/// A connection without a network: what is sent is handled at once, on the caller's thread. Time on its loop stands
+/// still, until a test moves it, so that nothing that waits gives up because the machine is slow.
 public final class Wire implements AutoCloseable {
 
     private final UnpooledByteBufAllocator allocator = new UnpooledByteBufAllocator(false);
@@ -32,6 +33,7 @@ public final class Wire implements AutoCloseable {
     /// @param protocols to be told by the first bytes, when they are several
     public Wire(Map<ProtocolKind, Protocol> protocols, Connections connections) {
         this.connections = connections;
+        channel.freezeTime();
         channel.config().setAllocator(allocator);
         channel.pipeline().addLast(new Receiver());
         Pipelines.begin(channel, protocols, connections);
