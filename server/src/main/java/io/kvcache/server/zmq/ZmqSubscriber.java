@@ -23,8 +23,11 @@ import tools.jackson.databind.json.JsonMapper;
 /// **Threads.** One.
 public final class ZmqSubscriber implements AutoCloseable {
 
-    private static final int CONNECT_TRIES = 3;
-    private static final int CONNECT_MILLIS = 2000;
+    /// The first is short, as what is missed is missed for ever, and each is twice as long as the one before, as a
+    /// machine may be slow: sixteen seconds in all.
+    private static final int CONNECT_TRIES = 5;
+
+    private static final int FIRST_CONNECT_MILLIS = 500;
     private static final int REPLY_MILLIS = 30_000;
     private static final String MONITOR = "inproc://kvcache-monitor";
 
@@ -72,7 +75,7 @@ public final class ZmqSubscriber implements AutoCloseable {
             }
             socket.monitor(MONITOR, ZMQ.EVENT_HANDSHAKE_PROTOCOL);
             ZMQ.Socket monitor = context.createSocket(SocketType.PAIR);
-            monitor.setReceiveTimeOut(CONNECT_MILLIS);
+            monitor.setReceiveTimeOut(FIRST_CONNECT_MILLIS << attempt);
             monitor.connect(MONITOR);
             try {
                 socket.connect(endpoint);
