@@ -21,7 +21,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /// A real server's endpoint over Aeron, beside the one over TCP and alone.
-@Timeout(120)
+@Timeout(300)
 final class AeronFrontTest {
 
     private static final String SECRET = RemoteFrontTest.BLUE;
@@ -37,14 +37,14 @@ final class AeronFrontTest {
                 listen,
                 secrets,
                 false,
-                8,
-                Duration.ofSeconds(10),
+                64,
+                Duration.ofSeconds(60),
                 "off",
                 new AeronConfig(aeron.replace("FOLDER", folder.resolve("aeron").toString())));
     }
 
     private static RemoteKvCacheBuilder client(TestServer server) {
-        return RemoteKvCache.builder(Objects.requireNonNull(server.server().aeronAddress()));
+        return RemoteFrontTest.patient(Objects.requireNonNull(server.server().aeronAddress()));
     }
 
     @ParameterizedTest
@@ -56,7 +56,7 @@ final class AeronFrontTest {
             BlockChain chain = RemoteFrontTest.chain(RemoteFrontTest.SPACE, 3);
             int port = Objects.requireNonNull(server.server().remoteAddress()).getPort();
             try (RemoteKvCache one = client(server).secret(SECRET).connect();
-                    RemoteKvCache other = RemoteKvCache.builder("127.0.0.1:" + port)
+                    RemoteKvCache other = RemoteFrontTest.patient("127.0.0.1:" + port)
                             .secret(SECRET)
                             .connect()) {
                 one.register(RemoteFrontTest.SPACE);

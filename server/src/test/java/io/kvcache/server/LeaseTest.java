@@ -44,7 +44,7 @@ import org.junit.jupiter.api.condition.OS;
 import tools.jackson.databind.JsonNode;
 
 /// A client of SageMaker HyperPod's protocol on the same host, over a real file in memory.
-@Timeout(120)
+@Timeout(300)
 @EnabledOnOs(OS.LINUX)
 final class LeaseTest {
 
@@ -82,7 +82,7 @@ final class LeaseTest {
     }
 
     private static HttpResponse<byte[]> lease(Http http, String key) throws Exception {
-        return http.post("/v1/kv/lmcache/" + key + "/leases?timeout_ms=1000&ttl_s=30", "");
+        return http.post("/v1/kv/lmcache/" + key + "/leases?timeout_ms=1000&ttl_s=300", "");
     }
 
     /// Copies what a lease names out of the mapped file, as a client does.
@@ -104,6 +104,7 @@ final class LeaseTest {
 
     @Test
     void givenAValue_whenLeased_thenItIsReadInPlaceAndStaysUntilItIsReleased() throws Exception {
+        Needs.sharedMemory(200 * MIB);
         byte[] content = content(1, 5_000_123);
         try (CacheServer server = start(192 * MIB);
                 Http http = new Http(server.address().getPort())) {
@@ -140,6 +141,7 @@ final class LeaseTest {
 
     @Test
     void givenAClientThatDies_whenItsTimeIsOver_thenNothingIsHeldAnyMore() throws Exception {
+        Needs.sharedMemory(100 * MIB);
         try (CacheServer server = start(96 * MIB);
                 Http http = new Http(server.address().getPort())) {
             http.put("/v1/kv/b/k", content(1, 1000));
@@ -155,6 +157,7 @@ final class LeaseTest {
 
     @Test
     void givenMoreThanMayBeLeased_whenAsked_thenItIsRefused() throws Exception {
+        Needs.sharedMemory(100 * MIB);
         try (CacheServer server = start(96 * MIB);
                 Http http = new Http(server.address().getPort())) {
             for (int number = 0; number < 4; number++) {
@@ -170,6 +173,7 @@ final class LeaseTest {
 
     @Test
     void givenMistakes_whenMade_thenProblemsAreDescribed() throws Exception {
+        Needs.sharedMemory(100 * MIB);
         try (CacheServer server = start(96 * MIB);
                 Http http = new Http(server.address().getPort())) {
             assertThat(http.put("/v1/kv/b", "x").statusCode()).isEqualTo(400);
@@ -183,6 +187,7 @@ final class LeaseTest {
 
     @Test
     void givenTheFileOfAStoreThatRuns_whenAnotherStarts_thenItIsRefusedAndOneThatStayedBehindIsNot() throws Exception {
+        Needs.sharedMemory(200 * MIB);
         Files.write(file, new byte[10]);
         try (CacheServer server = start(96 * MIB)) {
             assertThat(Files.size(file)).isEqualTo(96 * MIB);
