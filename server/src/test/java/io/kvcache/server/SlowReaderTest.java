@@ -30,11 +30,12 @@ final class SlowReaderTest {
     @EnumSource(names = {"EPOLL", "IO_URING", "NIO"})
     void givenRequestsForMoreThanSocketsHold_whenTheClientReadsAtLast_thenAllComesInOrder(TransportKind transport)
             throws Exception {
+        Needs.sockets(transport);
         byte[] value = new byte[MIB];
         new Random(3).nextBytes(value);
         try (TestServer server = TestServer.start(transport);
                 Socket socket = new Socket(InetAddress.getLoopbackAddress(), server.port())) {
-            socket.setSoTimeout(20_000);
+            socket.setSoTimeout(60_000);
             DataInputStream in = new DataInputStream(socket.getInputStream());
             OutputStream out = socket.getOutputStream();
             out.write("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1048576\r\n".getBytes(US_ASCII));
@@ -61,7 +62,7 @@ final class SlowReaderTest {
     }
 
     @Test
-    @Timeout(60)
+    @Timeout(300)
     void givenClientsThatDoNotRead_whenTheyHoldAllThatMayBe_thenOthersAreToldToTryAgainUntilTheyAreGone()
             throws Exception {
         byte[] value = new byte[32 * MIB - 48]; // three of them are half of the server's memory
@@ -94,7 +95,9 @@ final class SlowReaderTest {
             }
             assertThat(http.get("/v1/objects/k").body()).isEqualTo(value);
             assertThat(http.get("/v1/blocks/m/00").statusCode()).isEqualTo(200);
-            assertThat(leaving(http)).isZero();
+            while (leaving(http) > 0) {
+                Thread.onSpinWait(); // until the server has heard that the last bytes went out
+            }
         }
     }
 
