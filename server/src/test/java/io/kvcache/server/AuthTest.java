@@ -60,7 +60,7 @@ final class AuthTest {
 
     private String raw(int listener, String request) throws IOException {
         try (Socket socket = new Socket(InetAddress.getLoopbackAddress(), server.port(listener))) {
-            socket.setSoTimeout(10_000);
+            socket.setSoTimeout(60_000);
             socket.getOutputStream().write(request.getBytes(UTF_8));
             return new String(socket.getInputStream().readAllBytes(), UTF_8);
         }
@@ -154,6 +154,7 @@ final class AuthTest {
                         .user(user)
                         .password(password)
                         .protocol(protocol)
+                        .timeoutMillis(60_000)
                         .build());
     }
 

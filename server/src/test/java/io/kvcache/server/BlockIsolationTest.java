@@ -17,7 +17,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /// One tenant tries to get at another's blocks and events.
-@Timeout(60)
+@Timeout(300)
 final class BlockIsolationTest {
 
     private static final String SHAPE =

@@ -19,7 +19,7 @@ import org.junit.jupiter.api.io.TempDir;
 import tools.jackson.databind.JsonNode;
 
 /// A tenant with a quota stores blocks over HTTP.
-@Timeout(60)
+@Timeout(300)
 final class BlockQuotaTest {
 
     private static final String SHAPE =

@@ -18,7 +18,7 @@ import org.junit.jupiter.api.io.TempDir;
 /// The clients of the Debian packages redis-tools and python3-redis, as they come.
 final class DebianClientsTest {
 
-    private static final long LONGEST_SECONDS = 60;
+    private static final long LONGEST_SECONDS = 300;
 
     @TempDir
     private Path folder = Path.of("");

@@ -43,7 +43,7 @@ final class DiskServer implements AutoCloseable {
                 new DisksConfig(
                         List.of(new DiskConfig("disks.0", folder, 1L << 30, 0, 0, OnIncompatible.REFUSE)),
                         AdmissionKind.ALWAYS,
-                        Duration.ofSeconds(20)),
+                        Duration.ofSeconds(60)),
                 access);
     }
 

@@ -150,7 +150,7 @@ final class DiskValuesTest {
                     socket.getOutputStream().write(request);
                 }
             }
-            assertThat(server.server().drain(Duration.ofSeconds(20))).isTrue();
+            assertThat(server.server().drain(Duration.ofSeconds(60))).isTrue();
             while (server.server().cache().stats().openTables() > 0) {
                 Thread.onSpinWait(); // a value that is on its way ends it
             }

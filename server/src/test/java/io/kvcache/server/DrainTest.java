@@ -30,7 +30,7 @@ final class DrainTest {
 
     private static Socket connect(TestServer server) throws IOException {
         Socket socket = new Socket(InetAddress.getLoopbackAddress(), server.port());
-        socket.setSoTimeout(20_000);
+        socket.setSoTimeout(60_000);
         return socket;
     }
 
@@ -49,7 +49,7 @@ final class DrainTest {
                     .isEqualTo("+PONG\r\n");
 
             CompletableFuture<Boolean> drained =
-                    CompletableFuture.supplyAsync(() -> server.server().drain(Duration.ofSeconds(10)));
+                    CompletableFuture.supplyAsync(() -> server.server().drain(Duration.ofSeconds(60)));
 
             assertThat(idle.getInputStream().read()).isEqualTo(-1);
             assertThat(ask(busy, "ve\r\n", 5)).isEqualTo("+OK\r\n");
@@ -75,12 +75,12 @@ final class DrainTest {
         DisksConfig disks = new DisksConfig(
                 List.of(new DiskConfig("disks.0", folder, 256L << 20, 0, 0, OnIncompatible.REFUSE)),
                 AdmissionKind.SECOND_HIT,
-                Duration.ofSeconds(20));
+                Duration.ofSeconds(60));
         return TestServer.start(TransportKind.AUTO, NetLimits.defaults(), disks);
     }
 
     @Test
-    @Timeout(120)
+    @Timeout(300)
     void givenARequestThatDoesNotGoOn_whenStopped_thenWhatOthersStoredGetsToDiskBesideIt() throws Exception {
         try (TestServer server = onDisk();
                 Socket busy = connect(server);

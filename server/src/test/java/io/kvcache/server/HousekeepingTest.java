@@ -10,7 +10,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /// Turns that come by themselves.
-@Timeout(60)
+@Timeout(300)
 final class HousekeepingTest {
 
     @Test
@@ -25,7 +25,7 @@ final class HousekeepingTest {
                 }
                 return 1;
             });
-            assertThat(fourth.await(30, TimeUnit.SECONDS)).isTrue();
+            assertThat(fourth.await(60, TimeUnit.SECONDS)).isTrue();
         }
     }
 
@@ -39,7 +39,7 @@ final class HousekeepingTest {
                 return TimeUnit.HOURS.toMillis(1);
             });
             housekeeping.every(1, others::countDown);
-            assertThat(others.await(30, TimeUnit.SECONDS)).isTrue();
+            assertThat(others.await(60, TimeUnit.SECONDS)).isTrue();
             assertThat(turns.get()).isEqualTo(1);
         }
     }
@@ -63,7 +63,7 @@ final class HousekeepingTest {
             ended.set(true);
             return 1;
         });
-        assertThat(begun.await(30, TimeUnit.SECONDS)).isTrue();
+        assertThat(begun.await(60, TimeUnit.SECONDS)).isTrue();
         closing.set(true);
         housekeeping.close();
         boolean endedBefore = ended.get();

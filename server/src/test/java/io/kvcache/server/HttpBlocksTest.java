@@ -11,6 +11,7 @@ import java.net.Socket;
 import java.net.http.HttpRequest.BodyPublishers;
 import java.net.http.HttpResponse;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.Arrays;
 import java.util.Random;
 import java.util.concurrent.TimeUnit;
@@ -285,7 +286,7 @@ final class HttpBlocksTest {
 
     private Socket begun(int number, int sent) throws IOException {
         Socket socket = new Socket(InetAddress.getLoopbackAddress(), server.port());
-        socket.setSoTimeout(10_000);
+        socket.setSoTimeout(60_000);
         OutputStream out = socket.getOutputStream();
         out.write(("PUT /v1/blocks/m/" + key(number) + " HTTP/1.1\r\nHost: localhost\r\nContent-Length: " + SMALL_BYTES
                         + "\r\n\r\n")
@@ -340,7 +341,7 @@ final class HttpBlocksTest {
         }
         assertThat(http.get("/v1/blocks/m/" + key(0)).statusCode()).isEqualTo(404);
         assertThat(http.get("/v1/blocks/m/" + key(249)).body()).isEqualTo(content(249, LARGE_BYTES));
-        server.server().drain(java.time.Duration.ofSeconds(10));
+        assertThat(server.server().drain(Duration.ofSeconds(60))).isTrue();
         assertThat(server.server().cache().stats().openTables()).isZero();
         server.server().cache().validate();
     }

@@ -151,7 +151,7 @@ final class HttpObjectsTest {
 
     private String raw(String request) throws IOException {
         try (Socket socket = new Socket(InetAddress.getLoopbackAddress(), server.port())) {
-            socket.setSoTimeout(10_000);
+            socket.setSoTimeout(60_000);
             socket.getOutputStream().write(request.getBytes(US_ASCII));
             return new String(socket.getInputStream().readAllBytes(), US_ASCII);
         }

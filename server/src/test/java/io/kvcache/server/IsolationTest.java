@@ -41,8 +41,8 @@ final class IsolationTest {
                     listener("elsewhere", "blue", List.of("10.0.0.0/8"))),
             List.of(tenant("blue", QUOTA), tenant("green", 0), TenantConfig.anybody())));
 
-    private final Jedis blue = new Jedis("127.0.0.1", server.port(0));
-    private final Jedis green = new Jedis("127.0.0.1", server.port(1));
+    private final Jedis blue = new Jedis("127.0.0.1", server.port(0), 60_000);
+    private final Jedis green = new Jedis("127.0.0.1", server.port(1), 60_000);
 
     private static ListenConfig listener(String name, String tenant, List<String> cidrs) {
         Set<ListenProtocol> protocols = Set.of(ListenProtocol.RESP, ListenProtocol.LM_V0, ListenProtocol.HTTP);
@@ -69,7 +69,7 @@ final class IsolationTest {
 
     private byte[] raw(int listener, byte[] request, int replyBytes) throws IOException {
         try (Socket socket = new Socket(InetAddress.getLoopbackAddress(), server.port(listener))) {
-            socket.setSoTimeout(10_000);
+            socket.setSoTimeout(60_000);
             socket.getOutputStream().write(request);
             return replyBytes < 0
                     ? socket.getInputStream().readAllBytes()
@@ -107,9 +107,9 @@ final class IsolationTest {
     }
 
     @Test
-    @Timeout(60)
+    @Timeout(300)
     void givenAnothersConnections_whenListedAndKilled_thenTheyAreNotThere() {
-        try (Jedis second = new Jedis("127.0.0.1", server.port(0))) {
+        try (Jedis second = new Jedis("127.0.0.1", server.port(0), 60_000)) {
             second.clientSetname("second");
             assertThat(blue.clientList().lines())
                     .hasSize(2)

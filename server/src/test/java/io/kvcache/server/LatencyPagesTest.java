@@ -16,7 +16,7 @@ final class LatencyPagesTest {
 
     private static void ask(TestServer server, byte[] request, int replyBytes) throws IOException {
         try (Socket socket = new Socket(InetAddress.getLoopbackAddress(), server.port())) {
-            socket.setSoTimeout(10_000);
+            socket.setSoTimeout(60_000);
             socket.getOutputStream().write(request);
             assertThat(socket.getInputStream().readNBytes(replyBytes)).hasSize(replyBytes);
         }

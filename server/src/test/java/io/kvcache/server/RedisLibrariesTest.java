@@ -18,6 +18,7 @@ import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import redis.clients.jedis.DefaultJedisClientConfig;
 import redis.clients.jedis.UnifiedJedis;
 import redis.clients.jedis.params.SetParams;
 
@@ -44,7 +45,11 @@ final class RedisLibrariesTest {
     }
 
     private static UnifiedJedis jedis() {
-        return redis.clients.jedis.RedisClient.create("127.0.0.1", server.port());
+        return redis.clients.jedis.RedisClient.builder()
+                .hostAndPort("127.0.0.1", server.port())
+                .clientConfig(
+                        DefaultJedisClientConfig.builder().timeoutMillis(60_000).build())
+                .build();
     }
 
     private static byte[] megabytes(int count) {
@@ -56,9 +61,9 @@ final class RedisLibrariesTest {
     @Test
     void givenJedis_whenUsedAsACache_thenItFindsWhatItNeeds() {
         try (UnifiedJedis jedis = jedis()) {
-            assertThat(jedis.set("k", "v", SetParams.setParams().ex(100))).isEqualTo("OK");
+            assertThat(jedis.set("k", "v", SetParams.setParams().ex(10_000))).isEqualTo("OK");
             assertThat(jedis.get("k")).isEqualTo("v");
-            assertThat(jedis.ttl("k")).isBetween(90L, 100L);
+            assertThat(jedis.ttl("k")).isBetween(9_000L, 10_000L);
             assertThat(jedis.mset("a", "1", "b", "2")).isEqualTo("OK");
             assertThat(jedis.mget("a", "x", "b")).containsExactly("1", null, "2");
             assertThat(jedis.exists("a", "b", "x")).isEqualTo(2);
@@ -76,13 +81,14 @@ final class RedisLibrariesTest {
         try (RedisClient client = RedisClient.create(RedisURI.create("127.0.0.1", server.port()));
                 StatefulRedisConnection<byte[], byte[]> connection = client.connect(ByteArrayCodec.INSTANCE)) {
             RedisCommands<byte[], byte[]> redis = connection.sync();
-            assertThat(redis.set(bytes("k"), bytes("v"), SetArgs.Builder.ex(100).nx()))
+            assertThat(redis.set(
+                            bytes("k"), bytes("v"), SetArgs.Builder.ex(10_000).nx()))
                     .isEqualTo("OK");
             assertThat(redis.set(bytes("k"), bytes("w"), SetArgs.Builder.nx())).isNull();
             assertThat(redis.get(bytes("k"))).isEqualTo(bytes("v"));
             assertThat(redis.get(bytes("absent"))).isNull();
             assertThat(redis.exists(bytes("k"))).isEqualTo(1);
-            assertThat(redis.pttl(bytes("k"))).isBetween(90_000L, 100_000L);
+            assertThat(redis.pttl(bytes("k"))).isBetween(9_000_000L, 10_000_000L);
             byte[] large = megabytes(20);
             redis.set(bytes("large"), large);
             assertThat(redis.get(bytes("large"))).isEqualTo(large);

@@ -21,7 +21,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
 /// A password file that changes under a running server.
-@Timeout(120)
+@Timeout(300)
 final class ReloadTest {
 
     private static final String OK = "+OK\r\n";

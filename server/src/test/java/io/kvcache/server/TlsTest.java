@@ -133,7 +133,7 @@ final class TlsTest {
 
     private static SSLSocket connect(TestServer server, SSLContext context) throws IOException {
         SSLSocket socket = (SSLSocket) context.getSocketFactory().createSocket("127.0.0.1", server.port());
-        socket.setSoTimeout(20_000);
+        socket.setSoTimeout(60_000);
         return socket;
     }
 
@@ -149,6 +149,7 @@ final class TlsTest {
                     new HostAndPort("127.0.0.1", server.port()),
                     DefaultJedisClientConfig.builder()
                             .ssl(true)
+                            .timeoutMillis(60_000)
                             .sslSocketFactory(context.getSocketFactory())
                             .build())) {
                 jedis.set("k".getBytes(US_ASCII), value);
@@ -198,7 +199,7 @@ final class TlsTest {
     }
 
     @Test
-    @Timeout(120)
+    @Timeout(300)
     void givenAServerThatRuns_whenItsKeystoreChanges_thenNewConnectionsSeeTheNewOneAndOldOnesGoOn() throws Exception {
         Path one = keystore("one");
         Path two = keystore("two");
@@ -249,7 +250,7 @@ final class TlsTest {
         Path keystore = keystore("one");
         try (TestServer server = serve(ofPair(keystore))) {
             try (Socket plain = new Socket(InetAddress.getLoopbackAddress(), server.port())) {
-                plain.setSoTimeout(20_000);
+                plain.setSoTimeout(60_000);
                 plain.getOutputStream().write("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n".getBytes(US_ASCII));
                 plain.getInputStream().readAllBytes();
             }
@@ -258,7 +259,7 @@ final class TlsTest {
                 // A record of a handshake that announces 512 bytes, of which a few come.
                 half.getOutputStream().write(new byte[] {22, 3, 1, 2, 0, 1, 0, 1, (byte) 252, 3, 3});
                 half.shutdownOutput();
-                half.setSoTimeout(20_000);
+                half.setSoTimeout(60_000);
                 half.getInputStream().readAllBytes();
             }
             awaitClosed(server, 2);

@@ -25,7 +25,7 @@ import org.junit.jupiter.api.io.TempDir;
 import tools.jackson.databind.JsonNode;
 import tools.jackson.databind.json.JsonMapper;
 
-@Timeout(60)
+@Timeout(300)
 final class TraceCaptureTest {
 
     private static final Namespace OBJECTS = Namespace.objects("secret-model", "secret-tenant");

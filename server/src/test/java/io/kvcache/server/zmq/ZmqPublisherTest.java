@@ -23,7 +23,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /// A publisher that is asked for snapshots, by our own subscriber.
-@Timeout(120)
+@Timeout(300)
 final class ZmqPublisherTest {
 
     private static final EventsConfig CONFIG = new EventsConfig(
