@@ -12,7 +12,8 @@ import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import org.HdrHistogram.Histogram;
 
-/// Puts a load on a port for a while: so many connections, each with a thread, random keys.
+/// Puts a load on a port for a while: so many connections, each with a thread, random keys. Each asks once at least,
+/// however late its thread begins.
 ///
 /// @param keys asked for, from 0 on
 record LoadRun(Exchange.Opening opening, int keys, int connections, int port) {
@@ -48,12 +49,12 @@ record LoadRun(Exchange.Opening opening, int keys, int connections, int port) {
         Random random = new Random(seed);
         try (Exchange exchange = opening.open(port)) {
             long now = System.nanoTime();
-            while (now < end) {
+            do {
                 exchange.ask(random.nextInt(keys));
                 long after = System.nanoTime();
                 latency.recordValue(Math.min(after - now, TimeUnit.MINUTES.toNanos(1)));
                 now = after;
-            }
+            } while (now < end);
         }
         return latency;
     }
