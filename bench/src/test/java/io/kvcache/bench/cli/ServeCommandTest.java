@@ -83,7 +83,7 @@ final class ServeCommandTest {
 
     /// Whether an answer comes to be this one: until the disk has told of all it holds, a value may be missing.
     private static boolean once(int port, String request, String answer) throws IOException {
-        long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(30);
+        long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(120);
         try (Socket socket = new Socket(InetAddress.getLoopbackAddress(), port)) {
             while (System.nanoTime() < end) {
                 socket.getOutputStream().write((request + "PING\r\n").getBytes(UTF_8));

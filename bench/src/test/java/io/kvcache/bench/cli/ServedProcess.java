@@ -19,7 +19,7 @@ final class ServedProcess implements AutoCloseable {
 
     private static final Pattern SERVES = Pattern.compile("KVCache .* serves at 127\\.0\\.0\\.1:(\\d+): 64 MiB .*");
     private static final int KILLED = 137;
-    private static final long PATIENCE_SECONDS = 60;
+    private static final long PATIENCE_SECONDS = 120;
 
     private final Process process;
     private final BufferedReader said;
@@ -43,7 +43,9 @@ final class ServedProcess implements AutoCloseable {
                                 HOST_BYTES + ""),
                         Stream.of(more))
                 .toList();
-        process = new ProcessBuilder(command).redirectError(errors.toFile()).start();
+        ProcessBuilder builder = new ProcessBuilder(command).redirectError(errors.toFile());
+        builder.environment().put("KVCACHE__SHUTDOWN__DRAIN", "4m"); // a tenth of it is for closing all
+        process = builder.start();
         said = process.inputReader(UTF_8);
         Matcher serves = SERVES.matcher(String.valueOf(said.readLine()));
         assertThat(serves.matches()).isTrue();
