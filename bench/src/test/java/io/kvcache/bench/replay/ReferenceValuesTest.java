@@ -10,6 +10,8 @@ import io.kvcache.bench.trace.TraceReader;
 import io.kvcache.core.policy.PolicyKind;
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import java.lang.management.ManagementFactory;
+import java.lang.management.ThreadMXBean;
 import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.Map;
@@ -74,13 +76,15 @@ final class ReferenceValuesTest {
         assertThat(totals.tokenHitRatio()).isCloseTo(.3736, within(.00005));
     }
 
-    /// The whole trace, with a hundredfold margin over what it takes: this catches an algorithm, not a slow machine.
+    /// The whole trace, with a hundredfold margin over what it takes, in the time of this thread alone: this catches an
+    /// algorithm, not a slow machine and not a busy one.
     @Test
-    void givenWholeConversationTrace_whenReplayedAtOneCapacity_thenInLessThanTwoSeconds() {
+    void givenWholeConversationTrace_whenReplayedAtOneCapacity_thenInLessThanTwoSecondsOfAProcessor() {
         TraceForest forest = forest("conversation");
-        long start = System.nanoTime();
+        ThreadMXBean threads = ManagementFactory.getThreadMXBean();
+        long start = threads.getCurrentThreadCpuTime();
         new PolicyReplay(PolicyKind.LRU).run(forest, 10_000, 0);
-        assertThat(System.nanoTime() - start).isLessThan(2_000_000_000L);
+        assertThat(threads.getCurrentThreadCpuTime() - start).isLessThan(2_000_000_000L);
     }
 
     private static double ratio(Replay replay, TraceForest forest, int blocks) {
