@@ -16,12 +16,13 @@ import java.util.stream.Stream;
 /// @param folder for what it writes
 record Chromium(Path program, Path folder) {
 
-    /// What it keeps of itself. Not in a folder that a test removes: helpers of it may end after it.
-    private static final Path PROFILE = Path.of("target", "chromium");
+    /// Where it keeps of itself what it does, in a folder of its own each time: one that another run was killed over
+    /// may be locked. Not in a folder that a test removes: helpers of it may end after it.
+    private static final Path PROFILES = Path.of("target", "chromium");
 
     private static final List<String> NAMES =
             List.of("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome");
-    private static final int MOST_SECONDS = 120;
+    private static final int MOST_SECONDS = 300;
 
     /// What it wrote: the page as it stood at last, and messages of its own and of scripts.
     record Visit(int exitCode, String page, String messages) {}
@@ -45,7 +46,16 @@ record Chromium(Path program, Path folder) {
         return run(file, options);
     }
 
+    private static Path profile() {
+        try {
+            return Files.createTempDirectory(Files.createDirectories(PROFILES).toAbsolutePath(), "profile");
+        } catch (IOException failed) {
+            throw new UncheckedIOException(failed);
+        }
+    }
+
     private Visit run(Path file, List<String> options) {
+        Path profile = profile();
         List<String> command = new ArrayList<>(List.of(
                 program.toString(),
                 "--headless",
@@ -55,11 +65,10 @@ record Chromium(Path program, Path folder) {
                 "--disable-background-networking",
                 "--hide-scrollbars",
                 "--enable-logging=stderr",
-                "--user-data-dir=" + PROFILE.toAbsolutePath()));
+                "--user-data-dir=" + profile));
         command.addAll(options);
         command.add(file.toUri().toString());
         try {
-            Files.createDirectories(PROFILE);
             Path page = Files.createTempFile(folder, "page", ".html");
             Path messages = Files.createTempFile(folder, "messages", ".txt");
             Process process = new ProcessBuilder(command)
