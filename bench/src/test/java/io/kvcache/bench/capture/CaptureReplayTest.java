@@ -29,6 +29,7 @@ import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.Map;
 import java.util.Objects;
 import org.junit.jupiter.api.Test;
@@ -40,7 +41,7 @@ import tools.jackson.databind.JsonNode;
 import tools.jackson.databind.json.JsonMapper;
 
 /// A server that begins empty serves one client, request by request, and writes down what it was used for.
-@Timeout(120)
+@Timeout(300)
 final class CaptureReplayTest {
 
     private static final int SLOT_BYTES = 64 << 10;
@@ -108,7 +109,9 @@ final class CaptureReplayTest {
         try (CacheServer server =
                 CacheServer.start(new ConfigReader(Machine.here(), Map.of()).read(ConfigReader.Source.NONE, options))) {
             InetSocketAddress address = Objects.requireNonNull(server.remoteAddress());
-            try (KvCache cache = RemoteKvCache.connect("127.0.0.1:" + address.getPort())) {
+            try (KvCache cache = RemoteKvCache.builder("127.0.0.1:" + address.getPort())
+                    .requestTimeout(Duration.ofSeconds(60))
+                    .connect()) {
                 cache.register(chains.namespace());
                 for (int request = 0; request < FOREST.requests(); request++) {
                     serve(cache, chains.chain(request));

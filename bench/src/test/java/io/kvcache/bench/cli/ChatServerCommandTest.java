@@ -22,7 +22,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 import tools.jackson.databind.JsonNode;
 import tools.jackson.databind.json.JsonMapper;
 
-@Timeout(180)
+@Timeout(600)
 final class ChatServerCommandTest {
 
     private static final Pattern ANSWERS =
@@ -34,7 +34,7 @@ final class ChatServerCommandTest {
     private static JsonNode ask(String url, String prompt) throws Exception {
         try (HttpClient client = HttpClient.newHttpClient()) {
             HttpRequest request = HttpRequest.newBuilder(URI.create(url + "/completions"))
-                    .timeout(Duration.ofSeconds(60))
+                    .timeout(Duration.ofSeconds(200))
                     .POST(HttpRequest.BodyPublishers.ofString(
                             "{\"prompt\":\"" + prompt + "\",\"max_tokens\":3,\"temperature\":0}"))
                     .build();
@@ -76,7 +76,7 @@ final class ChatServerCommandTest {
                     .isZero();
             // Blocks are stored beside the answer, so a second one may come too early.
             JsonNode later = first;
-            long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(60);
+            long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(200);
             while (later.at("/usage/prompt_tokens_details/cached_tokens").intValue() < 96 && System.nanoTime() < end) {
                 later = ask(answers.group(1), prompt);
             }
@@ -85,7 +85,7 @@ final class ChatServerCommandTest {
             assertThat(later.at("/choices/0/text")).isEqualTo(first.at("/choices/0/text"));
 
             assertThat(process.toHandle().destroy()).isTrue();
-            assertThat(process.waitFor(60, TimeUnit.SECONDS)).isTrue();
+            assertThat(process.waitFor(120, TimeUnit.SECONDS)).isTrue();
             assertThat(process.exitValue()).isZero();
             assertThat(said.readAllAsString()).isEqualTo("KVCache stopped\n");
         } finally {

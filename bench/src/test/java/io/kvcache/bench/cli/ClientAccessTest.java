@@ -23,7 +23,7 @@ import org.junit.jupiter.api.io.TempDir;
 import picocli.CommandLine;
 
 /// The command line's clients at servers that ask who they are, with a certificate made here by the JDK's keytool.
-@Timeout(60)
+@Timeout(300)
 final class ClientAccessTest {
 
     @TempDir

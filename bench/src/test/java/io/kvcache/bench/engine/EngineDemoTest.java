@@ -17,7 +17,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import picocli.CommandLine;
 
-@Timeout(300)
+@Timeout(900)
 final class EngineDemoTest {
 
     @TempDir

@@ -85,7 +85,7 @@ final class DeployTest {
             assertThat(serves.matches()).as(() -> errors()).isTrue();
             use.of(Integer.parseInt(serves.group(1)));
             assertThat(process.toHandle().destroy()).isTrue();
-            assertThat(process.waitFor(30, TimeUnit.SECONDS)).isTrue();
+            assertThat(process.waitFor(120, TimeUnit.SECONDS)).isTrue();
             assertThat(process.exitValue()).isZero();
             return said.readAllAsString();
         } finally {

@@ -14,7 +14,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-@Timeout(120)
+@Timeout(300)
 final class OpaqueReplayTest {
 
     /// 512 chunks to a slab, so that a short trace fills it many times over.

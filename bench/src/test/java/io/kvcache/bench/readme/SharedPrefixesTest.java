@@ -18,7 +18,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
 /// The class of README.md that two JVMs run to share prefixes.
-@Timeout(180)
+@Timeout(600)
 final class SharedPrefixesTest {
 
     private static final Pattern EXAMPLE =
@@ -50,7 +50,7 @@ final class SharedPrefixesTest {
         Process process = java(arguments).redirectErrorStream(true).start();
         try (BufferedReader said = process.inputReader(UTF_8)) {
             String all = said.readAllAsString();
-            assertThat(process.waitFor(60, TimeUnit.SECONDS)).isTrue();
+            assertThat(process.waitFor(120, TimeUnit.SECONDS)).isTrue();
             assertThat(process.exitValue()).as(all).isZero();
             return all;
         } finally {
@@ -87,7 +87,7 @@ final class SharedPrefixesTest {
             assertThat(run(example, place.group(1))).contains("4 of 4 blocks were there");
 
             assertThat(server.toHandle().destroy()).isTrue();
-            assertThat(server.waitFor(60, TimeUnit.SECONDS)).isTrue();
+            assertThat(server.waitFor(120, TimeUnit.SECONDS)).isTrue();
             assertThat(server.exitValue()).isZero();
         } finally {
             server.destroyForcibly();

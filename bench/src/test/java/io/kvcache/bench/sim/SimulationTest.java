@@ -26,7 +26,7 @@ final class SimulationTest {
 
     /// A disk that is taken out forgets what it has, also below a doomed record. It went round for ever.
     @Test
-    @Timeout(value = 120, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+    @Timeout(value = 600, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
     void givenADoomedParentAmongWhatADiskForgets_whenItsLastChildGoes_thenItIsFreedOnce() {
         assertThat(new SimSuite(400).run(1707, 1, _ -> {}).all()).containsKey("orphans");
     }
