@@ -1,9 +1,7 @@
 package io.kvcache.server.keyspace;
 
-import io.kvcache.core.KvCache;
 import io.kvcache.core.ObjectView;
 import io.kvcache.core.identity.BlockKey;
-import io.kvcache.core.identity.Namespace;
 import java.util.concurrent.locks.ReentrantLock;
 import org.jspecify.annotations.Nullable;
 
@@ -12,22 +10,16 @@ import org.jspecify.annotations.Nullable;
 /// **Threads.** Any.
 final class Adoption {
 
-    private final KvCache cache;
-    private final Namespace namespace;
-    private final KeyIndex index;
-    private final KeyLocks locks;
+    private final Ground ground;
 
-    Adoption(KvCache cache, Namespace namespace, KeyIndex index, KeyLocks locks) {
-        this.cache = cache;
-        this.namespace = namespace;
-        this.index = index;
-        this.locks = locks;
+    Adoption(Ground ground) {
+        this.ground = ground;
     }
 
     /// Makes an entry for a key that the store has and the index has not heard of.
     @Nullable
     KeyEntry adopt(Key key) {
-        ObjectView view = cache.getObject(namespace, key.bytes());
+        ObjectView view = ground.cache().getObject(ground.namespace(), key.bytes());
         Value value = view == null ? null : Value.of(view);
         if (value == null) {
             return null;
@@ -40,14 +32,14 @@ final class Adoption {
     /// The same with the value at hand, which stays the caller's.
     @Nullable
     KeyEntry adopt(Key key, Value value) {
-        BlockKey hash = key.digest(namespace);
-        ReentrantLock lock = locks.of(hash);
+        BlockKey hash = ground.hash(key);
+        ReentrantLock lock = ground.locks().of(hash);
         lock.lock();
         try {
-            KeyEntry known = index.find(hash);
-            if (known == null && cache.containsObject(namespace, key.bytes())) {
+            KeyEntry known = ground.index().find(hash);
+            if (known == null && ground.stores(key)) {
                 known = new KeyEntry(key, hash, value.bytes(), value.expiresAtMillis());
-                index.put(known);
+                ground.index().put(known);
                 pair(known);
             }
             return known;
@@ -59,7 +51,7 @@ final class Adoption {
     /// Notes that an entry and its other half are both here.
     void pair(KeyEntry entry) {
         byte[] other = Halves.other(entry.key().bytes());
-        KeyEntry partner = other == null ? null : index.find(BlockKey.ofObject(namespace, other));
+        KeyEntry partner = other == null ? null : ground.index().find(BlockKey.ofObject(ground.namespace(), other));
         if (partner != null) {
             entry.pair();
             partner.pair();

@@ -1,8 +1,6 @@
 package io.kvcache.server.keyspace;
 
-import io.kvcache.core.KvCache;
 import io.kvcache.core.ObjectView;
-import io.kvcache.core.identity.Namespace;
 import java.time.Duration;
 import java.util.concurrent.Executor;
 import java.util.concurrent.RejectedExecutionException;
@@ -14,20 +12,18 @@ import org.jspecify.annotations.Nullable;
 /// **Threads.** Any.
 final class Arrivals {
 
-    private final KvCache cache;
-    private final Namespace namespace;
+    private final Ground ground;
     private final long timeoutNanos;
 
     /// @param timeout how long a value may take; zero in a store without disks
-    Arrivals(KvCache cache, Namespace namespace, Duration timeout) {
-        this.cache = cache;
-        this.namespace = namespace;
+    Arrivals(Ground ground, Duration timeout) {
+        this.ground = ground;
         timeoutNanos = timeout.toNanos();
     }
 
     /// Whether a value that was not found in host memory is on disk.
     boolean isAway(Key key) {
-        return timeoutNanos > 0 && cache.containsObject(namespace, key.bytes());
+        return timeoutNanos > 0 && ground.stores(key);
     }
 
     /// Has a value brought in.
@@ -37,7 +33,8 @@ final class Arrivals {
     ///
     /// @param then gets the view, or null; not run when the executor takes nothing any more
     void fetch(Key key, Executor executor, Consumer<@Nullable ObjectView> then) {
-        cache.fetchObject(namespace, key.bytes(), timeoutNanos, Runnable::run)
+        ground.cache()
+                .fetchObject(ground.namespace(), key.bytes(), timeoutNanos, Runnable::run)
                 .whenComplete((view, _) -> handOver(view, executor, then));
     }
 

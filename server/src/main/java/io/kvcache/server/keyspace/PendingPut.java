@@ -26,7 +26,7 @@ public final class PendingPut implements AutoCloseable {
     /// Less is summed up with what comes after it.
     private static final int LEAST_SUM = 16 << 10;
 
-    private final Keyspace keyspace;
+    private final Changes changes;
     private final Key key;
     private final State state;
     private final long bytes;
@@ -40,13 +40,13 @@ public final class PendingPut implements AutoCloseable {
     private boolean open;
 
     private PendingPut(
-            Keyspace keyspace,
+            Changes changes,
             Key key,
             State state,
             long bytes,
             Writings.@Nullable Claim claim,
             @Nullable ObjectWriter writer) {
-        this.keyspace = keyspace;
+        this.changes = changes;
         this.key = key;
         this.state = state;
         this.bytes = bytes;
@@ -57,12 +57,12 @@ public final class PendingPut implements AutoCloseable {
         open = state == State.WRITING;
     }
 
-    static PendingPut writing(Keyspace keyspace, Key key, long bytes, Writings.Claim claim, ObjectWriter writer) {
-        return new PendingPut(keyspace, key, State.WRITING, bytes, claim, writer);
+    static PendingPut writing(Changes changes, Key key, long bytes, Writings.Claim claim, ObjectWriter writer) {
+        return new PendingPut(changes, key, State.WRITING, bytes, claim, writer);
     }
 
-    static PendingPut without(Keyspace keyspace, Key key, long bytes, State state) {
-        return new PendingPut(keyspace, key, state, bytes, null, null);
+    static PendingPut without(Changes changes, Key key, long bytes, State state) {
+        return new PendingPut(changes, key, state, bytes, null, null);
     }
 
     public State state() {
@@ -136,7 +136,7 @@ public final class PendingPut implements AutoCloseable {
             if (claim != null) {
                 claim.release();
             }
-            return keyspace.commit(key, own, new KeyInfo(bytes, expiresAtMillis), condition);
+            return changes.commit(key, own, new KeyInfo(bytes, expiresAtMillis), condition);
         } finally {
             end(own);
         }
@@ -153,7 +153,7 @@ public final class PendingPut implements AutoCloseable {
 
     /// Runs `after` once whoever was writing the key has finished, on that writer's thread; at once when nobody is.
     public void afterOther(Runnable after) {
-        keyspace.afterWriting(key, after);
+        changes.afterWriting(key, after);
     }
 
     private ObjectWriter requireWriter() {

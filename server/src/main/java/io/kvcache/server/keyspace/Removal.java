@@ -1,8 +1,6 @@
 package io.kvcache.server.keyspace;
 
-import io.kvcache.core.KvCache;
 import io.kvcache.core.identity.BlockKey;
-import io.kvcache.core.identity.Namespace;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
@@ -12,49 +10,32 @@ import org.jspecify.annotations.Nullable;
 /// **Threads.** Any.
 final class Removal {
 
-    private final KvCache cache;
-    private final Namespace namespace;
-    private final KeyIndex index;
-    private final KeyLocks locks;
-    private final Promises promises;
+    private final Ground ground;
     private final Writings writings;
-    private final Departed departed;
 
-    Removal(
-            KvCache cache,
-            Namespace namespace,
-            KeyIndex index,
-            KeyLocks locks,
-            Promises promises,
-            Writings writings,
-            Departed departed) {
-        this.departed = departed;
+    Removal(Ground ground, Writings writings) {
+        this.ground = ground;
         this.writings = writings;
-        this.cache = cache;
-        this.namespace = namespace;
-        this.index = index;
-        this.locks = locks;
-        this.promises = promises;
     }
 
     /// Forgets a key; answers whether the store had it.
     boolean drop(Key key, Departed.Cause cause) {
-        BlockKey hash = key.digest(namespace);
-        ReentrantLock lock = locks.of(hash);
+        BlockKey hash = ground.hash(key);
+        ReentrantLock lock = ground.locks().of(hash);
         lock.lock();
         try {
-            KeyEntry entry = index.find(hash);
+            KeyEntry entry = ground.index().find(hash);
             if (entry != null) {
-                index.remove(entry);
+                ground.index().remove(entry);
             }
-            boolean dropped = cache.dropObject(namespace, key.bytes());
+            boolean dropped = drop(key);
             if (dropped || entry != null) {
-                departed.note(hash, cause);
+                ground.departed().note(hash, cause);
             }
             return dropped;
         } finally {
             lock.unlock();
-            promises.withdraw(key);
+            ground.promises().withdraw(key);
         }
     }
 
@@ -72,18 +53,18 @@ final class Removal {
         if (!own && writings.has(entry.key())) {
             return false;
         }
-        ReentrantLock lock = locks.of(entry.hash());
+        ReentrantLock lock = ground.locks().of(entry.hash());
         lock.lock();
         try {
-            if (index.find(entry.hash()) != entry) {
+            if (ground.index().find(entry.hash()) != entry) {
                 return true;
             }
             leave(entry, Departed.Cause.QUOTA);
-            cache.dropObject(namespace, entry.key().bytes());
+            drop(entry.key());
         } finally {
             lock.unlock();
         }
-        promises.withdraw(entry.key());
+        ground.promises().withdraw(entry.key());
         dropOther(entry, Departed.Cause.QUOTA);
         return true;
     }
@@ -99,23 +80,27 @@ final class Removal {
         if (writings.has(entry.key())) {
             return;
         }
-        ReentrantLock lock = locks.of(entry.hash());
+        ReentrantLock lock = ground.locks().of(entry.hash());
         lock.lock();
         try {
-            if (index.find(entry.hash()) != entry || !still.test(entry)) {
+            if (ground.index().find(entry.hash()) != entry || !still.test(entry)) {
                 return;
             }
             leave(entry, cause);
-            cache.dropObject(namespace, entry.key().bytes());
+            drop(entry.key());
         } finally {
             lock.unlock();
         }
-        promises.withdraw(entry.key());
+        ground.promises().withdraw(entry.key());
+    }
+
+    private boolean drop(Key key) {
+        return ground.cache().dropObject(ground.namespace(), key.bytes());
     }
 
     private void leave(KeyEntry entry, Departed.Cause cause) {
-        index.remove(entry);
-        departed.note(entry.hash(), cause);
+        ground.index().remove(entry);
+        ground.departed().note(entry.hash(), cause);
     }
 
     private void dropOther(KeyEntry entry, Departed.Cause cause) {
@@ -130,10 +115,10 @@ final class Removal {
     /// @param cause why, if it is
     /// @return whether it is
     boolean check(KeyEntry entry, Departed.Cause cause) {
-        ReentrantLock lock = locks.of(entry.hash());
+        ReentrantLock lock = ground.locks().of(entry.hash());
         lock.lock();
         try {
-            if (cache.containsObject(namespace, entry.key().bytes())) {
+            if (ground.stores(entry.key())) {
                 return false;
             }
             leave(entry, cause);

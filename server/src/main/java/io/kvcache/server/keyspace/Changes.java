@@ -1,0 +1,128 @@
+package io.kvcache.server.keyspace;
+
+import io.kvcache.core.KvCache;
+import io.kvcache.core.ObjectWriter;
+import io.kvcache.core.PutOutcome;
+import io.kvcache.core.SealOutcome;
+import io.kvcache.core.identity.BlockKey;
+import java.util.concurrent.locks.ReentrantLock;
+import org.jspecify.annotations.Nullable;
+
+/// What clients change: values that they put, delete, and give another end. Store and index change together.
+///
+/// **Threads.** Any.
+final class Changes {
+
+    private final Ground ground;
+    private final Writings writings;
+    private final Allowance allowance;
+    private final Lapses lapses;
+    private final Removal removal;
+    private final Adoption adoption;
+    private final Conditions conditions;
+    private final RefusedHalves refusedHalves;
+
+    Changes(Ground ground, Writings writings, Allowance allowance, Lapses lapses, Removal removal, Adoption adoption) {
+        this.ground = ground;
+        this.writings = writings;
+        this.allowance = allowance;
+        this.lapses = lapses;
+        this.removal = removal;
+        this.adoption = adoption;
+        conditions = new Conditions(ground);
+        refusedHalves = new RefusedHalves(ground.clock());
+    }
+
+    /// Begins to write a value.
+    ///
+    /// @param after the key that readers take before this one; null for none
+    PendingPut put(Key wanted, long bytes, byte @Nullable [] after) {
+        byte[] other = Halves.other(wanted.bytes());
+        if (other != null && refusedHalves.has(new Key(other))) {
+            return refused(wanted, bytes);
+        }
+        Writings.Writing writing = writings.begin(wanted);
+        if (writing == null) {
+            ground.counters().joined.increment();
+            return PendingPut.without(this, wanted, bytes, PendingPut.State.JOINED);
+        }
+        Writings.Claim claim = allowance.claim(writing, wanted, bytes);
+        if (claim != null) {
+            ObjectWriter writer = ground.cache()
+                    .putObject(ground.namespace(), wanted.bytes(), after, bytes + Trailer.BYTES, KvCache.NO_WAIT);
+            if (writer.outcome() == PutOutcome.RESERVED) {
+                return PendingPut.writing(this, wanted, bytes, claim, writer);
+            }
+            writer.close();
+            claim.release();
+        }
+        writing.end();
+        if (other != null) {
+            refusedHalves.add(wanted);
+            delete(new Key(other));
+        }
+        return refused(wanted, bytes);
+    }
+
+    private PendingPut refused(Key key, long bytes) {
+        ground.counters().refused.increment();
+        return PendingPut.without(this, key, bytes, PendingPut.State.REFUSED);
+    }
+
+    /// Makes a value findable that is complete; answers whether the condition held.
+    boolean commit(Key key, ObjectWriter writer, KeyInfo info, PendingPut.Condition condition) {
+        BlockKey hash = ground.hash(key);
+        ReentrantLock lock = ground.locks().of(hash);
+        lock.lock();
+        try {
+            if (!conditions.hold(key, hash, condition)) {
+                return false;
+            }
+            if (writer.seal() == SealOutcome.SEALED) {
+                KeyEntry entry = new KeyEntry(key, hash, info.bytes(), info.expiresAtMillis());
+                ground.index().put(entry);
+                adoption.pair(entry);
+            }
+        } finally {
+            lock.unlock();
+        }
+        ground.counters().stored.increment();
+        ground.counters().receivedBytes.add(info.bytes());
+        ground.promises().withdraw(key);
+        if (Halves.other(key.bytes()) != null) {
+            refusedHalves.forget(key);
+        }
+        return true;
+    }
+
+    /// Runs `after` once nobody writes the key any more.
+    void afterWriting(Key key, Runnable after) {
+        writings.join(key, after);
+    }
+
+    /// Forgets a key; answers whether it was here.
+    boolean delete(Key wanted) {
+        boolean gone = lapses.isGone(wanted);
+        if (!removal.drop(wanted, Departed.Cause.DELETED) || gone) {
+            return false;
+        }
+        ground.counters().deleted.increment();
+        return true;
+    }
+
+    /// Lets a key expire at another time, 0 for never; answers whether the index has it.
+    boolean expireAt(Key wanted, long atMillis) {
+        BlockKey hash = ground.hash(wanted);
+        ReentrantLock lock = ground.locks().of(hash);
+        lock.lock();
+        try {
+            KeyEntry entry = ground.index().find(hash);
+            if (entry != null) {
+                ground.index().expireAt(entry, atMillis);
+            }
+            return entry != null;
+        } finally {
+            lock.unlock();
+        }
+    }
+}

@@ -1,0 +1,32 @@
+package io.kvcache.server.keyspace;
+
+import io.kvcache.core.Clock;
+import io.kvcache.core.KvCache;
+import io.kvcache.core.identity.BlockKey;
+import io.kvcache.core.identity.Namespace;
+import java.time.InstantSource;
+
+/// What the parts of a keyspace have in common: the store, the clocks, and what is known of the keys.
+///
+/// @param clock of the store
+/// @param wall that values expire by
+record Ground(
+        KvCache cache,
+        Namespace namespace,
+        Clock clock,
+        InstantSource wall,
+        KeyIndex index,
+        KeyLocks locks,
+        Promises promises,
+        Departed departed,
+        KeyspaceCounters counters) {
+
+    BlockKey hash(Key key) {
+        return key.digest(namespace);
+    }
+
+    /// Whether the store has a key, in memory or on disk.
+    boolean stores(Key key) {
+        return cache.containsObject(namespace, key.bytes());
+    }
+}

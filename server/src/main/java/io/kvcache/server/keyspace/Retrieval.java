@@ -1,0 +1,132 @@
+package io.kvcache.server.keyspace;
+
+import io.kvcache.core.ObjectView;
+import java.util.concurrent.Executor;
+import java.util.function.Consumer;
+import org.jspecify.annotations.Nullable;
+
+/// How values are found and held, and what a miss is put down to.
+///
+/// **Threads.** Any.
+final class Retrieval {
+
+    private final Ground ground;
+    private final Bounds bounds;
+    private final Arrivals arrivals;
+    private final Lapses lapses;
+    private final Adoption adoption;
+    private final Allowance allowance;
+
+    Retrieval(Ground ground, Bounds bounds, Arrivals arrivals, Lapses lapses, Adoption adoption, Allowance allowance) {
+        this.ground = ground;
+        this.bounds = bounds;
+        this.arrivals = arrivals;
+        this.lapses = lapses;
+        this.adoption = adoption;
+        this.allowance = allowance;
+    }
+
+    /// Holds a value that is in host memory.
+    Reading read(Key wanted) {
+        if (lapses.isGone(wanted)) {
+            return Reading.NOTHING;
+        }
+        ObjectView view = ground.cache().getObject(ground.namespace(), wanted.bytes());
+        return view == null && arrivals.isAway(wanted) ? Reading.NOTHING : opened(wanted, view);
+    }
+
+    /// Brings a value into host memory and holds it.
+    void fetch(Key wanted, Executor executor, Consumer<Reading> then) {
+        arrivals.fetch(
+                wanted,
+                executor,
+                view -> then.accept(lapses.isGone(wanted, view) ? Reading.NOTHING : arrived(wanted, view)));
+    }
+
+    boolean isAway(Key wanted) {
+        return arrivals.isAway(wanted);
+    }
+
+    private Reading arrived(Key wanted, @Nullable ObjectView view) {
+        Reading reading = opened(wanted, view);
+        Value value = reading.value();
+        if (value != null && ground.index().find(ground.hash(wanted)) == null) {
+            adoption.adopt(wanted, value);
+        }
+        return reading;
+    }
+
+    private Reading opened(Key wanted, @Nullable ObjectView view) {
+        Value value = view == null ? null : Value.of(view);
+        if (value == null) {
+            ground.counters().missed(ground.departed().why(ground.hash(wanted), ground.index()));
+            ground.promises().missed(wanted, ground.clock().nanos());
+            return Reading.NOTHING;
+        }
+        if (value.expiresAtMillis() != 0 && lapses.isGoneUnknown(wanted, value)) {
+            value.close();
+            return Reading.NOTHING;
+        }
+        if (!value.leaves(bounds.leaving())) {
+            value.close();
+            ground.counters().busy.increment();
+            ground.promises().missed(wanted, ground.clock().nanos());
+            return Reading.BUSY;
+        }
+        ground.counters().hits.increment();
+        ground.counters().sentBytes.add(value.bytes());
+        ground.promises().kept(wanted);
+        allowance.used(wanted, ground.namespace());
+        return Reading.of(value);
+    }
+
+    /// Whether a key is here; if so, it is kept here for a moment, with its other half.
+    boolean exists(Key wanted) {
+        if (ground.promises().holds(wanted)) {
+            return !lapses.isGone(wanted);
+        }
+        if (!contains(wanted)) {
+            return false;
+        }
+        promise(wanted);
+        byte[] other = Halves.other(wanted.bytes());
+        if (other != null) {
+            promise(new Key(other));
+        }
+        return true;
+    }
+
+    private void promise(Key key) {
+        ground.promises()
+                .promise(key, ground.cache(), ground.namespace(), ground.clock().nanos());
+    }
+
+    /// Whether a key has a value of this size and note already; if so, it counts as used now, but not as read.
+    boolean holds(Key wanted, long bytes, TensorNote note) {
+        ObjectView view = lapses.isGone(wanted) ? null : ground.cache().getObject(ground.namespace(), wanted.bytes());
+        Value value = view == null ? null : Value.of(view);
+        if (value == null) {
+            return false;
+        }
+        try (value) {
+            return value.bytes() == bytes
+                    && value.expiresAtMillis() == 0
+                    && value.note().describesSame(note);
+        }
+    }
+
+    /// Size and expiry of a key, or null when it is not here.
+    @Nullable
+    KeyInfo info(Key wanted) {
+        if (!contains(wanted)) {
+            return null;
+        }
+        KeyEntry known = ground.index().find(ground.hash(wanted));
+        KeyEntry entry = known == null ? adoption.adopt(wanted) : known;
+        return entry == null ? null : new KeyInfo(entry.bytes(), entry.expiresAtMillis());
+    }
+
+    private boolean contains(Key key) {
+        return !lapses.isGone(key) && ground.stores(key);
+    }
+}
