@@ -47,6 +47,10 @@ record Worries(Tenants tenants, Connections connections, Logins logins, BlockSto
                 "reads" + of + "found nothing, as clients read too slowly what fills its part of limits.sending",
                 () -> keyspace.stats().reads().busy());
         report.add(
+                "reads" + of + "found nothing, as what is on disk did not come in disk_read_timeout, or found no"
+                        + " room in memory",
+                () -> keyspace.stats().reads().late());
+        report.add(
                 "values" + of + "were gone that EXISTS had just promised: the memory is too small for the load",
                 () -> keyspace.stats().promises().broken());
         report.add(

@@ -25,6 +25,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /// What a connection does while a value is on its way from disk, over each protocol.
 final class ArrivalsTest {
@@ -40,7 +41,7 @@ final class ArrivalsTest {
     enum Spoken {
         RESP("GET k\r\n", "$5\r\nvalue\r\n", "$-1\r\n"),
         LM("\2\0\0\0\0\0\0\0k" + " ".repeat(149), "\u00c8\0\0\0\5\0\0\0value", "\u0090\1\0\0\0\0\0\0"),
-        HTTP("GET /v1/objects/k HTTP/1.1\r\n\r\n", "HTTP/1.1 200 OK", "HTTP/1.1 404 Not Found");
+        HTTP("GET /v1/objects/k HTTP/1.1\r\n\r\n", "HTTP/1.1 200 OK", "HTTP/1.1 503 Service Unavailable");
 
         private final String request;
         private final String reply;
@@ -100,15 +101,34 @@ final class ArrivalsTest {
 
     @ParameterizedTest
     @EnumSource
-    void givenAValueThatDoesNotCome_whenItsTimeIsUp_thenItIsAMiss(Spoken spoken) {
+    void givenAValueThatDoesNotCome_whenItsTimeIsUp_thenItIsAMissThatSaysSoWhereItCan(Spoken spoken) {
         store.put("k", "value");
         try (Wire wire = connect(spoken)) {
             wire.send(spoken.request + spoken.request);
             store.timeOut();
             wire.channel().runPendingTasks();
-            assertThat(wire.text()).startsWith(spoken.miss);
+            String miss = wire.text();
+            assertThat(miss).startsWith(spoken.miss);
+            if (spoken == Spoken.HTTP) {
+                assertThat(miss).containsIgnoringCase("retry-after: 1\r\n").contains("urn:kvcache:problem:late");
+            }
             assertThat(arrived(wire)).startsWith(spoken.reply);
         }
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"STRLEN k", "TTL k", "EXPIRE k 9", "SETNX k new", "SET k new KEEPTTL", "SET k new GET"})
+    void givenAValueFromBeforeARestart_whenItsTimeIsUp_thenNothingIsSaidOrStoredThatNeedsIt(String request) {
+        store.put("k", "value");
+        store.restart();
+        try (Wire wire = connect(Spoken.RESP)) {
+            wire.send(request + "\r\nGET k\r\n");
+            store.timeOut();
+            wire.channel().runPendingTasks();
+            assertThat(wire.text()).isEqualTo("-TRYAGAIN the value is on disk and did not come in time\r\n");
+            assertThat(arrived(wire)).isEqualTo("$5\r\nvalue\r\n");
+        }
+        assertThat(store.held()).isZero();
     }
 
     @ParameterizedTest

@@ -42,7 +42,7 @@ record BlockRead(TieredKvCache cache, Namespace namespace, EngineKey key, Durati
             out.held(HeldBytes.of(block, () -> sent(table, block.byteSize())), range, withBody);
         } else {
             table.close();
-            out.busy(leaving);
+            out.problem(Problem.sending(leaving));
         }
     }
 

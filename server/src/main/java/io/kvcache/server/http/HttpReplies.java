@@ -4,7 +4,6 @@ import io.kvcache.server.keyspace.Keyspace;
 import io.kvcache.server.keyspace.Reading;
 import io.kvcache.server.keyspace.Value;
 import io.kvcache.server.net.SlotBytes;
-import io.kvcache.server.quota.InFlight;
 import io.netty.buffer.ByteBuf;
 import io.netty.buffer.ByteBufUtil;
 import io.netty.channel.ChannelHandlerContext;
@@ -54,17 +53,17 @@ public final class HttpReplies {
 
     /// Answers by a status alone.
     public void empty(HttpResponseStatus status) {
-        text(status, "", "", true, "");
+        text(status, "", "", true, _ -> {});
     }
 
     /// Answers by a line of JSON.
     public void json(HttpResponseStatus status, Object value) {
-        text(status, HttpHeaderValues.APPLICATION_JSON.toString(), Json.text(value), true, "");
+        text(status, HttpHeaderValues.APPLICATION_JSON.toString(), Json.text(value), true, _ -> {});
     }
 
     void page(Page page, boolean withBody) {
         HttpResponseStatus status = page.ok().get() ? HttpResponseStatus.OK : HttpResponseStatus.SERVICE_UNAVAILABLE;
-        text(status, page.contentType(), page.body().get(), withBody, "");
+        text(status, page.contentType(), page.body().get(), withBody, _ -> {});
     }
 
     /// Answers by a problem.
@@ -72,16 +71,16 @@ public final class HttpReplies {
         problem(problem, "");
     }
 
-    /// Answers that what was asked for is here, and that as much is being sent as may be.
-    ///
-    /// @param leaving what the tenant has on its way out
-    public void busy(InFlight leaving) {
-        problem(Problem.busy("limits.sending", leaving));
-    }
-
     private void problem(Problem problem, String allowed) {
         stats.problems.increment();
-        text(problem.status(), Problem.CONTENT_TYPE, problem.json(), true, allowed);
+        text(problem.status(), Problem.CONTENT_TYPE, problem.json(), true, headers -> {
+            if (problem.passes()) {
+                headers.set(HttpHeaderNames.RETRY_AFTER, RETRY_SECONDS);
+            }
+            if (!allowed.isEmpty()) {
+                headers.set(HttpHeaderNames.ALLOW, allowed);
+            }
+        });
     }
 
     /// What answers a request whose method is none of those that its path takes.
@@ -101,7 +100,8 @@ public final class HttpReplies {
         finish(reply);
     }
 
-    private void text(HttpResponseStatus status, String type, String text, boolean withBody, String allowed) {
+    private void text(
+            HttpResponseStatus status, String type, String text, boolean withBody, Consumer<HttpHeaders> more) {
         ByteBuf body = ByteBufUtil.writeUtf8(context.alloc(), text);
         int bytes = body.readableBytes();
         FullHttpResponse reply =
@@ -113,12 +113,7 @@ public final class HttpReplies {
         if (status.code() == HttpResponseStatus.UNAUTHORIZED.code()) {
             headers.set(HttpHeaderNames.WWW_AUTHENTICATE, CHALLENGE);
         }
-        if (status.code() == HttpResponseStatus.SERVICE_UNAVAILABLE.code() && type.equals(Problem.CONTENT_TYPE)) {
-            headers.set(HttpHeaderNames.RETRY_AFTER, RETRY_SECONDS);
-        }
-        if (!allowed.isEmpty()) {
-            headers.set(HttpHeaderNames.ALLOW, allowed);
-        }
+        more.accept(headers);
         if (status.code() != HttpResponseStatus.NO_CONTENT.code()) {
             headers.set(HttpHeaderNames.CONTENT_LENGTH, bytes);
         }

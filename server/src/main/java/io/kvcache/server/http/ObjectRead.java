@@ -25,7 +25,7 @@ final class ObjectRead implements Exchange.Plain {
     @Override
     public void answer(HttpReplies out) {
         Reading reading = keyspace.read(key);
-        if (reading.value() == null && !reading.busy() && keyspace.isAway(key)) {
+        if (reading.outcome() == Reading.Outcome.AWAY) {
             out.await(keyspace, key, come -> reply(come, out));
         } else {
             reply(reading, out);
@@ -36,10 +36,13 @@ final class ObjectRead implements Exchange.Plain {
         Value value = reading.value();
         if (value != null) {
             out.held(HeldBytes.of(value), range, withBody);
-        } else if (reading.busy()) {
-            out.busy(keyspace.bounds().leaving());
-        } else {
-            out.problem(new Problem(HttpResponseStatus.NOT_FOUND, "there is no such object"));
+            return;
         }
+        out.problem(
+                switch (reading.outcome()) {
+                    case BUSY -> Problem.sending(keyspace.bounds().leaving());
+                    case LATE -> Problem.late(HttpResponseStatus.SERVICE_UNAVAILABLE);
+                    case FOUND, ABSENT, AWAY -> new Problem(HttpResponseStatus.NOT_FOUND, "there is no such object");
+                });
     }
 }

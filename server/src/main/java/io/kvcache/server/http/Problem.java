@@ -42,6 +42,26 @@ public record Problem(HttpResponseStatus status, String type, String detail, Map
                 .with("limitBytes", way.limitBytes());
     }
 
+    /// That what was asked for is here, and that as much is being sent as may be.
+    ///
+    /// @param leaving what the tenant has on its way out
+    public static Problem sending(InFlight leaving) {
+        return busy("limits.sending", leaving);
+    }
+
+    /// That what was asked for is on disk and has not come.
+    public static Problem late(HttpResponseStatus status) {
+        return named(
+                status,
+                "late",
+                "it is on disk, and did not come in the time that it may take, or found no room in memory; try again");
+    }
+
+    /// Whether the same request may be answered otherwise in a moment.
+    boolean passes() {
+        return status.code() == HttpResponseStatus.SERVICE_UNAVAILABLE.code() || type.equals(NAMED + "late");
+    }
+
     /// The same with one member more.
     public Problem with(String member, Object value) {
         Map<String, Object> more = new LinkedHashMap<>(members);

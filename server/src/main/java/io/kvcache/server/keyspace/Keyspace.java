@@ -86,7 +86,7 @@ public final class Keyspace {
         return read(key).value();
     }
 
-    /// As [#get], for who has to know why there is no value.
+    /// As [#get], for who has to know why there is no value. One that is away is counted when it is fetched.
     public Reading read(byte[] key) {
         return retrieval.read(new Key(key));
     }
@@ -105,7 +105,7 @@ public final class Keyspace {
     /// Brings a value into host memory and holds it.
     ///
     /// @param executor runs `then`, once; if it takes nothing any more, `then` is not run and nothing is held
-    /// @param then gets the value, or none when it is gone or did not arrive in time
+    /// @param then gets the value, or none when it is gone or late
     public void fetch(byte[] key, Executor executor, Consumer<Reading> then) {
         retrieval.fetch(new Key(key), executor, then);
     }

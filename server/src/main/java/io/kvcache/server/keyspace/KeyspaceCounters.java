@@ -14,6 +14,7 @@ final class KeyspaceCounters {
     final LongAdder expired = new LongAdder();
     final LongAdder halved = new LongAdder();
     final LongAdder busy = new LongAdder();
+    final LongAdder late = new LongAdder();
     final LongAdder stored = new LongAdder();
     final LongAdder joined = new LongAdder();
     final LongAdder refused = new LongAdder();
@@ -41,7 +42,8 @@ final class KeyspaceCounters {
                 missedDeleted.sum(),
                 expired.sum(),
                 halved.sum(),
-                busy.sum());
+                busy.sum(),
+                late.sum());
     }
 
     KeyspaceStats stats(KeyIndex index, Promises promises, Bounds bounds, KeyspaceStats.Usage usage) {

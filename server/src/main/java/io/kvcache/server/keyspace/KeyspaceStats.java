@@ -44,10 +44,19 @@ public record KeyspaceStats(
     /// @param expired misses of keys whose time was up
     /// @param halved misses of keys whose other half was gone
     /// @param busy misses because as much was being sent as may be
+    /// @param late misses of values that are on disk and did not come in time, or found no room in memory
     public record Reads(
-            long hits, long absent, long evicted, long quota, long deleted, long expired, long halved, long busy) {
+            long hits,
+            long absent,
+            long evicted,
+            long quota,
+            long deleted,
+            long expired,
+            long halved,
+            long busy,
+            long late) {
         public long misses() {
-            return absent + evicted + quota + deleted + expired + halved + busy;
+            return absent + evicted + quota + deleted + expired + halved + busy + late;
         }
     }
 

@@ -26,13 +26,13 @@ final class Retrieval {
         this.allowance = allowance;
     }
 
-    /// Holds a value that is in host memory.
+    /// Holds a value that is in host memory. One that is away is no miss yet.
     Reading read(Key wanted) {
         if (lapses.isGone(wanted)) {
             return Reading.NOTHING;
         }
         ObjectView view = ground.cache().getObject(ground.namespace(), wanted.bytes());
-        return view == null && arrivals.isAway(wanted) ? Reading.NOTHING : opened(wanted, view);
+        return view == null && arrivals.isAway(wanted) ? Reading.AWAY : opened(wanted, view);
     }
 
     /// Brings a value into host memory and holds it.
@@ -48,6 +48,11 @@ final class Retrieval {
     }
 
     private Reading arrived(Key wanted, @Nullable ObjectView view) {
+        if (view == null && arrivals.isAway(wanted)) {
+            ground.counters().late.increment();
+            ground.promises().missed(wanted, ground.clock().nanos());
+            return Reading.LATE;
+        }
         Reading reading = opened(wanted, view);
         Value value = reading.value();
         if (value != null && ground.index().find(ground.hash(wanted)) == null) {

@@ -28,7 +28,7 @@ import java.util.function.ToLongFunction;
 /// | `kv.logins` | `outcome` in, wrong, elsewhere (the right password at another tenant's listener), later | log-ins |
 /// | `kv.keys` | `tenant` | keys |
 /// | `kv.reads` | `tenant`, `result` hit, absent (never here, as far as is known), evicted, quota, deleted, expired or
-/// halved, or busy (as much was being sent as may be) | values |
+/// halved, busy (as much was being sent as may be) or late (it is on disk, and did not come in time) | values |
 /// | `kv.flight` | `tenant`, `direction` in or out | bytes of values and blocks that are on their way now |
 /// | `kv.flight.most` | `tenant`, `direction` in or out | bytes that may be |
 /// | `kv.writes` | `tenant`, `outcome` stored, joined or refused | values |
@@ -119,6 +119,7 @@ public final class ServerMetrics implements MeterBinder {
         counts.add("kv.reads", "result", "expired", stats -> stats.reads().expired());
         counts.add("kv.reads", "result", "halved", stats -> stats.reads().halved());
         counts.add("kv.reads", "result", "busy", stats -> stats.reads().busy());
+        counts.add("kv.reads", "result", "late", stats -> stats.reads().late());
         counts.add("kv.writes", "outcome", "stored", stats -> stats.writes().stored());
         counts.add("kv.writes", "outcome", "joined", stats -> stats.writes().joined());
         counts.add("kv.writes", "outcome", "refused", stats -> stats.writes().refused());

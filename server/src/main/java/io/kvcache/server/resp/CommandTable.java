@@ -2,6 +2,8 @@ package io.kvcache.server.resp;
 
 import io.kvcache.server.keyspace.Keyspace;
 import io.kvcache.server.keyspace.Reach;
+import io.kvcache.server.keyspace.Reading;
+import io.kvcache.server.keyspace.Value;
 import java.nio.charset.StandardCharsets;
 import java.util.Collection;
 import java.util.List;
@@ -98,12 +100,7 @@ final class CommandTable {
             }
             if (reach != null && isStranger(reach, spec, request)) {
                 byte[] key = request.bytes(spec.known());
-                session.awaitValue(reach.of(key), key, value -> {
-                    run(spec, session, request, replies);
-                    if (value != null) {
-                        value.close();
-                    }
-                });
+                session.awaitValue(reach.of(key), key, come -> runKnowing(come, spec, session, request, replies));
             } else {
                 spec.command().run(session, request, replies);
             }
@@ -119,6 +116,19 @@ final class CommandTable {
                 && place < request.count()
                 && Keys.possible(request.bytes(place))
                 && reach.of(request.bytes(place)).isStranger(request.bytes(place));
+    }
+
+    private void runKnowing(Reading come, CommandSpec spec, RespSession session, Request request, Replies replies) {
+        Value value = come.value();
+        if (come.outcome() == Reading.Outcome.LATE) {
+            stats.errors.increment();
+            replies.error(CommandException.LATE);
+        } else {
+            run(spec, session, request, replies);
+        }
+        if (value != null) {
+            value.close();
+        }
     }
 
     private void run(CommandSpec spec, RespSession session, Request request, Replies replies) {

@@ -50,7 +50,7 @@ final class ReadCommands {
     private void find(RespSession session, byte[] key, Consumer<@Nullable Value> next) {
         Value value = find(key);
         if (isAway(session, key, value)) {
-            session.awaitValue(reach.of(key), key, next);
+            session.awaitValue(reach.of(key), key, come -> next.accept(come.value()));
         } else {
             next.accept(value);
         }
@@ -82,7 +82,7 @@ final class ReadCommands {
             if (isAway(session, key, value)) {
                 int next = i + 1;
                 session.awaitValue(reach.of(key), key, come -> {
-                    reply(come, out);
+                    reply(come.value(), out);
                     mget(session, request, out, next);
                 });
                 return;

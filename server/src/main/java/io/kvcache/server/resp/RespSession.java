@@ -3,6 +3,7 @@ package io.kvcache.server.resp;
 import io.kvcache.server.keyspace.KeyRuns;
 import io.kvcache.server.keyspace.Keyspace;
 import io.kvcache.server.keyspace.PendingPut;
+import io.kvcache.server.keyspace.Reading;
 import io.kvcache.server.keyspace.Value;
 import io.kvcache.server.net.CloseReason;
 import io.kvcache.server.net.Connection;
@@ -131,16 +132,17 @@ final class RespSession {
         }));
     }
 
-    /// Goes on when a value has come from disk, with the value, or with null when it did not come. If the connection
-    /// has ended meanwhile the value is given back.
-    void awaitValue(Keyspace keyspace, byte[] key, Consumer<@Nullable Value> next) {
+    /// Goes on when a value has come from disk, or is known not to come. If the connection has ended meanwhile the
+    /// value
+    /// is given back.
+    void awaitValue(Keyspace keyspace, byte[] key, Consumer<Reading> next) {
         awaitValue(keyspace, key, next, () -> {});
     }
 
     /// The same for a command that holds something meanwhile.
     ///
     /// @param abandon run instead of `next` when the connection ends before
-    void awaitValue(Keyspace keyspace, byte[] key, Consumer<@Nullable Value> next, Runnable abandon) {
+    void awaitValue(Keyspace keyspace, byte[] key, Consumer<Reading> next, Runnable abandon) {
         awaiting = true;
         whenClosed = abandon;
         connection.waiting(true);
@@ -148,7 +150,7 @@ final class RespSession {
             Value value = reading.value();
             if (!closed) {
                 whenClosed = () -> {};
-                resume(() -> next.accept(value));
+                resume(() -> next.accept(reading));
             } else if (value != null) {
                 value.close();
             }

@@ -4,6 +4,7 @@ import io.kvcache.server.keyspace.KeyInfo;
 import io.kvcache.server.keyspace.PendingPut;
 import io.kvcache.server.keyspace.PendingPut.Condition;
 import io.kvcache.server.keyspace.Reach;
+import io.kvcache.server.keyspace.Reading;
 import io.kvcache.server.keyspace.TensorNote;
 import io.kvcache.server.keyspace.Value;
 import java.util.List;
@@ -121,6 +122,17 @@ final class WriteCommands {
         }
         return (options.keepTtl() || options.condition() != Condition.ALWAYS)
                 && reach.of(key).isStranger(key);
+    }
+
+    /// Goes on with what came of the older value; without it nothing is stored that would have to tell of it.
+    private void commit(byte[] key, PendingPut put, SetOptions options, Reading older, Replies out, Outcome outcome) {
+        if (older.outcome() == Reading.Outcome.LATE) {
+            put.close();
+            stats.errors.increment();
+            out.error(CommandException.LATE);
+        } else {
+            commit(key, put, options, older.value(), out, outcome);
+        }
     }
 
     /// @param older taken over

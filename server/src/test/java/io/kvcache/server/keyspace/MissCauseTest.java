@@ -3,6 +3,8 @@ package io.kvcache.server.keyspace;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
 import org.junit.jupiter.api.Test;
 
 /// What a miss is said to come from.
@@ -40,12 +42,12 @@ final class MissCauseTest {
             assertThat(test.get("d")).isNull();
             assertThat(test.get("d")).isNull();
 
-            assertThat(reads(test)).isEqualTo(new KeyspaceStats.Reads(0, 1, 0, 1, 1, 2, 0, 0));
+            assertThat(reads(test)).isEqualTo(new KeyspaceStats.Reads(0, 1, 0, 1, 1, 2, 0, 0, 0));
             test.put("b", value(5));
             assertThat(test.get("b")).isEqualTo(value(5));
             test.keyspace().clear();
             assertThat(test.get("b")).isNull();
-            assertThat(reads(test)).isEqualTo(new KeyspaceStats.Reads(1, 1, 0, 1, 2, 2, 0, 0));
+            assertThat(reads(test)).isEqualTo(new KeyspaceStats.Reads(1, 1, 0, 1, 2, 2, 0, 0, 0));
         }
     }
 
@@ -61,8 +63,38 @@ final class MissCauseTest {
             assertThat(test.get("k1")).isNull();
             assertThat(test.get("none")).isNull();
             KeyspaceStats stats = test.keyspace().stats();
-            assertThat(stats.reads()).isEqualTo(new KeyspaceStats.Reads(0, 1, 2, 0, 0, 0, 0, 0));
+            assertThat(stats.reads()).isEqualTo(new KeyspaceStats.Reads(0, 1, 2, 0, 0, 0, 0, 0, 0));
             assertThat(stats.evicted()).isEqualTo(stored - stats.keys()).isPositive();
+        }
+    }
+
+    private static List<Reading.Outcome> fetched(AwayStore store, Runnable meanwhile) {
+        List<Reading.Outcome> outcomes = new ArrayList<>();
+        store.keyspace().fetch(TestKeyspace.key("k"), Runnable::run, reading -> outcomes.add(reading.outcome()));
+        meanwhile.run();
+        return outcomes;
+    }
+
+    @Test
+    void givenAValueOnDisk_whenItDoesNotComeInTime_thenItIsLateAndNotGone() {
+        try (AwayStore store = new AwayStore()) {
+            store.put("k", "value");
+            assertThat(store.keyspace().read(TestKeyspace.key("k")).outcome()).isEqualTo(Reading.Outcome.AWAY);
+            assertThat(fetched(store, store::timeOut)).containsExactly(Reading.Outcome.LATE);
+            assertThat(store.keyspace().stats().reads()).isEqualTo(new KeyspaceStats.Reads(0, 0, 0, 0, 0, 0, 0, 0, 1));
+        }
+    }
+
+    @Test
+    void givenAValueOnDisk_whenItIsDeletedBeforeItComes_thenItIsGoneAndNotLate() {
+        try (AwayStore store = new AwayStore()) {
+            store.put("k", "value");
+            List<Reading.Outcome> outcomes = fetched(store, () -> {
+                store.keyspace().delete(TestKeyspace.key("k"));
+                store.timeOut();
+            });
+            assertThat(outcomes).containsExactly(Reading.Outcome.ABSENT);
+            assertThat(store.keyspace().stats().reads()).isEqualTo(new KeyspaceStats.Reads(0, 0, 0, 0, 1, 0, 0, 0, 0));
         }
     }
 }
