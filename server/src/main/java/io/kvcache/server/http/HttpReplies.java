@@ -197,8 +197,13 @@ public final class HttpReplies {
 
     /// Replies with a value once it has come from disk, or with none when it has not come in time; not at all when
     /// the connection has ended by then.
-    public void await(Keyspace keyspace, byte[] key, Consumer<Reading> reply) {
-        keyspace.fetch(key, context.channel().eventLoop(), reading -> {
+    void await(Keyspace keyspace, byte[] key, Consumer<Reading> reply) {
+        await(keyspace, key, Long.MAX_VALUE, reply);
+    }
+
+    /// The same for a client who waits no longer than a time of his own.
+    public void await(Keyspace keyspace, byte[] key, long mostNanos, Consumer<Reading> reply) {
+        keyspace.fetch(key, mostNanos, context.channel().eventLoop(), reading -> {
             Value value = reading.value();
             if (context.channel().isActive()) {
                 reply.accept(reading);

@@ -31,10 +31,11 @@ final class Arrivals {
     /// The store completes on its own thread, which must never be one that a loop refuses to run: the view would be
     /// lost, and its pin with it. So the hop to the executor is made here, where it can be given back.
     ///
+    /// @param mostNanos how long it may take, if the store allows as long
     /// @param then gets the view, or null; not run when the executor takes nothing any more
-    void fetch(Key key, Executor executor, Consumer<@Nullable ObjectView> then) {
+    void fetch(Key key, long mostNanos, Executor executor, Consumer<@Nullable ObjectView> then) {
         ground.cache()
-                .fetchObject(ground.namespace(), key.bytes(), timeoutNanos, Runnable::run)
+                .fetchObject(ground.namespace(), key.bytes(), Math.min(mostNanos, timeoutNanos), Runnable::run)
                 .whenComplete((view, _) -> handOver(view, executor, then));
     }
 

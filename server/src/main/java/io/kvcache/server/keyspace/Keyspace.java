@@ -107,7 +107,14 @@ public final class Keyspace {
     /// @param executor runs `then`, once; if it takes nothing any more, `then` is not run and nothing is held
     /// @param then gets the value, or none when it is gone or late
     public void fetch(byte[] key, Executor executor, Consumer<Reading> then) {
-        retrieval.fetch(new Key(key), executor, then);
+        fetch(key, Long.MAX_VALUE, executor, then);
+    }
+
+    /// The same for who waits no longer than a time of his own.
+    ///
+    /// @param mostNanos how long it may take; what [KeyspaceOptions#arrival] is, is the most
+    public void fetch(byte[] key, long mostNanos, Executor executor, Consumer<Reading> then) {
+        retrieval.fetch(new Key(key), mostNanos, executor, then);
     }
 
     /// Whether a key is here; if so, it is kept here for a moment, with its other half.

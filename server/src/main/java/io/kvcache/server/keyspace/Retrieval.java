@@ -36,9 +36,12 @@ final class Retrieval {
     }
 
     /// Brings a value into host memory and holds it.
-    void fetch(Key wanted, Executor executor, Consumer<Reading> then) {
+    ///
+    /// @param mostNanos how long it may take, if the store allows as long
+    void fetch(Key wanted, long mostNanos, Executor executor, Consumer<Reading> then) {
         arrivals.fetch(
                 wanted,
+                mostNanos,
                 executor,
                 view -> then.accept(lapses.isGone(wanted, view) ? Reading.NOTHING : arrived(wanted, view)));
     }

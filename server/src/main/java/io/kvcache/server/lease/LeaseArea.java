@@ -6,6 +6,7 @@ import io.kvcache.server.http.HttpReplies;
 import io.kvcache.server.http.PathText;
 import io.kvcache.server.http.Problem;
 import io.kvcache.server.keyspace.Keyspace;
+import io.kvcache.server.keyspace.Reading;
 import io.kvcache.server.keyspace.Value;
 import io.kvcache.tiers.TieredKvCache;
 import io.netty.handler.codec.http.HttpRequest;
@@ -28,7 +29,6 @@ public final class LeaseArea implements Area {
     private static final String LEASES = "/leases";
     private static final String ONE = "/v1/leases/";
     private static final String RELEASE = "/release";
-    private static final long USUAL_SECONDS = 30;
 
     private final TieredKvCache cache;
     private final Map<String, Keyspace> tenants;
@@ -106,31 +106,40 @@ public final class LeaseArea implements Area {
     }
 
     private Exchange lease(HttpRequest request, Keyspace keyspace, byte[] key) {
-        long seconds;
+        LeaseTerms terms;
         try {
-            List<String> asked =
-                    new QueryStringDecoder(request.uri()).parameters().get("ttl_s");
-            seconds = asked == null ? USUAL_SECONDS : (long) Double.parseDouble(asked.getFirst());
-        } catch (NumberFormatException mistake) {
-            return new Problem(HttpResponseStatus.BAD_REQUEST, "ttl_s takes a number of seconds").exchange();
+            terms = LeaseTerms.of(new QueryStringDecoder(request.uri()).parameters(), longest);
+        } catch (IllegalArgumentException mistake) {
+            return new Problem(HttpResponseStatus.BAD_REQUEST, String.valueOf(mistake.getMessage())).exchange();
         }
-        long forNanos =
-                Duration.ofSeconds(Math.clamp(seconds, 1, longest.toSeconds())).toNanos();
         return (Exchange.Plain) out -> {
-            Value value = keyspace.get(key);
-            if (value == null && keyspace.isAway(key)) {
-                out.await(keyspace, key, come -> lease(come.value(), forNanos, out));
+            Reading reading = keyspace.read(key);
+            if (reading.outcome() == Reading.Outcome.AWAY) {
+                out.await(keyspace, key, terms.waitNanos(), come -> lease(keyspace, come, terms, out));
             } else {
-                lease(value, forNanos, out);
+                lease(keyspace, reading, terms, out);
             }
         };
     }
 
-    private void lease(@Nullable Value value, long forNanos, HttpReplies out) {
-        if (value == null) {
-            out.problem(new Problem(HttpResponseStatus.GATEWAY_TIMEOUT, "there is no such value"));
+    /// A status other than 200 means to clients that there is no lease; 504 is what they know for a value that did not
+    /// come within their `timeout_ms`, be it that there is none.
+    private void lease(Keyspace keyspace, Reading reading, LeaseTerms terms, HttpReplies out) {
+        Value value = reading.value();
+        if (value != null) {
+            lease(value, terms.forNanos(), out);
             return;
         }
+        out.problem(
+                switch (reading.outcome()) {
+                    case BUSY -> Problem.sending(keyspace.bounds().leaving());
+                    case LATE -> Problem.late(HttpResponseStatus.GATEWAY_TIMEOUT);
+                    case FOUND, ABSENT, AWAY ->
+                        new Problem(HttpResponseStatus.GATEWAY_TIMEOUT, "there is no such value");
+                });
+    }
+
+    private void lease(Value value, long forNanos, HttpReplies out) {
         List<Map<String, Long>> offsets = new ArrayList<>();
         value.visit(
                 0,

@@ -19,7 +19,8 @@ import org.jspecify.annotations.Nullable;
 public final class AwayStore implements AutoCloseable {
 
     @SuppressWarnings("ArrayRecordComponent") // never compared
-    private record Wanted(Namespace namespace, byte[] key, CompletableFuture<@Nullable ObjectView> coming) {}
+    private record Wanted(
+            Namespace namespace, byte[] key, long withinNanos, CompletableFuture<@Nullable ObjectView> coming) {}
 
     private final ManualTime time = new ManualTime();
     private final TieredKvCache real = TieredKvCache.builder()
@@ -34,23 +35,23 @@ public final class AwayStore implements AutoCloseable {
                 Object[] given = arguments == null ? new Object[0] : arguments;
                 return switch (method.getName()) {
                     case "getObject" -> null;
-                    case "fetchObject" -> fetch((Namespace) given[0], (byte[]) given[1]);
+                    case "fetchObject" -> fetch((Namespace) given[0], (byte[]) given[1], (long) given[2]);
                     default -> ask(method, given);
                 };
             });
-    private Keyspace keyspace = open();
+    private Keyspace keyspace = open(Bounds.none());
 
-    private Keyspace open() {
+    private Keyspace open(Bounds bounds) {
         return new Keyspace(
                 away,
                 Namespace.objects("objects", "default"),
                 time,
                 time,
-                new KeyspaceOptions(Duration.ZERO, 0, Duration.ofSeconds(5), 0, Bounds.none()));
+                new KeyspaceOptions(Duration.ZERO, 0, Duration.ofSeconds(5), 0, bounds));
     }
 
-    private CompletableFuture<@Nullable ObjectView> fetch(Namespace namespace, byte[] key) {
-        Wanted one = new Wanted(namespace, key, new CompletableFuture<>());
+    private CompletableFuture<@Nullable ObjectView> fetch(Namespace namespace, byte[] key, long nanos) {
+        Wanted one = new Wanted(namespace, key, nanos, new CompletableFuture<>());
         wanted.add(one);
         return one.coming();
     }
@@ -77,7 +78,11 @@ public final class AwayStore implements AutoCloseable {
 
     /// Forgets all but what the store has, as a restart does.
     public void restart() {
-        keyspace = open();
+        restart(Bounds.none());
+    }
+
+    public void restart(Bounds bounds) {
+        keyspace = open(bounds);
     }
 
     /// Values that are held.
@@ -95,6 +100,16 @@ public final class AwayStore implements AutoCloseable {
             TestKeyspace.fill(put, bytes);
             put.commit(expiresAtMillis, TensorNote.NONE, PendingPut.Condition.ALWAYS);
         }
+    }
+
+    /// How long the value may take that was asked for first.
+    public Duration within() {
+        return Duration.ofNanos(wanted.element().withinNanos());
+    }
+
+    /// The store, which has no file that others could map.
+    public TieredKvCache real() {
+        return real;
     }
 
     /// Brings the value that was asked for first.

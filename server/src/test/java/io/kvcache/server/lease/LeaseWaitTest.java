@@ -1,0 +1,130 @@
+package io.kvcache.server.lease;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.kvcache.server.access.Door;
+import io.kvcache.server.access.Logins;
+import io.kvcache.server.http.HttpProtocol;
+import io.kvcache.server.http.HttpSite;
+import io.kvcache.server.keyspace.AwayStore;
+import io.kvcache.server.keyspace.Bounds;
+import io.kvcache.server.net.Connections;
+import io.kvcache.server.net.NetLimits;
+import io.kvcache.server.net.Wire;
+import io.kvcache.server.quota.InFlight;
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+/// What a client is told that asks for a lease of a value which is on disk, or which it cannot have now.
+final class LeaseWaitTest {
+
+    private static final Duration LONGEST = Duration.ofMinutes(5);
+
+    private final AwayStore store = new AwayStore();
+    private final Leases leases = new Leases(store.time(), 1 << 20);
+
+    @AfterEach
+    void close() {
+        leases.close();
+        assertThat(store.held()).isZero();
+        store.close();
+    }
+
+    private Wire connect() {
+        LeaseArea area = new LeaseArea(store.real(), Map.of("default", store.keyspace()), leases, LONGEST);
+        return new Wire(
+                new HttpProtocol(new HttpSite(
+                        Door.open(Logins.none(store.time())),
+                        Map.of("default", store.keyspace()),
+                        Map.of(),
+                        List.of(area),
+                        Set.of("*"))),
+                new Connections(NetLimits.defaults(), store.time()));
+    }
+
+    private static String lease(String query) {
+        return "POST /v1/kv/b/k/leases?" + query + " HTTP/1.1\r\nContent-Length: 0\r\n\r\n";
+    }
+
+    @ParameterizedTest
+    @CsvSource({"timeout_ms=250, 250", "timeout_ms=0, 0", "timeout_ms=600000, 5000", "ttl_s=30.0, 5000"})
+    void givenAValueOnDisk_whenLeased_thenItMayTakeAsLongAsTheClientWaitsAndTheStoreAllows(
+            String query, long expectedMillis) {
+        store.put("b/k", "value");
+        try (Wire wire = connect()) {
+            wire.send(lease(query));
+            assertThat(store.within()).hasMillis(expectedMillis);
+            store.timeOut();
+            wire.channel().runPendingTasks();
+            assertThat(wire.text())
+                    .startsWith("HTTP/1.1 504 ")
+                    .containsIgnoringCase("retry-after: 1\r\n")
+                    .contains("urn:kvcache:problem:late");
+            assertThat(leases.count()).isZero();
+        }
+    }
+
+    @Test
+    void givenNoSuchValue_whenLeased_thenNothingIsSaidOfTryingAgain() {
+        try (Wire wire = connect()) {
+            assertThat(wire.ask(lease("timeout_ms=1000&ttl_s=30.0")))
+                    .startsWith("HTTP/1.1 504 ")
+                    .contains("there is no such value")
+                    .doesNotContainIgnoringCase("retry-after");
+        }
+    }
+
+    @Test
+    void givenAsMuchOnItsWayAsMayBe_whenLeased_thenTheClientIsToldToTryAgain() {
+        InFlight leaving = new InFlight(1000);
+        store.restart(new Bounds(100, 1000, InFlight.unlimited(), leaving));
+        store.put("b/k", "value");
+        try (Wire wire = connect()) {
+            assertThat(leaving.begin(1000)).isTrue();
+            wire.send(lease("ttl_s=1"));
+            store.arrive();
+            wire.channel().runPendingTasks();
+            assertThat(wire.text())
+                    .startsWith("HTTP/1.1 503 ")
+                    .containsIgnoringCase("retry-after: 1\r\n")
+                    .contains("limits.sending lets this tenant have 1000 bytes");
+            leaving.end(1000);
+        }
+    }
+
+    @ParameterizedTest
+    @CsvSource(
+            delimiter = '|',
+            value = {
+                "ttl_s=soon | ttl_s is soon; it takes seconds, more than 0 and at most 300 (lease.longest)",
+                "ttl_s=0 | ttl_s is 0; it takes seconds",
+                "ttl_s=-1 | ttl_s is -1; it takes seconds",
+                "ttl_s=1e9 | ttl_s is 1e9; it takes seconds",
+                "ttl_s=300.000000001 | ttl_s is 300.000000001; it takes seconds",
+                "timeout_ms=-1 | timeout_ms is -1; it takes whole milliseconds, 0 to 600000",
+                "timeout_ms=1.5 | timeout_ms is 1.5; it takes whole milliseconds",
+                "timeout_ms=600001 | timeout_ms is 600001; it takes whole milliseconds",
+                "timeout_ms= | timeout_ms is ; it takes whole milliseconds"
+            })
+    void givenATimeOutOfItsRange_whenLeased_thenTheRangeIsSaid(String query, String said) {
+        try (Wire wire = connect()) {
+            assertThat(wire.ask(lease(query))).startsWith("HTTP/1.1 400 ").contains(said);
+        }
+    }
+
+    @Test
+    void givenAFractionOfASecond_whenLeased_thenItHoldsJustAsLong() {
+        assertThat(LeaseTerms.of(Map.of("ttl_s", List.of("0.5")), LONGEST).forNanos())
+                .isEqualTo(500_000_000);
+        assertThat(LeaseTerms.of(Map.of("ttl_s", List.of("300")), LONGEST).forNanos())
+                .isEqualTo(LONGEST.toNanos());
+        assertThat(LeaseTerms.of(Map.of(), Duration.ofSeconds(10)).forNanos())
+                .isEqualTo(Duration.ofSeconds(10).toNanos());
+    }
+}
