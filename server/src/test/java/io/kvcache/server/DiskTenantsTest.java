@@ -30,7 +30,7 @@ final class DiskTenantsTest {
 
     private static final int BLUE = 0;
     private static final int GREEN = 1;
-    private static final int PAGES = 2;
+    private static final int OPERATOR = 2;
 
     /// What one value counts: itself, 48 bytes, and its key, in pages.
     private static final long CHARGED = (value(0).length + 48 + 4 + 4095L) / 4096 * 4096;
@@ -45,7 +45,7 @@ final class DiskTenantsTest {
                         List.of(
                                 listener("blue", Set.of(ListenProtocol.RESP, ListenProtocol.HTTP)),
                                 listener("green", Set.of(ListenProtocol.RESP, ListenProtocol.HTTP)),
-                                listener("default", Set.of(ListenProtocol.PAGES))),
+                                listener("default", Set.of(ListenProtocol.PAGES, ListenProtocol.RESP))),
                         List.of(
                                 new TenantConfig("tenants.0", "blue", "blue", null, null, quotaBytes),
                                 new TenantConfig("tenants.1", "green", "green", null, null, 0),
@@ -78,7 +78,8 @@ final class DiskTenantsTest {
         try (HttpClient client =
                 HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1).build()) {
             String stats = client.send(
-                            HttpRequest.newBuilder(URI.create("http://127.0.0.1:" + server.port(PAGES) + "/v1/stats"))
+                            HttpRequest.newBuilder(
+                                            URI.create("http://127.0.0.1:" + server.port(OPERATOR) + "/v1/stats"))
                                     .build(),
                             BodyHandlers.ofString())
                     .body();
@@ -132,11 +133,12 @@ final class DiskTenantsTest {
     @Test
     void givenATenantsValuesOnDisk_whenRestarted_thenTheyAreItsOwnAndCountForItsQuota() throws Exception {
         try (DiskServer server = start(0);
-                Jedis green = jedis(server, GREEN)) {
+                Jedis green = jedis(server, GREEN);
+                Jedis operator = jedis(server, OPERATOR)) {
             server.fill();
             green.set("own", "green's");
             assertThat(usage(server).path("usedBytes").longValue()).isEqualTo(VALUES * CHARGED);
-            assertThat(green.save()).isEqualTo("OK");
+            assertThat(operator.save()).isEqualTo("OK");
         }
         int most = VALUES / 2;
         try (DiskServer server = start(most * CHARGED);

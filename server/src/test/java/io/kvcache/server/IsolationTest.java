@@ -102,6 +102,13 @@ final class IsolationTest {
         assertThat(green.info("keyspace")).contains("db0:keys=3,");
     }
 
+    @Test
+    void givenSeveralTenants_whenOneSaves_thenItIsRefusedAsThatWouldWriteWhatAllHave() {
+        assertThatThrownBy(blue::save)
+                .hasMessageStartingWith("NOPERM tenant blue may not run 'save'")
+                .hasMessageEndingWith("is for tenant default");
+    }
+
     private static String address(Jedis client) {
         return client.clientInfo().replaceAll("(?s).*? addr=(\\S+) .*", "$1");
     }

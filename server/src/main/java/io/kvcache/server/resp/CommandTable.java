@@ -54,7 +54,7 @@ final class CommandTable {
                         new KeyCommands(reach).commands(),
                         new ExpiryCommands(reach).commands(),
                         new ListingCommands(reach).commands(),
-                        new SaveCommand(context.cache()).commands(),
+                        new SaveCommand(context).commands(),
                         new InfoCommands(context, stats).commands(),
                         new CommandCommand(commands.values()).commands())
                 .flatMap(List::stream)

@@ -1,27 +1,36 @@
 package io.kvcache.server.resp;
 
-import io.kvcache.core.KvCache;
+import io.kvcache.server.config.TenantConfig;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 
 /// SAVE: answered when all that was stored before it is on disk and survives a crash.
+///
+/// It writes what all tenants have stored, and may take minutes of the disks' time. So where there are several, it is
+/// for
+/// the default tenant alone.
 final class SaveCommand {
 
     /// Longer than a disk takes for the memory of most machines, shorter than people wait.
     private static final long LONGEST_NANOS = TimeUnit.MINUTES.toNanos(5);
 
-    private final KvCache cache;
+    private final RespContext context;
 
-    SaveCommand(KvCache cache) {
-        this.cache = cache;
+    SaveCommand(RespContext context) {
+        this.context = context;
     }
 
     List<CommandSpec> commands() {
         return List.of(CommandSpec.of("SAVE", 1, "admin", CommandSpec.Places.NONE, this::save));
     }
 
-    private void save(RespSession session, Request request, Replies out) {
-        session.awaitSlow(() -> cache.flush(LONGEST_NANOS), saved -> {
+    private void save(RespSession session, Request request, Replies out) throws CommandException {
+        if (!context.soleTenant() && !context.tenant().equals(TenantConfig.DEFAULT)) {
+            throw new CommandException("NOPERM tenant " + context.tenant()
+                    + " may not run 'save': it writes the values of all tenants, and is for tenant "
+                    + TenantConfig.DEFAULT);
+        }
+        session.awaitSlow(() -> context.cache().flush(LONGEST_NANOS), saved -> {
             if (saved) {
                 out.ok();
             } else {
