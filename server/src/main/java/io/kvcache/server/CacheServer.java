@@ -144,7 +144,8 @@ public final class CacheServer implements AutoCloseable {
                                 ? List.of(new LeaseMetrics(leases), new PublisherMetrics(this::publisher))
                                 : List.of(new LeaseMetrics(leases))),
                 clock,
-                areas(config, events));
+                areas(config, events),
+                config.memory().policy());
         for (ListenConfig listen : config.access().listeners()) {
             Door door = new Door(listen.entry(), config.access().tenants(), logins);
             listeners.add(Listener.open(

@@ -1,6 +1,7 @@
 package io.kvcache.server;
 
 import io.kvcache.core.Clock;
+import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.server.access.Door;
 import io.kvcache.server.access.Logins;
 import io.kvcache.server.block.BlockStock;
@@ -24,6 +25,7 @@ import io.kvcache.server.net.Connections;
 import io.kvcache.server.net.Protocol;
 import io.kvcache.server.resp.RespContext;
 import io.kvcache.server.resp.RespProtocol;
+import io.kvcache.server.resp.ServerFacts;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.metrics.DiskMetrics;
 import io.kvcache.tiers.metrics.KvCacheMetrics;
@@ -53,7 +55,7 @@ final class FrontEnds {
     private final Clock clock;
     private final Counted counted;
     private final Areas areas;
-    private final long startedNanos;
+    private final ServerFacts facts;
     private final List<RespProtocol> resps = new CopyOnWriteArrayList<>();
     private final List<LmProtocol> lms = new CopyOnWriteArrayList<>();
     private final List<HttpProtocol> https = new CopyOnWriteArrayList<>();
@@ -72,14 +74,14 @@ final class FrontEnds {
             UseWatch uses,
             List<MeterBinder> more) {}
 
-    FrontEnds(TieredKvCache cache, Tenants tenants, Counted counted, Clock clock, Areas areas) {
+    FrontEnds(TieredKvCache cache, Tenants tenants, Counted counted, Clock clock, Areas areas, PolicyKind policy) {
         this.counted = counted;
         connections = counted.connections;
         this.areas = areas;
         this.cache = cache;
         this.tenants = tenants;
         this.clock = clock;
-        startedNanos = clock.nanos();
+        facts = new ServerFacts(version(), policy, clock.nanos());
     }
 
     /// What a listener speaks.
@@ -138,8 +140,8 @@ final class FrontEnds {
         Map<String, RespContext> contexts = new HashMap<>();
         Map<String, Reach> reaches = tenants.reaches();
         boolean sole = reaches.size() == 1;
-        reaches.forEach((tenant, reach) -> contexts.put(
-                tenant, new RespContext(cache, tenant, sole, reach, connections, clock, startedNanos, version())));
+        reaches.forEach((tenant, reach) ->
+                contexts.put(tenant, new RespContext(cache, tenant, sole, reach, connections, clock, facts)));
         return contexts;
     }
 

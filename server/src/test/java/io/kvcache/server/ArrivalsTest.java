@@ -2,6 +2,7 @@ package io.kvcache.server;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.server.access.Door;
 import io.kvcache.server.access.Logins;
 import io.kvcache.server.http.HttpProtocol;
@@ -16,6 +17,7 @@ import io.kvcache.server.net.Protocol;
 import io.kvcache.server.net.Wire;
 import io.kvcache.server.resp.RespContext;
 import io.kvcache.server.resp.RespProtocol;
+import io.kvcache.server.resp.ServerFacts;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
@@ -69,8 +71,7 @@ final class ArrivalsTest {
                                         Reach.of(store.keyspace()),
                                         connections,
                                         store.time(),
-                                        0,
-                                        "test")));
+                                        new ServerFacts("test", PolicyKind.LRU, 0))));
             case LM -> new LmProtocol(Reach.of(store.keyspace()), LmLayout.V0);
             case HTTP ->
                 new HttpProtocol(

@@ -97,8 +97,10 @@ final class IsolationTest {
         blue.set("k", "v");
         assertThat(blue.info())
                 .contains("used_memory:4096\r\n", "connected_clients:1\r\n", "maxmemory:" + QUOTA + "\r\n")
+                .contains("maxmemory_policy:allkeys-lru\r\n", "kvcache_policy:lru\r\n")
                 .contains("db0:keys=1,", "values_stored:1\r\n", "evicted_keys:0\r\n")
                 .doesNotContain("total_", "records", "rejected", "protocol_errors", "values_dropped");
+        assertThat(blue.configGet("maxmemory")).containsEntry("maxmemory", Long.toString(QUOTA));
         assertThat(green.info("keyspace")).contains("db0:keys=3,");
     }
 

@@ -46,7 +46,7 @@ final class CommandTable {
         Map<String, CommandSpec> commands = new TreeMap<>();
         Reach reach = context.reach();
         Stream.of(
-                        new ConnectionCommands(context.version(), login).commands(),
+                        new ConnectionCommands(context.facts().version(), login).commands(),
                         List.of(CommandSpec.of(
                                 "CLIENT", -2, "noscript", CommandSpec.Places.NONE, new ClientCommand(context)::run)),
                         new ReadCommands(reach).commands(),

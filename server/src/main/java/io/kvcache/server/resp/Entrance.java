@@ -14,8 +14,10 @@ final class Entrance {
     Entrance(Door door, Map<String, RespContext> tenants, RespStats stats) {
         this.door = door;
         Login login = new Login(door, this, stats);
-        String version =
-                tenants.values().stream().map(RespContext::version).findAny().orElse("");
+        String version = tenants.values().stream()
+                .map(each -> each.facts().version())
+                .findAny()
+                .orElse("");
         before = CommandTable.before(new ConnectionCommands(version, login).beforeLogin(), stats);
         tenants.forEach((name, context) -> tables.put(name, CommandTable.of(context, login, stats)));
     }

@@ -70,8 +70,9 @@ final class InfoCommands {
         settings.put("databases", "1");
         settings.put(
                 "maxclients", Integer.toString(context.connections().limits().connections()));
-        settings.put("maxmemory", Long.toString(context.cache().stats().host().capacityBytes()));
-        settings.put("maxmemory-policy", "allkeys-lru");
+        settings.put("kvcache-policy", context.facts().policy().commandName());
+        settings.put("maxmemory", Long.toString(text.most()));
+        settings.put("maxmemory-policy", context.facts().redisPolicy());
         settings.put("proto-max-bulk-len", Long.toString(RespLimits.defaults().bulkBytes()));
         settings.put("save", "");
         settings.put(

@@ -41,11 +41,12 @@ final class InfoText {
     }
 
     private String server() {
-        long seconds = TimeUnit.NANOSECONDS.toSeconds(context.clock().nanos() - context.startedNanos());
+        long seconds = TimeUnit.NANOSECONDS.toSeconds(
+                context.clock().nanos() - context.facts().startedNanos());
         return new Lines()
                 .add("redis_version", ConnectionCommands.REDIS_VERSION)
                 .add("redis_mode", "standalone")
-                .add("kvcache_version", context.version())
+                .add("kvcache_version", context.facts().version())
                 .add("os", System.getProperty("os.name") + " " + System.getProperty("os.arch"))
                 .add("arch_bits", 64)
                 .add("process_id", ProcessHandle.current().pid())
@@ -62,18 +63,27 @@ final class InfoText {
     }
 
     private String memory(CacheStats cache, KeyspaceStats keys) {
-        long quota = keys.usage().quotaBytes();
-        long capacity = cache.host().capacityBytes();
         return new Lines()
                 .add(
                         "used_memory",
                         context.soleTenant()
                                 ? cache.host().heldBytes()
                                 : keys.usage().usedBytes())
-                .add("maxmemory", context.soleTenant() || quota == 0 ? capacity : quota)
-                .add("maxmemory_policy", "allkeys-lru")
+                .add("maxmemory", most(cache, keys))
+                .add("maxmemory_policy", context.facts().redisPolicy())
+                .add("kvcache_policy", context.facts().policy().commandName())
                 .add("mem_fragmentation_ratio", "1.00")
                 .text();
+    }
+
+    /// Most that the tenant's values may take of host memory.
+    long most() {
+        return most(context.cache().stats(), context.reach().own().stats());
+    }
+
+    private long most(CacheStats cache, KeyspaceStats keys) {
+        long quota = keys.usage().quotaBytes();
+        return context.soleTenant() || quota == 0 ? cache.host().capacityBytes() : quota;
     }
 
     private String stats(CacheStats cache, KeyspaceStats keys) {

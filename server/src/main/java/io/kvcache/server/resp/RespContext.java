@@ -10,8 +10,7 @@ import io.kvcache.server.net.Connections;
 /// @param tenant whose clients say the commands
 /// @param soleTenant whether there is no other
 /// @param reach the values that the commands are for
-/// @param startedNanos when the server started, by `clock`
-/// @param version of the server
+/// @param facts what the server says of itself
 public record RespContext(
         KvCache cache,
         String tenant,
@@ -19,5 +18,4 @@ public record RespContext(
         Reach reach,
         Connections connections,
         Clock clock,
-        long startedNanos,
-        String version) {}
+        ServerFacts facts) {}

@@ -169,6 +169,8 @@ final class RespCommandsTest {
         assertThat(ask("PING")).isEqualTo("+PONG\r\n");
         assertThat(ask("ECHO hi")).isEqualTo("$2\r\nhi\r\n");
         assertThat(ask("CONFIG GET sav*")).isEqualTo("*2\r\n$4\r\nsave\r\n$0\r\n\r\n");
+        assertThat(ask("CONFIG GET kvcache-*")).isEqualTo("*2\r\n$14\r\nkvcache-policy\r\n$7\r\ns3-fifo\r\n");
+        assertThat(ask("CONFIG GET maxmemory-*")).endsWith("$11\r\nallkeys-lfu\r\n");
         assertThat(ask("COMMAND INFO get nothing"))
                 .startsWith("*2\r\n*10\r\n$3\r\nget\r\n:2\r\n")
                 .endsWith("$-1\r\n");

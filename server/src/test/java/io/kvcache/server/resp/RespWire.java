@@ -1,5 +1,6 @@
 package io.kvcache.server.resp;
 
+import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.server.access.Door;
 import io.kvcache.server.access.Logins;
 import io.kvcache.server.keyspace.Reach;
@@ -33,8 +34,7 @@ public final class RespWire implements AutoCloseable {
                                 Reach.of(test.keyspace()),
                                 connections,
                                 test.time(),
-                                0,
-                                "test")));
+                                new ServerFacts("test", PolicyKind.S3_FIFO, 0))));
         wire = connect();
     }
 

@@ -1,0 +1,21 @@
+package io.kvcache.server.resp;
+
+import io.kvcache.core.policy.PolicyKind;
+
+/// What a server says of itself.
+///
+/// @param version of it
+/// @param policy how victims are chosen
+/// @param startedNanos when it started, by the clock of its store
+public record ServerFacts(String version, PolicyKind policy, long startedNanos) {
+
+    /// The word of Redis that comes nearest to the policy: `allkeys-lfu` for those that weigh how often a value is
+    /// used,
+    /// `allkeys-lru` for those that go by when it came or was used. None of them evicts as Redis does.
+    String redisPolicy() {
+        return switch (policy) {
+            case LRU, FIFO, SLRU, SIEVE -> "allkeys-lru";
+            case LFU_DA, GDSF, S3_FIFO, IMPORTANCE -> "allkeys-lfu";
+        };
+    }
+}
