@@ -33,6 +33,7 @@ final class CommandTable {
                 new Entry(CommandGroup.USE, new TopCommand()),
                 new Entry(CommandGroup.USE, new EventsCommand()),
                 new Entry(CommandGroup.USE, new DiskCommand()),
+                new Entry(CommandGroup.DEVELOP, new RehearseCommand()),
                 new Entry(CommandGroup.USE, new CommandLine.HelpCommand()));
     }
 }

@@ -5,21 +5,26 @@ import io.kvcache.bench.client.StoreClient;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.ServerSocket;
+import java.util.concurrent.Callable;
 import java.util.concurrent.TimeUnit;
+import picocli.CommandLine.Command;
 
-/// Starts a server and asks it for a value, so that a JVM that watches knows what a server loads and links.
+/// `kvcache rehearse`: starts a server and asks it for a value, so that a JVM that watches knows what a server loads
+/// and links.
 ///
-/// The launcher runs this once a build with `-XX:AOTCacheOutput`. A start with what came of it takes half of the
-/// processor time, which matters most where the machine is busy.
-final class Rehearsal {
+/// The launcher runs this once a build with `-XX:AOTCacheOutput`, and the image once when it is made. A start with what
+/// came of it takes half of the processor time, which matters most where the machine is busy.
+@Command(
+        name = "rehearse",
+        description = "Serve one value and exit, for java -XX:AOTCacheOutput=FILE.",
+        mixinStandardHelpOptions = true)
+final class RehearseCommand implements Callable<Integer> {
 
     private static final long LONGEST_NANOS = TimeUnit.SECONDS.toNanos(60);
     private static final long PAUSE_MILLIS = 20;
 
-    private Rehearsal() {}
-
-    /// Exits with 0 when the value came back.
-    public static void main(String[] arguments) throws IOException, InterruptedException {
+    @Override
+    public Integer call() throws IOException, InterruptedException {
         int port = freePort();
         Thread.ofPlatform()
                 .daemon()
@@ -30,7 +35,7 @@ final class Rehearsal {
             client.ask("EXISTS", "key");
             client.ask("GET", "key");
         }
-        System.exit(0);
+        return 0;
     }
 
     private static int freePort() throws IOException {
