@@ -58,6 +58,14 @@ final class OneJarIT {
         return builder;
     }
 
+    /// Runs to the end.
+    private String output(ProcessBuilder builder) throws IOException, InterruptedException {
+        Process process = builder.start();
+        String text = new String(process.getInputStream().readAllBytes(), UTF_8);
+        assertThat(process.waitFor()).as(this::errors).isZero();
+        return text;
+    }
+
     /// Serves a value and stops, as [#errors] then shows without a word to say about it; what it said of itself.
     private String served(ProcessBuilder builder) throws IOException, InterruptedException {
         Process process = builder.start();
@@ -111,5 +119,21 @@ final class OneJarIT {
         }
         assertThat(errors()).doesNotContain("WARNING", "SEVERE", "Exception");
         assertThat(serve.directory()).isEmptyDirectory();
+    }
+
+    @Test
+    void givenTheFilesOfTheImage_whenRehearsedAndServed_thenWhatWasLoadedIsMapped() throws Exception {
+        Path image = Files.createDirectory(folder.resolve("image"));
+        Files.createLink(image.resolve("kvcache.jar"), jar);
+        Path entry = Files.copy(ROOT.resolve("deploy/entry"), image.resolve("entry"));
+        assertThat(entry.toFile().setExecutable(true)).isTrue();
+        Files.copy(ROOT.resolve(".mvn/java-flags.sh"), image.resolve("java-flags.sh"));
+
+        output(inAnEmptyFolder(entry.toString(), "rehearse"));
+
+        assertThat(image.resolve("kvcache.aot")).isNotEmptyFile();
+        ProcessBuilder serve = inAnEmptyFolder(entry.toString(), "serve", "--port", "0", "--host-bytes", "64MiB");
+        serve.environment().put("KVCACHE_JAVA_OPTS", "-XX:AOTMode=on"); // Fails where it cannot be mapped.
+        served(serve);
     }
 }
