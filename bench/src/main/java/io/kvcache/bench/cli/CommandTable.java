@@ -26,6 +26,7 @@ final class CommandTable {
                 new Entry(CommandGroup.PLAN, new SizeCommand()),
                 new Entry(CommandGroup.CHECK, new BenchCommand()),
                 new Entry(CommandGroup.CHECK, new CrashCommand()),
+                new Entry(CommandGroup.CHECK, new DoctorCommand()),
                 new Entry(CommandGroup.CHECK, new FsckCommand()),
                 new Entry(CommandGroup.CHECK, new InspectCommand()),
                 new Entry(CommandGroup.CHECK, new SimCommand()),

@@ -11,17 +11,12 @@ import java.util.Locale;
 
 /// What `kvcache doctor` says of the first GPU, in one line: what it is, what is free, whether it takes
 /// our kernels, and how fast a copy is.
-public final class GpuProbe {
+final class GpuProbe {
 
     private static final long COPIED_BYTES = 64L << 20;
     private static final double GIBIBYTE = 1L << 30;
 
     private GpuProbe() {}
-
-    /// Prints the line.
-    public static void main(String... arguments) {
-        System.out.println(line());
-    }
 
     static String line() {
         BenchDevice device = BenchDevice.open(1);

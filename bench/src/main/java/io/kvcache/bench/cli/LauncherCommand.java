@@ -6,7 +6,6 @@ import java.util.List;
 record LauncherCommand(String name, CommandGroup group, String description) {
 
     static final List<LauncherCommand> ALL = List.of(
-            new LauncherCommand("doctor", CommandGroup.CHECK, "Say what this machine has of what KVCache uses."),
             new LauncherCommand("test", CommandGroup.CHECK, "Run all tests, or with --quick those of two minutes."),
             new LauncherCommand("gpu-kit", CommandGroup.DEVELOP, "Pack tests and benchmarks for a machine with a GPU."),
             new LauncherCommand("jar", CommandGroup.DEVELOP, "Make one jar of all, for java -jar."),

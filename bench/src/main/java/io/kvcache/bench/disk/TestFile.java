@@ -4,7 +4,7 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 
-/// A file that trials go to, in a folder of its own, all of it written once.
+/// A file that trials go to, in a folder of its own, all of it written once, unless it was asked for [#empty].
 ///
 /// **Ownership.** Whoever made it closes it; it is removed then, or when the JVM ends without that.
 ///
@@ -24,12 +24,18 @@ record TestFile(Path folder, long bytes) implements AutoCloseable {
         return Files.getFileStore(folder).type().equals("tmpfs");
     }
 
-    /// @param mover writes all of it, as what was never written need not be read from a disk
-    static TestFile create(Path folder, long bytes, DeviceMover mover) throws IOException {
+    /// A file that is yet to be written.
+    static TestFile empty(Path folder, long bytes) throws IOException {
         Path own = Files.createTempDirectory(folder, "kvcache-bench-");
         TestFile file = new TestFile(own, bytes);
         own.toFile().deleteOnExit(); // Last, as they go in reverse order.
         file.path().toFile().deleteOnExit();
+        return file;
+    }
+
+    /// @param mover writes all of it, as what was never written need not be read from a disk
+    static TestFile create(Path folder, long bytes, DeviceMover mover) throws IOException {
+        TestFile file = empty(folder, bytes);
         try {
             mover.move(file.workload(bytes, Pattern.REGION_WRITE, 4 << 20));
         } catch (IOException | RuntimeException failure) {

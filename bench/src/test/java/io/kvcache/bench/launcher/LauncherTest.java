@@ -10,11 +10,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.condition.EnabledOnOs;
-import org.junit.jupiter.api.condition.OS;
 import org.junit.jupiter.api.io.TempDir;
-import tools.jackson.databind.JsonNode;
-import tools.jackson.databind.json.JsonMapper;
 
 /// What `./kvcache` says and how it exits where things are not as they should be.
 class LauncherTest {
@@ -32,23 +28,6 @@ class LauncherTest {
         assertThat(answer.text())
                 .contains("no JDK 25 found", old + " is JDK 17", "set JAVA_HOME")
                 .doesNotContain("cores");
-    }
-
-    @Test
-    @EnabledOnOs(OS.LINUX)
-    void givenJdk_whenDoctorIsAskedForJson_thenItSaysWhatDisksCanUse() throws Exception {
-        ProcessBuilder doctor = new ProcessBuilder(REPOSITORY.resolve("kvcache").toString(), "doctor", "--json");
-        doctor.environment().put("JAVA_HOME", System.getProperty("java.home"));
-        doctor.environment().put("TMPDIR", folder.toString());
-        Process process = doctor.redirectError(ProcessBuilder.Redirect.DISCARD).start();
-        JsonNode facts = JsonMapper.builder()
-                .build()
-                .readTree(new String(process.getInputStream().readAllBytes(), UTF_8));
-        assertThat(process.waitFor()).isZero();
-        assertThat(facts.path("io_uring").asString()).containsPattern("^(allowed|refused, E|refused, errno)");
-        assertThat(facts.path("O_DIRECT " + folder).asString()).isIn("works", "refused");
-        assertThat(facts.propertyNames()).contains("memlock", "open files", "somaxconn", "THP enabled", "fio");
-        assertThat(folder).isEmptyDirectory();
     }
 
     @Test

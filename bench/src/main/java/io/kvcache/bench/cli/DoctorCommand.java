@@ -1,0 +1,81 @@
+package io.kvcache.bench.cli;
+
+import io.kvcache.bench.doctor.Checkup;
+import io.kvcache.bench.doctor.Fact;
+import java.io.PrintWriter;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.concurrent.Callable;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.Parameters;
+import picocli.CommandLine.Spec;
+import tools.jackson.databind.json.JsonMapper;
+
+/// `kvcache doctor`: what this machine, or this container, has of what KVCache uses.
+@Command(
+        name = "doctor",
+        description = "Say what this machine has of what KVCache uses, and what to do.",
+        mixinStandardHelpOptions = true,
+        sortOptions = false)
+final class DoctorCommand implements Callable<Integer> {
+
+    @Spec
+    private CommandSpec spec = CommandSpec.create();
+
+    @Parameters(
+            paramLabel = "DIR",
+            arity = "0..1",
+            description =
+                    "Where a disk tier would be: writes and reads 256 MiB there, within seconds, and removes them.")
+    private @Nullable Path disk;
+
+    @Option(names = "--json", description = "One JSON object: facts, and below \"advice\" what to do about some.")
+    private boolean json;
+
+    @Override
+    public Integer call() {
+        if (disk != null && !Files.isDirectory(disk)) {
+            throw new ParameterException(
+                    spec.commandLine(), "kvcache doctor: DIR is '" + disk + "', must be a directory that is there");
+        }
+        List<Fact> facts = new ArrayList<>(Checkup.run(disk));
+        facts.add(new Fact("GPU driver", GpuProbe.line(), ""));
+        PrintWriter out = spec.commandLine().getOut();
+        if (json) {
+            out.println(JsonMapper.builder().build().writeValueAsString(object(facts)));
+        } else {
+            facts.forEach(fact -> show(fact, out));
+        }
+        out.flush();
+        return 0;
+    }
+
+    private static void show(Fact fact, PrintWriter out) {
+        out.println(String.format(Locale.ROOT, "%-18s %s", fact.name(), fact.value()));
+        if (!fact.advice().isEmpty()) {
+            out.println(String.format(Locale.ROOT, "%-18s do this: %s", "", fact.advice()));
+        }
+    }
+
+    private static Map<String, Object> object(List<Fact> facts) {
+        Map<String, Object> object = new LinkedHashMap<>();
+        Map<String, String> advice = new LinkedHashMap<>();
+        for (Fact fact : facts) {
+            object.put(fact.name(), fact.value());
+            if (!fact.advice().isEmpty()) {
+                advice.put(fact.name(), fact.advice());
+            }
+        }
+        object.put("advice", advice);
+        return object;
+    }
+}

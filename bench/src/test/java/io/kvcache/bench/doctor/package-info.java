@@ -1,0 +1,4 @@
+@NullMarked
+package io.kvcache.bench.doctor;
+
+import org.jspecify.annotations.NullMarked;
