@@ -28,4 +28,15 @@ public interface SharedMemory {
     ///
     /// @throws IllegalArgumentException when it is none of the store's
     long place(MemorySegment shown);
+
+    /// The most that one client gets to write into, in bytes; 0 when none gets anything.
+    long mostStaged();
+
+    /// Makes memory for one client to write into.
+    ///
+    /// @param bytes that it wants; it gets no more than [#mostStaged], in whole pages
+    /// @throws IllegalArgumentException when that is less than one
+    /// @throws IllegalStateException when all clients together have too much already, or there is too little
+    ///     memory; names the sizes
+    StagingArea stage(long bytes);
 }

@@ -2,15 +2,18 @@ package io.kvcache.tiers;
 
 import io.kvcache.core.SharedFiles;
 import io.kvcache.core.SharedMemory;
+import io.kvcache.core.StagingArea;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.store.HostStore;
 import io.kvcache.core.tree.Handle;
+import io.kvcache.tiers.memory.SharedMemorySource;
 import java.lang.foreign.MemorySegment;
 import java.util.Set;
 import java.util.stream.Collectors;
 
 /// The memory of a store that others may map.
-record HostShare(HostStore store, SharedFiles files, Set<String> tenants) implements SharedMemory {
+record HostShare(HostStore store, SharedFiles files, Set<String> tenants, SharedMemorySource source)
+        implements SharedMemory {
 
     /// Of those who may not read each other only one side may lie in memory that tenants map.
     ///
@@ -44,6 +47,16 @@ record HostShare(HostStore store, SharedFiles files, Set<String> tenants) implem
     @Override
     public long place(MemorySegment shown) {
         return place(store, shown);
+    }
+
+    @Override
+    public long mostStaged() {
+        return source.mostStaged();
+    }
+
+    @Override
+    public StagingArea stage(long bytes) {
+        return source.stage(bytes);
     }
 
     static long place(HostStore store, MemorySegment shown) {

@@ -14,6 +14,7 @@ import io.kvcache.core.tree.RecordLayout;
 import io.kvcache.tiers.memory.MappedMemorySource;
 import io.kvcache.tiers.memory.MemoryOptions;
 import io.kvcache.tiers.memory.SharedMemorySource;
+import io.kvcache.tiers.memory.StagingLimits;
 import java.nio.file.Path;
 import java.security.SecureRandom;
 import java.time.Duration;
@@ -37,6 +38,7 @@ public final class TieredKvCacheBuilder {
     private @Nullable HostMemorySource memory;
     private @Nullable Path shared;
     private Set<String> sharedBy = Set.of();
+    private StagingLimits staging = StagingLimits.DEFAULTS;
     private boolean touched = true;
     private boolean touchedFirst;
     private boolean checked = assertionsOn();
@@ -118,6 +120,13 @@ public final class TieredKvCacheBuilder {
     /// The same, for those alone who may speak for all tenants.
     public TieredKvCacheBuilder shared(Path folder) {
         return shared(folder, Set.of());
+    }
+
+    /// How much memory clients that map this store may have to write into, beside it in the folder;
+    /// [StagingLimits#DEFAULTS] when not said. It is taken when a client puts for the first time.
+    public TieredKvCacheBuilder staging(StagingLimits limits) {
+        staging = limits;
+        return this;
     }
 
     /// Whether a background thread touches the memory at once, so that first requests need not; true when not
@@ -236,7 +245,7 @@ public final class TieredKvCacheBuilder {
         if (shared == null) {
             return build(memory == null ? new MappedMemorySource(memoryOptions) : memory, null);
         }
-        SharedMemorySource source = new SharedMemorySource(shared, new SecureRandom().nextLong());
+        SharedMemorySource source = new SharedMemorySource(shared, new SecureRandom().nextLong(), staging);
         return build(source, source);
     }
 
@@ -247,7 +256,7 @@ public final class TieredKvCacheBuilder {
         Below below;
         HostShare share;
         try {
-            share = toPublish == null ? null : new HostShare(store, toPublish.publish(known()), sharedBy);
+            share = toPublish == null ? null : new HostShare(store, toPublish.publish(known()), sharedBy, toPublish);
             below = below(store);
         } catch (RuntimeException refused) {
             store.close();

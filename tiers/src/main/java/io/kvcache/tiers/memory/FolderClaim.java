@@ -35,7 +35,7 @@ final class FolderClaim implements AutoCloseable {
     private static final String LOCK = "lock";
 
     /// The names that [ShmFile] gives.
-    private static final Pattern FILE = Pattern.compile("(slots|records)-[0-9]+-[0-9]+");
+    private static final Pattern FILE = Pattern.compile("(slots|records|stage)-[0-9]+-[0-9]+");
 
     private static final FileAttribute<Set<PosixFilePermission>> OWNER_ONLY =
             PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------"));

@@ -1,6 +1,7 @@
 package io.kvcache.tiers.memory;
 
 import io.kvcache.core.SharedFiles;
+import io.kvcache.core.StagingArea;
 import io.kvcache.core.memory.HostMemory;
 import io.kvcache.core.memory.HostMemorySource;
 import io.kvcache.core.tree.IndexHeader;
@@ -36,6 +37,7 @@ public final class SharedMemorySource implements HostMemorySource {
     private final long epoch;
     private final ShmFile files;
     private final MappedMemorySource plain;
+    private final StagingFiles staging;
     private @Nullable FolderClaim claim;
     private @Nullable Part slots;
     private @Nullable Part records;
@@ -45,10 +47,18 @@ public final class SharedMemorySource implements HostMemorySource {
     /// @param folder of a file system in memory; made when it is missing
     /// @param epoch a random number, another one for every store
     public SharedMemorySource(Path folder, long epoch) {
+        this(folder, epoch, StagingLimits.DEFAULTS);
+    }
+
+    /// The same with other limits.
+    ///
+    /// @param limits of what clients write into
+    public SharedMemorySource(Path folder, long epoch, StagingLimits limits) {
         this.folder = folder.toAbsolutePath();
         this.epoch = epoch;
         files = new ShmFile(Libc.ofThisMachine(), this.folder);
         plain = new MappedMemorySource(MemoryOptions.defaults());
+        staging = new StagingFiles(files, limits);
     }
 
     @Override
@@ -90,6 +100,7 @@ public final class SharedMemorySource implements HostMemorySource {
     private synchronized void left() {
         open--;
         if (open == 0 && claim != null) {
+            staging.close();
             claim.close();
             claim = null;
         }
@@ -108,6 +119,16 @@ public final class SharedMemorySource implements HostMemorySource {
         new IndexHeader(epoch, count, values.segment().byteSize()).publish(index.head());
         published = true;
         return new SharedFiles(folder.toString(), values.name(), index.name(), epoch);
+    }
+
+    /// As [io.kvcache.core.SharedMemory#mostStaged].
+    public long mostStaged() {
+        return staging.limits().clientBytes();
+    }
+
+    /// As [io.kvcache.core.SharedMemory#stage], after [#publish].
+    public StagingArea stage(long bytes) {
+        return staging.make(bytes);
     }
 
     /// Says that the store serves no more, while the header is there.

@@ -116,6 +116,7 @@ final class SharedMemorySourceTest {
         Path folder = privateFolder();
         Files.writeString(folder.resolve("slots-1-0"), "left");
         Files.writeString(folder.resolve("records-99999-3"), "left");
+        Files.writeString(folder.resolve("stage-99999-1023"), "left");
         Files.writeString(folder.resolve("mine"), "not a store's");
         try (HostMemory slots = source().reserve("slots", SLOTS)) {
             String own = "slots-" + ProcessHandle.current().pid() + "-0";

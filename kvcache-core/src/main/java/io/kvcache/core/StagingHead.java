@@ -1,0 +1,44 @@
+package io.kvcache.core;
+
+import io.kvcache.core.memory.Pages;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.nio.ByteOrder;
+
+/// The first page of a file that a client writes into, by which it knows that this is the one that the
+/// server has told of: who is told of a file that was made for somebody else does not write there.
+///
+/// ```
+///  0  8 bytes  "KVCSTAGE"
+///  8  uint32   version of this layout: 1
+/// 12  uint32   0
+/// 16  uint64   ticket
+/// ```
+///
+/// Little-endian.
+///
+/// @param ticket a random number, another one for every file
+public record StagingHead(long ticket) {
+
+    /// Bytes of the head; the client's own begin behind it.
+    public static final int BYTES = Pages.BYTES;
+
+    private static final ValueLayout.OfLong INT64 = ValueLayout.JAVA_LONG_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
+
+    private static final long MAGIC = 0x4547_4154_5343_564BL; // "KVCSTAGE" in the order of bytes
+    private static final long VERSION = 1;
+
+    /// Writes it.
+    ///
+    /// @param page zeroed, at least 24 bytes
+    public void write(MemorySegment page) {
+        page.set(INT64, 0, MAGIC);
+        page.set(INT64, 8, VERSION);
+        page.set(INT64, 16, ticket);
+    }
+
+    /// Whether a file begins with it.
+    public boolean begins(MemorySegment page) {
+        return page.get(INT64, 0) == MAGIC && page.get(INT64, 8) == VERSION && page.get(INT64, 16) == ticket;
+    }
+}

@@ -1,0 +1,110 @@
+package io.kvcache.tiers.memory;
+
+import io.kvcache.core.StagingArea;
+import io.kvcache.core.StagingHead;
+import io.kvcache.core.memory.Pages;
+import io.kvcache.tiers.os.ByteSize;
+import java.io.IOException;
+import java.security.SecureRandom;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
+
+/// The files that clients of one store write into, within limits.
+///
+/// **Threads.** Any.
+final class StagingFiles {
+
+    private static final String STAGE = "stage";
+    private static final String CLOSED = "no staging memory: the store is closed";
+
+    private final ShmFile files;
+    private final StagingLimits limits;
+    private final SecureRandom tickets = new SecureRandom();
+    private final Set<StagingFile> open = new HashSet<>();
+    private long usedBytes;
+    private boolean closed;
+
+    /// @param files of the store's folder, which the store has claimed
+    StagingFiles(ShmFile files, StagingLimits limits) {
+        this.files = files;
+        this.limits = limits;
+    }
+
+    StagingLimits limits() {
+        return limits;
+    }
+
+    /// As [io.kvcache.core.SharedMemory#stage].
+    StagingArea make(long wantedBytes) {
+        if (wantedBytes < 1 || limits.clientBytes() == 0) {
+            throw new IllegalArgumentException(
+                    "staging memory of " + wantedBytes + " bytes; allowed: 1 to " + limits.clientBytes());
+        }
+        long pages = (Math.min(wantedBytes, limits.clientBytes()) + Pages.BYTES - 1) / Pages.BYTES;
+        long bytes = Math.min(pages * Pages.BYTES, limits.clientBytes());
+        take(bytes);
+        StagingFile area = null;
+        try {
+            area = file(bytes);
+        } catch (IOException failed) {
+            throw new IllegalStateException("no staging memory: " + failed, failed);
+        } finally {
+            if (area == null) {
+                give(bytes);
+            }
+        }
+        if (!keep(area)) {
+            area.close();
+            throw new IllegalStateException(CLOSED);
+        }
+        return area;
+    }
+
+    private synchronized void take(long bytes) {
+        if (closed) {
+            throw new IllegalStateException(CLOSED);
+        }
+        if (usedBytes + bytes > limits.totalBytes()) {
+            throw new IllegalStateException("%s of staging memory are wanted, and clients have %s of %s already"
+                    .formatted(
+                            ByteSize.readable(bytes),
+                            ByteSize.readable(usedBytes),
+                            ByteSize.readable(limits.totalBytes())));
+        }
+        usedBytes += bytes;
+    }
+
+    private synchronized void give(long bytes) {
+        usedBytes -= bytes;
+    }
+
+    private StagingFile file(long bytes) throws IOException {
+        SharedFile file = files.create(new Reservation(STAGE, StagingHead.BYTES + bytes));
+        try {
+            return StagingFile.of(file, new StagingHead(tickets.nextLong()), bytes, this::gone);
+        } catch (IOException | RuntimeException failed) {
+            file.release().run();
+            throw failed;
+        }
+    }
+
+    private synchronized boolean keep(StagingFile area) {
+        return !closed && open.add(area);
+    }
+
+    private synchronized void gone(StagingFile area) {
+        open.remove(area);
+        usedBytes -= area.bytes();
+    }
+
+    /// Closes those that there are, and makes no more.
+    void close() {
+        ending().forEach(StagingFile::close);
+    }
+
+    private synchronized List<StagingFile> ending() {
+        closed = true;
+        return List.copyOf(open);
+    }
+}
