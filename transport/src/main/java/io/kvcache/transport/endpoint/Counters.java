@@ -19,6 +19,7 @@ final class Counters {
     final LongAdder wrongProofs = new LongAdder();
     final LongAdder unseenProofs = new LongAdder();
     final LongAdder bytesIn = new LongAdder();
+    final LongAdder bytesStaged = new LongAdder();
     final LongAdder bytesOut = new LongAdder();
     private final Map<CloseReason, LongAdder> closed = new EnumMap<>(CloseReason.class);
 
@@ -49,6 +50,7 @@ final class Counters {
                 wrongProofs.sum(),
                 unseenProofs.sum(),
                 bytesIn.sum(),
+                bytesStaged.sum(),
                 bytesOut.sum(),
                 reasons);
     }

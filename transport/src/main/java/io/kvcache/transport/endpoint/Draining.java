@@ -18,8 +18,13 @@ final class Draining {
     private static final long MOMENT_NANOS = TimeUnit.MILLISECONDS.toNanos(100);
 
     /// What begins something that is to be given back.
-    private static final Set<MessageType> BEGINNING =
-            Set.of(MessageType.ACQUIRE, MessageType.GET_OBJECT, MessageType.RESERVE, MessageType.RESERVE_OBJECT);
+    private static final Set<MessageType> BEGINNING = Set.of(
+            MessageType.ACQUIRE,
+            MessageType.GET_OBJECT,
+            MessageType.RESERVE,
+            MessageType.RESERVE_OBJECT,
+            MessageType.STAGE,
+            MessageType.PUT_STAGED);
 
     private volatile boolean begun;
     private volatile long busyNanos;

@@ -19,6 +19,7 @@ import java.util.Map;
 /// @param wrongProofs handshakes that were refused because the secret was another one
 /// @param unseenProofs handshakes that were refused unseen, as there were too many wrong ones from there
 /// @param bytesIn of payloads
+/// @param bytesStaged copied out of memory that clients had written into
 /// @param bytesOut of payloads
 /// @param closed connections, by reason
 public record EndpointStats(
@@ -35,6 +36,7 @@ public record EndpointStats(
         long wrongProofs,
         long unseenProofs,
         long bytesIn,
+        long bytesStaged,
         long bytesOut,
         Map<CloseReason, Long> closed) {
 
@@ -61,6 +63,7 @@ public record EndpointStats(
                 wrongProofs + other.wrongProofs,
                 unseenProofs + other.unseenProofs,
                 bytesIn + other.bytesIn,
+                bytesStaged + other.bytesStaged,
                 bytesOut + other.bytesOut,
                 both);
     }

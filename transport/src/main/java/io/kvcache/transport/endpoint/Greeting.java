@@ -1,5 +1,6 @@
 package io.kvcache.transport.endpoint;
 
+import io.kvcache.core.SharedMemory;
 import io.kvcache.transport.link.CloseReason;
 import io.kvcache.transport.link.Outlet;
 import io.kvcache.transport.wire.BodyReader;
@@ -59,10 +60,15 @@ final class Greeting {
         }
         access = endpoint.service().options().access().now();
         Service service = endpoint.service().of(access.limit(said.tenant()));
-        long memory = service.cache().sharedMemory() == null ? 0 : Hello.SHARED_MEMORY;
+        SharedMemory shared = service.cache().sharedMemory();
+        long memory = shared == null ? 0 : Hello.SHARED_MEMORY;
+        long staging = shared == null || shared.mostStaged() == 0 ? 0 : Challenge.STAGING;
         long fabric = service.options().fabric() == null ? 0 : Challenge.FABRIC;
         Challenge asked = new Challenge(
-                Hello.VERSION, access.guarded(), memory | fabric | Challenge.PUTS, Secret.random(Hello.NONCE_BYTES));
+                Hello.VERSION,
+                access.guarded(),
+                memory | fabric | staging | Challenge.PUTS,
+                Secret.random(Hello.NONCE_BYTES));
         hello = said;
         challenge = asked;
         outlet.send(asked.frame(request.number()));

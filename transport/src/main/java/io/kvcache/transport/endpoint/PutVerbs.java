@@ -3,10 +3,8 @@ package io.kvcache.transport.endpoint;
 import io.kvcache.core.BlockWriter;
 import io.kvcache.core.ObjectWriter;
 import io.kvcache.core.PutOutcome;
-import io.kvcache.core.SealOutcome;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.core.store.ChunkedCrc;
 import io.kvcache.transport.link.Landing;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
@@ -16,7 +14,6 @@ import io.kvcache.transport.wire.Status;
 import io.kvcache.transport.wire.Violation;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
-import java.util.function.Function;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
@@ -26,6 +23,7 @@ final class PutVerbs {
     private final Service service;
     private final Session session;
     private final ChainSlots chains;
+    private final Sealing sealing;
 
     /// What the payload that is coming in over this connection fills.
     private @Nullable Reservation filling;
@@ -34,6 +32,7 @@ final class PutVerbs {
         this.service = service;
         this.session = session;
         this.chains = chains;
+        sealing = new Sealing(service);
     }
 
     /// `chain, u32 index, u32 part, u64 timeout` → `u8 outcome, 7 × 0, u64 reservation`
@@ -115,17 +114,10 @@ final class PutVerbs {
             String text = "reservation " + number + " is over";
             return Landing.discard(header.payloadBytes(), sum -> request.refuse(Status.GONE, text));
         }
-        return land(header, request, reservation, new Told(checksum, PutVerbs::sealed));
+        return land(header, request, reservation, Sealing.ofFill(checksum));
     }
 
-    private static BodyWriter sealed(SealOutcome outcome) {
-        return new BodyWriter().u8(Outcomes.code(outcome));
-    }
-
-    /// What the client says of a payload, and how it is answered.
-    private record Told(int checksum, Function<SealOutcome, BodyWriter> answer) {}
-
-    private Landing land(FrameHeader header, Request request, Reservation reservation, Told told) {
+    private Landing land(FrameHeader header, Request request, Reservation reservation, Sealing.Told told) {
         List<MemorySegment> room = reservation.pieces();
         long bytes = room.stream().mapToLong(MemorySegment::byteSize).sum();
         if (bytes != header.payloadBytes()) {
@@ -134,30 +126,10 @@ final class PutVerbs {
             return Landing.discard(header.payloadBytes(), sum -> request.refuse(Status.INVALID, text));
         }
         filling = reservation;
-        return Landing.into(room, sum -> filled(request, reservation, sum, told));
-    }
-
-    private void filled(Request request, Reservation reservation, ChunkedCrc sum, Told told) {
-        filling = null;
-        byte[] trailer = reservation.trailer();
-        if (trailer.length > 0) {
-            sum.update(MemorySegment.ofArray(trailer));
-        }
-        service.counters()
-                .bytesIn
-                .add(reservation.pieces().stream()
-                        .mapToLong(MemorySegment::byteSize)
-                        .sum());
-        int found = sum.value();
-        if (found != told.checksum) {
-            service.counters().corrupt.increment();
-            reservation.close();
-            request.refuse(Status.CORRUPT, "checksum 0x%08x; told was 0x%08x".formatted(found, told.checksum));
-            return;
-        }
-        service.attempt(request, () -> {
-            SealOutcome outcome = reservation.seal(found);
-            request.reply(told.answer.apply(outcome));
+        return Landing.into(room, sum -> {
+            filling = null;
+            service.counters().bytesIn.add(bytes);
+            sealing.seal(request, reservation, sum, told);
         });
     }
 
@@ -205,17 +177,9 @@ final class PutVerbs {
         }
         if (direct.outcome != PutOutcome.RESERVED) {
             direct.reservation.close();
-            return Landing.discard(header.payloadBytes(), sum -> request.reply(put(direct.outcome, 0)));
+            return Landing.discard(header.payloadBytes(), sum -> request.reply(Sealing.refused(direct.outcome)));
         }
-        return land(
-                header,
-                request,
-                direct.reservation,
-                new Told(checksum, outcome -> put(PutOutcome.RESERVED, Outcomes.code(outcome))));
-    }
-
-    private static BodyWriter put(PutOutcome outcome, int sealed) {
-        return new BodyWriter().u8(Outcomes.code(outcome)).u8(sealed).u16(0).i32(0);
+        return land(header, request, direct.reservation, Sealing.ofPut(checksum));
     }
 
     /// The connection is over, perhaps in the middle of a payload.

@@ -16,6 +16,7 @@ final class Requests {
     private final Bytes bytes;
     private final BlockVerbs blocks;
     private final PutVerbs puts;
+    private final StagedVerbs staged;
     private final ObjectVerbs objects;
     private final StoreVerbs store;
     private final ShareVerbs share;
@@ -28,6 +29,7 @@ final class Requests {
         share = new ShareVerbs(service, session, bytes);
         blocks = new BlockVerbs(service, session, chains, bytes, share);
         puts = new PutVerbs(service, session, chains);
+        staged = new StagedVerbs(service, session, chains, share);
         objects = new ObjectVerbs(service, session, bytes, share);
         store = new StoreVerbs(service, session);
     }
@@ -75,6 +77,9 @@ final class Requests {
             case RESERVE -> puts.reserve(request, body);
             case RESERVE_OBJECT -> puts.reserveObject(request, body);
             case ABANDON -> puts.abandon(body);
+            case STAGE -> staged.stage(request, body);
+            case FILL_STAGED -> staged.fill(request, body);
+            case PUT_STAGED -> staged.put(request, body);
             case GET_OBJECT -> objects.get(request, body);
             case CONTAINS_OBJECT -> objects.contains(request, body);
             case DROP_OBJECT -> objects.drop(request, body);

@@ -32,6 +32,7 @@ final class Session {
     private final long leaseNanos;
     private final Claims<Lease> leases;
     private final Claims<Reservation> reservations;
+    private final SessionStaging staging = new SessionStaging();
     private final Set<Outlet> outlets = ConcurrentHashMap.newKeySet();
     private final AtomicBoolean over = new AtomicBoolean();
     private final AtomicInteger waiting = new AtomicInteger();
@@ -90,6 +91,10 @@ final class Session {
 
     Claims<Reservation> reservations() {
         return reservations;
+    }
+
+    SessionStaging staging() {
+        return staging;
     }
 
     AtomicInteger waiting() {
@@ -173,6 +178,7 @@ final class Session {
         }
         leases.expire(Lease::end);
         reservations.expire(Reservation::close);
+        staging.end();
         outlets.forEach(outlet -> outlet.close(reason));
         return true;
     }

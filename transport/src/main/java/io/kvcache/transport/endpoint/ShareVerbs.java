@@ -69,7 +69,7 @@ final class ShareVerbs {
     }
 
     /// The memory, for a client that may see all that is in it.
-    private SharedMemory memory() throws Refused {
+    SharedMemory memory() throws Refused {
         SharedMemory memory = service.cache().sharedMemory();
         if (memory == null) {
             throw new Refused(Status.UNSUPPORTED, "this server keeps its memory to itself");

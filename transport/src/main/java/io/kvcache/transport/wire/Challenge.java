@@ -4,7 +4,8 @@ package io.kvcache.transport.wire;
 ///
 /// @param version that will be spoken
 /// @param secret whether a proof is asked for
-/// @param capabilities bits of what the server can do: [Hello#SHARED_MEMORY], [#PUTS] and [#FABRIC]
+/// @param capabilities bits of what the server can do: [Hello#SHARED_MEMORY], [#PUTS], [#FABRIC]
+///     and [#STAGING]
 /// @param nonce 32 random bytes
 public record Challenge(int version, boolean secret, long capabilities, Secret nonce) {
 
@@ -13,6 +14,9 @@ public record Challenge(int version, boolean secret, long capabilities, Secret n
 
     /// Its memory can be read one-sided over a fabric.
     public static final long FABRIC = 4;
+
+    /// It has memory that clients on its host write what they put into.
+    public static final long STAGING = 8;
 
     /// Whether the server has a capability.
     public boolean can(long capability) {

@@ -16,6 +16,7 @@ public enum MessageType {
     RENEW(4),
     SHARE(5),
     FABRIC(6),
+    STAGE(7),
 
     REGISTER(8),
     DROP_NAMESPACE(9),
@@ -36,6 +37,8 @@ public enum MessageType {
     FILL(33),
     ABANDON(34),
     PUT(35),
+    FILL_STAGED(36),
+    PUT_STAGED(37),
 
     RESERVE_OBJECT(40),
     GET_OBJECT(41),

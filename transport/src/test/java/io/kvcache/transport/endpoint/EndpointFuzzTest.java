@@ -17,6 +17,7 @@ import io.kvcache.transport.shm.ShmFolder;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.MessageType;
 import io.kvcache.transport.wire.Payload;
+import io.kvcache.transport.wire.StagedBytes;
 import io.kvcache.transport.wire.Status;
 import io.kvcache.transport.wire.Violation;
 import java.lang.foreign.Arena;
@@ -44,6 +45,7 @@ final class EndpointFuzzTest {
     private static final Namespace BLOCKS = Namespace.of("m", BlockShape.kv(1, 1, 64, 16, Dtype.BF16));
     private static final Namespace OBJECTS = Namespace.objects("o", "t");
     private static final int BLOCK_BYTES = 4096;
+    private static final int ZEROS = ChunkedCrc.of(Arena.ofAuto().allocate(BLOCK_BYTES));
 
     /// After any of these the connection is over, or they mean nothing.
     private static final List<MessageType> OUT_OF_PLACE = List.of(
@@ -169,6 +171,9 @@ final class EndpointFuzzTest {
             case FILL -> body.i64(1 + small());
             case PUT -> about(body).i32(small()).i32(0);
             case PUT_OBJECT -> body.i32(2).i32(3);
+            case STAGE -> body.i64(small() * 3000L);
+            case FILL_STAGED -> staged(body.i64(1 + small()));
+            case PUT_STAGED -> staged(about(body).i32(small()).i32(0));
             case CHAIN -> body.bytes(chainBody());
             case RESERVE_OBJECT ->
                 body.i32(2).i32(3).i64(1 + random.nextInt(5000)).i64(timeout()).bytes(key());
@@ -198,6 +203,13 @@ final class EndpointFuzzTest {
         sum.update(MemorySegment.ofArray(key));
         body.i32(random.nextInt(4) == 0 ? random.nextInt() : sum.value()).i32(0).bytes(key);
         return Loopback.bytes(body.request(type, number, 0, Payload.of(List.of(payload))));
+    }
+
+    /// Mostly what lies in memory that was never written to.
+    private void staged(BodyWriter body) {
+        long size = random.nextInt(4) == 0 ? random.nextInt(2 * BLOCK_BYTES) : BLOCK_BYTES;
+        int checksum = random.nextInt(4) == 0 ? random.nextInt() : ZEROS;
+        new StagedBytes(random.nextInt(4) * 2000L, size, checksum).write(body);
     }
 
     private BodyWriter about(BodyWriter body) {

@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import io.kvcache.core.CacheStats;
 import io.kvcache.core.NamespaceStats;
 import io.kvcache.core.SharedFiles;
+import io.kvcache.core.StagingHead;
 import io.kvcache.core.event.CacheEvent;
 import io.kvcache.core.event.EventKind;
 import io.kvcache.core.event.TierKind;
@@ -218,6 +219,21 @@ final class GoldenFramesTest {
         assertThat(Challenge.read(body(CHALLENGE)).can(Hello.SHARED_MEMORY)).isFalse();
     }
 
+    private static final String STAGED = """
+            4b564331 0700 0100 0a00000000000000 1b000000 00000000 0000000000000000
+            0000000400000000 efcdab8967452301
+            0900 73746167652d312d30
+            """;
+
+    @Test
+    void givenStagingMemory_whenWrittenAndRead_thenTheseBytes() throws Violation {
+        StagingPlace place = new StagingPlace(64 << 20, new StagingHead(0x0123_4567_89AB_CDEFL), "stage-1-0");
+        BodyWriter reply = new BodyWriter();
+        place.write(reply);
+        assertThat(hex(reply.reply(MessageType.STAGE, 10))).isEqualTo(spaceless(STAGED));
+        assertThat(StagingPlace.read(body(STAGED))).isEqualTo(place);
+    }
+
     @Test
     void givenARefusal_whenWritten_thenTheseBytes() {
         assertThat(hex(BodyWriter.refusal(99, 5, Status.UNSUPPORTED, "nope"))).isEqualTo(spaceless(REFUSAL));
@@ -252,6 +268,7 @@ final class GoldenFramesTest {
                         "RENEW=4",
                         "SHARE=5",
                         "FABRIC=6",
+                        "STAGE=7",
                         "REGISTER=8",
                         "DROP_NAMESPACE=9",
                         "CHAIN=16",
@@ -269,6 +286,8 @@ final class GoldenFramesTest {
                         "FILL=33",
                         "ABANDON=34",
                         "PUT=35",
+                        "FILL_STAGED=36",
+                        "PUT_STAGED=37",
                         "RESERVE_OBJECT=40",
                         "GET_OBJECT=41",
                         "CONTAINS_OBJECT=42",

@@ -1,0 +1,58 @@
+package io.kvcache.transport.endpoint;
+
+import io.kvcache.core.PutOutcome;
+import io.kvcache.core.SealOutcome;
+import io.kvcache.core.store.ChunkedCrc;
+import io.kvcache.transport.wire.BodyWriter;
+import io.kvcache.transport.wire.Outcomes;
+import io.kvcache.transport.wire.Status;
+import java.lang.foreign.MemorySegment;
+import java.util.function.Function;
+
+/// What becomes of bytes that lie in their room, however they came there: those that have the checksum that
+/// the client has told are sealed, others thrown away.
+record Sealing(Service service) {
+
+    /// What the client says of bytes, and how it is answered.
+    record Told(int checksum, Function<SealOutcome, BodyWriter> answer) {}
+
+    /// The answer to a request that fills room it had.
+    static Told ofFill(int checksum) {
+        return new Told(checksum, outcome -> new BodyWriter().u8(Outcomes.code(outcome)));
+    }
+
+    /// The answer to a request that reserves and fills.
+    static Told ofPut(int checksum) {
+        return new Told(checksum, outcome -> put(PutOutcome.RESERVED, Outcomes.code(outcome)));
+    }
+
+    /// The answer to one that found no room to fill.
+    static BodyWriter refused(PutOutcome outcome) {
+        return put(outcome, 0);
+    }
+
+    private static BodyWriter put(PutOutcome outcome, int sealed) {
+        return new BodyWriter().u8(Outcomes.code(outcome)).u8(sealed).u16(0).i32(0);
+    }
+
+    /// Ends a put.
+    ///
+    /// @param sum of the bytes in the room
+    void seal(Request request, Reservation reservation, ChunkedCrc sum, Told told) {
+        byte[] trailer = reservation.trailer();
+        if (trailer.length > 0) {
+            sum.update(MemorySegment.ofArray(trailer));
+        }
+        int found = sum.value();
+        if (found != told.checksum) {
+            service.counters().corrupt.increment();
+            reservation.close();
+            request.refuse(Status.CORRUPT, "checksum 0x%08x; told was 0x%08x".formatted(found, told.checksum));
+            return;
+        }
+        service.attempt(request, () -> {
+            SealOutcome outcome = reservation.seal(found);
+            request.reply(told.answer.apply(outcome));
+        });
+    }
+}
