@@ -29,7 +29,7 @@ final class ArrivalMemory {
     }
 
     /// Native memory that somebody owns, page-aligned; its contents are undefined.
-    final class Slot {
+    final class Slot implements Place {
 
         private final Arena arena = Arena.ofShared();
         private final MemorySegment whole;
@@ -40,12 +40,14 @@ final class ArrivalMemory {
         }
 
         /// The first bytes of it.
-        MemorySegment segment(long bytes) {
+        @Override
+        public MemorySegment segment(long bytes) {
             return whole.asSlice(0, bytes);
         }
 
         /// Gives it back; nobody may touch it afterwards.
-        void free() {
+        @Override
+        public void free() {
             ArrivalMemory.this.free(this);
         }
     }

@@ -48,6 +48,7 @@ final class Attachment {
     private final boolean onFabric;
     private final AtomicReference<@Nullable UcxReader> fabric = new AtomicReference<>();
     private final boolean putting;
+    private final Staging staging;
     private volatile boolean over;
     private volatile long renewedAt = System.nanoTime();
     private volatile CompletableFuture<Boolean> renewal = CompletableFuture.completedFuture(true);
@@ -58,6 +59,7 @@ final class Attachment {
         this.options = options;
         counters = means.counters;
         putting = opened.challenge().can(Challenge.PUTS);
+        staging = new Staging(this, opened.challenge().can(Challenge.STAGING) ? options.stagingBytes() : 0);
         data = new DataLines(connector, options, deadlines, releases, opened.welcome());
         sharing = opened.challenge().can(Hello.SHARED_MEMORY);
         onFabric = opened.challenge().can(Challenge.FABRIC);
@@ -147,6 +149,7 @@ final class Attachment {
     }
 
     private void unshare() {
+        staging.end();
         SharedStore store = shared.getAndSet(null);
         if (store != null) {
             store.release();
@@ -162,6 +165,11 @@ final class Attachment {
     @Nullable
     SharedStore shared() {
         return shared.get();
+    }
+
+    /// Memory that the server shares for what is put.
+    Staging staging() {
+        return staging;
     }
 
     /// Tells the server, some time soon, that a block was read without asking.

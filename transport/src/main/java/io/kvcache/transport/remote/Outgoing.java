@@ -33,10 +33,10 @@ final class Outgoing {
     ///
     /// @param trailer what is summed after the bytes
     @SuppressWarnings("ArrayRecordComponent") // never compared
-    record Room(Attachment attachment, long reservation, ArrivalMemory.Slot slot, long bytes, byte[] trailer) {
+    record Room(Attachment attachment, long reservation, Place place, long bytes, byte[] trailer) {
 
         MemorySegment segment() {
-            return slot.segment(bytes);
+            return place.segment(bytes);
         }
     }
 
@@ -118,10 +118,7 @@ final class Outgoing {
         scope.close();
         Sealing sealing = new Sealing();
         try {
-            long patience = wiring.options().requestNanos();
-            BodyWriter body = new BodyWriter().i64(from.reservation).i32(sum).i32(0);
-            Payload payload = Payload.of(List.of(from.segment()));
-            from.attachment.data().use(line -> line.run(MessageType.FILL, body, payload, patience, sealing));
+            from.attachment.data().use(line -> fill(line, from, sum, sealing));
             wiring.counters().bytesOut.add(from.bytes);
             return sealing.outcome;
         } catch (CallFailed failed) {
@@ -129,8 +126,23 @@ final class Outgoing {
             abandon(from);
             return SealOutcome.DROPPED;
         } finally {
-            from.slot.free();
+            from.place.free();
             wiring.open().decrementAndGet();
+        }
+    }
+
+    private void fill(DataLine line, Room from, int sum, Sealing sealing) throws CallFailed {
+        long patience = wiring.options().requestNanos();
+        BodyWriter body = new BodyWriter().i64(from.reservation);
+        switch (from.place) {
+            case StagedPlace staged -> {
+                line.run(MessageType.FILL_STAGED, staged.told(from.bytes, sum).write(body), patience, sealing);
+                wiring.counters().staged.increment();
+            }
+            case ArrivalMemory.Slot slot -> {
+                Payload payload = Payload.of(List.of(slot.segment(from.bytes)));
+                line.run(MessageType.FILL, body.i32(sum).i32(0), payload, patience, sealing);
+            }
         }
     }
 
@@ -180,7 +192,7 @@ final class Outgoing {
             } finally {
                 abandon(from);
                 heard(from);
-                from.slot.free();
+                from.place.free();
                 wiring.open().decrementAndGet();
             }
         }

@@ -3,19 +3,24 @@ package io.kvcache.transport.remote;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.SealOutcome;
 import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.store.ChunkedCrc;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.Frame;
 import io.kvcache.transport.wire.MessageType;
 import io.kvcache.transport.wire.Outcomes;
 import io.kvcache.transport.wire.Payload;
+import io.kvcache.transport.wire.StagedBytes;
 import io.kvcache.transport.wire.Violation;
 import java.lang.foreign.MemorySegment;
+import java.util.ArrayDeque;
+import java.util.Deque;
 import java.util.List;
+import java.util.function.Function;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
-/// A run of blocks on its way over one connection, by a PUT each. It ends before its end at a block that
+/// A run of blocks on its way over one connection, by a PUT or PUT_STAGED each. It ends before its end at a block that
 /// is refused, that is there already, as then the next ones may be too, or that is of another size.
 ///
 /// Not safe for several threads.
@@ -34,6 +39,8 @@ final class PutRun implements DataLine.Series {
     private final long blockBytes;
     private Supplier<ToldChains.Telling> tell = () -> new ToldChains.Telling(0, List.of());
     private ToldChains.@Nullable Telling telling;
+    private @Nullable Staging staging;
+    private final Deque<Sent> underWay = new ArrayDeque<>();
     private @Nullable Bytes sending;
     private int sent;
     private int stored;
@@ -69,6 +76,20 @@ final class PutRun implements DataLine.Series {
         }
     }
 
+    /// One request without an answer yet.
+    ///
+    /// @param place that its block is in until then, or null when it was sent
+    private record Sent(@Nullable StagedPlace place) {
+
+        /// Answers whether there was a place.
+        boolean free() {
+            if (place != null) {
+                place.free();
+            }
+            return place != null;
+        }
+    }
+
     /// The first so many are there.
     void skip(int blocksThere) {
         present = Math.clamp(blocksThere, 0, blocks.size());
@@ -76,13 +97,19 @@ final class PutRun implements DataLine.Series {
     }
 
     /// Puts what is left.
-    void over(DataLine line, int namespace) throws CallFailed {
+    ///
+    /// @param places where the server can read it; what finds none there is sent
+    void over(DataLine line, Staging places, int namespace) throws CallFailed {
+        staging = places;
         tell = () -> line.tell(chain, namespace);
         int ahead = Math.clamp(BYTES_AHEAD / blockBytes, 2, MOST_AHEAD);
         try {
             line.run(this, ahead, wiring.options().requestNanos());
         } finally {
             done();
+            // If the connection broke, the server may still copy what is there: it has its checksum.
+            underWay.forEach(Sent::free);
+            underWay.clear();
         }
         if (wrong != null) {
             throw wrong;
@@ -104,16 +131,39 @@ final class PutRun implements DataLine.Series {
 
     private @Nullable Frame frame(MemorySegment block, long number) {
         done();
-        sending = Bytes.of(block, wiring);
-        if (sending == null) {
+        StagedPlace place = staging == null ? null : staging.take(blockBytes);
+        return place == null ? carried(block, number) : staged(block, place, number);
+    }
+
+    private @Nullable Frame carried(MemorySegment block, long number) {
+        Bytes bytes = Bytes.of(block, wiring);
+        if (bytes == null) {
             return null;
         }
-        // Only now: a line takes for told what it was asked to tell.
+        sending = bytes;
+        underWay.addLast(new Sent(null));
+        int checksum = bytes.summed(block).value();
+        Payload payload = Payload.of(List.of(bytes.segment()));
+        return told(body -> body.i32(checksum)
+                .i32(0)
+                .request(MessageType.PUT, number, wiring.options().requestNanos(), payload));
+    }
+
+    private Frame staged(MemorySegment block, StagedPlace place, long number) {
+        underWay.addLast(new Sent(place));
+        ChunkedCrc crc = new ChunkedCrc();
+        crc.copy(block, 0, place.segment(blockBytes));
+        StagedBytes there = place.told(blockBytes, crc.value());
+        return told(body -> there.write(body)
+                .request(MessageType.PUT_STAGED, number, wiring.options().requestNanos()));
+    }
+
+    /// The request for the next block, after what has to be told of its chain. To be called when nothing can
+    /// be missing any more: a line takes for told what it was asked to tell.
+    private Frame told(Function<BodyWriter, Frame> request) {
         ToldChains.Telling told = telling == null ? tell.get() : telling;
         BodyWriter body = new BodyWriter().u8(told.slot()).u8(0).u16(0).i32(chain.length());
-        body.i32(from + sent).i32(0).i32(sending.summed(block).value()).i32(0);
-        Payload payload = Payload.of(List.of(sending.segment()));
-        Frame frame = body.request(MessageType.PUT, number, wiring.options().requestNanos(), payload);
+        Frame frame = request.apply(body.i32(from + sent).i32(0));
         telling = new ToldChains.Telling(told.slot(), List.of());
         sent++;
         return told.then(frame);
@@ -130,11 +180,13 @@ final class PutRun implements DataLine.Series {
     @Override
     public void reply(BodyReader body) throws Violation {
         Answer answer = Answer.read(body);
+        boolean staged = underWay.removeFirst().free();
         if (refusal != null) {
             return;
         }
         if (answer.stored()) {
             stored++;
+            wiring.counters().staged.add(staged ? 1 : 0);
             last = PutOutcome.RESERVED;
             wiring.counters().bytesOut.add(blockBytes);
         } else if (answer.outcome == PutOutcome.RESERVED) {
@@ -150,6 +202,7 @@ final class PutRun implements DataLine.Series {
 
     @Override
     public void refused(CallFailed failed) {
+        underWay.removeFirst().free();
         refusal = PutOutcome.NO_ROOM;
         wrong = wrong == null ? failed : wrong;
     }

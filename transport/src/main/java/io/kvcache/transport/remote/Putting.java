@@ -9,6 +9,7 @@ import io.kvcache.transport.wire.MessageType;
 import io.kvcache.transport.wire.Outcomes;
 import io.kvcache.transport.wire.Violation;
 import java.util.function.Consumer;
+import org.jspecify.annotations.Nullable;
 
 /// Reserves room there and memory here. Whatever is missing, there is no room.
 final class Putting {
@@ -75,28 +76,34 @@ final class Putting {
     }
 
     private Outgoing reserve(long bytes, byte[] trailer, Late question) {
-        ArrivalMemory.Slot slot = wiring.memory().take(bytes);
-        if (slot == null) {
-            wiring.counters().noMemory.increment();
-            return Outgoing.none(wiring, PutOutcome.NO_ROOM);
-        }
-        boolean kept = false;
-        try {
-            Outgoing outgoing = asking.or(Outgoing.none(wiring, PutOutcome.NO_ROOM), attachment -> {
+        return asking.or(Outgoing.none(wiring, PutOutcome.NO_ROOM), attachment -> {
+            Place place = place(attachment, bytes);
+            if (place == null) {
+                wiring.counters().noMemory.increment();
+                return Outgoing.none(wiring, PutOutcome.NO_ROOM);
+            }
+            boolean kept = false;
+            try {
                 Reserved reserved =
                         question.with(late -> abandon(attachment, late)).ask(attachment);
-                return reserved.outcome == PutOutcome.RESERVED
+                kept = reserved.outcome == PutOutcome.RESERVED;
+                return kept
                         ? Outgoing.into(
-                                wiring, new Outgoing.Room(attachment, reserved.reservation, slot, bytes, trailer))
+                                wiring, new Outgoing.Room(attachment, reserved.reservation, place, bytes, trailer))
                         : Outgoing.none(wiring, reserved.outcome);
-            });
-            kept = outgoing.outcome() == PutOutcome.RESERVED;
-            return outgoing;
-        } finally {
-            if (!kept) {
-                slot.free();
+            } finally {
+                if (!kept) {
+                    place.free();
+                }
             }
-        }
+        });
+    }
+
+    /// Where the server can read it, if there is room; else where it is sent from; null when there is none
+    /// either.
+    private @Nullable Place place(Attachment attachment, long bytes) {
+        Place staged = attachment.staging().take(bytes);
+        return staged == null ? wiring.memory().take(bytes) : staged;
     }
 
     private static void abandon(Attachment attachment, Reserved late) {

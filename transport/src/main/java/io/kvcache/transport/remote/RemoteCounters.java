@@ -13,5 +13,6 @@ final class RemoteCounters {
     final LongAdder bytesOut = new LongAdder();
     final LongAdder placed = new LongAdder();
     final LongAdder fetched = new LongAdder();
+    final LongAdder staged = new LongAdder();
     final OneSidedCounters oneSided = new OneSidedCounters();
 }

@@ -44,7 +44,8 @@ import org.jspecify.annotations.Nullable;
 ///
 /// **On the server's own host**, where the server shares its memory ([KvCache#sharedMemory]) and allows it,
 /// that is mapped read-only: [#match] and [#getAll] ask nobody, and segments of blocks are the server's
-/// slots themselves. The server keeps those where they are for as long as it hears of this process;
+/// slots themselves; what is put is written to memory that the server gives for it, and copied from there,
+/// instead of being sent. The server keeps the slots where they are for as long as it hears of this process;
 /// **whoever was stopped for longer than the lease may have read something else**, and learns it from
 /// [BlockTable#valid], asked after the use.
 ///
@@ -336,7 +337,8 @@ public final class RemoteKvCache implements KvCache {
                 counters.oneSided.missed(),
                 counters.oneSided.torn(),
                 counters.oneSided.told(),
-                counters.fetched.sum());
+                counters.fetched.sum(),
+                counters.staged.sum());
     }
 
     /// The server's events. Its methods throw `UncheckedIOException` when the server does not answer.

@@ -21,6 +21,7 @@ public final class RemoteKvCacheBuilder {
     private static final String SHM = "shm:";
     private static final Pattern UCX = Pattern.compile("ucx:(.*?)(?:\\?tls=([a-z0-9_,]*))?");
     private static final int MAX_CONNECTIONS = 64;
+    private static final int LEAST_STAGING = 4096;
     private static final Duration SHORTEST = Duration.ofMillis(10);
     private static final Duration LONGEST = Duration.ofMinutes(10);
 
@@ -34,6 +35,7 @@ public final class RemoteKvCacheBuilder {
     private boolean checked;
     private boolean strict;
     private SharedMemoryUse sharedMemory = SharedMemoryUse.AUTO;
+    private long stagingBytes = 64L << 20;
     private @Nullable String fabric;
 
     RemoteKvCacheBuilder(String address) {
@@ -156,6 +158,18 @@ public final class RemoteKvCacheBuilder {
         return this;
     }
 
+    /// Memory shared with a server on this host for what is put, 4 KiB and up, or 0 for none; 64 MiB unless
+    /// set. It is asked for at the first put, where the server's own memory is read in place, and the server
+    /// may give less. What finds no room there is sent.
+    public RemoteKvCacheBuilder stagingBytes(long bytes) {
+        if (bytes != 0 && bytes < LEAST_STAGING) {
+            throw new IllegalArgumentException(
+                    "stagingBytes = " + bytes + "; allowed: 0, or " + LEAST_STAGING + " and up");
+        }
+        stagingBytes = bytes;
+        return this;
+    }
+
     /// Whether closing throws while tables, views or writers are open.
     public RemoteKvCacheBuilder strict(boolean value) {
         strict = value;
@@ -167,7 +181,17 @@ public final class RemoteKvCacheBuilder {
     /// @throws UncheckedIOException when the server cannot be reached, or refuses this client
     public RemoteKvCache connect() {
         RemoteOptions options = new RemoteOptions(
-                secret, tenant, connections, requestTimeout, lease, memoryBytes, checked, strict, sharedMemory, fabric);
+                secret,
+                tenant,
+                connections,
+                requestTimeout,
+                lease,
+                memoryBytes,
+                checked,
+                strict,
+                sharedMemory,
+                stagingBytes,
+                fabric);
         RemoteCounters counters = new RemoteCounters();
         Uplink uplink = Uplink.open(connector, options, counters.oneSided);
         ExecutorService fetching = Executors.newFixedThreadPool(

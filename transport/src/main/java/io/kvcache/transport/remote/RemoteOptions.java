@@ -17,6 +17,7 @@ record RemoteOptions(
         boolean checked,
         boolean strict,
         SharedMemoryUse sharedMemory,
+        long stagingBytes,
         @Nullable String fabric) {
 
     long requestNanos() {

@@ -18,6 +18,7 @@ package io.kvcache.transport.remote;
 /// @param torn copies that were thrown away, as their block went meanwhile; each is among the missed
 /// @param told reads without a message that the server was told of afterwards
 /// @param fetched blocks that were leased and read one-sided over a fabric
+/// @param staged blocks and objects that were put through memory shared with the server
 public record RemoteStats(
         boolean connected,
         long sessions,
@@ -34,4 +35,5 @@ public record RemoteStats(
         long missed,
         long torn,
         long told,
-        long fetched) {}
+        long fetched,
+        long staged) {}

@@ -68,7 +68,7 @@ final class Storing {
             if (blocks.size() > 1) {
                 run.skip(resident(chain) - from);
             }
-            attachment.data().use(line -> run.over(line, number));
+            attachment.data().use(line -> run.over(line, attachment.staging(), number));
         });
         run.requireSizes();
         return run;

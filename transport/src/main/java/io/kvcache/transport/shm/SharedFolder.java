@@ -1,6 +1,8 @@
 package io.kvcache.transport.shm;
 
 import io.kvcache.core.SharedFiles;
+import io.kvcache.core.StagingHead;
+import io.kvcache.transport.wire.StagingPlace;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -8,11 +10,14 @@ import java.nio.channels.FileChannel;
 import java.nio.file.Files;
 import java.nio.file.InvalidPathException;
 import java.nio.file.LinkOption;
+import java.nio.file.OpenOption;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.nio.file.attribute.PosixFilePermission;
 import java.nio.file.attribute.PosixFilePermissions;
+import java.util.HashSet;
 import java.util.Set;
+import java.util.regex.Pattern;
 
 /// The folder that a server says its files lie in. What it says is not trusted: only regular files in a
 /// folder that nobody but this user can enter are mapped, so that nobody else can have put them there or
@@ -24,6 +29,9 @@ final class SharedFolder {
     /// Belongs to whoever asks.
     private static final Path SELF =
             Path.of("/proc", Long.toString(ProcessHandle.current().pid()));
+
+    /// What the server calls memory that a client writes into.
+    private static final Pattern STAGE = Pattern.compile("stage-[0-9]+-[0-9]+");
 
     private final Path folder;
 
@@ -55,16 +63,45 @@ final class SharedFolder {
     ///
     /// @throws IOException when it is no regular file of this folder, or too short
     MemorySegment map(String name, long bytes, Arena arena) throws IOException {
+        try (FileChannel channel = open(name, bytes, Set.of(StandardOpenOption.READ))) {
+            return channel.map(FileChannel.MapMode.READ_ONLY, 0, bytes, arena);
+        }
+    }
+
+    /// Maps a file that the server made for this process to write into. One that it made for something else
+    /// has another name, and one that it made for somebody else another head.
+    ///
+    /// @throws IOException when it is no such file
+    MemorySegment stage(StagingPlace place, Arena arena) throws IOException {
+        if (!STAGE.matcher(place.file()).matches()) {
+            throw new IOException(
+                    folder + " has staging memory of the name \"" + place.file() + "\"; allowed: " + STAGE);
+        }
+        long bytes = StagingHead.BYTES + place.bytes();
+        Set<OpenOption> options = Set.of(StandardOpenOption.READ, StandardOpenOption.WRITE);
+        try (FileChannel channel = open(place.file(), bytes, options)) {
+            MemorySegment whole = channel.map(FileChannel.MapMode.READ_WRITE, 0, bytes, arena);
+            if (!place.head().begins(whole)) {
+                throw new IOException(place.file() + " is not what the server says: another ticket");
+            }
+            return whole;
+        }
+    }
+
+    private FileChannel open(String name, long bytes, Set<? extends OpenOption> options) throws IOException {
         Path file = folder.resolve(path(name));
         boolean plain = folder.equals(file.getParent()) && Files.isRegularFile(file, LinkOption.NOFOLLOW_LINKS);
         if (!plain || !owner(file).equals(owner(folder))) {
             throw new IOException(file + " is no file of " + folder + " here");
         }
-        try (FileChannel channel = FileChannel.open(file, StandardOpenOption.READ, LinkOption.NOFOLLOW_LINKS)) {
-            if (channel.size() < bytes) {
-                throw new IOException(file + " has " + channel.size() + " bytes; allowed: " + bytes + " and up");
-            }
-            return channel.map(FileChannel.MapMode.READ_ONLY, 0, bytes, arena);
+        Set<OpenOption> all = new HashSet<>(options);
+        all.add(LinkOption.NOFOLLOW_LINKS);
+        FileChannel channel = FileChannel.open(file, all);
+        if (channel.size() < bytes) {
+            long found = channel.size();
+            channel.close();
+            throw new IOException(file + " has " + found + " bytes; allowed: " + bytes + " and up");
         }
+        return channel;
     }
 }

@@ -10,8 +10,6 @@ import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
-import java.util.concurrent.atomic.AtomicInteger;
-import java.util.concurrent.locks.LockSupport;
 import org.jspecify.annotations.Nullable;
 
 /// A store of another process, seen through its memory: blocks are looked up and copied without a message
@@ -28,21 +26,16 @@ import org.jspecify.annotations.Nullable;
 /// **Threads.** Any.
 public final class SharedStore {
 
-    private static final System.Logger LOG = System.getLogger(SharedStore.class.getName());
-
-    /// Attempts to unmap, a millisecond apart, while a native call of somebody still uses the memory.
-    private static final int UNMAP_ATTEMPTS = 1000;
-
-    private static final long UNMAP_PAUSE_NANOS = 1_000_000;
-
-    private final Arena arena;
+    private final SharedFiles files;
+    private final Mapping mapping;
     private final IndexReader index;
     private final MemorySegment slots;
-    private final AtomicInteger users = new AtomicInteger(1);
     private final OneSidedCounters counters;
 
-    private SharedStore(Arena arena, IndexReader index, MemorySegment slots, OneSidedCounters counters) {
-        this.arena = arena;
+    private SharedStore(
+            SharedFiles files, Mapping mapping, IndexReader index, MemorySegment slots, OneSidedCounters counters) {
+        this.files = files;
+        this.mapping = mapping;
         this.index = index;
         this.slots = slots;
         this.counters = counters;
@@ -55,7 +48,8 @@ public final class SharedStore {
     ///     another host, for one
     public static SharedStore open(SharedFiles files, OneSidedCounters counters) throws IOException {
         SharedFolder folder = new SharedFolder(files);
-        Arena arena = Arena.ofShared();
+        Mapping mapping = new Mapping();
+        Arena arena = mapping.arena();
         try {
             IndexHeader header = IndexHeader.read(folder.map(files.records(), IndexHeader.BYTES, arena));
             if (header.epoch() != files.epoch()) {
@@ -64,51 +58,36 @@ public final class SharedStore {
             }
             MemorySegment records = folder.map(files.records(), header.readerBytes(), arena);
             MemorySegment slots = folder.map(files.slots(), header.slotBytes(), arena);
-            return new SharedStore(arena, new IndexReader(header, records), slots, counters);
+            return new SharedStore(files, mapping, new IndexReader(header, records), slots, counters);
         } catch (IllegalArgumentException unknown) {
-            arena.close();
+            mapping.release();
             throw new IOException(files + ": " + unknown.getMessage(), unknown);
         } catch (IOException | RuntimeException failed) {
-            arena.close();
+            mapping.release();
             throw failed;
         }
+    }
+
+    /// What is mapped.
+    public SharedFiles files() {
+        return files;
     }
 
     /// Keeps it mapped until [#release].
     ///
     /// @return false when it is not mapped any more, or the store has said that it serves no more
     public boolean retain() {
-        int now = users.get();
-        while (now > 0 && !users.compareAndSet(now, now + 1)) {
-            now = users.get();
-        }
-        if (now > 0 && !index.serving()) {
-            release();
+        boolean mapped = mapping.retain();
+        if (mapped && !index.serving()) {
+            mapping.release();
             return false;
         }
-        return now > 0;
+        return mapped;
     }
 
-    /// Lets it go. When nobody has it any more it is unmapped, by a thread of its own: that may take a
-    /// while.
+    /// Lets it go.
     public void release() {
-        int left = users.decrementAndGet();
-        assert left >= 0 : "released more often than retained";
-        if (left == 0) {
-            Thread.ofPlatform().daemon().name("kvcache-unmap").start(this::unmap);
-        }
-    }
-
-    private void unmap() {
-        for (int attempt = 0; attempt < UNMAP_ATTEMPTS; attempt++) {
-            try {
-                arena.close();
-                return;
-            } catch (IllegalStateException heldByNativeCall) {
-                LockSupport.parkNanos(UNMAP_PAUSE_NANOS);
-            }
-        }
-        LOG.log(System.Logger.Level.WARNING, "shared memory stays mapped: a native call still uses it");
+        mapping.release();
     }
 
     /// How many leading blocks of a chain are in host memory, looking at `limit` at most.

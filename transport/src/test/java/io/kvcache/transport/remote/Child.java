@@ -14,6 +14,7 @@ import io.kvcache.transport.tcp.TcpEndpoint;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;
+import java.lang.foreign.MemorySegment;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.nio.charset.StandardCharsets;
@@ -105,7 +106,7 @@ final class Child implements AutoCloseable {
     }
 
     /// `serve PORT`, perhaps with a folder for shared memory, `serve aeron:…`, `ucx TRANSPORTS` and that folder,
-    /// `hold ADDRESS`, `view ADDRESS`, or `plain ADDRESS aeron:…`
+    /// `hold ADDRESS`, `storm ADDRESS`, `view ADDRESS`, or `plain ADDRESS aeron:…`
     @SuppressWarnings("SystemOut") // that is how a child speaks
     public static void main(String[] arguments) throws IOException {
         BufferedReader told = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
@@ -121,6 +122,7 @@ final class Child implements AutoCloseable {
             case "ucx" -> serveUcx(arguments[1], Path.of(arguments[2]), told);
             case "view" -> view(arguments[1], told);
             case "hold" -> hold(arguments[1], told);
+            case "storm" -> storm(arguments[1]);
             default -> throw new IllegalArgumentException(arguments[0]);
         }
     }
@@ -203,6 +205,32 @@ final class Child implements AutoCloseable {
                 Thread.onSpinWait();
             }
             System.out.println("again " + Sample.verified(cache, Sample.chain(1, 10)));
+        }
+    }
+
+    /// Holds a writer, and puts chains of two blocks, one block after the other and both at once, until it is
+    /// killed.
+    @SuppressWarnings("SystemOut")
+    private static void storm(String address) {
+        try (RemoteKvCache cache = RemoteKvCache.builder(address)
+                .requestTimeout(Duration.ofSeconds(5))
+                .connect()) {
+            cache.register(Sample.SPACE);
+            BlockWriter held = cache.put(Sample.chain(0, 1), 0, 0, KvCache.NO_WAIT);
+            System.out.println(held.outcome());
+            for (int seed = 1; ; seed++) {
+                BlockChain chain = Sample.chain(seed % 64, 2);
+                List<MemorySegment> both = Stream.of(0, 1)
+                        .map(index -> BlockContent.of(chain.key(index)).heap(Sample.BLOCK_BYTES))
+                        .toList();
+                if (seed % 2 == 0) {
+                    cache.putAll(chain, 0, both, KvCache.NO_WAIT);
+                } else {
+                    Sample.put(cache, chain, 0);
+                    Sample.put(cache, chain, 1);
+                }
+                System.out.println("put");
+            }
         }
     }
 

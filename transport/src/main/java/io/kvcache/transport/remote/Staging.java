@@ -1,0 +1,79 @@
+package io.kvcache.transport.remote;
+
+import io.kvcache.core.SharedFiles;
+import io.kvcache.transport.shm.SharedStore;
+import io.kvcache.transport.shm.StagingMemory;
+import io.kvcache.transport.wire.BodyWriter;
+import io.kvcache.transport.wire.MessageType;
+import io.kvcache.transport.wire.StagingPlace;
+import java.io.IOException;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicReference;
+import org.jspecify.annotations.Nullable;
+
+/// The staging memory of one session. It is asked for once, when something is put for the first time; who
+/// puts meanwhile, or when it was refused or has no room left, sends his bytes.
+///
+/// **Threads.** Any.
+final class Staging {
+
+    private static final System.Logger LOG = System.getLogger(Staging.class.getName());
+
+    private final Attachment attachment;
+    private final long wantedBytes;
+    private final AtomicBoolean asked = new AtomicBoolean();
+    private final AtomicReference<@Nullable StagingMemory> memory = new AtomicReference<>();
+    private volatile boolean over;
+
+    /// @param wantedBytes 0 for none
+    Staging(Attachment attachment, long wantedBytes) {
+        this.attachment = attachment;
+        this.wantedBytes = wantedBytes;
+    }
+
+    /// A place for so many bytes, or null when they have to be sent.
+    @Nullable
+    StagedPlace take(long bytes) {
+        StagingMemory there = memory.get();
+        if (there == null) {
+            there = first();
+        }
+        StagingMemory.Span span = there == null ? null : there.take(bytes);
+        return span == null ? null : new StagedPlace(span);
+    }
+
+    private @Nullable StagingMemory first() {
+        SharedStore store = attachment.shared();
+        if (store == null || wantedBytes == 0 || !asked.compareAndSet(false, true)) {
+            return null;
+        }
+        try {
+            StagingMemory opened = open(store.files());
+            memory.set(opened);
+            if (over) {
+                end();
+            }
+            return opened;
+        } catch (IOException notHere) {
+            LOG.log(System.Logger.Level.INFO, "what is put goes by message: " + notHere.getMessage());
+        } catch (CallFailed refused) {
+            LOG.log(System.Logger.Level.INFO, "what is put goes by message: " + refused.getMessage());
+        }
+        return null;
+    }
+
+    private StagingMemory open(SharedFiles files) throws IOException, CallFailed {
+        StagingPlace place =
+                attachment.ask(MessageType.STAGE, new BodyWriter().i64(wantedBytes), StagingPlace::read, 0);
+        return StagingMemory.open(files, place);
+    }
+
+    /// The session is over. Places that somebody has stay his.
+    void end() {
+        over = true;
+        StagingMemory there = memory.getAndSet(null);
+        if (there != null) {
+            there.release();
+        }
+    }
+}

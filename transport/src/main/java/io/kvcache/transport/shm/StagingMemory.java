@@ -1,0 +1,115 @@
+package io.kvcache.transport.shm;
+
+import io.kvcache.core.SharedFiles;
+import io.kvcache.core.StagingHead;
+import io.kvcache.core.memory.Pages;
+import io.kvcache.transport.wire.StagingPlace;
+import java.io.IOException;
+import java.lang.foreign.MemorySegment;
+import org.jspecify.annotations.Nullable;
+
+/// Memory that this process writes what it puts into, and a server on its host reads.
+///
+/// **Ownership.** Whoever opens it releases it. It stays mapped until that is done and the last span is
+/// given back, so nobody can meet memory that is not there; a server that dies takes nothing away.
+///
+/// **Threads.** Any.
+public final class StagingMemory {
+
+    private final Mapping mapping;
+    private final MemorySegment memory;
+    private final FreeSpans free;
+
+    private StagingMemory(Mapping mapping, MemorySegment memory) {
+        this.mapping = mapping;
+        this.memory = memory;
+        free = new FreeSpans(memory.byteSize());
+    }
+
+    /// Maps it, writable.
+    ///
+    /// @param files of the store, which are mapped here
+    /// @throws IOException when it is not there, not this user's, or not what it is said to be
+    public static StagingMemory open(SharedFiles files, StagingPlace place) throws IOException {
+        Mapping mapping = new Mapping();
+        try {
+            long most = Pages.MAX_BYTES;
+            if (place.bytes() < 1 || place.bytes() > most) {
+                throw new IOException("staging memory of %d bytes; allowed: 1 to %d".formatted(place.bytes(), most));
+            }
+            MemorySegment whole = new SharedFolder(files).stage(place, mapping.arena());
+            return new StagingMemory(mapping, whole.asSlice(StagingHead.BYTES));
+        } catch (IOException | RuntimeException failed) {
+            mapping.release();
+            throw failed;
+        }
+    }
+
+    /// Some of it that one put has.
+    public final class Span {
+
+        private final long offset;
+        private final long size;
+        private boolean used = true;
+
+        private Span(long offset, long size) {
+            this.offset = offset;
+            this.size = size;
+        }
+
+        /// Where it begins, as the server counts.
+        public long offset() {
+            return offset;
+        }
+
+        /// The first bytes of it; their contents are undefined.
+        public MemorySegment segment(long bytes) {
+            return memory.asSlice(offset, Math.min(bytes, size));
+        }
+
+        /// Gives it back. What the server copies of it from now on may be something else, which then has not
+        /// the checksum that was told.
+        public void free() {
+            StagingMemory.this.free(this);
+        }
+    }
+
+    /// Some of it, or null when there is no room for that much in one piece.
+    public @Nullable Span take(long bytes) {
+        long size = (bytes + Pages.BYTES - 1) / Pages.BYTES * Pages.BYTES;
+        if (bytes > memory.byteSize() || !mapping.retain()) {
+            return null;
+        }
+        long offset = takeFree(size);
+        if (offset == FreeSpans.NONE) {
+            mapping.release();
+            return null;
+        }
+        return new Span(offset, size);
+    }
+
+    private synchronized long takeFree(long size) {
+        return free.take(size);
+    }
+
+    private void free(Span span) {
+        synchronized (this) {
+            if (!span.used) {
+                throw new IllegalStateException("a span of staging memory is given back twice");
+            }
+            span.used = false;
+            free.give(span.offset, span.size);
+        }
+        mapping.release();
+    }
+
+    /// Whether nobody has any of it.
+    synchronized boolean unused() {
+        return free.whole(memory.byteSize());
+    }
+
+    /// Lets it go.
+    public void release() {
+        mapping.release();
+    }
+}

@@ -1,0 +1,292 @@
+package io.kvcache.transport.remote;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.kvcache.core.BlockTable;
+import io.kvcache.core.BlockWriter;
+import io.kvcache.core.KvCache;
+import io.kvcache.core.ObjectView;
+import io.kvcache.core.PutOutcome;
+import io.kvcache.core.SealOutcome;
+import io.kvcache.core.contract.BlockContent;
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.tiers.TieredKvCache;
+import io.kvcache.tiers.memory.StagingLimits;
+import io.kvcache.transport.endpoint.EndpointOptions;
+import io.kvcache.transport.shm.ShmFolder;
+import io.kvcache.transport.tcp.TcpEndpoint;
+import java.io.IOException;
+import java.lang.foreign.MemorySegment;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Objects;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.stream.IntStream;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.condition.EnabledOnOs;
+import org.junit.jupiter.api.condition.OS;
+
+/// What is put through memory that client and server share, and what becomes of that when one of them dies.
+@EnabledOnOs(OS.LINUX)
+@Timeout(120)
+final class StagingTest {
+
+    private final ShmFolder folder = ShmFolder.make();
+
+    @AfterEach
+    void removeFolder() {
+        folder.close();
+    }
+
+    private TieredKvCache store(StagingLimits limits) {
+        return TieredKvCache.builder()
+                .hostBytes(64 << 20)
+                .touched(false)
+                .strict(true)
+                .shared(folder.path())
+                .staging(limits)
+                .closeWait(Duration.ofSeconds(10))
+                .build();
+    }
+
+    private static TcpEndpoint serve(KvCache store) throws IOException {
+        InetSocketAddress any = new InetSocketAddress(InetAddress.getLoopbackAddress(), 0);
+        return TcpEndpoint.open(store, any, EndpointOptions.DEFAULTS);
+    }
+
+    private static RemoteKvCacheBuilder client(TcpEndpoint endpoint) {
+        return RemoteKvCache.builder("shm:127.0.0.1:" + endpoint.address().getPort())
+                .requestTimeout(Duration.ofSeconds(5));
+    }
+
+    private long staged() throws IOException {
+        return folder.files().stream().filter(name -> name.startsWith("stage-")).count();
+    }
+
+    private static List<MemorySegment> contents(BlockChain chain) {
+        return IntStream.range(0, chain.length())
+                .mapToObj(index -> BlockContent.of(chain.key(index)).heap(Sample.BLOCK_BYTES))
+                .toList();
+    }
+
+    @Test
+    void givenAServerThatSharesItsMemory_whenPutTo_thenNoByteIsSent() throws IOException {
+        Namespace objects = Namespace.objects("objects", "tenant");
+        byte[] key = {1, 2, 3};
+        int objectBytes = (2 << 20) + 5000;
+        BlockContent content = new BlockContent(7);
+        try (TieredKvCache store = store(StagingLimits.DEFAULTS);
+                TcpEndpoint endpoint = serve(store)) {
+            try (RemoteKvCache cache = client(endpoint).connect()) {
+                cache.register(Sample.SPACE);
+                cache.register(objects);
+                assertThat(staged()).as("nothing is put yet").isZero();
+                BlockChain one = Sample.stored(cache, 1, 5);
+                BlockChain run = Sample.chain(2, 20);
+                assertThat(cache.putAll(run, 0, contents(run), KvCache.NO_WAIT).stored())
+                        .isEqualTo(20);
+                Sample.putObject(cache, objects, key, content.heap(objectBytes));
+                assertThat(staged()).isEqualTo(1);
+                assertThat(Sample.verified(store, one)).isEqualTo(5);
+                assertThat(Sample.verified(store, run)).isEqualTo(20);
+                try (ObjectView view = Objects.requireNonNull(store.getObject(objects, key))) {
+                    MemorySegment copy = MemorySegment.ofArray(new byte[objectBytes]);
+                    view.copyTo(0, objectBytes, copy);
+                    content.require(copy);
+                }
+                assertThat(cache.remoteStats().staged()).isEqualTo(26);
+                assertThat(cache.remoteStats().failed()).isZero();
+                assertThat(endpoint.stats().bytesIn()).isZero();
+                assertThat(endpoint.stats().bytesStaged()).isEqualTo(25L * Sample.BLOCK_BYTES + objectBytes);
+            }
+            Sample.await("it is given back", this::nothingIsStaged);
+        }
+    }
+
+    private boolean nothingIsStaged() {
+        try {
+            return staged() == 0;
+        } catch (IOException unreadable) {
+            throw new AssertionError(unreadable);
+        }
+    }
+
+    @Test
+    void givenLittleStagingMemory_whenMuchIsWritten_thenTheRestIsSent() throws IOException {
+        try (TieredKvCache store = store(StagingLimits.DEFAULTS);
+                TcpEndpoint endpoint = serve(store);
+                RemoteKvCache cache =
+                        client(endpoint).stagingBytes(2 * Sample.BLOCK_BYTES).connect()) {
+            cache.register(Sample.SPACE);
+            List<BlockWriter> writers = new ArrayList<>();
+            for (int seed = 0; seed < 4; seed++) {
+                writers.add(cache.put(Sample.chain(seed, 1), 0, 0, KvCache.NO_WAIT));
+            }
+            assertThat(cache.remoteStats().memoryUsed()).as("of two").isEqualTo(2 * Sample.BLOCK_BYTES);
+            for (int seed = 0; seed < 4; seed++) {
+                try (BlockWriter writer = writers.get(seed)) {
+                    BlockContent.of(Sample.chain(seed, 1).key(0)).fill(writer.segment());
+                    assertThat(writer.seal()).isEqualTo(SealOutcome.SEALED);
+                }
+                assertThat(Sample.verified(store, Sample.chain(seed, 1))).isEqualTo(1);
+            }
+            BlockChain run = Sample.chain(9, 12);
+            assertThat(cache.putAll(run, 0, contents(run), KvCache.NO_WAIT).stored())
+                    .isEqualTo(12);
+            assertThat(Sample.verified(store, run)).isEqualTo(12);
+            assertThat(endpoint.stats().bytesIn()).isPositive();
+            assertThat(endpoint.stats().bytesStaged()).isPositive();
+            assertThat(endpoint.stats().bytesIn() + endpoint.stats().bytesStaged())
+                    .isEqualTo(16L * Sample.BLOCK_BYTES);
+            assertThat(cache.remoteStats().memoryUsed()).isZero();
+        }
+    }
+
+    @Test
+    void givenAServerThatHasNoneLeftOrGivesNone_whenPutTo_thenBytesAreSent() throws IOException {
+        for (StagingLimits limits : List.of(new StagingLimits(4 << 20, 4 << 20), StagingLimits.NONE)) {
+            try (TieredKvCache store = store(limits);
+                    TcpEndpoint endpoint = serve(store);
+                    RemoteKvCache first = client(endpoint).connect();
+                    RemoteKvCache second = client(endpoint).connect();
+                    RemoteKvCache without = client(endpoint).stagingBytes(0).connect()) {
+                int seed = 0;
+                for (RemoteKvCache cache : List.of(first, second, without)) {
+                    cache.register(Sample.SPACE);
+                    BlockChain chain = Sample.stored(cache, ++seed, 3);
+                    assertThat(Sample.verified(store, chain)).isEqualTo(3);
+                    boolean given = cache.equals(first) && !limits.equals(StagingLimits.NONE);
+                    assertThat(cache.remoteStats().staged()).isEqualTo(given ? 3 : 0);
+                    assertThat(cache.remoteStats().sharedMemory()).isTrue();
+                }
+            }
+        }
+    }
+
+    @Test
+    void givenAWriterThatIsAbandoned_whenOthersPut_thenItsPlaceIsUsedAgain() throws IOException {
+        try (TieredKvCache store = store(StagingLimits.DEFAULTS);
+                TcpEndpoint endpoint = serve(store);
+                RemoteKvCache cache =
+                        client(endpoint).stagingBytes(Sample.BLOCK_BYTES).connect()) {
+            cache.register(Sample.SPACE);
+            for (int seed = 0; seed < 10; seed++) {
+                try (BlockWriter abandoned = cache.put(Sample.chain(seed, 1), 0, 0, KvCache.NO_WAIT)) {
+                    assertThat(abandoned.outcome()).isEqualTo(PutOutcome.RESERVED);
+                    abandoned.segment().fill((byte) seed);
+                }
+                assertThat(Sample.verified(store, Sample.stored(cache, seed, 1)))
+                        .isEqualTo(1);
+            }
+            assertThat(cache.remoteStats().staged()).isEqualTo(10);
+            assertThat(store.stats().puts().abandoned()).isEqualTo(10);
+        }
+    }
+
+    @Test
+    void givenAClientThatIsKilledWhileItWrites_whenItIsGone_thenAllIsBackAndNothingIsWrong() throws Exception {
+        try (TieredKvCache store = store(StagingLimits.DEFAULTS);
+                TcpEndpoint endpoint = serve(store)) {
+            store.register(Sample.SPACE);
+            try (Child client =
+                    Child.start("storm", "shm:127.0.0.1:" + endpoint.address().getPort())) {
+                assertThat(client.line()).isEqualTo("RESERVED");
+                for (int i = 0; i < 10; i++) {
+                    assertThat(client.line()).isEqualTo("put");
+                }
+                assertThat(staged()).isEqualTo(1);
+                client.kill();
+            }
+            Sample.await(
+                    "all is back",
+                    () -> endpoint.stats().sessions() == 0 && store.stats().openTables() == 0 && nothingIsStaged());
+            assertThat(endpoint.stats().reservations().open()).isZero();
+            assertThat(endpoint.stats().reservations().expired())
+                    .as("the one that it held")
+                    .isPositive();
+            int found = 0;
+            for (int seed = 1; seed < 64; seed++) {
+                found += Sample.verified(store, Sample.chain(seed, 2));
+            }
+            assertThat(found).isPositive();
+            store.validate();
+        }
+    }
+
+    @Test
+    void givenAServerThatIsKilledInTheMiddle_whenPutTo_thenErrorsAtOnceAndTheNextOneHasItsOwn() throws Exception {
+        int port;
+        try (Child first = Child.start("serve", "0", folder.path().toString())) {
+            port = Integer.parseInt(first.line());
+            // Nobody could wait for this: what is noticed is that the connection breaks.
+            try (RemoteKvCache cache = RemoteKvCache.builder("shm:127.0.0.1:" + port)
+                    .requestTimeout(Duration.ofMinutes(9))
+                    .connect()) {
+                cache.register(Sample.SPACE);
+                BlockWriter open = cache.put(Sample.chain(1, 1), 0, 0, KvCache.NO_WAIT);
+                assertThat(open.outcome()).isEqualTo(PutOutcome.RESERVED);
+                AtomicInteger puts = new AtomicInteger();
+                Thread killer = Thread.ofPlatform().start(() -> {
+                    Sample.await("puts", () -> puts.get() >= 20);
+                    kill(first);
+                });
+                int seed = 100;
+                while (killer.isAlive() || cache.remoteStats().connected()) {
+                    Sample.put(cache, Sample.chain(++seed, 1), 0);
+                    puts.incrementAndGet();
+                }
+                BlockContent.of(Sample.chain(1, 1).key(0)).fill(open.segment());
+                assertThat(open.seal()).isEqualTo(SealOutcome.DROPPED);
+                open.close();
+                assertThat(staged()).as("left behind").isEqualTo(1);
+                try (Child second = Child.start(
+                        "serve", Integer.toString(port), folder.path().toString())) {
+                    second.line();
+                    Sample.await("it is found", () -> cache.remoteStats().sharedMemory());
+                    assertThat(staged()).as("removed by the next one").isZero();
+                    long before = cache.remoteStats().staged();
+                    BlockChain chain = Sample.stored(cache, 2, 10);
+                    assertThat(Sample.verified(cache, chain)).isEqualTo(10);
+                    assertThat(cache.remoteStats().staged() - before).isEqualTo(10);
+                    assertThat(staged()).isEqualTo(1);
+                    second.kill();
+                }
+            }
+        }
+    }
+
+    private static void kill(Child child) {
+        try {
+            child.kill();
+        } catch (InterruptedException stopped) {
+            Thread.currentThread().interrupt();
+        }
+    }
+
+    @Test
+    void givenATableInPlace_whenPutWithAView_thenViewsAreWhatWasPut() throws IOException {
+        try (TieredKvCache store = store(StagingLimits.DEFAULTS);
+                TcpEndpoint endpoint = serve(store);
+                RemoteKvCache cache = client(endpoint).checked(true).connect()) {
+            cache.register(Sample.SPACE);
+            BlockChain chain = Sample.chain(1, 2);
+            MemorySegment used;
+            try (BlockWriter writer = cache.put(chain, 0, 0, KvCache.NO_WAIT)) {
+                writer.copyFrom(contents(chain).getFirst());
+                used = writer.segment();
+                assertThat(writer.seal()).isEqualTo(SealOutcome.SEALED);
+            }
+            assertThat(used.scope().isAlive()).as("checked").isFalse();
+            assertThat(Sample.put(cache, chain, 1)).as("in the same place").isTrue();
+            try (BlockTable table = cache.acquire(chain)) {
+                assertThat(Sample.verify(table, chain)).isEqualTo(2);
+            }
+        }
+    }
+}

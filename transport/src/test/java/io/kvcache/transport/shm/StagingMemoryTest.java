@@ -1,0 +1,152 @@
+package io.kvcache.transport.shm;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.kvcache.core.SharedFiles;
+import io.kvcache.core.SharedMemory;
+import io.kvcache.core.StagingArea;
+import io.kvcache.core.StagingHead;
+import io.kvcache.tiers.TieredKvCache;
+import io.kvcache.transport.wire.StagingPlace;
+import java.io.IOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.BitSet;
+import java.util.List;
+import java.util.Objects;
+import java.util.SplittableRandom;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.condition.EnabledOnOs;
+import org.junit.jupiter.api.condition.OS;
+
+/// What a client maps to write into, and what it does not, whatever a server says.
+@EnabledOnOs(OS.LINUX)
+final class StagingMemoryTest {
+
+    private static final int PAGE = 4096;
+
+    private final ShmFolder folder = ShmFolder.make();
+    private final TieredKvCache store = TieredKvCache.builder()
+            .hostBytes(32 << 20)
+            .touched(false)
+            .shared(folder.path())
+            .build();
+    private final SharedMemory memory = Objects.requireNonNull(store.sharedMemory());
+
+    @AfterEach
+    void close() {
+        store.close();
+        folder.close();
+    }
+
+    private static StagingPlace place(StagingArea area) {
+        return new StagingPlace(area.bytes(), area.head(), area.file());
+    }
+
+    @Test
+    void givenASpan_whenWrittenTo_thenTheServerReadsIt() throws IOException {
+        try (StagingArea area = memory.stage(10 * PAGE);
+                Arena arena = Arena.ofConfined()) {
+            StagingMemory staging = StagingMemory.open(memory.files(), place(area));
+            StagingMemory.Span first = Objects.requireNonNull(staging.take(PAGE + 1));
+            StagingMemory.Span second = Objects.requireNonNull(staging.take(PAGE));
+            assertThat(second.offset()).isEqualTo(2 * PAGE);
+            second.segment(PAGE).fill((byte) 7);
+            MemorySegment read = arena.allocate(PAGE);
+            assertThat(area.read(second.offset(), read)).isTrue();
+            assertThat(read.mismatch(second.segment(PAGE))).isEqualTo(-1);
+            assertThat(staging.take(7 * PAGE + 1)).as("more than there is").isNull();
+            assertThat(staging.take(1L << 40)).isNull();
+            first.free();
+            second.free();
+            assertThat(staging.unused()).isTrue();
+            assertThatIllegalStateException().isThrownBy(first::free).withMessageContaining("twice");
+            staging.release();
+            assertThat(staging.take(1)).as("released").isNull();
+        }
+    }
+
+    @Test
+    void givenASpanThatSomebodyHas_whenTheServerAndTheSessionAreGone_thenItIsStillThere() throws IOException {
+        StagingArea area = memory.stage(PAGE);
+        StagingMemory staging = StagingMemory.open(memory.files(), place(area));
+        StagingMemory.Span span = Objects.requireNonNull(staging.take(1));
+        area.close();
+        staging.release();
+        span.segment(PAGE).fill((byte) 1);
+        span.free();
+    }
+
+    @Test
+    void givenAServerThatTellsOfAnotherFile_whenOpened_thenNothingIsWrittenTo() throws IOException {
+        SharedFiles files = memory.files();
+        try (StagingArea area = memory.stage(PAGE)) {
+            StagingHead mine = area.head();
+            Path beside = folder.path().resolve("stage-x");
+            Files.write(beside, new byte[2 * PAGE]);
+            for (String other :
+                    List.of(files.slots(), files.records(), "lock", "stage-x", "../stage-1-1", "/etc/passwd", "")) {
+                assertThatThrownBy(() -> StagingMemory.open(files, new StagingPlace(PAGE, mine, other)))
+                        .isInstanceOf(IOException.class)
+                        .hasMessageContaining("allowed: stage-");
+            }
+            assertThatThrownBy(() -> StagingMemory.open(files, new StagingPlace(PAGE, mine, "stage-1-1")))
+                    .isInstanceOf(IOException.class)
+                    .hasMessageContaining("is no file of");
+            StagingHead another = new StagingHead(mine.ticket() + 1);
+            assertThatThrownBy(() -> StagingMemory.open(files, new StagingPlace(PAGE, another, area.file())))
+                    .isInstanceOf(IOException.class)
+                    .hasMessageContaining("another ticket");
+            assertThatThrownBy(() -> StagingMemory.open(files, new StagingPlace(PAGE + 1, mine, area.file())))
+                    .isInstanceOf(IOException.class)
+                    .hasMessageContaining("has 8192 bytes; allowed: 8193");
+            for (long bytes : new long[] {0, Long.MAX_VALUE}) {
+                assertThatThrownBy(() -> StagingMemory.open(files, new StagingPlace(bytes, mine, area.file())))
+                        .isInstanceOf(IOException.class)
+                        .hasMessageContaining("allowed: 1 to");
+            }
+            Files.delete(beside);
+        }
+    }
+
+    @Test
+    void givenPartsThatAreTakenAndGivenBack_whenComparedWithAMapOfPages_thenTheyNeverOverlap() {
+        int pages = 64;
+        SplittableRandom random = new SplittableRandom(20_261_122);
+        FreeSpans free = new FreeSpans(pages);
+        BitSet model = new BitSet(pages);
+        List<long[]> held = new ArrayList<>();
+        for (int step = 0; step < 20_000; step++) {
+            if (held.isEmpty() || random.nextInt(5) > 1) {
+                int size = 1 + random.nextInt(12);
+                long offset = free.take(size);
+                assertThat(offset).as("step %d", step).isEqualTo(first(model, pages, size));
+                if (offset != FreeSpans.NONE) {
+                    model.set((int) offset, (int) (offset + size));
+                    held.add(new long[] {offset, size});
+                }
+            } else {
+                long[] back = held.remove(random.nextInt(held.size()));
+                free.give(back[0], back[1]);
+                model.clear((int) back[0], (int) (back[0] + back[1]));
+            }
+            assertThat(free.whole(pages)).isEqualTo(model.isEmpty());
+        }
+    }
+
+    private static long first(BitSet used, int pages, int size) {
+        for (int at = 0; at + size <= pages; at++) {
+            int next = used.nextSetBit(at);
+            if (next < 0 || next >= at + size) {
+                return at;
+            }
+        }
+        return FreeSpans.NONE;
+    }
+}
