@@ -35,6 +35,7 @@ final class Attachment {
 
     private final RemoteOptions options;
     private final OneSidedCounters counters;
+    private final long earlier;
     private final ControlLine control;
     private final DataLines data;
     private final Releases releases = new Releases();
@@ -58,6 +59,7 @@ final class Attachment {
         RemoteOptions options = means.options;
         this.options = options;
         counters = means.counters;
+        earlier = means.earlier;
         putting = opened.challenge().can(Challenge.PUTS);
         staging = new Staging(this, opened.challenge().can(Challenge.STAGING) ? options.stagingBytes() : 0);
         data = new DataLines(connector, options, deadlines, releases, opened.welcome());
@@ -82,8 +84,13 @@ final class Attachment {
                 connector, means, deadlines, Handshake.open(connector, means.options, deadlines, null), ended);
     }
 
-    /// How it behaves, and where it counts what is read without a message.
-    record Means(RemoteOptions options, OneSidedCounters counters) {}
+    /// How it behaves, where it counts what is read without a message, and how many sessions there were before.
+    record Means(RemoteOptions options, OneSidedCounters counters, long earlier) {}
+
+    /// Sessions of this cache before this one.
+    long earlier() {
+        return earlier;
+    }
 
     /// Maps the server's memory, where that is wanted and possible.
     ///

@@ -17,9 +17,18 @@ import java.util.Map;
 
 /// The server's events, asked for page by page. Of namespaces only those are named that this cache has
 /// registered.
+///
+/// A server counts from 0, and another one after it does so too. So what is told here counts from a number of
+/// its own for each session: who asks for one of an earlier session has lost what came between.
 final class RemoteEvents implements EventStream {
 
     private static final int MOST = 1 << 16;
+
+    /// A server has that many at ten thousand a second for fifty years.
+    private static final int SESSION_SHIFT = 44;
+
+    /// So many sessions have numbers of their own that are not negative.
+    private static final long SESSIONS = 1L << (Long.SIZE - 1 - SESSION_SHIFT);
 
     private final Asking asking;
 
@@ -56,8 +65,38 @@ final class RemoteEvents implements EventStream {
     }
 
     private EventBatch page(long sequence, int max) {
-        BodyWriter body = new BodyWriter().i64(Math.max(0, sequence)).i32(max);
-        return asking.must(MessageType.EVENTS, body, RemoteEvents::batch);
+        return asking.must(attachment -> {
+            long base = base(attachment);
+            BodyWriter body = new BodyWriter().i64(Math.max(0, sequence - base)).i32(max);
+            EventBatch batch = attachment.ask(MessageType.EVENTS, body, RemoteEvents::batch, 0);
+            boolean earlier = sequence >> SESSION_SHIFT < base >> SESSION_SHIFT;
+            return new EventBatch(
+                    renumbered(batch.events(), base), batch.lost() || earlier, base + batch.nextSequence());
+        });
+    }
+
+    private static List<CacheEvent> renumbered(List<CacheEvent> events, long base) {
+        if (base == 0) {
+            return events;
+        }
+        return events.stream()
+                .map(event -> new CacheEvent(
+                        base + event.sequence(),
+                        event.kind(),
+                        event.tier(),
+                        event.namespaceId(),
+                        event.keyHi(),
+                        event.keyLo(),
+                        event.parentHi(),
+                        event.parentLo(),
+                        event.depth(),
+                        event.engineHash(),
+                        event.parentEngineHash()))
+                .toList();
+    }
+
+    private static long base(Attachment attachment) {
+        return (attachment.earlier() % SESSIONS) << SESSION_SHIFT;
     }
 
     private static EventBatch batch(BodyReader reply) throws Violation {
@@ -96,11 +135,13 @@ final class RemoteEvents implements EventStream {
     @Override
     public Snapshot snapshot() {
         synchronized (oneSnapshot) {
-            Page page = page(0, 0, Page::read);
+            Taken taken = asking.must(attachment ->
+                    new Taken(base(attachment), attachment.ask(MessageType.SNAPSHOT, piece(0, 0), Page::read, 0)));
+            Page page = taken.first;
             List<CacheEvent> stored = new ArrayList<>(page.events);
             Page last = page;
             while (stored.size() < page.stored && !last.events.isEmpty()) {
-                last = page(page.number, stored.size(), Page::read);
+                last = asking.must(MessageType.SNAPSHOT, piece(page.number, stored.size()), Page::read);
                 stored.addAll(last.events);
             }
             Map<Integer, Namespace> names = new HashMap<>();
@@ -111,12 +152,14 @@ final class RemoteEvents implements EventStream {
                     names.put(id, namespace);
                 }
             });
-            return new Snapshot(page.next, stored, names);
+            return new Snapshot(taken.base + page.next, stored, names);
         }
     }
 
-    private Page page(long number, int first, ControlLine.Parser<Page> parser) {
-        return asking.must(
-                MessageType.SNAPSHOT, new BodyWriter().i64(number).i32(first).i32(0), parser);
+    /// The first piece, and what its session counts from.
+    private record Taken(long base, Page first) {}
+
+    private static BodyWriter piece(long number, int first) {
+        return new BodyWriter().i64(number).i32(first).i32(0);
     }
 }

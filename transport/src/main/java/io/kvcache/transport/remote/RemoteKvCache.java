@@ -23,6 +23,7 @@ import java.util.List;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.Executor;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /// A store that another process serves.
@@ -41,6 +42,12 @@ import org.jspecify.annotations.Nullable;
 /// checksum. What cannot be answered without the server, drops, statistics and events, throws
 /// `UncheckedIOException`. The session is opened again by itself, and namespaces are registered there
 /// again. Tables that are open keep what has arrived, and end there.
+///
+/// **Several servers** stand in for each other: it uses the first one that lets it, and stays there until that
+/// fails; then it goes on to the next in the order of the list, and behind the last to the first. What the one
+/// has the other has not, so a change costs misses. All who are to share what they store list the same servers
+/// in the same order. (To spread blocks over servers, put a [io.kvcache.transport.peer.PeeredKvCache] before them.)
+/// A follower of [#events] learns of any new session by a batch that says that events were lost.
 ///
 /// **On the server's own host**, where the server shares its memory ([KvCache#sharedMemory]) and allows it,
 /// that is mapped read-only: [#match] and [#getAll] ask nobody, and segments of blocks are the server's
@@ -88,11 +95,26 @@ public final class RemoteKvCache implements KvCache {
         return builder(address).connect();
     }
 
+    /// Connects to the first of several servers that lets it.
+    ///
+    /// @param address as above
+    /// @param others the same, in the order in which they are tried; each may come by another way
+    /// @throws UncheckedIOException when none can be reached
+    public static RemoteKvCache connect(String address, String... others) {
+        return builder(address, others).connect();
+    }
+
     /// How to connect; see [RemoteKvCacheBuilder].
     ///
     /// @param address as above
-    public static RemoteKvCacheBuilder builder(String address) {
-        return new RemoteKvCacheBuilder(address);
+    /// @param others more of them, if any
+    /// @throws IllegalArgumentException when one is no address, or one is there twice
+    public static RemoteKvCacheBuilder builder(String address, String... others) {
+        List<String> all = Stream.concat(Stream.of(address), Stream.of(others)).toList();
+        if (all.stream().distinct().count() < all.size()) {
+            throw new IllegalArgumentException("addresses = " + all + "; allowed: each once");
+        }
+        return new RemoteKvCacheBuilder(all.stream().map(Route::of).toList());
     }
 
     private void requireOpen() {
@@ -339,6 +361,11 @@ public final class RemoteKvCache implements KvCache {
                 counters.oneSided.told(),
                 counters.fetched.sum(),
                 counters.staged.sum());
+    }
+
+    /// The address of the server that is used, or was used last.
+    public String server() {
+        return wiring.uplink().server();
     }
 
     /// The server's events. Its methods throw `UncheckedIOException` when the server does not answer.

@@ -1,31 +1,25 @@
 package io.kvcache.transport.remote;
 
-import io.kvcache.transport.aeron.AeronConnector;
 import io.kvcache.transport.link.Connector;
-import io.kvcache.transport.tcp.TcpConnector;
 import io.kvcache.transport.wire.Secret;
 import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
-import java.util.Objects;
+import java.util.List;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.atomic.AtomicInteger;
-import java.util.regex.Matcher;
-import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
 /// How a [RemoteKvCache] connects. Not for use by several threads.
 public final class RemoteKvCacheBuilder {
 
-    private static final String SHM = "shm:";
-    private static final Pattern UCX = Pattern.compile("ucx:(.*?)(?:\\?tls=([a-z0-9_,]*))?");
     private static final int MAX_CONNECTIONS = 64;
     private static final int LEAST_STAGING = 4096;
     private static final Duration SHORTEST = Duration.ofMillis(10);
     private static final Duration LONGEST = Duration.ofMinutes(10);
 
-    private final Connector connector;
+    private final List<Route> routes;
     private @Nullable Secret secret;
     private String tenant = "";
     private int connections = 2;
@@ -34,56 +28,16 @@ public final class RemoteKvCacheBuilder {
     private long memoryBytes = 512L << 20;
     private boolean checked;
     private boolean strict;
-    private SharedMemoryUse sharedMemory = SharedMemoryUse.AUTO;
+    private @Nullable SharedMemoryUse sharedMemory;
     private long stagingBytes = 64L << 20;
-    private @Nullable String fabric;
 
-    RemoteKvCacheBuilder(String address) {
-        this(connector(address));
-        Matcher ucx = UCX.matcher(address);
-        if (address.startsWith(SHM)) {
-            sharedMemory = SharedMemoryUse.REQUIRED;
-        } else if (ucx.matches()) {
-            sharedMemory = SharedMemoryUse.OFF;
-            fabric = Objects.requireNonNullElse(ucx.group(2), "");
-        }
+    RemoteKvCacheBuilder(List<Route> routes) {
+        this.routes = routes;
     }
 
     /// Over anything that opens connections.
     public RemoteKvCacheBuilder(Connector connector) {
-        this.connector = connector;
-    }
-
-    /// What Aeron needs is loaded for its own addresses alone.
-    private static Connector connector(String address) {
-        if (address.startsWith(AeronConnector.SCHEME)) {
-            return new AeronConnector(address);
-        }
-        Matcher ucx = UCX.matcher(address);
-        if (ucx.matches()) {
-            return tcp(ucx.group(1));
-        }
-        return tcp(address.startsWith(SHM) ? address.substring(SHM.length()) : address);
-    }
-
-    private static Connector tcp(String address) {
-        int colon = address.lastIndexOf(':');
-        int port = colon < 1 ? -1 : port(address.substring(colon + 1));
-        if (port < 1 || port > 65_535) {
-            throw new IllegalArgumentException("address = \"" + address
-                    + "\"; allowed: host:port, shm:host:port or ucx:host:port, the port from 1 to 65535, or aeron:…");
-        }
-        String host = address.substring(0, colon);
-        boolean bracketed = host.startsWith("[") && host.endsWith("]");
-        return new TcpConnector(bracketed ? host.substring(1, host.length() - 1) : host, port);
-    }
-
-    private static int port(String text) {
-        try {
-            return Integer.parseInt(text);
-        } catch (NumberFormatException noNumber) {
-            return -1;
-        }
+        this(List.of(new Route(connector)));
     }
 
     /// The secret that the server asks for, at least 16 bytes of UTF-8. With one, the server must prove
@@ -151,8 +105,8 @@ public final class RemoteKvCacheBuilder {
         return this;
     }
 
-    /// Whether the memory of a server on this host is read in place; [SharedMemoryUse#AUTO] unless set, and
-    /// [SharedMemoryUse#REQUIRED] for addresses `shm:host:port`.
+    /// Whether the memory of a server on this host is read in place; unless set, [SharedMemoryUse#REQUIRED]
+    /// for addresses `shm:host:port`, [SharedMemoryUse#OFF] for `ucx:…` and [SharedMemoryUse#AUTO] for others.
     public RemoteKvCacheBuilder sharedMemory(SharedMemoryUse value) {
         sharedMemory = value;
         return this;
@@ -176,11 +130,29 @@ public final class RemoteKvCacheBuilder {
         return this;
     }
 
-    /// Connects.
+    /// Connects, to the first of the servers that lets it.
     ///
-    /// @throws UncheckedIOException when the server cannot be reached, or refuses this client
+    /// @throws UncheckedIOException when none of them can be reached, or each refuses this client
     public RemoteKvCache connect() {
-        RemoteOptions options = new RemoteOptions(
+        List<Uplink.Way> ways = routes.stream()
+                .map(route -> new Uplink.Way(route.connector(), options(route)))
+                .toList();
+        RemoteCounters counters = new RemoteCounters();
+        Uplink uplink = Uplink.open(ways, counters.oneSided);
+        ExecutorService fetching = Executors.newFixedThreadPool(
+                connections,
+                Thread.ofPlatform().daemon().name("kvcache-remote-fetch-", 0).factory());
+        return new RemoteKvCache(new Wiring(
+                uplink,
+                ways.getFirst().options(),
+                new ArrivalMemory(memoryBytes),
+                counters,
+                new AtomicInteger(),
+                fetching));
+    }
+
+    private RemoteOptions options(Route route) {
+        return new RemoteOptions(
                 secret,
                 tenant,
                 connections,
@@ -189,15 +161,8 @@ public final class RemoteKvCacheBuilder {
                 memoryBytes,
                 checked,
                 strict,
-                sharedMemory,
+                sharedMemory == null ? route.sharedMemory() : sharedMemory,
                 stagingBytes,
-                fabric);
-        RemoteCounters counters = new RemoteCounters();
-        Uplink uplink = Uplink.open(connector, options, counters.oneSided);
-        ExecutorService fetching = Executors.newFixedThreadPool(
-                connections,
-                Thread.ofPlatform().daemon().name("kvcache-remote-fetch-", 0).factory());
-        return new RemoteKvCache(
-                new Wiring(uplink, options, new ArrivalMemory(memoryBytes), counters, new AtomicInteger(), fetching));
+                route.fabric());
     }
 }

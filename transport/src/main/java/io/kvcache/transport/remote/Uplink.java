@@ -7,15 +7,18 @@ import io.kvcache.transport.shm.OneSidedCounters;
 import io.kvcache.transport.wire.Status;
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.LongAdder;
 import java.util.concurrent.locks.LockSupport;
+import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
-/// Keeps a session with the server: opens another one when it breaks, after pauses that grow, and
-/// registers there what was registered before.
+/// Keeps a session with a server: opens another one when it breaks, after pauses that grow, and registers
+/// there what was registered before. Of several servers it stays with one for as long as that lets it, and
+/// goes on to the next in their order when it does not.
 final class Uplink implements AutoCloseable {
 
     private static final System.Logger LOG = System.getLogger(Uplink.class.getName());
@@ -26,8 +29,7 @@ final class Uplink implements AutoCloseable {
     private static final long FIRST_PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(10);
     private static final long LONGEST_PAUSE_NANOS = TimeUnit.SECONDS.toNanos(2);
 
-    private final Connector connector;
-    private final RemoteOptions options;
+    private final List<Way> ways;
     private final OneSidedCounters counters;
     private final Deadlines deadlines = new Deadlines();
     private final List<Namespace> registered = new CopyOnWriteArrayList<>();
@@ -37,9 +39,14 @@ final class Uplink implements AutoCloseable {
     private volatile @Nullable Attachment current;
     private volatile boolean closed;
 
-    private Uplink(Connector connector, RemoteOptions options, OneSidedCounters counters) {
-        this.connector = connector;
-        this.options = options;
+    /// The way that worked last.
+    private volatile int at;
+
+    /// One of the servers.
+    record Way(Connector connector, RemoteOptions options) {}
+
+    private Uplink(List<Way> ways, OneSidedCounters counters) {
+        this.ways = ways;
         this.counters = counters;
         watch = thread("watch", this::watch);
         keeper = thread("keep", this::keep);
@@ -49,28 +56,65 @@ final class Uplink implements AutoCloseable {
         return Thread.ofPlatform().daemon().name("kvcache-remote-" + name).unstarted(work);
     }
 
-    /// @throws UncheckedIOException when the server cannot be reached or does not want this client
-    static Uplink open(Connector connector, RemoteOptions options, OneSidedCounters counters) {
-        Uplink uplink = new Uplink(connector, options, counters);
+    /// @param ways at least one, the first choice first
+    /// @throws UncheckedIOException when no server can be reached, or each does not want this client
+    static Uplink open(List<Way> ways, OneSidedCounters counters) {
+        Uplink uplink = new Uplink(ways, counters);
         uplink.watch.start();
         try {
             uplink.attach();
-        } catch (IOException unreachable) {
+        } catch (UncheckedIOException none) {
             uplink.close();
-            throw new UncheckedIOException("cannot reach " + connector, unreachable);
-        } catch (CallFailed refused) {
-            uplink.close();
-            throw new UncheckedIOException(
-                    connector + " refuses: " + refused.getMessage(), new IOException(String.valueOf(refused.status())));
+            throw none;
         }
         uplink.keeper.start();
         return uplink;
     }
 
-    private void attach() throws IOException, CallFailed {
+    /// Tries one server after the other, beginning with the one that was used last.
+    private void attach() {
+        List<UncheckedIOException> failures = new ArrayList<>();
+        int first = at;
+        for (int tried = 0; tried < ways.size(); tried++) {
+            int way = (first + tried) % ways.size();
+            try {
+                attach(ways.get(way));
+                at = way;
+                return;
+            } catch (UncheckedIOException failed) {
+                failures.add(failed);
+            }
+        }
+        throw together(failures);
+    }
+
+    private static UncheckedIOException together(List<UncheckedIOException> failures) {
+        if (failures.size() == 1) {
+            return failures.getFirst();
+        }
+        String all = failures.stream().map(Throwable::getMessage).collect(Collectors.joining("; "));
+        UncheckedIOException none =
+                new UncheckedIOException(all, failures.getFirst().getCause());
+        failures.forEach(none::addSuppressed);
+        return none;
+    }
+
+    private void attach(Way way) {
+        try {
+            begin(way);
+        } catch (IOException unreachable) {
+            throw new UncheckedIOException("cannot reach " + way.connector, unreachable);
+        } catch (CallFailed refused) {
+            throw new UncheckedIOException(
+                    way.connector + " refuses: " + refused.getMessage(),
+                    new IOException(String.valueOf(refused.status())));
+        }
+    }
+
+    private void begin(Way way) throws IOException, CallFailed {
         Attachment attachment = Attachment.open(
-                connector,
-                new Attachment.Means(options, counters),
+                way.connector,
+                new Attachment.Means(way.options, counters, attachments.sum()),
                 deadlines,
                 () -> LockSupport.unpark(keeperThread()));
         boolean good = false;
@@ -112,7 +156,7 @@ final class Uplink implements AutoCloseable {
     Attachment attached() throws CallFailed {
         Attachment attachment = current;
         if (attachment == null || attachment.over()) {
-            throw CallFailed.unanswered("there is no connection to " + connector);
+            throw CallFailed.unanswered("there is no connection to " + server());
         }
         return attachment;
     }
@@ -157,6 +201,11 @@ final class Uplink implements AutoCloseable {
         return attachment != null && !attachment.over();
     }
 
+    /// The server that is used, or was used last.
+    String server() {
+        return ways.get(at).connector.toString();
+    }
+
     /// Sessions so far.
     long attachments() {
         return attachments.sum();
@@ -195,11 +244,15 @@ final class Uplink implements AutoCloseable {
         if (closed) {
             return;
         }
+        int before = at;
         try {
             attach();
-            LOG.log(System.Logger.Level.INFO, "connected to " + connector + " again");
-        } catch (IOException | CallFailed failed) {
-            LOG.log(System.Logger.Level.DEBUG, "no connection to " + connector, failed);
+            LOG.log(
+                    System.Logger.Level.INFO,
+                    "connected to " + server()
+                            + (at == before ? " again" : " in place of " + ways.get(before).connector));
+        } catch (UncheckedIOException failed) {
+            LOG.log(System.Logger.Level.DEBUG, "no connection", failed);
         }
     }
 

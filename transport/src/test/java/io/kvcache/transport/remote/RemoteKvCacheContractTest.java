@@ -23,6 +23,7 @@ import java.io.UncheckedIOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.time.Duration;
+import java.util.List;
 import java.util.function.Supplier;
 import java.util.function.UnaryOperator;
 import org.junit.jupiter.api.Nested;
@@ -35,7 +36,14 @@ final class RemoteKvCacheContractTest {
     }
 
     /// A store that other processes may use, how they reach it, and what it has for them.
-    record Served(Closing endpoint, String address, Supplier<EndpointStats> stats) {}
+    ///
+    /// @param addresses the first choice first
+    record Served(Closing endpoint, List<String> addresses, Supplier<EndpointStats> stats) {
+
+        Served(Closing endpoint, String address, Supplier<EndpointStats> stats) {
+            this(endpoint, List.of(address), stats);
+        }
+    }
 
     /// Ends serving.
     @FunctionalInterface
@@ -81,7 +89,7 @@ final class RemoteKvCacheContractTest {
                 more.apply(setup.manualTime() ? builder.clock(time) : builder).build();
         try {
             Served served = serving.serve(store);
-            RemoteKvCache cache = RemoteKvCache.builder(served.address())
+            RemoteKvCache cache = builder(served.addresses())
                     .memoryBytes(Math.max(256L << 20, 3 * setup.hostBytes()))
                     .checked(true)
                     .strict(setup.strict())
@@ -91,6 +99,11 @@ final class RemoteKvCacheContractTest {
         } catch (IOException e) {
             throw new UncheckedIOException(e);
         }
+    }
+
+    private static RemoteKvCacheBuilder builder(List<String> addresses) {
+        return RemoteKvCache.builder(
+                addresses.getFirst(), addresses.stream().skip(1).toArray(String[]::new));
     }
 
     private record Subject(RemoteKvCache cache, Served served, TieredKvCache store, CacheSetup setup, ManualClock time)
