@@ -34,6 +34,8 @@ import io.kvcache.server.remote.RemoteFront;
 import io.kvcache.server.tls.Certificate;
 import io.kvcache.server.zmq.ZmqPublisher;
 import io.kvcache.tiers.TieredKvCache;
+import io.kvcache.tiers.metrics.KvCacheMetrics;
+import io.micrometer.core.instrument.binder.MeterBinder;
 import io.netty.handler.ssl.SslContext;
 import io.netty.util.internal.logging.InternalLoggerFactory;
 import io.netty.util.internal.logging.JdkLoggerFactory;
@@ -82,36 +84,12 @@ public final class CacheServer implements AutoCloseable {
     /// Read and written by the housekeeping's thread.
     private boolean recovering = true;
 
-    /// @param remote for other JVMs, or null
-    private record Sockets(Transport transport, @Nullable RemoteFront remote) {
-
-        static Sockets open(ServerConfig config, TieredKvCache cache) throws IOException {
-            Transport transport = Transport.open(
-                    config.network().transport(), config.network().loops());
-            try {
-                return new Sockets(
-                        transport,
-                        RemoteFront.open(config.transport(), config.access().tenants(), Tenants::namespace, cache));
-            } catch (IOException | RuntimeException failed) {
-                new Sockets(transport, null).close();
-                throw failed;
-            }
-        }
-
-        void close() {
-            if (remote != null) {
-                remote.close();
-            }
-            transport.loops().shutdownGracefully(0, 0, TimeUnit.SECONDS);
-        }
-    }
-
     private CacheServer(ServerConfig config, Clock clock, UseWatch uses, Sockets sockets) throws IOException {
         this.clock = clock;
         this.uses = uses;
         cache = uses.cache();
-        transport = sockets.transport;
-        remote = sockets.remote;
+        transport = sockets.transport();
+        remote = sockets.remote();
         labels = TenantLabels.open(config.access().tenants());
         tenants = Tenants.open(cache, clock, config, labels::now);
         LeaseConfig lease = config.lease();
@@ -140,9 +118,7 @@ public final class CacheServer implements AutoCloseable {
                         blocks::stats,
                         () -> front == null ? null : front.stats(),
                         uses,
-                        config.events().on()
-                                ? List.of(new LeaseMetrics(leases), new PublisherMetrics(this::publisher))
-                                : List.of(new LeaseMetrics(leases))),
+                        moreMeters(config)),
                 clock,
                 areas(config, events),
                 config.memory().policy());
@@ -191,7 +167,7 @@ public final class CacheServer implements AutoCloseable {
         Sockets sockets = null;
         UseWatch uses = null;
         try {
-            sockets = Sockets.open(config, cache);
+            sockets = Sockets.open(config, cache, clock);
             uses = UseWatch.open(cache, clock, config);
             return new CacheServer(config, clock, uses, sockets);
         } catch (IOException | RuntimeException failed) {
@@ -204,6 +180,18 @@ public final class CacheServer implements AutoCloseable {
             cache.close();
             throw failed;
         }
+    }
+
+    private List<MeterBinder> moreMeters(ServerConfig config) {
+        List<MeterBinder> more = new ArrayList<>();
+        more.add(new LeaseMetrics(leases));
+        if (config.events().on()) {
+            more.add(new PublisherMetrics(this::publisher));
+        }
+        if (remote != null) {
+            remote.domains().forEach((name, store) -> more.add(new KvCacheMetrics(store, "domain " + name)));
+        }
+        return more;
     }
 
     private Areas areas(ServerConfig config, EventFeed events) {
@@ -250,7 +238,7 @@ public final class CacheServer implements AutoCloseable {
     /// What a server with these settings will take of this JVM's memory and beside it.
     public static MemoryBudget budget(ServerConfig config) {
         return MemoryBudget.of(
-                config.memory().hostBytes(), ServedStore.builder(config).reservedBytes());
+                config.memory().hostBytes() + config.access().domainBytes(), ServedStore.reservedBytes(config));
     }
 
     private void tick() {

@@ -1,6 +1,7 @@
 package io.kvcache.server;
 
 import io.kvcache.core.Clock;
+import io.kvcache.server.config.DomainConfig;
 import io.kvcache.server.config.Prefault;
 import io.kvcache.server.config.ServerConfig;
 import io.kvcache.tiers.TieredKvCache;
@@ -10,8 +11,9 @@ import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.Set;
 
-/// The store of a server, as its settings want it.
+/// The stores of a server, as its settings want them.
 final class ServedStore {
 
     private static final Logger LOG = System.getLogger(ServedStore.class.getName());
@@ -44,14 +46,43 @@ final class ServedStore {
         }
     }
 
-    /// All but the clock and what clients map.
-    static TieredKvCacheBuilder builder(ServerConfig config) {
-        TieredKvCacheBuilder builder = TieredKvCache.builder()
-                .hostBytes(config.memory().hostBytes())
+    /// The store of a trust domain: in memory alone, and mapped by its tenants if the settings say so.
+    ///
+    /// @throws IllegalStateException when the memory cannot be had
+    static TieredKvCache open(ServerConfig config, DomainConfig domain, Clock clock) {
+        TieredKvCacheBuilder builder = inMemory(config, domain.hostBytes()).clock(clock);
+        Path folder = domain.folder();
+        if (folder != null) {
+            builder.shared(folder, Set.copyOf(domain.tenants()));
+            LOG.log(
+                    Level.INFO,
+                    "Tenants {0} on this host may read in place what is theirs: {1}",
+                    String.join(", ", domain.tenants()),
+                    folder);
+        }
+        return builder.build();
+    }
+
+    /// Memory that all stores together will reserve, in bytes.
+    static long reservedBytes(ServerConfig config) {
+        return builder(config).reservedBytes()
+                + config.access().domains().stream()
+                        .mapToLong(each -> inMemory(config, each.hostBytes()).reservedBytes())
+                        .sum();
+    }
+
+    private static TieredKvCacheBuilder inMemory(ServerConfig config, long hostBytes) {
+        return TieredKvCache.builder()
+                .hostBytes(hostBytes)
                 .policy(config.memory().policy())
                 .touched(config.memory().prefault() == Prefault.BACKGROUND)
                 .touchedFirst(config.memory().prefault() == Prefault.BEFORE_READY)
-                .closeWait(CLOSE_WAIT)
+                .closeWait(CLOSE_WAIT);
+    }
+
+    /// All but the clock and what clients map.
+    static TieredKvCacheBuilder builder(ServerConfig config) {
+        TieredKvCacheBuilder builder = inMemory(config, config.memory().hostBytes())
                 .admission(config.disks().admission());
         config.disks().disks().forEach(disk -> builder.disk(disk.options()));
         if (config.lease().on()) {

@@ -1,6 +1,7 @@
 package io.kvcache.bench.cli;
 
 import io.kvcache.server.config.DiskConfig;
+import io.kvcache.server.config.DomainConfig;
 import io.kvcache.server.config.EntryConfig;
 import io.kvcache.server.config.LabelConfig;
 import io.kvcache.server.config.ListenConfig;
@@ -8,6 +9,7 @@ import io.kvcache.server.config.ServerConfig;
 import io.kvcache.server.config.TenantConfig;
 import io.kvcache.server.config.TransportConfig;
 import io.kvcache.transport.aeron.AeronAddress;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
@@ -33,10 +35,16 @@ final class ConfigText {
             lines.add("transport: " + aeron.text() + (aeron.folder() == null ? "" : " in " + aeron.folder()) + asks);
         }
         config.access().tenants().forEach(each -> lines.add(line(each)));
+        lines.addAll(domains(config));
         for (DiskConfig disk : config.disks().disks()) {
             lines.add("disk " + disk.directory() + ": " + new ByteSize(disk.bytes()));
         }
         return lines;
+    }
+
+    /// The trust domains, a line each.
+    static List<String> domains(ServerConfig config) {
+        return config.access().domains().stream().map(ConfigText::line).toList();
     }
 
     private static String line(ListenConfig listen) {
@@ -58,6 +66,15 @@ final class ConfigText {
                 + ", weight " + tenant.weight()
                 + (tenant.quotaBytes() == 0 ? "" : ", quota " + new ByteSize(tenant.quotaBytes()))
                 + labels(tenant.labels());
+    }
+
+    private static String line(DomainConfig domain) {
+        Path folder = domain.folder();
+        return "domain " + domain.name() + ": " + new ByteSize(domain.hostBytes()) + " of its own for tenants "
+                + String.join(", ", domain.tenants())
+                + (folder == null
+                        ? ", not mapped"
+                        : ", which they and processes of the server's own user may map at " + folder);
     }
 
     /// Salts are not shown.

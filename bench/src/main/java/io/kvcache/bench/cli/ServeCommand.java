@@ -87,6 +87,7 @@ final class ServeCommand implements Callable<Integer> {
         if (server.aeronAddress() != null) {
             say("  other JVMs at " + server.aeronAddress() + asks);
         }
+        ConfigText.domains(config).forEach(line -> say("  " + line));
         for (MoverStats disk : server.cache().diskStats()) {
             say("  " + disk.name() + ": " + new ByteSize(disk.tier().capacityBytes()) + ", "
                     + disk.tier().path());

@@ -131,6 +131,21 @@ final class ServeCommandTest {
     }
 
     @Test
+    void givenTrustDomains_whenChecked_thenItSaysWhoMapsWhat() throws Exception {
+        Path file = Files.writeString(folder.resolve("domains.yaml"), """
+                transport: { listen: "127.0.0.1:7420" }
+                tenants: [{ name: blue, secret_file: /b }, { name: green, secret_file: /g }]
+                domains:
+                  - { name: one, tenants: [blue], host_bytes: 64MiB, shared_memory: of-blue }
+                  - { name: two, tenants: [green], host_bytes: 32MiB }
+                """);
+        assertThat(run(0, "config", "check", "--config", file.toString(), "--host-bytes", "64MiB", "--no-files"))
+                .contains("domain one: 64 MiB of its own for tenants blue, which they and processes of the server's"
+                        + " own user may map at /dev/shm/of-blue")
+                .contains("domain two: 32 MiB of its own for tenants green, not mapped");
+    }
+
+    @Test
     void givenWrongSettings_whenCheckedOrServed_thenTheyAreNamedAndNothingStarts() throws IOException {
         Path file = Files.writeString(folder.resolve("kvcache.yaml"), "listen: {prot: 1}\n");
 

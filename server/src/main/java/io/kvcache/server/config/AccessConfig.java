@@ -8,7 +8,8 @@ import java.util.Set;
 ///
 /// @param listeners at least one
 /// @param tenants with the default one
-public record AccessConfig(List<ListenConfig> listeners, List<TenantConfig> tenants) {
+/// @param domains of tenants that may read each other; who is in none shares memory with everybody else
+public record AccessConfig(List<ListenConfig> listeners, List<TenantConfig> tenants, List<DomainConfig> domains) {
 
     /// Each has an index of its own that follows every event of the store.
     private static final int MOST_TENANTS = 64;
@@ -18,6 +19,7 @@ public record AccessConfig(List<ListenConfig> listeners, List<TenantConfig> tena
     public AccessConfig {
         listeners = List.copyOf(listeners);
         tenants = List.copyOf(tenants);
+        domains = List.copyOf(domains);
         if (tenants.size() > MOST_TENANTS || listeners.size() > MOST_LISTENERS) {
             throw new IllegalArgumentException("tenants are " + tenants.size() + " and listeners " + listeners.size()
                     + "; there may be " + MOST_TENANTS + " and " + MOST_LISTENERS);
@@ -35,6 +37,7 @@ public record AccessConfig(List<ListenConfig> listeners, List<TenantConfig> tena
             }
         }
         requireOwnLabels(tenants);
+        DomainConfig.check(domains, tenants);
         Set<String> places = new HashSet<>();
         for (ListenConfig listener : listeners) {
             if (!places.add(listener.name())) {
@@ -76,6 +79,16 @@ public record AccessConfig(List<ListenConfig> listeners, List<TenantConfig> tena
             throw new IllegalArgumentException(listener.path() + ".auth is true and nobody has a password who could"
                     + " come in there; it takes password_hash or password_file at a tenant");
         }
+    }
+
+    /// Without domains.
+    public AccessConfig(List<ListenConfig> listeners, List<TenantConfig> tenants) {
+        this(listeners, tenants, List.of());
+    }
+
+    /// Memory of all domains together, in bytes.
+    public long domainBytes() {
+        return domains.stream().mapToLong(DomainConfig::hostBytes).sum();
     }
 
     /// One listener, on this machine only, and nobody in particular.

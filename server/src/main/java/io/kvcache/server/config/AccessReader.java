@@ -9,7 +9,8 @@ import java.util.Set;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
-/// Reads listeners and tenants: `listen` for one of them, or the list `listeners`; the list `tenants`.
+/// Reads listeners and tenants: `listen` for one of them, or the list `listeners`; the lists `tenants`
+/// and `domains`.
 final class AccessReader {
 
     private static final String CONSENT = "allow_unauthenticated";
@@ -23,7 +24,8 @@ final class AccessReader {
     AccessConfig read(AccessConfig otherwise) {
         List<TenantConfig> tenants = tenants();
         List<ListenConfig> listeners = listeners(otherwise.listeners().getFirst());
-        return from.checked(otherwise, () -> new AccessConfig(listeners, tenants));
+        List<DomainConfig> domains = DomainConfig.read(from);
+        return from.checked(otherwise, () -> new AccessConfig(listeners, tenants, domains));
     }
 
     private List<ListenConfig> listeners(ListenConfig otherwise) {

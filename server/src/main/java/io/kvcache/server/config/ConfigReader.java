@@ -63,7 +63,7 @@ public final class ConfigReader {
     private ServerConfig fill(Settings from) {
         ServerConfig otherwise = ServerConfig.defaults(machine);
         AccessConfig access = new AccessReader(from).read(otherwise.access());
-        MemoryConfig memory = memory(from, otherwise.memory());
+        MemoryConfig memory = memory(from, otherwise.memory(), access.domainBytes());
         NetworkConfig network = network(from, otherwise.network());
         NetLimits limits = limits(from, otherwise.limits());
         PromiseConfig promise = promise(from, otherwise.promise());
@@ -82,20 +82,21 @@ public final class ConfigReader {
                         drain));
     }
 
-    private MemoryConfig memory(Settings from, MemoryConfig otherwise) {
+    private MemoryConfig memory(Settings from, MemoryConfig otherwise, long domainBytes) {
         long hostBytes = from.get("memory.host_bytes", otherwise.hostBytes(), Values::bytes);
         PolicyKind policy =
                 from.get("memory.policy", otherwise.policy(), text -> Values.choice(PolicyKind.class, text));
         Prefault prefault =
                 from.get("memory.prefault", otherwise.prefault(), text -> Values.choice(Prefault.class, text));
-        return from.checked(otherwise, () -> fits(new MemoryConfig(hostBytes, policy, prefault)));
+        return from.checked(otherwise, () -> fits(new MemoryConfig(hostBytes, policy, prefault), domainBytes));
     }
 
-    private MemoryConfig fits(MemoryConfig memory) {
-        long most = machine.memoryBytes() / 100 * MOST_PERCENT;
+    private MemoryConfig fits(MemoryConfig memory, long domainBytes) {
+        long most = machine.memoryBytes() / 100 * MOST_PERCENT - domainBytes;
         if (memory.hostBytes() > most) {
             throw new IllegalArgumentException("memory.host_bytes is " + memory.hostBytes() + "; it takes up to " + most
-                    + ", which is " + MOST_PERCENT + " % of the memory there is");
+                    + ", which is " + MOST_PERCENT + " % of the memory there is"
+                    + (domainBytes == 0 ? "" : " without the " + domainBytes + " of the domains"));
         }
         return memory;
     }

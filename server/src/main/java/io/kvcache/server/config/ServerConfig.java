@@ -43,6 +43,7 @@ public record ServerConfig(
                     + access.tenants().size() + " tenants; with slru there may be " + MOST_TENANTS_OF_TWO_QUEUES);
         }
         transport.check(access.tenants(), lease);
+        access.domains().forEach(each -> each.check(transport, lease));
         List<String> tenants = access.tenants().stream().map(TenantConfig::name).toList();
         if (!tenants.contains(events.tenant())) {
             throw new IllegalArgumentException(

@@ -37,7 +37,7 @@ public record TransportConfig(
 
     private static final String AUTO = "auto";
     private static final String OFF = "off";
-    private static final Path MEMORY = Path.of("/dev/shm");
+    static final Path MEMORY = Path.of("/dev/shm");
     private static final Pattern NAME = Pattern.compile("[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}");
 
     private static final Pattern PLACE = Pattern.compile("(\\[[^\\[\\]]+]|[^:\\[\\]]+):(\\d{1,5})");
@@ -47,7 +47,7 @@ public record TransportConfig(
     private static final Duration LONGEST_LEASE = Duration.ofMinutes(10);
 
     public TransportConfig {
-        if (!NAME.matcher(sharedMemory).matches()) {
+        if (!isFolder(sharedMemory)) {
             throw new IllegalArgumentException("transport.shared_memory is '" + sharedMemory
                     + "'; it takes auto, off, or 1 to 100 letters, digits, dots, dashes and underscores");
         }
@@ -65,6 +65,11 @@ public record TransportConfig(
             throw new IllegalArgumentException("transport.lease is " + lease.toMillis() + "ms; it takes "
                     + SHORTEST_LEASE.toMillis() + "ms to " + LONGEST_LEASE.toSeconds() + "s");
         }
+    }
+
+    /// Whether a text can be the name of a folder below `/dev/shm`.
+    static boolean isFolder(String text) {
+        return NAME.matcher(text).matches();
     }
 
     /// Nowhere; where it is on, what an endpoint does by itself.

@@ -15,6 +15,7 @@ import java.lang.System.Logger.Level;
 import java.net.InetSocketAddress;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
 import java.util.function.Function;
@@ -36,21 +37,29 @@ public final class RemoteFront implements AutoCloseable {
     private final @Nullable TcpEndpoint tcp;
     private final @Nullable AeronEndpoint aeron;
     private final Secrets secrets;
+    private final TrustDomains domains;
 
-    private RemoteFront(@Nullable TcpEndpoint tcp, @Nullable AeronEndpoint aeron, Secrets secrets) {
+    private RemoteFront(
+            @Nullable TcpEndpoint tcp, @Nullable AeronEndpoint aeron, Secrets secrets, TrustDomains domains) {
         this.tcp = tcp;
         this.aeron = aeron;
         this.secrets = secrets;
+        this.domains = domains;
     }
+
+    /// What is served: the store of everybody, which stays its caller's, and those of the trust domains, which are
+    /// closed with this.
+    public record Stores(KvCache everybodys, TrustDomains domains) {}
 
     /// Begins to listen, when the configuration says so.
     ///
     /// @param own the namespace in which the server keeps a tenant's values
+    /// @param stores those of the domains are this one's when it opens, and stay the caller's when it throws
     /// @return null when it does not
     /// @throws IOException when an address cannot be had, or a file of secrets not be used
     /// @throws IllegalStateException when Aeron is asked for and this JVM lacks the flag for it
     public static @Nullable RemoteFront open(
-            TransportConfig config, List<TenantConfig> tenants, Function<String, Namespace> own, KvCache cache)
+            TransportConfig config, List<TenantConfig> tenants, Function<String, Namespace> own, Stores stores)
             throws IOException {
         if (!config.serves()) {
             return null;
@@ -61,11 +70,13 @@ public final class RemoteFront implements AutoCloseable {
                 .withMaxConnections(config.connections())
                 .withLongestLease(config.lease())
                 .withNamespaces(rule(tenants, own));
+        options = stores.domains.in(options);
+        KvCache cache = stores.everybodys;
         TcpEndpoint tcp = config.on() ? tcp(config, cache, options) : null;
         boolean good = false;
         try {
-            RemoteFront front =
-                    new RemoteFront(tcp, config.aeron().on() ? aeron(config, cache, options) : null, secrets);
+            AeronEndpoint aeron = config.aeron().on() ? aeron(config, cache, options) : null;
+            RemoteFront front = new RemoteFront(tcp, aeron, secrets, stores.domains);
             good = true;
             return front;
         } finally {
@@ -135,6 +146,11 @@ public final class RemoteFront implements AutoCloseable {
         return one.plus(other);
     }
 
+    /// The store of each trust domain, by its name.
+    public Map<String, KvCache> domains() {
+        return domains.stores();
+    }
+
     /// The files of secrets.
     public List<Path> files() {
         return secrets.files();
@@ -177,6 +193,7 @@ public final class RemoteFront implements AutoCloseable {
             if (aeron != null) {
                 aeron.close();
             }
+            domains.close();
         }
     }
 }

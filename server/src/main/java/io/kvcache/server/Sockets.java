@@ -1,0 +1,46 @@
+package io.kvcache.server;
+
+import io.kvcache.core.Clock;
+import io.kvcache.server.config.ServerConfig;
+import io.kvcache.server.net.Transport;
+import io.kvcache.server.remote.RemoteFront;
+import io.kvcache.server.remote.TrustDomains;
+import io.kvcache.tiers.TieredKvCache;
+import java.io.IOException;
+import java.util.concurrent.TimeUnit;
+import org.jspecify.annotations.Nullable;
+
+/// Where clients come in: what drives the sockets of all listeners, and the endpoint for other JVMs.
+///
+/// @param remote for other JVMs, or null
+record Sockets(Transport transport, @Nullable RemoteFront remote) {
+
+    static Sockets open(ServerConfig config, TieredKvCache cache, Clock clock) throws IOException {
+        Transport transport =
+                Transport.open(config.network().transport(), config.network().loops());
+        TrustDomains domains = null;
+        try {
+            domains = TrustDomains.open(config.access().domains(), each -> ServedStore.open(config, each, clock));
+            return new Sockets(
+                    transport,
+                    RemoteFront.open(
+                            config.transport(),
+                            config.access().tenants(),
+                            Tenants::namespace,
+                            new RemoteFront.Stores(cache, domains)));
+        } catch (IOException | RuntimeException failed) {
+            if (domains != null) {
+                domains.close();
+            }
+            new Sockets(transport, null).close();
+            throw failed;
+        }
+    }
+
+    void close() {
+        if (remote != null) {
+            remote.close();
+        }
+        transport.loops().shutdownGracefully(0, 0, TimeUnit.SECONDS);
+    }
+}

@@ -1,0 +1,65 @@
+package io.kvcache.server.remote;
+
+import io.kvcache.core.KvCache;
+import io.kvcache.server.config.DomainConfig;
+import io.kvcache.transport.endpoint.EndpointOptions;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.function.Function;
+import java.util.stream.Collectors;
+
+/// The stores of a server's trust domains. Which one a client uses follows from the tenant that it has proved to be, so
+/// no request can name another's.
+///
+/// **Ownership.** The stores are this one's. Whatever serves them is closed first.
+///
+/// **Threads.** Any.
+public final class TrustDomains implements AutoCloseable {
+
+    private final List<Domain> domains = new ArrayList<>();
+    private final AtomicBoolean closed = new AtomicBoolean();
+
+    private record Domain(DomainConfig config, KvCache store) {}
+
+    private TrustDomains() {}
+
+    /// Takes the memory of all of them.
+    ///
+    /// @param opener makes a domain's store, this one's from then on
+    /// @throws IllegalStateException when it cannot be had
+    public static TrustDomains open(List<DomainConfig> configs, Function<DomainConfig, KvCache> opener) {
+        TrustDomains domains = new TrustDomains();
+        try {
+            configs.forEach(config -> domains.domains.add(new Domain(config, opener.apply(config))));
+            return domains;
+        } catch (RuntimeException refused) {
+            domains.close();
+            throw refused;
+        }
+    }
+
+    /// The options with each tenant in its domain.
+    EndpointOptions in(EndpointOptions options) {
+        EndpointOptions all = options;
+        for (Domain domain : domains) {
+            all = all.withDomain(Set.copyOf(domain.config.tenants()), domain.store);
+        }
+        return all;
+    }
+
+    /// The store of each, by the domain's name.
+    public Map<String, KvCache> stores() {
+        return domains.stream().collect(Collectors.toUnmodifiableMap(each -> each.config.name(), Domain::store));
+    }
+
+    /// Closes all stores. Does nothing a second time.
+    @Override
+    public void close() {
+        if (closed.compareAndSet(false, true)) {
+            domains.forEach(each -> each.store.close());
+        }
+    }
+}
