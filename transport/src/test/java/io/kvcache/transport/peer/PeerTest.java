@@ -122,4 +122,34 @@ final class PeerTest {
         assertThat(peer.ready(SPACE)).isNotNull();
         assertThat(peer.stats().failures()).isEqualTo(1);
     }
+
+    @Test
+    void givenAPeerThatKeepsFailing_whenWanted_thenItIsLeftAloneForTwiceAsLongEachTimeUpToTheLongest() {
+        log.setLevel(Level.OFF);
+        try (Peer patient =
+                new Peer(peer.name(), this::connect, new Peer.Schedule(clock(), 10 * PAUSE), connecting::add)) {
+            patient.connect();
+            connecting.remove().run();
+            assertThat(patient.ready(SPACE)).isNotNull();
+            for (int times : new int[] {1, 2, 4, 8, 10, 10}) {
+                patient.failed();
+                requireOut(patient, times * PAUSE);
+            }
+            patient.worked();
+            assertThat(patient.ready(SPACE)).isNotNull();
+            patient.failed();
+            requireOut(patient, PAUSE);
+            assertThat(patient.stats().failures()).isEqualTo(7);
+        }
+    }
+
+    /// It is not asked for exactly so long from now on.
+    private void requireOut(Peer of, long pause) {
+        assertThat(of.ready(SPACE)).as("at once").isNull();
+        assertThat(of.stats().serving()).isFalse();
+        now += pause - 1;
+        assertThat(of.ready(SPACE)).as("%d ns later", pause - 1).isNull();
+        now++;
+        assertThat(of.ready(SPACE)).as("%d ns later", pause).isNotNull();
+    }
 }

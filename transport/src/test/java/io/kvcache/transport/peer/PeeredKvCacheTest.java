@@ -27,6 +27,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
 import java.util.stream.IntStream;
@@ -330,5 +331,34 @@ final class PeeredKvCacheTest {
             second.drop(SPACE);
         }
         await("nothing is held", () -> second.stats().openTables() == 0);
+    }
+
+    @Test
+    void givenAPeerWhoseBytesAreNotThoseThatWereSealed_whenAcquired_thenTheyAreThrownAwayAndThePrefixIsShorter() {
+        PeeredKvCache first = open(OPTIONS);
+        BlockChain chain = put(first, chain(1, 100));
+        first.settle();
+        AtomicBoolean turned = new AtomicBoolean(true);
+        PeeredKvCache second = PeeredKvCache.over(
+                store(),
+                servers.stream().map(Server::name).toList(),
+                OPTIONS,
+                new PeeredKvCache.Means(
+                        name -> new TurnedBytes(
+                                new PeerCache.Remote(RemoteKvCache.connect(name)),
+                                index -> turned.get() && index == 20),
+                        PeerThreads.start(OPTIONS)));
+        second.register(SPACE);
+        opened.add(second);
+        await("all peers serve", () -> second.peerStats().stream().allMatch(PeerStats::serving));
+
+        assertThat(acquired(second, chain, WAIT)).isEqualTo(20);
+        assertThat(second.corruptCount()).isPositive();
+        assertThat(second.match(chain).blocks()).isEqualTo(20);
+        assertThat(second.stats().puts().abandoned()).isEqualTo(second.corruptCount());
+        long corrupt = second.corruptCount();
+        turned.set(false);
+        await("all of it", () -> acquired(second, chain, WAIT) == 100);
+        assertThat(second.corruptCount()).isEqualTo(corrupt);
     }
 }

@@ -1,5 +1,7 @@
 package io.kvcache.transport.remote;
 
+import static org.assertj.core.api.Assertions.assertThat;
+
 import io.kvcache.core.contract.BlockContract;
 import io.kvcache.core.contract.BlockWriterContract;
 import io.kvcache.core.contract.CacheSetup;
@@ -11,11 +13,13 @@ import io.kvcache.core.contract.HintContract;
 import io.kvcache.core.contract.LifecycleContract;
 import io.kvcache.core.contract.ObjectContract;
 import io.kvcache.core.contract.RefusalContract;
+import io.kvcache.core.identity.BlockChain;
 import io.kvcache.transport.shm.ShmFolder;
 import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.Nested;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.condition.EnabledIf;
 import org.junit.jupiter.params.Parameter;
 import org.junit.jupiter.params.ParameterizedClass;
@@ -42,6 +46,18 @@ final class UcxKvCacheContractTest {
             UcxServer server = UcxServer.open(store, transports);
             return new RemoteKvCacheContractTest.Served(server::close, server.address(), server.endpoint()::stats);
         });
+    }
+
+    /// Without this, all of the contract could be kept by messages, and nobody would see it.
+    @Test
+    void givenTheCacheThatKeepsTheContract_whenRead_thenItsBlocksAreFetchedOneSided() {
+        try (CacheUnderTest opened = open(CacheSetup.SMALL)) {
+            RemoteKvCache cache = (RemoteKvCache) opened.cache();
+            cache.register(Sample.SPACE);
+            BlockChain chain = Sample.stored(cache, 1, 5);
+            assertThat(Sample.verified(cache, chain)).isEqualTo(5);
+            assertThat(cache.remoteStats().fetched()).isEqualTo(5);
+        }
     }
 
     @AfterAll

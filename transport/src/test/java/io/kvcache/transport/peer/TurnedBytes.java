@@ -1,0 +1,109 @@
+package io.kvcache.transport.peer;
+
+import io.kvcache.core.BlockTable;
+import io.kvcache.core.PutSummary;
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.Namespace;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.util.List;
+import java.util.concurrent.CompletionStage;
+import java.util.concurrent.Executor;
+import java.util.function.IntPredicate;
+
+/// A peer's cache whose blocks come with a byte turned, those that a test chooses by their place in a group.
+///
+/// @param turned which of them
+record TurnedBytes(PeerCache cache, IntPredicate turned) implements PeerCache {
+
+    @Override
+    public void register(Namespace namespace) {
+        cache.register(namespace);
+    }
+
+    @Override
+    public BlockTable acquire(BlockChain chain, int from, long timeoutNanos) {
+        return new Table(cache.acquire(chain, from, timeoutNanos), turned);
+    }
+
+    @Override
+    public PutSummary putAll(BlockChain chain, List<MemorySegment> blocks) {
+        return cache.putAll(chain, blocks);
+    }
+
+    @Override
+    public void drop(BlockChain chain, int from) {
+        cache.drop(chain, from);
+    }
+
+    @Override
+    public void drop(Namespace namespace) {
+        cache.drop(namespace);
+    }
+
+    @Override
+    public boolean connected() {
+        return cache.connected();
+    }
+
+    @Override
+    public long failed() {
+        return cache.failed();
+    }
+
+    @Override
+    public void close() {
+        cache.close();
+    }
+
+    /// The checksum is the right one, and so the bytes are not its own.
+    private record Table(BlockTable table, IntPredicate turned) implements BlockTable {
+
+        @Override
+        public int firstBlock() {
+            return table.firstBlock();
+        }
+
+        @Override
+        public int endBlock() {
+            return table.endBlock();
+        }
+
+        @Override
+        public int readyBlocks() {
+            return table.readyBlocks();
+        }
+
+        @Override
+        public int await(int blocks, long timeoutNanos) {
+            return table.await(blocks, timeoutNanos);
+        }
+
+        @Override
+        public CompletionStage<Integer> onReady(int blocks, Executor executor) {
+            return table.onReady(blocks, executor);
+        }
+
+        @Override
+        public MemorySegment segment(int index) {
+            MemorySegment right = table.segment(index);
+            if (!turned.test(index)) {
+                return right;
+            }
+            MemorySegment other = MemorySegment.ofArray(right.toArray(ValueLayout.JAVA_BYTE));
+            long at = other.byteSize() / 2;
+            other.set(ValueLayout.JAVA_BYTE, at, (byte) ~other.get(ValueLayout.JAVA_BYTE, at));
+            return other;
+        }
+
+        @Override
+        public int checksum(int index) {
+            return table.checksum(index);
+        }
+
+        @Override
+        public void close() {
+            table.close();
+        }
+    }
+}
