@@ -44,6 +44,11 @@ final class Offload {
     private long enqueued;
     private long unwritten;
 
+    /// For which waiting handle a block above it was written anew last, and that one's depth.
+    private long aheadOf = NONE;
+
+    private int aheadDepth;
+
     Offload(RecordPool pool) {
         this.pool = pool;
         burials = new Burials(pool);
@@ -247,24 +252,65 @@ final class Offload {
             long control = pool.control(record);
             boolean same = Control.generation(control) == (int) (handle >>> Integer.SIZE)
                     && Identity.has(pool.identity(record), Identity.QUEUED);
-            if (same && !writtenInVain.isEmpty() && writtenInVain.contains(key(record))) {
+            if (same && isWrittenInVain(record)) {
                 return NONE;
             }
+            int above = same ? missingAbove(record) : NONE;
+            if (above != NONE && isFirstTime(handle, above)) {
+                return isWrittenInVain(above) ? NONE : beginAhead(handle, above);
+            }
             waiting.skip();
+            aheadOf = NONE;
             if (!same) {
                 continue;
             }
             waitingBytes -= pool.bytes(record);
             pool.flag(record, Identity.QUEUED, false);
             if (Control.state(control) == Control.SEALED && pool.diskPlace(record) == NONE && follows(record)) {
-                pool.become(record, Control.SEALED, 1);
-                pool.flag(record, Identity.WRITING, true);
-                underWay.put(record, enqueued - waiting.size() - 1);
-                return record;
+                return begin(record, enqueued - waiting.size() - 1);
             }
             unwritten(record);
         }
         return NONE;
+    }
+
+    private int begin(int record, long number) {
+        pool.become(record, Control.SEALED, 1);
+        pool.flag(record, Identity.WRITING, true);
+        underWay.put(record, number);
+        return record;
+    }
+
+    private boolean isWrittenInVain(int record) {
+        return !writtenInVain.isEmpty() && writtenInVain.contains(key(record));
+    }
+
+    /// The uppermost of the blocks above one that waits whose copies have left the disk since it was queued, while
+    /// they stayed resident; or [RecordView#NONE].
+    private int missingAbove(int record) {
+        int missing = NONE;
+        for (int at = pool.parent(record); at != NONE && !isWrittenOrBeing(at); at = pool.parent(at)) {
+            missing = Control.state(pool.control(at)) == Control.SEALED ? at : NONE;
+        }
+        return missing;
+    }
+
+    /// Whether a block above one that waits was not yet written anew for it, from above down.
+    private boolean isFirstTime(long waitingHandle, int above) {
+        return waitingHandle != aheadOf || pool.depth(above) > aheadDepth;
+    }
+
+    /// Has a block written anew before the one that is first in the queue, which waits for it.
+    private int beginAhead(long waitingHandle, int record) {
+        aheadOf = waitingHandle;
+        aheadDepth = pool.depth(record);
+        if (Identity.has(pool.identity(record), Identity.QUEUED)) {
+            pool.flag(record, Identity.QUEUED, false);
+            waitingBytes -= pool.bytes(record);
+        } else {
+            counters.admitted++;
+        }
+        return begin(record, enqueued - waiting.size());
     }
 
     /// A record's turn to be written is over. If it is resident and on no disk, it is not durable, though
@@ -308,9 +354,11 @@ final class Offload {
     /// Whether the block above is on disk or on its way there.
     private boolean follows(int record) {
         int parent = pool.parent(record);
-        return parent == NONE
-                || pool.diskPlace(parent) != NONE
-                || Identity.has(pool.identity(parent), Identity.WRITING);
+        return parent == NONE || isWrittenOrBeing(parent);
+    }
+
+    private boolean isWrittenOrBeing(int record) {
+        return pool.diskPlace(record) != NONE || Identity.has(pool.identity(record), Identity.WRITING);
     }
 
     /// Whether eviction should spare a record because its write is about to begin.
