@@ -99,14 +99,17 @@ final class DirectoryLock implements AutoCloseable {
         channel.write(ByteBuffer.wrap(text.getBytes(US_ASCII)), 0);
     }
 
+    /// The descriptor goes first: were the directory free before, somebody else here could have locked the file by the
+    /// time that closing this one drops the lock.
     private static void letGo(Object identity, @Nullable FileChannel channel) {
-        HELD.remove(identity);
-        if (channel != null) {
-            try {
+        try {
+            if (channel != null) {
                 channel.close();
-            } catch (IOException ignored) {
-                // The lock goes with the descriptor, which Linux lets go whatever close says.
             }
+        } catch (IOException ignored) {
+            // The lock goes with the descriptor, which Linux lets go whatever close says.
+        } finally {
+            HELD.remove(identity);
         }
     }
 

@@ -7,6 +7,11 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.concurrent.Callable;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.condition.EnabledOnOs;
 import org.junit.jupiter.api.condition.OS;
@@ -76,6 +81,29 @@ final class DirectoryLockTest {
                 assertThat(child.line())
                         .contains("process " + ProcessHandle.current().pid() + " has it open");
             }
+        }
+    }
+
+    @Test
+    void givenTwoThreads_whenEachTakesTheLockOverAndOver_thenOneHasItAndTheOtherIsToldSo() throws Exception {
+        Path folder = Files.createDirectory(above.resolve("disk"));
+        AtomicInteger holders = new AtomicInteger();
+        Callable<Integer> work = () -> {
+            int taken = 0;
+            for (int i = 0; i < 1000; i++) {
+                try (DirectoryLock _ = DirectoryLock.take(folder)) {
+                    assertThat(holders.incrementAndGet()).isOne();
+                    taken++;
+                    holders.decrementAndGet();
+                } catch (DiskRefusedException refused) {
+                    assertThat(refused).hasMessageContaining("this process has it open already");
+                }
+            }
+            return taken;
+        };
+        try (ExecutorService threads = Executors.newFixedThreadPool(2)) {
+            Future<Integer> other = threads.submit(work);
+            assertThat(threads.submit(work).get() + other.get()).isPositive();
         }
     }
 
