@@ -180,7 +180,9 @@ public abstract class CapacityContract extends KvCacheContract {
         putObject(KEY, content(OBJECTS, KEY), 5000);
         BlockChain small = stored(chain(SMALL, 1, 40));
         assertThat(verified(small)).isEqualTo(40);
+        subject().settle(); // what is still held is not evicted
         assertThat(verified(stored(chain(run, 1, 1)))).isEqualTo(1);
+        subject().settle();
         putObject(KEY, content(OBJECTS, KEY), 50 << 20);
         stored(chain(2, capacity()));
         assertThat(verified(chain(2, capacity()))).isEqualTo(capacity());
