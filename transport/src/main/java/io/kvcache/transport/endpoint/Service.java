@@ -3,6 +3,7 @@ package io.kvcache.transport.endpoint;
 import io.kvcache.core.KvCache;
 import io.kvcache.transport.wire.Status;
 import java.util.concurrent.Executor;
+import java.util.concurrent.RejectedExecutionException;
 import org.jspecify.annotations.Nullable;
 
 /// What all conversations of an endpoint share, but for the store.
@@ -27,14 +28,23 @@ record Service(KvCache cache, EndpointOptions options, Counters counters, Execut
             throw new Refused(Status.BUSY, "%d requests wait already; allowed: %1$d".formatted(options.maxWaiting()));
         }
         counters.waiting.increment();
-        later.execute(() -> {
-            try {
-                attempt(request, step);
-            } finally {
-                counters.waiting.decrement();
-                session.waiting().decrementAndGet();
-            }
-        });
+        try {
+            later.execute(() -> {
+                try {
+                    attempt(request, step);
+                } finally {
+                    waitsNoMore(session);
+                }
+            });
+        } catch (RejectedExecutionException closed) {
+            waitsNoMore(session);
+            throw new Refused(Status.GONE, "the server is closed");
+        }
+    }
+
+    private void waitsNoMore(Session session) {
+        counters.waiting.decrement();
+        session.waiting().decrementAndGet();
     }
 
     /// Does something for a request, and answers it when that fails.

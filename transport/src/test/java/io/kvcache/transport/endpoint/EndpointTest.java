@@ -259,6 +259,19 @@ final class EndpointTest {
     }
 
     @Test
+    void givenAServerThatIsClosed_whenAskedForWhatMayWait_thenNothingWaits() throws Violation {
+        Endpoint endpoint = serving.open(Serving.OPTIONS);
+        Peer peer = Peer.welcomed(endpoint);
+        tell(peer, 0, Serving.chain(1, 1));
+        endpoint.close();
+        BodyWriter body = Peer.about(0, 1).i32(0).i32(0).i64(1_000_000);
+        assertThat(peer.ask(body.request(MessageType.RESERVE, 7, 0))).isEmpty();
+        assertThat(endpoint.stats().waiting()).isZero();
+        assertThat(endpoint.stats().refusals()).isEqualTo(1);
+        peer.end(CloseReason.SHUTDOWN);
+    }
+
+    @Test
     void givenMoreThanAllowed_whenAsked_thenRefusedWithTheLimit() throws Violation {
         BlockChain chain = serving.stored(1, 1);
         try (Endpoint endpoint =
