@@ -31,6 +31,7 @@ import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.Arrays;
 import java.util.Map;
 import java.util.Set;
@@ -153,6 +154,7 @@ final class TrustDomainTest {
 
     private static RemoteKvCacheBuilder client(TcpEndpoint endpoint, String scheme, String tenant) {
         return RemoteKvCache.builder(scheme + "127.0.0.1:" + endpoint.address().getPort())
+                .requestTimeout(Duration.ofMinutes(1))
                 .tenant(tenant)
                 .secret(secret(tenant));
     }

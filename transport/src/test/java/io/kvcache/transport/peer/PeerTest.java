@@ -12,6 +12,7 @@ import io.kvcache.transport.tcp.TcpEndpoint;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
+import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
@@ -24,7 +25,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /// When one peer is connected to, with the connecting in the test's hands.
-@Timeout(60)
+@Timeout(300)
 final class PeerTest {
 
     private static final Namespace SPACE = Namespace.of("peer", BlockShape.kv(1, 1, 64, 16, Dtype.BF16));
@@ -83,7 +84,9 @@ final class PeerTest {
         if (refused) {
             throw new IllegalArgumentException("the test wants it so");
         }
-        connected.add(new PeerCache.Remote(RemoteKvCache.connect(name)));
+        connected.add(new PeerCache.Remote(RemoteKvCache.builder(name)
+                .requestTimeout(Duration.ofMinutes(1))
+                .connect()));
         return connected.getLast();
     }
 

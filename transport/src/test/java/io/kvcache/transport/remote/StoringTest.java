@@ -31,7 +31,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /// Bytes that are at hand, stored over TCP at servers of both kinds.
-@Timeout(120)
+@Timeout(300)
 final class StoringTest {
 
     private static final int BLOCKS = 24;
@@ -60,6 +60,7 @@ final class StoringTest {
     private RemoteKvCache connect() {
         RemoteKvCache cache = RemoteKvCache.builder(
                         "127.0.0.1:" + endpoint.address().getPort())
+                .requestTimeout(Sample.PATIENCE)
                 .strict(true)
                 .connect();
         cache.register(Sample.SPACE);
@@ -71,6 +72,7 @@ final class StoringTest {
     private RemoteKvCache connectToOld() {
         RemoteKvCache cache = new RemoteKvCacheBuilder(new OldServers(
                         new TcpConnector("127.0.0.1", endpoint.address().getPort())))
+                .requestTimeout(Sample.PATIENCE)
                 .strict(true)
                 .connect();
         cache.register(Sample.SPACE);
