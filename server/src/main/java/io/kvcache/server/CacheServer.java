@@ -115,7 +115,7 @@ public final class CacheServer implements AutoCloseable {
                         connections,
                         latencies,
                         logins,
-                        blocks::stats,
+                        blocks,
                         () -> front == null ? null : front.stats(),
                         uses,
                         moreMeters(config)),

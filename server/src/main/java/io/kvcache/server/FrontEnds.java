@@ -4,7 +4,7 @@ import io.kvcache.core.Clock;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.server.access.Door;
 import io.kvcache.server.access.Logins;
-import io.kvcache.server.block.BlockStock;
+import io.kvcache.server.block.BlockStocks;
 import io.kvcache.server.config.ListenConfig;
 import io.kvcache.server.config.ListenProtocol;
 import io.kvcache.server.config.TenantConfig;
@@ -62,14 +62,13 @@ final class FrontEnds {
 
     /// What tells how it goes.
     ///
-    /// @param blocks of tenants with a quota
     /// @param transport of the endpoint for other JVMs; null in it where there is none
     /// @param more meters of what is only sometimes there
     record Counted(
             Connections connections,
             Latencies latencies,
             Logins logins,
-            Supplier<Map<String, BlockStock.Stats>> blocks,
+            BlockStocks blocks,
             Supplier<@Nullable EndpointStats> transport,
             UseWatch uses,
             List<MeterBinder> more) {}

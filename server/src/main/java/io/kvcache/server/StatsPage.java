@@ -4,7 +4,9 @@ import io.kvcache.core.CacheStats;
 import io.kvcache.core.NamespaceStats;
 import io.kvcache.core.policy.Guard;
 import io.kvcache.core.store.DiskSideStats;
+import io.kvcache.server.block.BlockReads;
 import io.kvcache.server.block.BlockStock;
+import io.kvcache.server.block.BlockStocks;
 import io.kvcache.server.keyspace.KeyspaceStats;
 import io.kvcache.server.metrics.Latencies;
 import io.kvcache.server.net.CloseReason;
@@ -30,7 +32,7 @@ final class StatsPage implements Supplier<String> {
     private final Connections connections;
     private final Latencies latencies;
     private final Supplier<@Nullable EndpointStats> transport;
-    private final Supplier<Map<String, BlockStock.Stats>> blocks;
+    private final BlockStocks blocks;
     private final UseWatch uses;
     private final String version;
 
@@ -62,6 +64,7 @@ final class StatsPage implements Supplier<String> {
             boolean recovering,
             Map<String, KeyspaceStats> tenants,
             Map<String, BlockStock.Stats> blocks,
+            Map<String, BlockReads.Stats> blockReads,
             Clients connections,
             @Nullable EndpointStats transport,
             Map<String, Latencies.Summary> latency,
@@ -112,7 +115,8 @@ final class StatsPage implements Supplier<String> {
                                 cache.offloadStats(),
                                 cache.recovering(),
                                 keyspaces(),
-                                blocks.get(),
+                                blocks.stats(),
+                                blocks.reads().stats(),
                                 clients(),
                                 transport.get(),
                                 latencies.summaries(),

@@ -100,8 +100,14 @@ public final class BlockArea implements Area {
 
     private Exchange block(HttpRequest request, Namespace namespace, EngineKey key) {
         String range = request.headers().get(HttpHeaderNames.RANGE);
-        BlockRead read =
-                new BlockRead(cache, namespace, key, arrival, onTheWay.leaving().apply(namespace.tenant()));
+        String tenant = namespace.tenant();
+        BlockRead read = new BlockRead(
+                cache,
+                namespace,
+                key,
+                arrival,
+                onTheWay.leaving().apply(tenant),
+                stocks.reads().of(tenant));
         return switch (request.method().name()) {
             case "GET" ->
                 (Exchange.Plain) out -> {

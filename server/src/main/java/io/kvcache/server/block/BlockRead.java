@@ -1,6 +1,7 @@
 package io.kvcache.server.block;
 
 import io.kvcache.core.BlockTable;
+import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.EngineKey;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.server.http.HeldBytes;
@@ -16,7 +17,14 @@ import org.jspecify.annotations.Nullable;
 /// GET and HEAD of a block: at once when it is in host memory, once it has come when it is on disk.
 ///
 /// @param leaving what the tenant may have on its way out
-record BlockRead(TieredKvCache cache, Namespace namespace, EngineKey key, Duration arrival, InFlight leaving) {
+/// @param counts of the tenant
+record BlockRead(
+        TieredKvCache cache,
+        Namespace namespace,
+        EngineKey key,
+        Duration arrival,
+        InFlight leaving,
+        BlockReads.Counts counts) {
 
     private static final int ONE = 1;
 
@@ -34,16 +42,28 @@ record BlockRead(TieredKvCache cache, Namespace namespace, EngineKey key, Durati
     private void reply(BlockTable table, HttpReplies out, @Nullable String range, boolean withBody) {
         if (table.readyBlocks() < ONE) {
             table.close();
-            out.problem(new Problem(HttpResponseStatus.NOT_FOUND, "there is no such block"));
+            out.problem(missed(key.in(namespace)));
             return;
         }
         MemorySegment block = table.segment(table.firstBlock());
         if (leaving.begin(block.byteSize())) {
+            counts.found();
             out.held(HeldBytes.of(block, () -> sent(table, block.byteSize())), range, withBody);
         } else {
             table.close();
+            counts.busy();
             out.problem(Problem.sending(leaving));
         }
+    }
+
+    /// A block that the store knows and that could not be had was not brought from disk in time.
+    private Problem missed(BlockKey wanted) {
+        if (arrival.isPositive() && cache.blocks(namespace).contains(wanted)) {
+            counts.late();
+            return Problem.late(HttpResponseStatus.SERVICE_UNAVAILABLE);
+        }
+        counts.missed(wanted);
+        return new Problem(HttpResponseStatus.NOT_FOUND, "there is no such block");
     }
 
     private void sent(BlockTable table, long bytes) {

@@ -6,6 +6,7 @@ import io.kvcache.core.event.EventKind;
 import io.kvcache.core.event.EventStream;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.server.miss.Departed;
 import io.kvcache.server.quota.Quota;
 import io.kvcache.tiers.TieredKvCache;
 import java.util.ArrayList;
@@ -16,7 +17,8 @@ import java.util.Map;
 import java.util.function.IntFunction;
 import org.jspecify.annotations.Nullable;
 
-/// The blocks of all tenants that have a quota, kept in step with the store by its events.
+/// The blocks of all tenants that have a quota, kept in step with the store by its events, which also say why a block
+/// of any tenant has left.
 ///
 /// **Threads.** Any; [#tick] one at a time.
 public final class BlockStocks {
@@ -32,6 +34,7 @@ public final class BlockStocks {
     private final IntFunction<Namespace> names;
     private final Map<String, BlockStock> stocks = new LinkedHashMap<>();
     private final List<Namespace> registered = new ArrayList<>();
+    private final BlockReads reads;
     private long next;
 
     /// @param quotas by tenant; those without a limit are left out
@@ -41,6 +44,7 @@ public final class BlockStocks {
         this.names = names;
         events = cache.events();
         next = events.nextSequence();
+        reads = new BlockReads(quotas.keySet());
         quotas.forEach((tenant, quota) -> {
             if (quota.limited()) {
                 stocks.put(tenant, new BlockStock(quota));
@@ -91,9 +95,6 @@ public final class BlockStocks {
 
     /// Hears what was stored and removed since the last time.
     public void tick() {
-        if (stocks.isEmpty()) {
-            return;
-        }
         int heard = GO;
         for (int go = 0; heard == GO && go < MOST_GOES; go++) {
             EventBatch batch = events.since(next, GO);
@@ -109,17 +110,35 @@ public final class BlockStocks {
 
     private void hear(CacheEvent event) {
         Namespace namespace = names.apply(event.namespaceId());
-        BlockStock stock = namespace.parts().isEmpty() ? null : of(namespace.tenant());
+        if (namespace.parts().isEmpty()) {
+            return;
+        }
+        BlockStock stock = of(namespace.tenant());
+        BlockKey key = new BlockKey(event.keyHi(), event.keyLo());
+        if (event.kind() != EventKind.STORED) {
+            reads.left(key, cause(event.kind(), stock, key));
+        }
         if (stock == null) {
             return;
         }
-        BlockKey key = new BlockKey(event.keyHi(), event.keyLo());
         if (event.kind() == EventKind.STORED) {
             BlockKey parent = event.depth() == 0 ? null : new BlockKey(event.parentHi(), event.parentLo());
             stock.found(cache.blocks(namespace), key, parent, bytes(namespace));
         } else {
             stock.check(key);
         }
+    }
+
+    private static Departed.Cause cause(EventKind kind, @Nullable BlockStock stock, BlockKey key) {
+        if (kind != EventKind.DROPPED) {
+            return Departed.Cause.EVICTED;
+        }
+        return stock != null && stock.wentForQuota(key) ? Departed.Cause.QUOTA : Departed.Cause.DELETED;
+    }
+
+    /// What became of reads of blocks, whoever's.
+    public BlockReads reads() {
+        return reads;
     }
 
     /// What each tenant that has a quota has, by tenant.

@@ -4,6 +4,7 @@ import io.kvcache.core.Clock;
 import io.kvcache.core.KvCache;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.server.miss.Departed;
 import java.time.InstantSource;
 
 /// What the parts of a keyspace have in common: the store, the clocks, and what is known of the keys.

@@ -5,6 +5,7 @@ import io.kvcache.core.event.EventBatch;
 import io.kvcache.core.event.EventKind;
 import io.kvcache.core.event.EventStream;
 import io.kvcache.core.identity.BlockKey;
+import io.kvcache.server.miss.Departed;
 import java.util.concurrent.atomic.LongAdder;
 
 /// Follows the store's events, so that the index loses the keys of values that were evicted.

@@ -3,6 +3,7 @@ package io.kvcache.server.keyspace;
 import io.kvcache.core.Clock;
 import io.kvcache.core.KvCache;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.server.miss.Departed;
 import io.kvcache.server.quota.Quota;
 import java.time.InstantSource;
 import java.util.ArrayList;

@@ -1,5 +1,6 @@
 package io.kvcache.server.keyspace;
 
+import io.kvcache.server.miss.Departed;
 import java.util.concurrent.atomic.LongAdder;
 
 /// What a keyspace counts.

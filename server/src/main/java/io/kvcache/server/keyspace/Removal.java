@@ -1,6 +1,7 @@
 package io.kvcache.server.keyspace;
 
 import io.kvcache.core.identity.BlockKey;
+import io.kvcache.server.miss.Departed;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;

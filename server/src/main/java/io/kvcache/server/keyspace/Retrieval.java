@@ -1,6 +1,8 @@
 package io.kvcache.server.keyspace;
 
 import io.kvcache.core.ObjectView;
+import io.kvcache.core.identity.BlockKey;
+import io.kvcache.server.miss.Departed;
 import java.util.concurrent.Executor;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
@@ -67,7 +69,7 @@ final class Retrieval {
     private Reading opened(Key wanted, @Nullable ObjectView view) {
         Value value = view == null ? null : Value.of(view);
         if (value == null) {
-            ground.counters().missed(ground.departed().why(ground.hash(wanted), ground.index()));
+            ground.counters().missed(why(ground.hash(wanted)));
             ground.promises().missed(wanted, ground.clock().nanos());
             return Reading.NOTHING;
         }
@@ -86,6 +88,11 @@ final class Retrieval {
         ground.promises().kept(wanted);
         allowance.used(wanted, ground.namespace());
         return Reading.of(value);
+    }
+
+    /// One that is still listed was evicted a moment ago.
+    private Departed.Cause why(BlockKey hash) {
+        return ground.index().find(hash) == null ? ground.departed().why(hash) : Departed.Cause.EVICTED;
     }
 
     /// Whether a key is here; if so, it is kept here for a moment, with its other half.

@@ -1,4 +1,4 @@
-package io.kvcache.server.keyspace;
+package io.kvcache.server.miss;
 
 import io.kvcache.core.identity.BlockKey;
 import java.util.concurrent.atomic.AtomicLongArray;
@@ -9,10 +9,10 @@ import java.util.concurrent.atomic.AtomicLongArray;
 /// seen, so the share of such misses is at most too high.
 ///
 /// **Threads.** Any.
-final class Departed {
+public final class Departed {
 
     /// Why a key is not here.
-    enum Cause {
+    public enum Cause {
         /// As far as is known it never was.
         NEVER_SEEN(0),
         /// The store took its room.
@@ -48,17 +48,13 @@ final class Departed {
 
     private final AtomicLongArray places = new AtomicLongArray(PLACES);
 
-    void note(BlockKey key, Cause cause) {
+    /// It has left.
+    public void note(BlockKey key, Cause cause) {
         places.setOpaque(place(key), (key.lo() & ~CAUSE_BITS) | cause.code);
     }
 
-    /// Why a key is not here that the store has just said it does not have. One that is still listed was evicted a
-    /// moment ago.
-    Cause why(BlockKey key, KeyIndex index) {
-        return index.find(key) == null ? of(key) : Cause.EVICTED;
-    }
-
-    private Cause of(BlockKey key) {
+    /// Why a key is not here that the store has just said it does not have.
+    public Cause why(BlockKey key) {
         long word = places.getOpaque(place(key));
         boolean known = (word & ~CAUSE_BITS) == (key.lo() & ~CAUSE_BITS);
         return known ? Cause.of(word & CAUSE_BITS) : Cause.NEVER_SEEN;

@@ -1,0 +1,9 @@
+/// Why what is asked for is not here.
+///
+/// [io.kvcache.server.miss.Departed] remembers what left last, for values and for blocks.
+///
+/// May import nothing of the server.
+@NullMarked
+package io.kvcache.server.miss;
+
+import org.jspecify.annotations.NullMarked;

@@ -1,0 +1,259 @@
+package io.kvcache.server.block;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.kvcache.core.BlockTable;
+import io.kvcache.core.Clock;
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.memory.ArenaMemory;
+import io.kvcache.core.memory.SlabPool;
+import io.kvcache.core.policy.PolicyKind;
+import io.kvcache.core.store.HostStoreConfig;
+import io.kvcache.core.tier.AdmissionKind;
+import io.kvcache.core.tier.Tier;
+import io.kvcache.core.tier.TierListener;
+import io.kvcache.server.access.Door;
+import io.kvcache.server.access.Logins;
+import io.kvcache.server.event.EventNames;
+import io.kvcache.server.http.HttpProtocol;
+import io.kvcache.server.http.HttpSite;
+import io.kvcache.server.keyspace.ManualTime;
+import io.kvcache.server.keyspace.TestKeyspace;
+import io.kvcache.server.net.Wire;
+import io.kvcache.server.quota.InFlight;
+import io.kvcache.server.quota.Quota;
+import io.kvcache.tiers.TickedCache;
+import io.kvcache.tiers.TieredKvCache;
+import io.kvcache.tiers.device.BlockDevice;
+import io.kvcache.tiers.device.MemoryDevice;
+import io.kvcache.tiers.disk.DiskLogConfig;
+import io.kvcache.tiers.disk.DiskMemory;
+import io.kvcache.tiers.disk.DiskTier;
+import io.kvcache.tiers.disk.Geometry;
+import io.kvcache.tiers.movement.Movement;
+import io.kvcache.tiers.movement.MoverLimits;
+import io.kvcache.tiers.movement.TierOpener;
+import io.kvcache.tiers.movement.WriteBudget;
+import java.lang.foreign.Arena;
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Set;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/// What a miss of a block over HTTP is counted as.
+@Timeout(120)
+final class BlockMissCauseTest {
+
+    private static final int BLOCK = 64 << 10;
+
+    /// Of 64 KiB.
+    private static final String SHAPE =
+            "{\"shape\":{\"layers\":1,\"kvHeads\":8,\"headDim\":128,\"blockTokens\":16,\"dtype\":\"bf16\"}}";
+
+    /// A store's blocks behind a connection.
+    private static final class Served implements AutoCloseable {
+
+        private final BlockStocks stocks;
+        private final BlockNamespaces namespaces;
+        private final Wire wire;
+
+        Served(TieredKvCache cache, ManualTime time, Quota quota, Duration arrival) {
+            stocks = new BlockStocks(cache, Map.of("default", quota), new EventNames(cache)::of);
+            namespaces = new BlockNamespaces(cache);
+            BlockArea area = new BlockArea(
+                    cache,
+                    namespaces,
+                    arrival,
+                    stocks,
+                    new BlockArea.OnTheWay(_ -> InFlight.unlimited(), _ -> InFlight.unlimited()));
+            HttpSite site = new HttpSite(
+                    Door.open(Logins.none(time)),
+                    Map.of(),
+                    Map.of(),
+                    List.of(new NamespaceArea(namespaces), area),
+                    Set.of("*"));
+            wire = new Wire(new HttpProtocol(site), time);
+            assertThat(wire.ask(request("PUT", "/v1/namespaces/m", SHAPE.length()) + SHAPE))
+                    .startsWith("HTTP/1.1 20");
+        }
+
+        static String key(int number) {
+            return "%04x".formatted(number);
+        }
+
+        private static String request(String method, String path, int bytes) {
+            return method + " " + path + " HTTP/1.1\r\nHost: localhost\r\nContent-Length: " + bytes + "\r\n\r\n";
+        }
+
+        Namespace namespace() {
+            return Objects.requireNonNull(namespaces.find("default", "m"));
+        }
+
+        void put(int number) {
+            assertThat(wire.ask(request("PUT", "/v1/blocks/m/" + key(number), BLOCK) + "x".repeat(BLOCK)))
+                    .startsWith("HTTP/1.1 201 ");
+        }
+
+        String ask(String method, int number) {
+            return wire.ask(request(method, "/v1/blocks/m/" + key(number), 0));
+        }
+
+        BlockReads.Stats reads() {
+            return Objects.requireNonNull(stocks.reads().stats().get("default"));
+        }
+
+        @Override
+        public void close() {
+            wire.close();
+        }
+    }
+
+    private static long pages(int blocks) {
+        return blocks * Quota.charge(BLOCK);
+    }
+
+    @Test
+    void givenBlocksThatLeftInEachWay_whenAskedFor_thenTheMissSaysWhich() {
+        try (TestKeyspace test = TestKeyspace.small();
+                Served served = new Served(test.cache(), test.time(), new Quota(pages(2)), Duration.ZERO)) {
+            assertThat(served.ask("GET", 9)).startsWith("HTTP/1.1 404 ");
+            for (int number = 0; number < 3; number++) {
+                served.put(number);
+            }
+            served.stocks.tick();
+            assertThat(served.ask("GET", 0)).startsWith("HTTP/1.1 404 ");
+            assertThat(served.ask("DELETE", 1)).startsWith("HTTP/1.1 200 ");
+            served.stocks.tick();
+            assertThat(served.ask("GET", 1)).startsWith("HTTP/1.1 404 ");
+            assertThat(served.ask("HEAD", 2)).startsWith("HTTP/1.1 200 ");
+            assertThat(served.reads()).isEqualTo(new BlockReads.Stats(1, 1, 0, 1, 1, 0, 0));
+        }
+    }
+
+    @Test
+    void givenAFullStore_whenEvictedBlocksAreAskedFor_thenTheMissesSaySo() {
+        int stored = 1100; // 68 MiB
+        try (TestKeyspace test = TestKeyspace.small();
+                Served served = new Served(test.cache(), test.time(), new Quota(0), Duration.ZERO)) {
+            for (int number = 0; number < stored; number++) {
+                served.put(number);
+            }
+            served.stocks.tick();
+            for (int number = 0; number < stored; number++) {
+                served.ask("HEAD", number);
+            }
+            BlockReads.Stats reads = served.reads();
+            assertThat(reads.evicted()).isPositive();
+            assertThat(reads).isEqualTo(new BlockReads.Stats(stored - reads.evicted(), 0, reads.evicted(), 0, 0, 0, 0));
+        }
+    }
+
+    private record Opener(long bytes) implements TierOpener {
+
+        @Override
+        public String name() {
+            return "disk";
+        }
+
+        @Override
+        public Tier open(TierListener listener) {
+            BlockDevice device = MemoryDevice.over(Arena.ofAuto().allocate(bytes, 4096), 16);
+            DiskLogConfig config = DiskLogConfig.of(Geometry.of(bytes), 1);
+            DiskMemory memory = new DiskMemory(ArenaMemory.source());
+            return new DiskTier(name(), new DiskTier.Beneath(device, () -> {}, memory), config, listener);
+        }
+
+        @Override
+        public RuntimeException refused(Tier tier) {
+            return new IllegalStateException(name() + ": " + tier.cause());
+        }
+    }
+
+    /// Time that passes whenever somebody looks at it.
+    private record Running(ManualTime time) implements Clock {
+
+        @Override
+        public long nanos() {
+            pause(1000);
+            return time.nanos();
+        }
+
+        @Override
+        public void pause(long nanos) {
+            time.pause(nanos);
+        }
+
+        @Override
+        public void await(Object monitor, long nanos) {
+            time.pause(nanos);
+        }
+    }
+
+    private static TickedCache overADisk(ManualTime time) {
+        long diskBytes = 4 * SlabPool.SLAB_BYTES;
+        return TickedCache.open(new TickedCache.Setup(
+                new HostStoreConfig(SlabPool.SLAB_BYTES, 2000, PolicyKind.LRU, 1 << 10),
+                ArenaMemory.source(),
+                new Running(time),
+                List.of(new Movement.Target(
+                        new Opener(diskBytes),
+                        diskBytes,
+                        new WriteBudget(WriteBudget.UNLIMITED, WriteBudget.UNLIMITED))),
+                new Movement.Admitting(AdmissionKind.ALWAYS, 1 << 20, 1 << 20, AdmissionKind.USUAL_GAIN),
+                MoverLimits.of(SlabPool.SLAB_BYTES),
+                Duration.ofSeconds(5)));
+    }
+
+    private static void tick(TickedCache ticked, ManualTime time) {
+        time.pass(Duration.ofMillis(1));
+        ticked.movement().tick(0, 0);
+    }
+
+    private static boolean isAway(TieredKvCache cache, Served served, int number) {
+        List<byte[]> key = List.of(KeyText.bytes(Served.key(number)));
+        return cache.match(BlockChain.ofEngineKeys(served.namespace(), key)).diskBlocks() == 1;
+    }
+
+    @Test
+    void givenABlockOnDisk_whenItDoesNotComeInTime_thenItIsLateUntilItIsThere() {
+        int stored = 600; // 512 fit the memory
+        ManualTime time = new ManualTime();
+        TickedCache ticked = overADisk(time);
+        TieredKvCache cache = ticked.cache();
+        try (Served served = new Served(cache, time, new Quota(0), Duration.ofNanos(1))) {
+            for (int number = 0; number < stored; number++) {
+                served.put(number);
+                for (int each = 0; each < 8; each++) {
+                    tick(ticked, time); // the disk keeps pace
+                }
+            }
+            int away = 0;
+            while (away < stored && !isAway(cache, served, away)) {
+                away++;
+            }
+            assertThat(away).as("a block on disk alone").isLessThan(stored);
+
+            assertThat(served.ask("GET", away))
+                    .startsWith("HTTP/1.1 503 ")
+                    .containsIgnoringCase("retry-after: 1\r\n")
+                    .contains("urn:kvcache:problem:late");
+            assertThat(served.reads()).isEqualTo(new BlockReads.Stats(0, 0, 0, 0, 0, 0, 1));
+
+            try (BlockTable table =
+                    cache.acquire(served.namespace(), KeyText.parse(Served.key(away)), TimeUnit.MINUTES.toNanos(10))) {
+                while (table.readyBlocks() == 0 && table.blocks() > 0) {
+                    tick(ticked, time);
+                }
+                assertThat(table.readyBlocks()).isEqualTo(1);
+            }
+            assertThat(served.ask("GET", away)).startsWith("HTTP/1.1 200 ");
+            assertThat(served.reads()).isEqualTo(new BlockReads.Stats(1, 0, 0, 0, 0, 0, 1));
+        }
+        cache.close();
+    }
+}
