@@ -18,9 +18,17 @@ import java.util.concurrent.Future;
 final class EvictionPart implements ServerPart {
 
     private static final long HOST_BYTES = 512L << 20;
-    private static final List<Integer> SIZES = List.of(64 << 10, 1 << 20, 4 << 20);
+    private static final List<Integer> SIZES = List.of(64 << 10, 1 << 20, 4 << 20, 32 << 20);
     private static final int OVERFULL = 4;
     private static final int HOT_KEYS = 8;
+
+    /// What the few keys may take of the memory, so that writers always find most of it.
+    private static final long HOT_BYTES = HOST_BYTES / 8;
+
+    /// From there on there are too few requests in a round's time for one of a hundred.
+    private static final int LARGE = 32 << 20;
+
+    private static final int LARGE_TIMES = 5;
 
     @Override
     public String name() {
@@ -48,15 +56,15 @@ final class EvictionPart implements ServerPart {
     private static void compare(int bytes, Duel duel, List<Answer> answers) throws IOException, InterruptedException {
         Load load = new Load(true, bytes, 2);
         duel.rounds().say("evicting: " + load.words());
+        Duration time = duel.rounds().time().multipliedBy(bytes < LARGE ? 1 : LARGE_TIMES);
         for (Contender each : List.of(duel.ours(), duel.theirs())) {
-            Pressure.on(each.port(), bytes, duel.rounds().time());
+            Pressure.on(each.port(), bytes, time);
         }
         Paired sets = new Paired();
         Paired gets = new Paired();
         for (int round = 0; round < duel.rounds().count(); round++) {
-            Pressure own = Pressure.on(duel.ours().port(), bytes, duel.rounds().time());
-            Pressure other =
-                    Pressure.on(duel.theirs().port(), bytes, duel.rounds().time());
+            Pressure own = Pressure.on(duel.ours().port(), bytes, time);
+            Pressure other = Pressure.on(duel.theirs().port(), bytes, time);
             sets.add(own.sets().p99Micros(), other.sets().p99Micros());
             gets.add(own.gets().p99Micros(), other.gets().p99Micros());
         }
@@ -76,8 +84,9 @@ final class EvictionPart implements ServerPart {
 
         static Pressure on(int port, int bytes, Duration time) throws IOException, InterruptedException {
             int keys = OVERFULL * (int) (HOST_BYTES / bytes);
+            int hot = (int) Math.min(HOT_KEYS, HOT_BYTES / bytes);
             LoadRun writers = new LoadRun(to -> new ValueClient(to, bytes, true), keys, 2, port);
-            LoadRun readers = new LoadRun(to -> new HotReader(to, bytes, keys), HOT_KEYS, 1, port);
+            LoadRun readers = new LoadRun(to -> new HotReader(to, bytes, keys), hot, 1, port);
             writers.run(time); // Fills what is not full yet.
             try (ExecutorService beside = Executors.newSingleThreadExecutor()) {
                 Future<LoadResult> gets = beside.submit(() -> readers.run(time));

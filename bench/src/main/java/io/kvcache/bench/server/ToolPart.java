@@ -9,7 +9,7 @@ import java.util.List;
 /// The loads of [ValuesPart] by redis-benchmark, whose only thread takes half of a machine with two cores.
 final class ToolPart implements ServerPart {
 
-    private static final List<Integer> SIZES = List.of(64 << 10, 1 << 20, 4 << 20);
+    private static final List<Integer> SIZES = List.of(64 << 10, 1 << 20, 4 << 20, 32 << 20);
     private static final List<Integer> CONNECTIONS = List.of(1, 2, 8);
     private static final long HOST_BYTES = 2L << 30;
     private static final Budget MEAN = new Budget.RatioAtLeast(0.9);
