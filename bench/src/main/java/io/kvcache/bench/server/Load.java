@@ -10,11 +10,14 @@ import java.util.Locale;
 /// @param connections each with a thread and one request at a time
 public record Load(boolean write, int bytes, int connections) {
 
-    /// Keys that take half a GiB together, more than any cache of a processor.
+    /// Keys that take half a GiB together, more than any cache of a processor; small ones less.
     private static final long WORKING_SET = 512L << 20;
 
+    /// Small values take a fill of seconds, one SET after the other; so many are as good.
+    private static final int MOST_KEYS = 16384;
+
     int keys() {
-        return (int) Math.max(8, WORKING_SET / bytes);
+        return Math.clamp(WORKING_SET / bytes, 8, MOST_KEYS);
     }
 
     LoadRun against(int port) {

@@ -5,13 +5,12 @@ import io.kvcache.bench.suite.Budget;
 import java.io.IOException;
 import java.util.List;
 
-/// How long it takes from the start of the process to the first GET that is served, with 4 GiB of host memory.
+/// How long it takes from the start of the process to the first GET that is served, with 4 GiB of host memory (less in
+/// quick rounds).
 final class StartPart implements ServerPart {
 
     private static final long HOST_BYTES = 4L << 30;
     private static final int VALUE_BYTES = 64 << 10;
-    private static final Asked ASKED =
-            new Asked("start-get", "How long from the start to the first GET, with 4 GiB?", "s");
 
     @Override
     public String name() {
@@ -25,17 +24,20 @@ final class StartPart implements ServerPart {
 
     @Override
     public List<Answer> run(Rounds rounds) throws IOException, InterruptedException {
-        rounds.say("starting with 4 GiB");
+        long hostBytes = rounds.hostBytes(HOST_BYTES);
+        String size = hostBytes < 1L << 30 ? (hostBytes >> 20) + " MiB" : (hostBytes >> 30) + " GiB";
+        rounds.say("starting with " + size);
         Paired seconds = new Paired();
         for (int round = 0; round < rounds.count(); round++) {
-            seconds.add(firstGet(rounds.mainClass()), 0);
+            seconds.add(firstGet(rounds.mainClass(), hostBytes), 0);
         }
-        return List.of(seconds.answer(ASKED, "-", new Budget.AtMost(2)));
+        Asked asked = new Asked("start-get", "How long from the start to the first GET, with " + size + "?", "s");
+        return List.of(seconds.answer(asked, "-", new Budget.AtMost(2)));
     }
 
-    private static double firstGet(String mainClass) throws IOException, InterruptedException {
+    private static double firstGet(String mainClass, long hostBytes) throws IOException, InterruptedException {
         long start = System.nanoTime();
-        try (Contender ours = Contender.ours(mainClass, HOST_BYTES);
+        try (Contender ours = Contender.ours(mainClass, hostBytes);
                 ValueClient client = new ValueClient(ours.port(), VALUE_BYTES, false)) {
             client.set(0, VALUE_BYTES);
             client.ask(0);

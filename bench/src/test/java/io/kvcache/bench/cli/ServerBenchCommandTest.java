@@ -2,10 +2,16 @@ package io.kvcache.bench.cli;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import java.util.Map;
+import java.util.stream.Collectors;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import tools.jackson.databind.json.JsonMapper;
 
 class ServerBenchCommandTest {
+
+    private static final JsonMapper JSON = JsonMapper.builder().build();
 
     @ParameterizedTest
     @CsvSource({
@@ -17,5 +23,24 @@ class ServerBenchCommandTest {
         Shell.Run run = Shell.run("bench", "server", option, value);
         assertThat(run.exitCode()).isEqualTo(2);
         assertThat(run.err()).contains(value).contains(allowed);
+    }
+
+    @Test
+    void givenPartsOfOurServerAlone_whenRunQuickly_thenEachQuestionHasAnAnswer() {
+        Shell.Run run = Shell.run("bench", "server", "--quick", "--json", "--part", "start,allocation");
+
+        assertThat(run.exitCode()).as(run.err()).isZero();
+        Map<String, Double> answers = run.out()
+                .lines()
+                .map(JSON::readTree)
+                .collect(Collectors.toMap(
+                        line -> line.path("name").asString(),
+                        line -> line.path("value").doubleValue()));
+        assertThat(answers.keySet())
+                .containsExactlyInAnyOrder("start-get", "alloc-4k", "alloc-64k", "alloc-1m", "alloc-4m", "alloc-32m");
+        assertThat(answers.get("start-get")).isPositive();
+        assertThat(answers.get("alloc-32m"))
+                .as("bytes of heap for a GET of 32 MiB, were it to pass there")
+                .isLessThan(1 << 20);
     }
 }

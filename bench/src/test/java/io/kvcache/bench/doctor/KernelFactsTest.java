@@ -131,8 +131,7 @@ final class KernelFactsTest {
     @Test
     void givenNoSuchFiles_whenLookedAt_thenNothingFails() {
         assertThat(new KernelFacts(root.resolve("nowhere"), 1L << 30).all("unheard of"))
-                .filteredOn(
-                        fact -> !fact.name().equals("kernel"))
+                .filteredOn(fact -> !fact.name().equals("kernel"))
                 .allSatisfy(fact -> {
                     assertThat(fact.value()).isEqualTo(Fact.UNKNOWN);
                     assertThat(fact.advice()).isEmpty();
