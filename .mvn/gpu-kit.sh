@@ -1,4 +1,4 @@
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2154 # `root` and `logs` are the launcher's
 # Sourced by kvcache: gpu_kit [DIR] packs what runs on a bare x86-64 Linux machine with NVIDIA's driver and nothing else:
 # a JVM, the tests of gpu-bridge and the benchmark. On that machine: DIR/run.sh [RESULTS]
 
