@@ -13,6 +13,7 @@ import io.kvcache.server.config.ListenConfig;
 import io.kvcache.server.config.ServerConfig;
 import io.kvcache.server.config.TenantConfig;
 import io.kvcache.server.config.TlsConfig;
+import io.kvcache.server.config.TransportConfig;
 import io.kvcache.server.event.EventArea;
 import io.kvcache.server.event.EventFeed;
 import io.kvcache.server.event.EventNames;
@@ -49,6 +50,7 @@ import java.util.List;
 import java.util.Objects;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Supplier;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /// A running server: a store, a keyspace over it, and the front ends at one port.
@@ -137,6 +139,9 @@ public final class CacheServer implements AutoCloseable {
         housekeeping.every(WATCH_MILLIS, new WatchedFiles("salt files", labels.files(), labels::reload));
         if (remote != null) {
             housekeeping.every(WATCH_MILLIS, new WatchedFiles("secret files", remote.files(), remote::reload));
+            housekeeping.every(
+                    WATCH_MILLIS,
+                    new WatchedFiles("transport.tls files", remote.certificateFiles(), remote::reloadCertificate));
         }
         publisher = config.events().on()
                 ? ZmqPublisher.open(
@@ -218,12 +223,11 @@ public final class CacheServer implements AutoCloseable {
         tryOut(wrong, () -> Logins.open(tenants, new SystemTime()).close());
         tryOut(wrong, () -> TenantLabels.open(tenants));
         tryOut(wrong, () -> RemoteFront.checkSecrets(config.transport(), tenants));
-        for (ListenConfig listen : config.access().listeners()) {
-            TlsConfig tls = listen.tls();
-            if (tls != null) {
-                tryOut(wrong, () -> Certificate.open(tls));
-            }
-        }
+        Stream.concat(
+                        Stream.of(config.transport()).map(TransportConfig::tls),
+                        config.access().listeners().stream().map(ListenConfig::tls))
+                .filter(Objects::nonNull)
+                .forEach(tls -> tryOut(wrong, () -> Certificate.open(tls)));
         return wrong;
     }
 

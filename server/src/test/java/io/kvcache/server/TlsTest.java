@@ -4,16 +4,22 @@ import static java.nio.charset.StandardCharsets.US_ASCII;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.kvcache.core.identity.BlockChain;
 import io.kvcache.server.config.AccessConfig;
+import io.kvcache.server.config.AeronConfig;
 import io.kvcache.server.config.EntryConfig;
 import io.kvcache.server.config.ListenConfig;
 import io.kvcache.server.config.ListenProtocol;
 import io.kvcache.server.config.TenantConfig;
 import io.kvcache.server.config.TlsConfig;
+import io.kvcache.server.config.TransportConfig;
 import io.kvcache.server.net.CloseReason;
 import io.kvcache.server.tls.Certificate;
+import io.kvcache.transport.remote.RemoteKvCache;
+import io.kvcache.transport.remote.RemoteKvCacheBuilder;
 import java.io.IOException;
 import java.io.InputStream;
+import java.io.UncheckedIOException;
 import java.net.InetAddress;
 import java.net.Socket;
 import java.nio.ByteBuffer;
@@ -23,9 +29,11 @@ import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 import java.nio.file.attribute.FileTime;
 import java.security.KeyStore;
+import java.time.Duration;
 import java.time.Instant;
 import java.util.Base64;
 import java.util.List;
+import java.util.Objects;
 import java.util.Random;
 import java.util.Set;
 import javax.net.ssl.SSLContext;
@@ -230,6 +238,50 @@ final class TlsTest {
         assertThat(new String(socket.getInputStream().readNBytes(7), US_ASCII)).isEqualTo("+PONG\r\n");
         SSLSession session = socket.getSession();
         return session.getPeerPrincipal().getName();
+    }
+
+    private static RemoteKvCacheBuilder remote(TestServer server, String scheme) {
+        return RemoteKvCache.builder(scheme + "127.0.0.1:"
+                + Objects.requireNonNull(server.server().remoteAddress()).getPort());
+    }
+
+    @Test
+    @Timeout(120)
+    void givenTlsForOtherJvms_whenTheKeystoreChanges_thenNewClientsSeeTheNewOneAndOldOnesGoOn() throws Exception {
+        Path one = keystore("one");
+        Path two = keystore("two");
+        Path used = Files.copy(one, directory.resolve("used.p12"));
+        TransportConfig transport = new TransportConfig(
+                "127.0.0.1:0", null, false, 32, Duration.ofSeconds(10), "off", AeronConfig.off(), ofStore(used));
+        try (TestServer server = TestServer.start(RemoteFrontTest.nobodyInParticular(), transport);
+                RemoteKvCache before =
+                        remote(server, "tls:").trust(trusting(one)).connect()) {
+            before.register(RemoteFrontTest.SPACE);
+            BlockChain chain = RemoteFrontTest.chain(RemoteFrontTest.SPACE, 4);
+            RemoteFrontTest.put(before, chain);
+            assertThatThrownBy(() -> remote(server, "").connect().close())
+                    .hasMessageContaining("no TLS; allowed: TLS, which clients speak to tls:host:port");
+            assertThatThrownBy(() -> remote(server, "tls:")
+                            .trust(trusting(two))
+                            .connect()
+                            .close())
+                    .hasMessageContaining("unable to find valid certification path");
+
+            Files.move(two, used, StandardCopyOption.ATOMIC_MOVE);
+
+            SSLContext trusting = trusting(used);
+            boolean in = false;
+            while (!in) {
+                try (RemoteKvCache next = remote(server, "tls:").trust(trusting).connect()) {
+                    next.register(RemoteFrontTest.SPACE);
+                    assertThat(RemoteFrontTest.verified(next, chain)).isEqualTo(4);
+                    in = true;
+                } catch (UncheckedIOException stillTheOther) {
+                    Thread.onSpinWait();
+                }
+            }
+            assertThat(RemoteFrontTest.verified(before, chain)).isEqualTo(4);
+        }
     }
 
     @Test

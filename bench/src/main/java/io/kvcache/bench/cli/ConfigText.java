@@ -28,7 +28,7 @@ final class ConfigText {
         TransportConfig transport = config.transport();
         String asks = transport.guarded(config.access().tenants()) ? ", asks for a secret" : ", asks nobody who he is";
         if (transport.on()) {
-            lines.add("transport: " + transport.listen() + asks);
+            lines.add("transport: " + transport.listen() + (transport.tls() == null ? ", no TLS" : ", TLS") + asks);
         }
         if (transport.aeron().on()) {
             AeronAddress aeron = transport.aeron().at(transport.port());

@@ -82,7 +82,8 @@ final class ServeCommand implements Callable<Integer> {
                 : ", asks nobody who he is";
         InetSocketAddress remote = server.remoteAddress();
         if (remote != null) {
-            say("  other JVMs at " + remote.getAddress().getHostAddress() + ":" + remote.getPort() + asks);
+            say("  other JVMs at " + (config.transport().tls() == null ? "" : "tls:")
+                    + remote.getAddress().getHostAddress() + ":" + remote.getPort() + asks);
         }
         if (server.aeronAddress() != null) {
             say("  other JVMs at " + server.aeronAddress() + asks);

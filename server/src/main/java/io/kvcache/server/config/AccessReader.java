@@ -4,7 +4,6 @@ import java.util.ArrayList;
 import java.util.EnumSet;
 import java.util.LinkedHashSet;
 import java.util.List;
-import java.util.Optional;
 import java.util.Set;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
@@ -55,25 +54,10 @@ final class AccessReader {
         int port = from.get(path + ".port", otherwise.port(), Values.integer(0, 65_535));
         EntryConfig entry = entry(path, name);
         Set<ListenProtocol> protocols = protocols(path, entry.auth());
-        TlsConfig tls = tls(path + ".tls");
+        TlsConfig tls = TlsConfig.read(from, path + ".tls");
         return from.checked(
                 new ListenConfig(path, name, otherwise.address(), 0, ListenConfig.everything(), EntryConfig.OPEN),
                 () -> new ListenConfig(path, name, address, port, protocols, entry, tls));
-    }
-
-    private @Nullable TlsConfig tls(String path) {
-        String certificate = from.get(path + ".certificate", "", String::strip);
-        String key = from.get(path + ".key", "", String::strip);
-        String keystore = from.get(path + ".keystore", "", String::strip);
-        String passwordFile = from.get(path + ".password_file", "", String::strip);
-        Optional<TlsConfig> none = Optional.empty();
-        return from.has(path)
-                ? from.checked(
-                                none,
-                                () -> Optional.of(new TlsConfig(
-                                        path, given(certificate), given(key), given(keystore), given(passwordFile))))
-                        .orElse(null)
-                : null;
     }
 
     private static @Nullable String given(String text) {

@@ -1,5 +1,6 @@
 package io.kvcache.server.config;
 
+import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
 /// What a listener proves its name with: two PEM files, or one PKCS12 file.
@@ -23,5 +24,25 @@ public record TlsConfig(
             throw new IllegalArgumentException(
                     path + " takes certificate and key, or keystore, and password_file beside them where needed");
         }
+    }
+
+    /// What is set at a path, or null when nothing is.
+    static @Nullable TlsConfig read(Settings from, String path) {
+        String certificate = from.get(path + ".certificate", "", String::strip);
+        String key = from.get(path + ".key", "", String::strip);
+        String keystore = from.get(path + ".keystore", "", String::strip);
+        String passwordFile = from.get(path + ".password_file", "", String::strip);
+        Optional<TlsConfig> none = Optional.empty();
+        return from.has(path)
+                ? from.checked(
+                                none,
+                                () -> Optional.of(new TlsConfig(
+                                        path, given(certificate), given(key), given(keystore), given(passwordFile))))
+                        .orElse(null)
+                : null;
+    }
+
+    private static @Nullable String given(String text) {
+        return text.isEmpty() ? null : text;
     }
 }

@@ -26,6 +26,7 @@ import org.jspecify.annotations.Nullable;
 ///     map read-only; `auto` to choose one where nobody has anything to hide and there is room, `off` for
 ///     none
 /// @param aeron where the same is served over Aeron
+/// @param tls what it proves its name with over TCP; null for no TLS
 public record TransportConfig(
         String listen,
         @Nullable String secretFile,
@@ -33,7 +34,8 @@ public record TransportConfig(
         int connections,
         Duration lease,
         String sharedMemory,
-        AeronConfig aeron) {
+        AeronConfig aeron,
+        @Nullable TlsConfig tls) {
 
     private static final String AUTO = "auto";
     private static final String OFF = "off";
@@ -57,6 +59,9 @@ public record TransportConfig(
             throw new IllegalArgumentException(
                     "transport.secret_file is " + secretFile + "; it takes transport.listen beside it");
         }
+        if (tls != null && listen.isEmpty()) {
+            throw new IllegalArgumentException("transport.tls is set; it takes transport.listen beside it");
+        }
         if (connections < 1 || connections > MOST_CONNECTIONS) {
             throw new IllegalArgumentException(
                     "transport.connections is " + connections + "; it takes 1 to " + MOST_CONNECTIONS);
@@ -65,6 +70,18 @@ public record TransportConfig(
             throw new IllegalArgumentException("transport.lease is " + lease.toMillis() + "ms; it takes "
                     + SHORTEST_LEASE.toMillis() + "ms to " + LONGEST_LEASE.toSeconds() + "s");
         }
+    }
+
+    /// Without TLS.
+    public TransportConfig(
+            String listen,
+            @Nullable String secretFile,
+            boolean withoutAuth,
+            int connections,
+            Duration lease,
+            String sharedMemory,
+            AeronConfig aeron) {
+        this(listen, secretFile, withoutAuth, connections, lease, sharedMemory, aeron, null);
     }
 
     /// Whether a text can be the name of a folder below `/dev/shm`.
@@ -92,6 +109,7 @@ public record TransportConfig(
         Duration lease = from.get("transport.lease", otherwise.lease, Values::duration);
         String sharedMemory = from.get("transport.shared_memory", otherwise.sharedMemory, String::strip);
         String aeron = from.get("transport.aeron", otherwise.aeron.address(), String::strip);
+        TlsConfig tls = TlsConfig.read(from, "transport.tls");
         return from.checked(
                 otherwise,
                 () -> new TransportConfig(
@@ -101,7 +119,8 @@ public record TransportConfig(
                         connections,
                         lease,
                         sharedMemory,
-                        new AeronConfig(aeron)));
+                        new AeronConfig(aeron),
+                        tls));
     }
 
     /// Whether it listens, which is over TCP.

@@ -4,11 +4,13 @@ import io.kvcache.core.KvCache;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.server.config.TenantConfig;
 import io.kvcache.server.config.TransportConfig;
+import io.kvcache.server.tls.Certificate;
 import io.kvcache.transport.aeron.AeronEndpoint;
 import io.kvcache.transport.endpoint.EndpointOptions;
 import io.kvcache.transport.endpoint.EndpointStats;
 import io.kvcache.transport.endpoint.NamespaceRule;
 import io.kvcache.transport.tcp.TcpEndpoint;
+import io.netty.buffer.UnpooledByteBufAllocator;
 import java.io.IOException;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
@@ -19,7 +21,9 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
 import java.util.function.Function;
+import java.util.function.Supplier;
 import java.util.stream.Collectors;
+import javax.net.ssl.SSLEngine;
 import org.jspecify.annotations.Nullable;
 
 /// Serves a server's store to other JVMs.
@@ -38,9 +42,15 @@ public final class RemoteFront implements AutoCloseable {
     private final @Nullable AeronEndpoint aeron;
     private final Secrets secrets;
     private final TrustDomains domains;
+    private final @Nullable Certificate certificate;
 
     private RemoteFront(
-            @Nullable TcpEndpoint tcp, @Nullable AeronEndpoint aeron, Secrets secrets, TrustDomains domains) {
+            @Nullable TcpEndpoint tcp,
+            @Nullable AeronEndpoint aeron,
+            Secrets secrets,
+            @Nullable Certificate certificate,
+            TrustDomains domains) {
+        this.certificate = certificate;
         this.tcp = tcp;
         this.aeron = aeron;
         this.secrets = secrets;
@@ -72,11 +82,12 @@ public final class RemoteFront implements AutoCloseable {
                 .withNamespaces(rule(tenants, own));
         options = stores.domains.in(options);
         KvCache cache = stores.everybodys;
-        TcpEndpoint tcp = config.on() ? tcp(config, cache, options) : null;
+        Certificate certificate = config.tls() == null ? null : Certificate.open(config.tls());
+        TcpEndpoint tcp = config.on() ? tcp(config, cache, options, engines(certificate)) : null;
         boolean good = false;
         try {
             AeronEndpoint aeron = config.aeron().on() ? aeron(config, cache, options) : null;
-            RemoteFront front = new RemoteFront(tcp, aeron, secrets, stores.domains);
+            RemoteFront front = new RemoteFront(tcp, aeron, secrets, certificate, stores.domains);
             good = true;
             return front;
         } finally {
@@ -86,9 +97,15 @@ public final class RemoteFront implements AutoCloseable {
         }
     }
 
-    private static TcpEndpoint tcp(TransportConfig config, KvCache cache, EndpointOptions options) throws IOException {
+    private static @Nullable Supplier<SSLEngine> engines(@Nullable Certificate certificate) {
+        return certificate == null ? null : () -> certificate.context().newEngine(UnpooledByteBufAllocator.DEFAULT);
+    }
+
+    private static TcpEndpoint tcp(
+            TransportConfig config, KvCache cache, EndpointOptions options, @Nullable Supplier<SSLEngine> tls)
+            throws IOException {
         try {
-            return TcpEndpoint.open(cache, config.socketAddress(), options);
+            return TcpEndpoint.open(cache, config.socketAddress(), options, tls);
         } catch (IOException taken) {
             throw new IOException("transport.listen is " + config.listen() + ": " + taken.getMessage(), taken);
         }
@@ -161,6 +178,20 @@ public final class RemoteFront implements AutoCloseable {
     /// @throws IOException when a file cannot be used; the secrets from before stay
     public void reload() throws IOException {
         secrets.reload();
+    }
+
+    /// The files of its certificate; none without TLS.
+    public List<Path> certificateFiles() {
+        return certificate == null ? List.of() : certificate.files();
+    }
+
+    /// Reads the certificate again. Connections that there are stay as they are.
+    ///
+    /// @throws IOException when a file cannot be used; the certificate from before stays
+    public void reloadCertificate() throws IOException {
+        if (certificate != null) {
+            certificate.reload();
+        }
     }
 
     /// Begins nothing new any more.

@@ -137,6 +137,9 @@ final class TransportConfigTest {
             transport: {aeron: 'aeron:ipc'} | it takes transport.listen with a port beside it, or dir=FOLDER
             transport: {aeron: 'aeron:udp?endpoint=0.0.0.0:1'} | which others can reach, and nobody has to show a secret
             transport: {aeron: 'aeron:udp?endpoint=no.such.host.invalid:1'} | whose host is not known
+            transport: {listen: 'localhost:1', tls: {certificate: /c}} | transport.tls takes certificate and key, or keystore
+            transport: {aeron: 'aeron:udp?endpoint=127.0.0.1:1', tls: {keystore: /k}} | transport.tls is set; it takes transport.listen beside it
+            transport: {listen: 'localhost:1', tls: {cert: /c}} | there is no setting transport.tls.cert; is it transport.tls.
             tenants: [{name: a, secret_file: /s}] | tenants.0.secret_file is /s; it takes transport.listen beside it
             transport: {listen: 'localhost:1', secret_file: /t}\\ntenants: [{name: a, secret_file: /s}] | transport.secret_file is /t; it takes one of them
             """)
