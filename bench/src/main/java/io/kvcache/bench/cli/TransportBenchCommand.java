@@ -1,14 +1,15 @@
 package io.kvcache.bench.cli;
 
+import io.kvcache.bench.server.Contender;
 import io.kvcache.bench.suite.Answer;
 import io.kvcache.bench.suite.Budget;
 import io.kvcache.bench.suite.Suite;
-import io.kvcache.bench.transport.Cargo;
-import io.kvcache.bench.transport.Moves;
-import io.kvcache.bench.transport.Operation;
+import io.kvcache.bench.transport.MatchCell;
+import io.kvcache.bench.transport.MatchComparison;
 import io.kvcache.bench.transport.SharedCell;
 import io.kvcache.bench.transport.SharedComparison;
 import io.kvcache.bench.transport.TransportAnswers;
+import io.kvcache.bench.transport.TransportBudgets;
 import io.kvcache.bench.transport.TransportCell;
 import io.kvcache.bench.transport.TransportComparison;
 import io.kvcache.transport.ucx.UcxMemory;
@@ -17,7 +18,6 @@ import java.io.PrintWriter;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Locale;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;
@@ -25,8 +25,8 @@ import picocli.CommandLine.Option;
 import picocli.CommandLine.Spec;
 
 /// `kvcache bench transport`: the remote cache from another process, over TCP beside a responder that does
-/// nothing but answer and whose client sums the bytes too, over Aeron beside TCP, and over shared memory beside
-/// a bare copy.
+/// nothing but answer and whose client sums the bytes too, and beside Redis; over Aeron beside TCP and beside bare
+/// Aeron; over shared memory beside a bare copy; and how long it takes to ask what is there.
 @Command(
         name = "transport",
         description = "Compare the remote cache with a bare responder and a bare copy on this machine.",
@@ -34,31 +34,18 @@ import picocli.CommandLine.Spec;
         sortOptions = false)
 final class TransportBenchCommand implements Callable<Integer> {
 
-    /// What carries the blocks.
+    /// What is measured.
     private enum Part {
         TCP,
+        REDIS,
         AERON,
+        UDP,
         UCX,
-        SHARED
+        SHARED,
+        MATCH
     }
 
-    /// Of blocks of 1 and 4 MiB, with more than one in flight; the others are shown only.
-    private static final double LEAST = 0.9;
-
-    /// Of a bare copy, blocks of 1 and 4 MiB that are copied without a message.
-    private static final double LEAST_COPY = 0.85;
-
-    /// Of bare Aeron, blocks of 1 MiB.
-    private static final double LEAST_AERON = 0.6;
-
-    /// Half of the copies of 64 KiB without a message.
-    private static final double SMALL_COPY_MICROS = 8;
-
-    /// Half of the views in place, while whoever answers is awake, and after a millisecond in which he was
-    /// not.
-    private static final double VIEW_MICROS = 25;
-
-    private static final double IDLE_VIEW_MICROS = 120;
+    private static final int ROUNDS = 5;
 
     @Spec
     private CommandSpec spec = CommandSpec.create();
@@ -66,7 +53,10 @@ final class TransportBenchCommand implements Callable<Integer> {
     @Option(names = "--quick", description = "One short round: shows what is broken, not what is slow.")
     private boolean quick;
 
-    @Option(names = "--part", split = ",", description = "What to measure: TCP, AERON, UCX, SHARED; all when not said.")
+    @Option(
+            names = "--part",
+            split = ",",
+            description = "What to measure: TCP, REDIS, AERON, UDP, UCX, SHARED, MATCH; all when not said.")
     private List<Part> parts = List.of(Part.values());
 
     @Option(
@@ -86,170 +76,97 @@ final class TransportBenchCommand implements Callable<Integer> {
 
     @Override
     public Integer call() throws IOException, InterruptedException {
-        int rounds = quick ? 1 : 5;
+        int rounds = quick ? 1 : ROUNDS;
         Duration time = Duration.ofMillis(quick ? 100 : 1000);
-        boolean good = true;
+        TransportTable table = new TransportTable(spec.commandLine().getOut());
         for (Part part : parts) {
-            good &= measure(part, rounds, time);
+            int before = answers.size();
+            measure(part, rounds, time, table);
+            table.missed(answers.subList(before, answers.size()));
         }
         if (recorded) {
             Suite suite = new Suite(
                     "transport",
                     "the remote cache beside the limits of what carries its blocks",
                     answers.stream().map(Answer::question).toList());
-            say(spec.commandLine().getErr(), "kvcache bench: recorded in " + BenchRecord.write(spec, suite, answers));
+            say("kvcache bench: recorded in " + BenchRecord.write(spec, suite, answers));
         }
-        return good || !strict ? 0 : 1;
+        return !strict || answers.stream().allMatch(Answer::ok) ? 0 : 1;
     }
 
-    private boolean measure(Part part, int rounds, Duration time) throws IOException, InterruptedException {
-        PrintWriter errors = spec.commandLine().getErr();
+    private void measure(Part part, int rounds, Duration time, TransportTable table)
+            throws IOException, InterruptedException {
         TransportComparison comparison =
-                new TransportComparison(rounds, time, step -> say(errors, "kvcache bench: " + part + ", " + step));
-        return switch (part) {
+                new TransportComparison(rounds, time, step -> say("kvcache bench: " + part + ", " + step));
+        switch (part) {
             case TCP -> {
                 List<TransportCell> cells = comparison.run();
-                answers.addAll(new TransportAnswers("tcp", "bare responder", rounds).of(cells, this::ofResponder));
-                yield print(cells, "bare responder", true);
+                take("tcp", "bare responder", cells, TransportBudgets::besideResponder);
+                table.print(cells, "over TCP", "bare responder");
             }
+            case REDIS -> redis(comparison, table);
             case AERON -> {
-                aeron(comparison, rounds);
-                yield true;
+                List<TransportCell> beside = comparison.runAeron(termBytes);
+                take("aeron", "TCP", beside, TransportBudgets::overAeron);
+                table.print(beside, "Aeron by IPC", "over TCP");
+                List<TransportCell> bare = comparison.runBareAeron(termBytes);
+                take("aeron-bare", "bare Aeron", bare, TransportBudgets::besideBareAeron);
+                table.print(bare, "Aeron by IPC", "bare Aeron");
             }
-            case UCX -> {
-                ucx(comparison, rounds);
-                yield true;
+            case UDP -> {
+                List<TransportCell> cells = comparison.runAeronUdp(termBytes);
+                take("aeron-udp", "TCP", cells, cargo -> new Budget.None());
+                table.print(cells, "Aeron by UDP", "over TCP");
             }
-            case SHARED -> shared(rounds, time);
-        };
+            case UCX -> ucx(comparison, table);
+            case SHARED -> shared(rounds, time, table);
+            case MATCH -> {
+                List<MatchCell> cells = new MatchComparison(rounds, time).run(termBytes);
+                answers.addAll(TransportAnswers.ofMatches(cells, rounds));
+                table.printMatches(cells);
+            }
+        }
     }
 
-    private void aeron(TransportComparison comparison, int rounds) throws IOException, InterruptedException {
-        List<TransportCell> beside = comparison.runAeron(termBytes);
-        answers.addAll(new TransportAnswers("aeron", "TCP", rounds).of(beside, cargo -> new Budget.None()));
-        print(beside, "the same over TCP", false);
-        List<TransportCell> bare = comparison.runBareAeron(termBytes);
-        answers.addAll(new TransportAnswers("aeron-bare", "bare Aeron", rounds).of(bare, this::ofBareAeron));
-        print(bare, "bare Aeron", false);
+    private void take(String by, String against, List<TransportCell> cells, TransportAnswers.Wanted wanted) {
+        answers.addAll(new TransportAnswers(by, against, quick ? 1 : ROUNDS).of(cells, wanted));
     }
 
-    private void ucx(TransportComparison comparison, int rounds) throws IOException, InterruptedException {
+    private void redis(TransportComparison comparison, TransportTable table) throws IOException, InterruptedException {
+        if (!Contender.redisIsHere()) {
+            say("kvcache bench: no Redis here (apt-get install redis-server)");
+            return;
+        }
+        List<TransportCell> cells = comparison.runRedis();
+        take("tcp-redis", "Redis", cells, TransportBudgets::besideRedis);
+        table.print(cells, "over TCP", "Redis");
+    }
+
+    private void ucx(TransportComparison comparison, TransportTable table) throws IOException, InterruptedException {
         if (!UcxMemory.possible() || !SharedComparison.possible()) {
-            say(spec.commandLine().getErr(), "kvcache bench: no UCX here (apt-get install libucx0)");
+            say("kvcache bench: no UCX here (apt-get install libucx0)");
             return;
         }
         for (String transports : List.of("tcp", "shm")) {
             List<TransportCell> cells = comparison.runUcx(transports);
-            answers.addAll(
-                    new TransportAnswers("ucx-" + transports, "TCP", rounds).of(cells, cargo -> new Budget.None()));
-            say(spec.commandLine().getOut(), "UCX over " + transports);
-            print(cells, "the same over TCP", false);
+            take("ucx-" + transports, "TCP", cells, cargo -> new Budget.None());
+            table.print(cells, "UCX over " + transports, "over TCP");
         }
     }
 
-    private boolean shared(int rounds, Duration time) throws IOException, InterruptedException {
-        PrintWriter errors = spec.commandLine().getErr();
+    private void shared(int rounds, Duration time, TransportTable table) throws IOException, InterruptedException {
         if (!SharedComparison.possible()) {
-            say(errors, "kvcache bench: no /dev/shm here, so no shared memory");
-            return true;
+            say("kvcache bench: no /dev/shm here, so no shared memory");
+            return;
         }
-        List<SharedCell> cells =
-                new SharedComparison(rounds, time, step -> say(errors, "kvcache bench: " + step)).run();
+        List<SharedCell> cells = new SharedComparison(rounds, time, step -> say("kvcache bench: " + step)).run();
         answers.addAll(new TransportAnswers("shared", "bare copy", rounds).ofShared(cells));
-        return printShared(cells);
+        table.printShared(cells);
     }
 
-    private Budget ofResponder(Cargo cargo) {
-        return judged(cargo) ? new Budget.RatioAtLeast(LEAST) : new Budget.None();
-    }
-
-    private Budget ofBareAeron(Cargo cargo) {
-        return cargo.bytes() == 1 << 20 ? new Budget.RatioAtLeast(LEAST_AERON) : new Budget.None();
-    }
-
-    private boolean printShared(List<SharedCell> cells) {
-        PrintWriter out = spec.commandLine().getOut();
-        say(out, "");
-        say(out, "                         |       shared memory       |         bare copy         |        | server");
-        say(
-                out,
-                "              KiB flight |   GB/s   p50 µs   p99 µs  |   GB/s   p50 µs   p99 µs  |  ratio | µs a block");
-        boolean all = true;
-        for (SharedCell cell : cells) {
-            String missed = missed(cell);
-            all &= missed.isEmpty();
-            say(
-                    out,
-                    String.format(
-                            Locale.ROOT,
-                            "%-9s  %6d %6d |%s |%s | %6.2f | %6.2f%s",
-                            cell.use().name().toLowerCase(Locale.ROOT).replace('_', ' '),
-                            cell.cargo().bytes() >> 10,
-                            cell.cargo().inFlight(),
-                            figures(cell.ours()),
-                            figures(cell.bare()),
-                            cell.ratio(),
-                            cell.serverMicros(),
-                            missed));
-        }
-        return all;
-    }
-
-    /// What a cell should have reached and has not, or nothing.
-    private static String missed(SharedCell cell) {
-        if (cell.cargo().inFlight() > 1) {
-            return "";
-        }
-        double p50 = cell.ours().p50Micros();
-        return switch (cell.use()) {
-            case COPY ->
-                cell.cargo().bytes() < 1 << 20
-                        ? beyond(p50, SMALL_COPY_MICROS)
-                        : cell.ratio() < LEAST_COPY ? "  below " + LEAST_COPY : "";
-            case VIEW -> beyond(p50, VIEW_MICROS);
-            case VIEW_IDLE -> beyond(p50, IDLE_VIEW_MICROS);
-        };
-    }
-
-    private static String beyond(double p50, double most) {
-        return p50 > most ? "  p50 above " + most : "";
-    }
-
-    private boolean print(List<TransportCell> cells, String other, boolean judging) {
-        PrintWriter out = spec.commandLine().getOut();
-        say(out, "                       |       remote cache        |     %-17s     |".formatted(other));
-        say(out, "            KiB flight |   GB/s   p50 µs   p99 µs  |   GB/s   p50 µs   p99 µs  |  ratio");
-        boolean all = true;
-        for (TransportCell cell : cells) {
-            boolean low = judging && judged(cell.cargo()) && cell.ratio() < LEAST;
-            all &= !low;
-            say(
-                    out,
-                    String.format(
-                            Locale.ROOT,
-                            "%-7s  %6d %6d |%s |%s | %6.2f%s",
-                            cell.cargo().operation().text(),
-                            cell.cargo().bytes() >> 10,
-                            cell.cargo().inFlight(),
-                            figures(cell.ours()),
-                            figures(cell.bare()),
-                            cell.ratio(),
-                            low ? "  below " + LEAST : ""));
-        }
-        return all;
-    }
-
-    private static boolean judged(Cargo cargo) {
-        return cargo.inFlight() > 1 && cargo.bytes() >= 1 << 20 && cargo.operation() == Operation.ACQUIRE;
-    }
-
-    private static String figures(Moves moves) {
-        return String.format(
-                Locale.ROOT, " %6.2f %8.1f %8.1f ", moves.gigabytes(), moves.p50Micros(), moves.p99Micros());
-    }
-
-    private static void say(PrintWriter to, String line) {
-        to.println(line);
-        to.flush();
+    private void say(String line) {
+        PrintWriter errors = spec.commandLine().getErr();
+        errors.println(line);
+        errors.flush();
     }
 }

@@ -11,7 +11,7 @@ import java.util.List;
 import java.util.concurrent.TimeUnit;
 
 /// A server in a process of its own, at a port that nobody else uses.
-final class Contender implements AutoCloseable {
+public final class Contender implements AutoCloseable {
 
     private static final Path REDIS = Path.of("/usr/bin/redis-server");
 
@@ -63,12 +63,17 @@ final class Contender implements AutoCloseable {
         return command;
     }
 
+    /// Whether Debian's Redis is installed.
+    public static boolean redisIsHere() {
+        return Files.isExecutable(REDIS);
+    }
+
     /// Debian's Redis, without persistence.
     ///
     /// @param hostBytes for values
     /// @throws IOException when it is not installed
-    static Contender redis(long hostBytes) throws IOException, InterruptedException {
-        if (!Files.isExecutable(REDIS)) {
+    public static Contender redis(long hostBytes) throws IOException, InterruptedException {
+        if (!redisIsHere()) {
             throw new IOException("there is no " + REDIS + " to compare with; apt-get install redis-server");
         }
         int port = freePort();
@@ -120,11 +125,13 @@ final class Contender implements AutoCloseable {
         return name;
     }
 
-    int port() {
+    /// Where it listens, on this host.
+    public int port() {
         return port;
     }
 
-    long processId() {
+    /// Of its process.
+    public long processId() {
         return process.pid();
     }
 

@@ -26,6 +26,19 @@ public sealed interface Budget {
         }
     }
 
+    /// The value has to be this much, in the question's unit.
+    record AtLeast(double least) implements Budget {
+        @Override
+        public boolean isMet(double value, double ratio) {
+            return value >= least;
+        }
+
+        @Override
+        public String describe() {
+            return ">= " + (least == Math.rint(least) ? String.valueOf((long) least) : String.valueOf(least));
+        }
+    }
+
     /// The value has to be at least this many times the reference.
     record RatioAtLeast(double least) implements Budget {
         @Override

@@ -38,7 +38,8 @@ final class Meter {
         double seconds = (System.nanoTime() - start) / 1e9;
         long[] all = latencies.stream().flatMapToLong(Arrays::stream).sorted().toArray();
         double bytes = (double) all.length * cargo.moveBytes();
-        return new Moves(bytes / seconds / 1e9, all[all.length / 2] / 1e3, all[all.length * 99 / 100] / 1e3);
+        return new Moves(
+                bytes / seconds / 1e9, all[all.length / 2] / 1e3, all[all.length * 99 / 100] / 1e3, all.length);
     }
 
     private static long[] moves(Contestant by, Cargo cargo, AtomicLong number, long end)
@@ -65,7 +66,9 @@ final class Meter {
 
     /// The medians of each figure.
     static Moves median(List<Moves> all) {
-        return new Moves(median(all, Moves::gigabytes), median(all, Moves::p50Micros), median(all, Moves::p99Micros));
+        return new Moves(
+                median(all, Moves::gigabytes), median(all, Moves::p50Micros), median(all, Moves::p99Micros), (long)
+                        median(all, Moves::count));
     }
 
     /// The median of one figure.

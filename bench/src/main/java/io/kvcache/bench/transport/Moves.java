@@ -5,4 +5,5 @@ package io.kvcache.bench.transport;
 /// @param gigabytes a second, of 10^9 bytes
 /// @param p50Micros half of the blocks took less
 /// @param p99Micros ninety-nine of a hundred took less
-public record Moves(double gigabytes, double p50Micros, double p99Micros) {}
+/// @param count how many were made
+public record Moves(double gigabytes, double p50Micros, double p99Micros, long count) {}

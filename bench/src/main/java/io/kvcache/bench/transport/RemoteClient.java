@@ -14,9 +14,12 @@ import io.kvcache.transport.remote.SharedMemoryUse;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.Collections;
+import java.util.List;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.stream.IntStream;
 
-/// Uses the remote cache: chains of one block, as many as take half a GiB together.
+/// Uses the remote cache: chains of one block, as many as take half a GiB together. What is got is called by
+/// chains that are there already, as whoever asks has them; what is put has a new one each time.
 final class RemoteClient implements Contestant {
 
     private static final long WORKING_SET = 512L << 20;
@@ -25,6 +28,7 @@ final class RemoteClient implements Contestant {
 
     private final RemoteKvCache cache;
     private final AtomicInteger puts;
+    private volatile List<BlockChain> known = List.of();
     private final ThreadLocal<MemorySegment> source =
             ThreadLocal.withInitial(() -> Arena.ofAuto().allocate(MOST_BYTES, 4096));
 
@@ -65,9 +69,9 @@ final class RemoteClient implements Contestant {
 
     /// Puts what is to be got.
     void fill(int bytes) {
-        cache.register(space(bytes));
+        know(bytes);
         for (int seed = 0; seed < blocks(bytes); seed++) {
-            if (!put(chain(bytes, seed))) {
+            if (!put(known.get(seed))) {
                 throw new IllegalStateException("block " + seed + " was not taken: " + cache.remoteStats());
             }
         }
@@ -76,6 +80,9 @@ final class RemoteClient implements Contestant {
     /// Uses what another client has put.
     void know(int bytes) {
         cache.register(space(bytes));
+        known = IntStream.range(0, blocks(bytes))
+                .mapToObj(seed -> chain(bytes, seed))
+                .toList();
     }
 
     /// Forgets all blocks of this size, so that the next one has the store to itself.
@@ -114,7 +121,7 @@ final class RemoteClient implements Contestant {
         }
         // An odd step visits all of them, as their number is a power of two.
         int seed = (int) (number * 7919 & (blocks(bytes) - 1));
-        try (BlockTable table = cache.acquire(chain(bytes, seed))) {
+        try (BlockTable table = cache.acquire(known.get(seed))) {
             return table.readyBlocks() == 1;
         }
     }

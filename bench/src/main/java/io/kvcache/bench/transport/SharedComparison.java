@@ -14,9 +14,10 @@ import java.util.function.Consumer;
 /// turn, round by round.
 public final class SharedComparison {
 
-    private static final List<Integer> SIZES = List.of(64 << 10, 1 << 20, 4 << 20);
+    private static final List<Integer> SIZES = List.of(64 << 10, 1 << 20, 2 << 20, 4 << 20);
     private static final List<Integer> IN_FLIGHT = List.of(1, 4);
     private static final Path MEMORY = Path.of("/dev/shm");
+    private static final Path TEMPORARY = Path.of(System.getProperty("java.io.tmpdir"));
 
     private final int rounds;
     private final Duration time;
@@ -38,10 +39,15 @@ public final class SharedComparison {
         return Files.isDirectory(MEMORY);
     }
 
-    /// All cells: three uses, three sizes, two numbers in flight; the one after idleness with one in
+    /// A new folder, there if it has one.
+    static Path folder() throws IOException {
+        return Files.createTempDirectory(possible() ? MEMORY : TEMPORARY, "kvcache-bench-");
+    }
+
+    /// All cells: three uses, four sizes, two numbers in flight; the one after idleness with one in
     /// flight.
     public List<SharedCell> run() throws IOException, InterruptedException {
-        Path folder = Files.createTempDirectory(MEMORY, "kvcache-bench-");
+        Path folder = folder();
         try (TransportServer server = TransportServer.sharing(folder);
                 RemoteClient filling = new RemoteClient("127.0.0.1:" + server.port(), 1);
                 RemoteKvCache cache = RemoteKvCache.connect("shm:127.0.0.1:" + server.port());
@@ -94,8 +100,9 @@ public final class SharedComparison {
         for (int round = 0; round < rounds; round++) {
             Duration before = server.processorTime();
             own.add(Meter.move(ours, cargo, time));
-            double moved = own.getLast().gigabytes() * 1e9 / cargo.bytes() * time.toNanos() / 1e9;
-            micros.add(server.processorTime().minus(before).toNanos() / 1e3 / moved);
+            micros.add(server.processorTime().minus(before).toNanos()
+                    / 1e3
+                    / own.getLast().count());
             other.add(Meter.move(bare, cargo, time));
             ratios.add(own.getLast().gigabytes() / other.getLast().gigabytes());
         }

@@ -7,6 +7,7 @@ import io.kvcache.bench.suite.Question;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
+import java.util.function.ToDoubleFunction;
 
 /// What the comparisons found, as answers that can be recorded: for each cell how fast it is, and how long half and
 /// nearly all of its blocks take.
@@ -24,12 +25,46 @@ public record TransportAnswers(String by, String against, int rounds) {
         Budget of(Cargo cargo);
     }
 
-    /// Three answers for each cell.
+    /// Six answers for each cell: how fast, how long half and nearly all of its blocks take, and what it costs.
     public List<Answer> of(List<TransportCell> cells, Wanted wanted) {
         List<Answer> answers = new ArrayList<>();
         for (TransportCell cell : cells) {
             Figures figures = new Figures(cell.ours(), cell.bare(), cell.ratio());
-            add(answers, cell.cargo().operation().text(), cell.cargo(), figures, wanted.of(cell.cargo()));
+            String what = cell.cargo().operation().text();
+            add(answers, what, cell.cargo(), figures, wanted.of(cell.cargo()), new Budget.None());
+            String name = name(what, cell.cargo());
+            answers.add(costs(name + "-cpu", "How much processor time of both?", "s/GB", cell, Cost::processorSeconds));
+            answers.add(costs(name + "-heap", "How much heap of this process a block?", "B", cell, Cost::heapBytes));
+            answers.add(costs(name + "-server-heap", "And of the server's?", "B", cell, Cost::serverHeapBytes));
+        }
+        return answers;
+    }
+
+    private Answer costs(String name, String text, String unit, TransportCell cell, ToDoubleFunction<Cost> figure) {
+        double own = figure.applyAsDouble(cell.cost());
+        double other = figure.applyAsDouble(cell.bareCost());
+        return answer(
+                new Asked(name, text, unit), new Pair(own, other, other == 0 ? 0 : own / other), new Budget.None());
+    }
+
+    /// One answer of what half of the matches take, one of nearly all, and one of heap, for each cell.
+    public static List<Answer> ofMatches(List<MatchCell> cells, int rounds) {
+        List<Answer> answers = new ArrayList<>();
+        for (MatchCell cell : cells) {
+            TransportAnswers of = new TransportAnswers(cell.by(), "-", rounds);
+            String name = "match-1024-" + cell.by() + (cell.told() ? "-told" : "-new");
+            answers.add(of.answer(
+                    new Asked(name + "-p50", "How long do half of the matches of 1,024 keys take?", "us"),
+                    new Pair(cell.moves().p50Micros(), 0, 0),
+                    TransportBudgets.match(cell.by())));
+            answers.add(of.answer(
+                    new Asked(name + "-p99", "And 99 of 100?", "us"),
+                    new Pair(cell.moves().p99Micros(), 0, 0),
+                    new Budget.None()));
+            answers.add(of.answer(
+                    new Asked(name + "-heap", "How much heap of this process a match?", "B"),
+                    new Pair(cell.cost().heapBytes(), 0, 0),
+                    new Budget.None()));
         }
         return answers;
     }
@@ -40,12 +75,18 @@ public record TransportAnswers(String by, String against, int rounds) {
         for (SharedCell cell : cells) {
             String use = cell.use().name().toLowerCase(Locale.ROOT).replace('_', '-');
             Figures figures = new Figures(cell.ours(), cell.bare(), cell.ratio());
-            add(answers, use, cell.cargo(), figures, new Budget.None());
+            add(
+                    answers,
+                    use,
+                    cell.cargo(),
+                    figures,
+                    TransportBudgets.speed(cell.use(), cell.cargo()),
+                    TransportBudgets.half(cell.use(), cell.cargo()));
             String name = name(use, cell.cargo()) + "-server";
             answers.add(answer(
                     new Asked(name, "How long does the server's process work for a block?", "us"),
                     new Pair(cell.serverMicros(), 0, 0),
-                    new Budget.None()));
+                    TransportBudgets.server(cell.use())));
         }
         return answers;
     }
@@ -56,7 +97,7 @@ public record TransportAnswers(String by, String against, int rounds) {
 
     private record Pair(double value, double other, double ratio) {}
 
-    private void add(List<Answer> to, String what, Cargo cargo, Figures figures, Budget budget) {
+    private void add(List<Answer> to, String what, Cargo cargo, Figures figures, Budget speed, Budget half) {
         String name = name(what, cargo);
         String block = "%s of %d KiB, %d in flight".formatted(what, cargo.bytes() >> 10, cargo.inFlight());
         Moves ours = figures.ours;
@@ -64,11 +105,11 @@ public record TransportAnswers(String by, String against, int rounds) {
         to.add(answer(
                 new Asked(name, "How fast is " + block + "?", "GB/s"),
                 new Pair(ours.gigabytes(), other.gigabytes(), figures.ratio),
-                budget));
+                speed));
         to.add(answer(
                 new Asked(name + "-p50", "How long do half take?", "us"),
                 new Pair(ours.p50Micros(), other.p50Micros(), ours.p50Micros() / other.p50Micros()),
-                new Budget.None()));
+                half));
         to.add(answer(
                 new Asked(name + "-p99", "And 99 of 100?", "us"),
                 new Pair(ours.p99Micros(), other.p99Micros(), ours.p99Micros() / other.p99Micros()),

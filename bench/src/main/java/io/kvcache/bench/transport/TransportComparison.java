@@ -1,24 +1,24 @@
 package io.kvcache.bench.transport;
 
+import io.kvcache.bench.server.Contender;
 import java.io.IOException;
-import java.nio.file.Files;
+import java.net.DatagramSocket;
+import java.net.InetAddress;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Consumer;
-import java.util.function.IntConsumer;
 
 /// Moves the same blocks through the remote cache and to a bare responder in turn, round by round, so
 /// that what else the machine does meets both.
 public final class TransportComparison {
 
-    private static final List<Integer> SIZES = List.of(64 << 10, 1 << 20, 4 << 20);
+    private static final List<Integer> SIZES = List.of(64 << 10, 1 << 20, 2 << 20, 4 << 20);
     private static final List<Integer> IN_FLIGHT = List.of(1, 4);
     static final int CONNECTIONS = 2;
     private static final int SECOND_PUTS = 1 << 24;
-    private static final Path MEMORY = Path.of("/dev/shm");
-    private static final Path TEMPORARY = Path.of(System.getProperty("java.io.tmpdir"));
+    private static final long REDIS_BYTES = 1L << 30;
 
     private final int rounds;
     private final Duration time;
@@ -35,12 +35,45 @@ public final class TransportComparison {
         this.progress = progress;
     }
 
-    /// All cells: four operations, three sizes, two numbers in flight.
+    /// All cells: four operations, four sizes, two numbers in flight.
     public List<TransportCell> run() throws IOException, InterruptedException {
         try (TransportServer server = TransportServer.start();
                 RemoteClient ours = new RemoteClient("127.0.0.1:" + server.port(), CONNECTIONS);
                 BareClient bare = new BareClient(server.barePort(), CONNECTIONS, SIZES.getLast())) {
-            return run(ours, bare, bytes -> {});
+            return run(new Pair(server, ours, bare), bytes -> {}, List.of(Operation.values()));
+        }
+    }
+
+    /// What is got from and put to a Redis of this machine with as many connections, beside the remote cache.
+    ///
+    /// @throws IOException also when there is no Redis
+    public List<TransportCell> runRedis() throws IOException, InterruptedException {
+        try (Contender redis = Contender.redis(REDIS_BYTES);
+                RedisClient client = new RedisClient(redis.port(), CONNECTIONS, SIZES.getLast());
+                TransportServer server = TransportServer.start();
+                RemoteClient ours = new RemoteClient("127.0.0.1:" + server.port(), CONNECTIONS)) {
+            ProcessHandle process = ProcessHandle.of(redis.processId()).orElseThrow();
+            Pair pair = new Pair(ours, new Side(ours, server), new Side(client, OtherSide.of(process)));
+            return run(pair, client::fill, List.of(Operation.ACQUIRE, Operation.STORE));
+        }
+    }
+
+    /// What is got and put over Aeron's UDP on this host, in datagrams as long as they may be, where the other is the
+    /// remote cache over TCP.
+    ///
+    /// @param termBytes of the terms of all streams
+    public List<TransportCell> runAeronUdp(int termBytes) throws IOException, InterruptedException {
+        String address = "aeron:udp?endpoint=127.0.0.1:" + freePort() + "|mtu=65504|term-length=" + termBytes;
+        try (TransportServer server = TransportServer.aeron(address);
+                RemoteClient ours = new RemoteClient(address, CONNECTIONS);
+                RemoteClient tcp = new RemoteClient("127.0.0.1:" + server.port(), CONNECTIONS, SECOND_PUTS)) {
+            return run(new Pair(server, ours, tcp), tcp::know, List.of(Operation.ACQUIRE, Operation.STORE));
+        }
+    }
+
+    private static int freePort() throws IOException {
+        try (DatagramSocket any = new DatagramSocket(0, InetAddress.getLoopbackAddress())) {
+            return any.getLocalPort();
         }
     }
 
@@ -51,7 +84,7 @@ public final class TransportComparison {
         return runAeron(termBytes, (address, server) -> {
             try (RemoteClient ours = new RemoteClient(address, CONNECTIONS);
                     RemoteClient tcp = new RemoteClient("127.0.0.1:" + server.port(), CONNECTIONS, SECOND_PUTS)) {
-                return run(ours, tcp, tcp::know);
+                return run(new Pair(server, ours, tcp), tcp::know, List.of(Operation.values()));
             }
         });
     }
@@ -64,7 +97,7 @@ public final class TransportComparison {
             try (RemoteClient ours = new RemoteClient(address, CONNECTIONS);
                     BareAeronClient bare =
                             new BareAeronClient(driver(address), channel(termBytes), CONNECTIONS, SIZES.getLast())) {
-                return run(ours, bare, bytes -> {}, List.of(Operation.ACQUIRE));
+                return run(new Pair(server, ours, bare), bytes -> {}, List.of(Operation.ACQUIRE));
             }
         });
     }
@@ -78,7 +111,7 @@ public final class TransportComparison {
     }
 
     private static List<TransportCell> runAeron(int termBytes, Beside beside) throws IOException, InterruptedException {
-        Path folder = Files.createTempDirectory(SharedComparison.possible() ? MEMORY : TEMPORARY, "kvcache-bench-");
+        Path folder = SharedComparison.folder();
         String address = "aeron:ipc?dir=" + folder + "|term-length=" + termBytes;
         try (TransportServer server = TransportServer.aeron(address, driver(address), channel(termBytes))) {
             return beside.run(address, server);
@@ -100,12 +133,12 @@ public final class TransportComparison {
     ///
     /// @param transports of UCX
     public List<TransportCell> runUcx(String transports) throws IOException, InterruptedException {
-        Path folder = Files.createTempDirectory(MEMORY, "kvcache-bench-");
+        Path folder = SharedComparison.folder();
         try (TransportServer server = TransportServer.ucx(folder, transports);
                 RemoteClient ours =
                         new RemoteClient("ucx:127.0.0.1:" + server.port() + "?tls=" + transports, CONNECTIONS);
                 RemoteClient tcp = new RemoteClient("127.0.0.1:" + server.port(), CONNECTIONS, SECOND_PUTS)) {
-            List<TransportCell> cells = run(ours, tcp, tcp::know, List.of(Operation.ACQUIRE));
+            List<TransportCell> cells = run(new Pair(server, ours, tcp), tcp::know, List.of(Operation.ACQUIRE));
             ours.requireFetched();
             return cells;
         } finally {
@@ -113,44 +146,69 @@ public final class TransportComparison {
         }
     }
 
-    private List<TransportCell> run(RemoteClient ours, Contestant other, IntConsumer size) throws InterruptedException {
-        return run(ours, other, size, List.of(Operation.values()));
+    /// Ours and what it is held against.
+    ///
+    /// @param filling the same as `ours`
+    private record Pair(RemoteClient filling, Side ours, Side other) {
+
+        /// At one server.
+        Pair(TransportServer server, RemoteClient ours, Contestant other) {
+            this(ours, new Side(ours, server), new Side(other, server));
+        }
     }
 
-    private List<TransportCell> run(RemoteClient ours, Contestant other, IntConsumer size, List<Operation> operations)
-            throws InterruptedException {
+    /// Makes the other ready for blocks of a size.
+    @FunctionalInterface
+    private interface Filling {
+
+        /// Once they are in ours.
+        void fill(int bytes) throws IOException, InterruptedException;
+    }
+
+    private List<TransportCell> run(Pair pair, Filling other, List<Operation> operations)
+            throws IOException, InterruptedException {
         List<TransportCell> cells = new ArrayList<>();
         for (int bytes : SIZES) {
-            ours.fill(bytes);
-            size.accept(bytes);
+            pair.filling.fill(bytes);
+            other.fill(bytes);
             for (Operation operation : operations) {
-                warm(ours, other, new Cargo(operation, bytes, 2));
+                warm(pair, new Cargo(operation, bytes, 2));
                 for (int inFlight : IN_FLIGHT) {
-                    cells.add(cell(ours, other, new Cargo(operation, bytes, inFlight)));
+                    cells.add(cell(pair, new Cargo(operation, bytes, inFlight)));
                 }
             }
-            ours.empty(bytes);
+            pair.filling.empty(bytes);
         }
         return cells;
     }
 
-    private void warm(Contestant ours, Contestant bare, Cargo cargo) throws InterruptedException {
+    private void warm(Pair pair, Cargo cargo) throws IOException, InterruptedException {
         progress.accept("warming " + cargo.operation().text() + " of " + (cargo.bytes() >> 10) + " KiB");
-        Meter.move(ours, cargo, time.multipliedBy(2));
-        Meter.move(bare, cargo, time.multipliedBy(2));
+        pair.ours.move(cargo, time.multipliedBy(2));
+        pair.other.move(cargo, time.multipliedBy(2));
     }
 
-    private TransportCell cell(Contestant ours, Contestant bare, Cargo cargo) throws InterruptedException {
+    private TransportCell cell(Pair pair, Cargo cargo) throws IOException, InterruptedException {
         progress.accept(
                 cargo.operation().text() + " " + (cargo.bytes() >> 10) + " KiB, " + cargo.inFlight() + " in flight");
-        List<Moves> own = new ArrayList<>();
-        List<Moves> other = new ArrayList<>();
+        List<Side.Round> own = new ArrayList<>();
+        List<Side.Round> other = new ArrayList<>();
         List<Double> ratios = new ArrayList<>();
         for (int round = 0; round < rounds; round++) {
-            own.add(Meter.move(ours, cargo, time));
-            other.add(Meter.move(bare, cargo, time));
-            ratios.add(own.getLast().gigabytes() / other.getLast().gigabytes());
+            own.add(pair.ours.move(cargo, time));
+            other.add(pair.other.move(cargo, time));
+            ratios.add(
+                    own.getLast().moves().gigabytes() / other.getLast().moves().gigabytes());
         }
-        return new TransportCell(cargo, Meter.median(own), Meter.median(other), Meter.median(ratios, ratio -> ratio));
+        return new TransportCell(
+                cargo, moves(own), moves(other), Meter.median(ratios, ratio -> ratio), costs(own), costs(other));
+    }
+
+    private static Moves moves(List<Side.Round> rounds) {
+        return Meter.median(rounds.stream().map(Side.Round::moves).toList());
+    }
+
+    private static Cost costs(List<Side.Round> rounds) {
+        return Cost.median(rounds.stream().map(Side.Round::cost).toList());
     }
 }

@@ -1,5 +1,6 @@
 package io.kvcache.bench.transport;
 
+import com.sun.management.ThreadMXBean;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.TieredKvCacheBuilder;
 import io.kvcache.transport.aeron.AeronConnector;
@@ -10,6 +11,7 @@ import io.kvcache.transport.ucx.UcxMemory;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;
+import java.lang.management.ManagementFactory;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.nio.charset.StandardCharsets;
@@ -23,7 +25,7 @@ import org.jspecify.annotations.Nullable;
 
 /// The server's process: a store of a GiB behind an endpoint, and a bare responder beside it. It ends
 /// with its input.
-public final class TransportServer implements AutoCloseable {
+public final class TransportServer implements OtherSide, AutoCloseable {
 
     private static final System.Logger LOG = System.getLogger(TransportServer.class.getName());
     private static final long HOST_BYTES = 1L << 30;
@@ -31,11 +33,13 @@ public final class TransportServer implements AutoCloseable {
     private static final String UCX = "ucx:";
 
     private final Process process;
+    private final BufferedReader said;
     private final int port;
     private final int barePort;
 
-    private TransportServer(Process process, int port, int barePort) {
+    private TransportServer(Process process, BufferedReader said, int port, int barePort) {
         this.process = process;
+        this.said = said;
         this.port = port;
         this.barePort = barePort;
     }
@@ -57,6 +61,11 @@ public final class TransportServer implements AutoCloseable {
     /// @param channel of the bare server
     static TransportServer aeron(String address, String driver, String channel) throws IOException {
         return start(List.of(address, BARE + driver, BARE + channel));
+    }
+
+    /// One that serves over Aeron too.
+    static TransportServer aeron(String address) throws IOException {
+        return start(List.of(address));
     }
 
     /// One whose memory clients read over UCX.
@@ -81,22 +90,34 @@ public final class TransportServer implements AutoCloseable {
         Process process = new ProcessBuilder(command)
                 .redirectError(ProcessBuilder.Redirect.INHERIT)
                 .start();
-        String line =
-                new BufferedReader(new InputStreamReader(process.getInputStream(), StandardCharsets.UTF_8)).readLine();
+        BufferedReader said =
+                new BufferedReader(new InputStreamReader(process.getInputStream(), StandardCharsets.UTF_8));
+        String line = said.readLine();
         if (line == null) {
             throw new IOException("the server's process has ended");
         }
         String[] ports = line.split(" ", 2);
-        return new TransportServer(process, Integer.parseInt(ports[0]), Integer.parseInt(ports[1]));
+        return new TransportServer(process, said, Integer.parseInt(ports[0]), Integer.parseInt(ports[1]));
     }
 
     int port() {
         return port;
     }
 
-    /// Processor time that the server's process has used, all threads together.
-    Duration processorTime() {
-        return process.info().totalCpuDuration().orElse(Duration.ZERO);
+    @Override
+    public Duration processorTime() {
+        return OtherSide.of(process.toHandle()).processorTime();
+    }
+
+    @Override
+    public long allocatedBytes() throws IOException {
+        process.getOutputStream().write('\n');
+        process.getOutputStream().flush();
+        String line = said.readLine();
+        if (line == null) {
+            throw new IOException("the server's process has ended");
+        }
+        return Long.parseLong(line);
     }
 
     int barePort() {
@@ -116,7 +137,7 @@ public final class TransportServer implements AutoCloseable {
         }
     }
 
-    /// Serves until its input ends.
+    /// Serves until its input ends; says for each line of it how many heap bytes it has allocated.
     ///
     /// @param arguments perhaps a folder for memory to be shared, and `ucx:` with transports; or an address of
     ///     Aeron, and `bare:` with a driver's directory and with a channel
@@ -150,8 +171,9 @@ public final class TransportServer implements AutoCloseable {
                         : new BareAeronServer(bare.getFirst(), bare.getLast(), TransportComparison.CONNECTIONS)) {
             LOG.log(System.Logger.Level.DEBUG, "over Aeron: {0}, bare: {1}", second != null, third != null);
             System.out.println(endpoint.address().getPort() + " " + new BareResponder().port());
+            ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
             while (System.in.read() >= 0) {
-                // Nothing is said.
+                System.out.println(threads.getTotalThreadAllocatedBytes());
             }
         }
     }

@@ -1,0 +1,110 @@
+package io.kvcache.bench.cli;
+
+import io.kvcache.bench.suite.Answer;
+import io.kvcache.bench.transport.Cost;
+import io.kvcache.bench.transport.MatchCell;
+import io.kvcache.bench.transport.Moves;
+import io.kvcache.bench.transport.SharedCell;
+import io.kvcache.bench.transport.TransportCell;
+import java.io.PrintWriter;
+import java.util.List;
+import java.util.Locale;
+
+/// What the comparisons of transports found, in lines.
+record TransportTable(PrintWriter out) {
+
+    private static final String HEAD =
+            "            KiB flight |   GB/s   p50 µs   p99 µs  CPU s/GB |   GB/s   p50 µs   p99 µs  CPU s/GB |"
+                    + "  ratio | heap B/block: here  server";
+
+    /// A comparison.
+    ///
+    /// @param ours a name for the left side
+    /// @param other a name for the right side
+    void print(List<TransportCell> cells, String ours, String other) {
+        say("");
+        say("                       |       %-27s  |       %-27s  |".formatted(ours, other));
+        say(HEAD);
+        for (TransportCell cell : cells) {
+            say(String.format(
+                    Locale.ROOT,
+                    "%-7s  %6d %6d |%s%s |%s%s | %6.2f |          %9.0f %7.0f",
+                    cell.cargo().operation().text(),
+                    cell.cargo().bytes() >> 10,
+                    cell.cargo().inFlight(),
+                    figures(cell.ours()),
+                    processor(cell.cost()),
+                    figures(cell.bare()),
+                    processor(cell.bareCost()),
+                    cell.ratio(),
+                    cell.cost().heapBytes(),
+                    cell.cost().serverHeapBytes()));
+        }
+    }
+
+    /// Uses of shared memory.
+    void printShared(List<SharedCell> cells) {
+        say("");
+        say("                         |       shared memory       |         bare copy         |        | server");
+        say("              KiB flight |   GB/s   p50 µs   p99 µs  |   GB/s   p50 µs   p99 µs  |  ratio | µs a block");
+        for (SharedCell cell : cells) {
+            say(String.format(
+                    Locale.ROOT,
+                    "%-9s  %6d %6d |%s |%s | %6.2f | %6.2f",
+                    cell.use().name().toLowerCase(Locale.ROOT).replace('_', ' '),
+                    cell.cargo().bytes() >> 10,
+                    cell.cargo().inFlight(),
+                    figures(cell.ours()),
+                    figures(cell.bare()),
+                    cell.ratio(),
+                    cell.serverMicros()));
+        }
+    }
+
+    /// Matches of 1,024 keys.
+    void printMatches(List<MatchCell> cells) {
+        say("");
+        say("match of 1,024 keys    |   p50 µs   p99 µs | heap B/match: here  server");
+        for (MatchCell cell : cells) {
+            say(String.format(
+                    Locale.ROOT,
+                    "%-8s %-13s | %8.1f %8.1f |          %9.0f %7.0f",
+                    cell.by(),
+                    cell.told() ? "told before" : "keys sent",
+                    cell.moves().p50Micros(),
+                    cell.moves().p99Micros(),
+                    cell.cost().heapBytes(),
+                    cell.cost().serverHeapBytes()));
+        }
+    }
+
+    /// The answers that are beyond their budgets.
+    void missed(List<Answer> answers) {
+        for (Answer answer : answers) {
+            if (!answer.ok()) {
+                say(String.format(
+                        Locale.ROOT,
+                        "missed: %s is %.2f %s, ratio %.2f; wanted %s",
+                        answer.question().name(),
+                        answer.value(),
+                        answer.question().unit(),
+                        answer.ratio(),
+                        answer.question().budget().describe()));
+            }
+        }
+    }
+
+    private static String figures(Moves moves) {
+        return String.format(
+                Locale.ROOT, " %6.2f %8.1f %8.1f ", moves.gigabytes(), moves.p50Micros(), moves.p99Micros());
+    }
+
+    private static String processor(Cost cost) {
+        return String.format(Locale.ROOT, " %8.3f", cost.processorSeconds());
+    }
+
+    private void say(String line) {
+        out.println(line);
+        out.flush();
+    }
+}

@@ -1,0 +1,100 @@
+package io.kvcache.bench.transport;
+
+import io.kvcache.bench.suite.Budget;
+
+/// What the remote cache has to reach, beside what was measured in the same run. What has no budget is shown only.
+public final class TransportBudgets {
+
+    private static final Budget NONE = new Budget.None();
+    private static final int MIB = 1 << 20;
+
+    /// Of a bare responder, blocks of 1 MiB and more with more than one in flight.
+    private static final double RESPONDER = 0.9;
+
+    /// Of bare Aeron, blocks of 1 MiB.
+    private static final double BARE_AERON = 0.6;
+
+    /// Blocks of 1 MiB over Aeron's IPC.
+    private static final double AERON_GIGABYTES = 2;
+
+    /// Of Redis, with more than one in flight.
+    private static final double REDIS_OF_1_MIB = 1.4;
+
+    private static final double REDIS_OF_4_MIB = 1.0;
+
+    /// Of a bare copy, blocks of 1 MiB and more that are copied without a message, one at a time.
+    private static final double COPY = 0.85;
+
+    /// Half of the copies of 64 KiB without a message.
+    private static final double SMALL_COPY_MICROS = 8;
+
+    /// Half of the views in place, while whoever answers is awake, and after a millisecond in which he was not.
+    private static final double VIEW_MICROS = 25;
+
+    private static final double IDLE_VIEW_MICROS = 120;
+
+    /// Of the server's process for a block that is copied without a message: none, but for what goes on anyway.
+    private static final double SERVER_MICROS = 1;
+
+    /// Half of the matches of 1,024 keys over Aeron's IPC.
+    private static final double MATCH_MICROS = 200;
+
+    private TransportBudgets() {}
+
+    /// For a ratio of bytes a second.
+    public static Budget besideResponder(Cargo cargo) {
+        boolean judged = cargo.inFlight() > 1 && cargo.bytes() >= MIB && cargo.operation() == Operation.ACQUIRE;
+        return judged ? new Budget.RatioAtLeast(RESPONDER) : NONE;
+    }
+
+    /// For a ratio of bytes a second.
+    public static Budget besideBareAeron(Cargo cargo) {
+        return cargo.bytes() == MIB ? new Budget.RatioAtLeast(BARE_AERON) : NONE;
+    }
+
+    /// For GB/s by IPC.
+    public static Budget overAeron(Cargo cargo) {
+        boolean judged = cargo.bytes() == MIB && cargo.operation() == Operation.ACQUIRE;
+        return judged ? new Budget.AtLeast(AERON_GIGABYTES) : NONE;
+    }
+
+    /// For a ratio of bytes a second.
+    public static Budget besideRedis(Cargo cargo) {
+        if (cargo.inFlight() == 1 || cargo.operation() != Operation.ACQUIRE) {
+            return NONE;
+        }
+        return switch (cargo.bytes()) {
+            case MIB -> new Budget.RatioAtLeast(REDIS_OF_1_MIB);
+            case 4 * MIB -> new Budget.RatioAtLeast(REDIS_OF_4_MIB);
+            default -> NONE;
+        };
+    }
+
+    /// For a ratio of bytes a second, over shared memory.
+    static Budget speed(SharedUse use, Cargo cargo) {
+        boolean judged = use == SharedUse.COPY && cargo.inFlight() == 1 && cargo.bytes() >= MIB;
+        return judged ? new Budget.RatioAtLeast(COPY) : NONE;
+    }
+
+    /// For microseconds that half take, over shared memory.
+    static Budget half(SharedUse use, Cargo cargo) {
+        if (cargo.inFlight() > 1) {
+            return NONE;
+        }
+        return switch (use) {
+            case COPY -> cargo.bytes() < MIB ? new Budget.AtMost(SMALL_COPY_MICROS) : NONE;
+            case VIEW -> new Budget.AtMost(VIEW_MICROS);
+            case VIEW_IDLE -> new Budget.AtMost(IDLE_VIEW_MICROS);
+        };
+    }
+
+    /// For microseconds of the server's processor a block, over shared memory.
+    static Budget server(SharedUse use) {
+        return use == SharedUse.COPY ? new Budget.AtMost(SERVER_MICROS) : NONE;
+    }
+
+    /// For microseconds that half of the matches take.
+    static Budget match(String by) {
+        return by.equals("aeron") ? new Budget.AtMost(MATCH_MICROS) : NONE;
+    }
+}
