@@ -34,6 +34,7 @@ import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.UUID;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.IntStream;
@@ -130,7 +131,7 @@ final class RemoteFrontTest {
     @EnabledOnOs(OS.LINUX)
     void givenAServerThatSharesItsMemory_whenAClientOnThisHostReads_thenItReadsInPlace() throws Exception {
         Needs.sharedMemory(256L << 20);
-        String name = "kvcache-test-" + ProcessHandle.current().pid();
+        String name = "kvcache-test-" + UUID.randomUUID();
         Path files = Path.of("/dev/shm", name);
         TransportConfig usual = TransportConfig.at("127.0.0.1:0");
         TransportConfig sharing = new TransportConfig(
@@ -152,7 +153,7 @@ final class RemoteFrontTest {
     @Test
     @EnabledOnOs(OS.LINUX)
     void givenTooLittleMemoryForAServerThatMustShareIt_whenStarted_thenItIsRefusedWithBothSizes() throws Exception {
-        String name = "kvcache-full-" + ProcessHandle.current().pid();
+        String name = "kvcache-full-" + UUID.randomUUID();
         Path files = Path.of("/dev/shm", name);
         ServerConfig config = new ConfigReader(new Machine(1L << 60, 2), Map.of())
                 .read(
