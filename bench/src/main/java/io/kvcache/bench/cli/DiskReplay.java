@@ -23,12 +23,15 @@ final class DiskReplay {
     private final ReplayChoices choices;
     private final DiskChoice disk;
     private final int blockBytes;
+    private final long deviceBytes;
     private final ByteReplay.Output output;
 
-    DiskReplay(ReplayChoices choices, DiskChoice disk, int blockBytes, ByteReplay.Output output) {
+    /// @param deviceBytes of a device in front of the disk, 0 for none
+    DiskReplay(ReplayChoices choices, DiskChoice disk, int blockBytes, long deviceBytes, ByteReplay.Output output) {
         this.choices = choices;
         this.disk = disk;
         this.blockBytes = blockBytes;
+        this.deviceBytes = deviceBytes;
         this.output = output;
     }
 
@@ -44,6 +47,8 @@ final class DiskReplay {
             double blockHitRatio,
             double hostHitRatio,
             double diskHitRatio,
+            long deviceBytes,
+            double deviceHitRatio,
             double tokenHitRatio,
             double oneLruHitRatio,
             long putBytes,
@@ -72,8 +77,8 @@ final class DiskReplay {
             for (PolicyReplay policy : ReplayChoices.ofStore(choices.replays())) {
                 List<Line> lines = new ArrayList<>();
                 for (AdmissionKind admission : disk.admissions()) {
-                    Settings settings =
-                            new Settings(policy.kind(), blocks, blockBytes, disk.options(blockBytes), admission);
+                    Settings settings = new Settings(
+                            policy.kind(), blocks, blockBytes, disk.options(blockBytes), admission, deviceBytes);
                     Line line = one(forest, settings, warmup);
                     lines.add(line);
                     right &= line.wrongBlocks == 0;
@@ -119,6 +124,8 @@ final class DiskReplay {
                 result.totals().blockHitRatio(),
                 result.hostHitRatio(),
                 result.diskHitRatio(),
+                settings.deviceBytes(),
+                result.deviceHitRatio(),
                 result.totals().tokenHitRatio(),
                 oneLru.blockHitRatio(),
                 result.written().putBytes(),
@@ -134,6 +141,18 @@ final class DiskReplay {
     }
 
     private static String text(Line line) {
+        return line.deviceBytes == 0 ? tiers(line) : tiers(line) + device(line);
+    }
+
+    private static String device(Line line) {
+        return String.format(
+                Locale.ROOT,
+                "%n  device   %.4f of blocks found first on a device of %s (host memory plays it)",
+                line.deviceHitRatio,
+                new ByteSize(line.deviceBytes));
+    }
+
+    private static String tiers(Line line) {
         return String.format(
                 Locale.ROOT,
                 "%s, %s: %,d blocks in host memory, %,d alive on disk, of %s (%s)%n"

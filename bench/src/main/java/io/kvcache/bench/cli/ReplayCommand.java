@@ -79,6 +79,8 @@ final class ReplayCommand implements Callable<Integer> {
             description = "What to do about a line that is no request. Default: ${DEFAULT-VALUE}.")
     private String malformed = "";
 
+    private static final ByteSize LEAST_DEVICE = new ByteSize(1 << 20);
+
     @Option(
             names = "--bytes",
             paramLabel = "SIZE",
@@ -93,6 +95,13 @@ final class ReplayCommand implements Callable<Integer> {
                     + " that is empty or not there: of SIZE bytes, or with 20000blocks alive at most."
                     + " Default --bytes then: 64KiB.")
     private String disk = "";
+
+    @Option(
+            names = "--device",
+            paramLabel = "SIZE",
+            description = "With --disk: a device in front of the disk, which an engine asks first. Host memory plays"
+                    + " it; 1MiB and up. Default: none.")
+    private String device = "";
 
     @Option(
             names = "--admission",
@@ -133,12 +142,25 @@ final class ReplayCommand implements Callable<Integer> {
         int blockBytes = (int) blockBytes().bytes();
         return disk.isEmpty()
                 ? new ByteReplay(choices, blockBytes, output).run(forest, warmup)
-                : new DiskReplay(choices, DiskChoice.parse(disk, admission), blockBytes, output).run(forest, warmup);
+                : new DiskReplay(choices, DiskChoice.parse(disk, admission), blockBytes, deviceBytes(), output)
+                        .run(forest, warmup);
     }
 
     /// Whether the store itself is driven.
     private boolean real() {
         return !bytes.isEmpty() || !disk.isEmpty();
+    }
+
+    private long deviceBytes() {
+        if (device.isEmpty()) {
+            return 0;
+        }
+        ByteSize size = ByteSize.parse(device);
+        if (disk.isEmpty() || size.bytes() < LEAST_DEVICE.bytes()) {
+            throw new IllegalArgumentException(
+                    "--device is '" + device + "', must be: " + LEAST_DEVICE + " and up, with --disk");
+        }
+        return size.bytes();
     }
 
     private ByteSize blockBytes() {
@@ -190,6 +212,7 @@ final class ReplayCommand implements Callable<Integer> {
             if (!disk.isEmpty()) {
                 DiskChoice.parse(disk, admission);
             }
+            deviceBytes();
             return new ReplayChoices(
                     source,
                     ReplayChoices.replays(policies.isEmpty() && real() ? List.of("lru") : policies),

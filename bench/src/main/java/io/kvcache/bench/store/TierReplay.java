@@ -11,12 +11,17 @@ import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.store.DiskSideStats;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.core.tier.TierStats;
+import io.kvcache.gpu.host.HostDriver;
+import io.kvcache.gpu.tier.CudaTier;
+import io.kvcache.gpu.tier.DeviceBlockTable;
 import io.kvcache.tiers.DiskOptions;
 import io.kvcache.tiers.TieredKvCache;
+import io.kvcache.tiers.TieredKvCacheBuilder;
 import java.nio.file.Path;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
+import org.jspecify.annotations.Nullable;
 
 /// Replays a trace through host memory and a disk: acquire, wait for what is on disk, verify every byte, then put
 /// what was missing.
@@ -36,6 +41,8 @@ public final class TierReplay {
     private final ReplayedChains chains;
     private final HitCounter all;
     private final HitCounter host;
+    private final HitCounter onDevice;
+    private final @Nullable CudaTier device;
     private long putBytes;
     private long blocksServed;
     private long wrongBlocks;
@@ -45,8 +52,19 @@ public final class TierReplay {
     ///
     /// @param hostBlocks capacity of host memory, rounded up to whole slabs
     /// @param blockBytes real bytes of a block
+    /// @param deviceBytes of a device in front of the disk, host memory that plays one; 0 for none
     public record Settings(
-            PolicyKind policy, int hostBlocks, int blockBytes, DiskOptions disk, AdmissionKind admission) {
+            PolicyKind policy,
+            int hostBlocks,
+            int blockBytes,
+            DiskOptions disk,
+            AdmissionKind admission,
+            long deviceBytes) {
+
+        /// Without a device.
+        public Settings(PolicyKind policy, int hostBlocks, int blockBytes, DiskOptions disk, AdmissionKind admission) {
+            this(policy, hostBlocks, blockBytes, disk, admission, 0);
+        }
 
         /// A disk with room for so many blocks that are alive.
         public static DiskOptions disk(Path directory, long liveBlocks, int blockBytes) {
@@ -55,7 +73,7 @@ public final class TierReplay {
 
         /// The same with another rule for what is written.
         public Settings withAdmission(AdmissionKind change) {
-            return new Settings(policy, hostBlocks, blockBytes, disk, change);
+            return new Settings(policy, hostBlocks, blockBytes, disk, change, deviceBytes);
         }
 
         /// Blocks that may be alive on the disk.
@@ -82,6 +100,12 @@ public final class TierReplay {
         chains = new ReplayedChains(forest, settings.blockBytes());
         all = new HitCounter(forest, counted);
         host = new HitCounter(forest, counted);
+        onDevice = new HitCounter(forest, counted);
+        device = settings.deviceBytes == 0 ? null : device(settings.deviceBytes);
+    }
+
+    private static CudaTier device(long bytes) {
+        return CudaTier.over("host memory as a device", () -> HostDriver.open(2 * bytes), bytes);
     }
 
     /// Hears of each request that was served, when all writes have ended.
@@ -108,7 +132,7 @@ public final class TierReplay {
     private TierReplayResult run(Span span, Watcher watcher) {
         long start = System.nanoTime();
         TierReplayResult.Written written;
-        try (TieredKvCache cache = open(settings)) {
+        try (TieredKvCache cache = open(settings, device)) {
             cache.register(chains.namespace());
             await("what the disk held is told", () -> !cache.recovering());
             for (int request = span.first; request < span.end; request++) {
@@ -122,6 +146,7 @@ public final class TierReplay {
         return new TierReplayResult(
                 all.totals(),
                 host.totals().blockHits(),
+                onDevice.totals().blockHits(),
                 written,
                 new TierReplayResult.Check(blocksServed, wrongBlocks, notArrived),
                 (System.nanoTime() - start) / 1e9);
@@ -129,19 +154,33 @@ public final class TierReplay {
 
     /// Opens a store of this kind.
     public static TieredKvCache open(Settings settings) {
+        return open(settings, null);
+    }
+
+    private static TieredKvCache open(Settings settings, @Nullable CudaTier device) {
         long hostBytes = StoreReplay.Settings.hostBytes(settings.hostBlocks(), settings.blockBytes());
-        return TieredKvCache.builder()
+        TieredKvCacheBuilder builder = TieredKvCache.builder()
                 .hostBytes(hostBytes)
                 .records(Math.toIntExact(settings.diskBlocks() + 2 * hostBytes / settings.blockBytes()))
                 .policy(settings.policy())
                 .admission(settings.admission())
                 .disk(settings.disk())
                 .checked(false)
-                .strict(true)
-                .build();
+                .strict(true);
+        return (device == null ? builder : builder.tier(device)).build();
+    }
+
+    /// An engine looks on the device first.
+    private void askDevice(CudaTier present, BlockChain chain, int request) {
+        try (DeviceBlockTable table = present.acquire(chain, 0)) {
+            onDevice.count(request, table.endBlock());
+        }
     }
 
     private void serve(TieredKvCache cache, BlockChain chain, int request, Watcher watcher) {
+        if (device != null) {
+            askDevice(device, chain, request);
+        }
         Match match = cache.match(chain);
         try (BlockTable table = cache.acquire(chain, 0, PATIENCE_NANOS)) {
             int ready = table.await(match.blocks(), PATIENCE_NANOS);

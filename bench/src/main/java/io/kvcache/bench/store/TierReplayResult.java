@@ -6,8 +6,10 @@ import io.kvcache.bench.replay.HitTotals;
 ///
 /// @param totals hits of both tiers, counted as in the metadata-only replay
 /// @param hostHits of these, in host memory when the request came
+/// @param deviceHits leading blocks that a device in front of the disk had, wherever else they were
 /// @param seconds of everything: making the contents, storing, writing, serving, verifying
-public record TierReplayResult(HitTotals totals, long hostHits, Written written, Check check, double seconds) {
+public record TierReplayResult(
+        HitTotals totals, long hostHits, long deviceHits, Written written, Check check, double seconds) {
 
     /// What went to the disk.
     ///
@@ -48,5 +50,10 @@ public record TierReplayResult(HitTotals totals, long hostHits, Written written,
     /// Share of the blocks looked up that came from the disk.
     public double diskHitRatio() {
         return totals.blockHitRatio() - hostHitRatio();
+    }
+
+    /// Share of the blocks looked up that an engine found on the device.
+    public double deviceHitRatio() {
+        return totals.blockAccesses() == 0 ? 0 : (double) deviceHits / totals.blockAccesses();
     }
 }

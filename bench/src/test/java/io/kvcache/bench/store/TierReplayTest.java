@@ -75,4 +75,23 @@ final class TierReplayTest {
         assertThat(result.written().amplification()).isGreaterThanOrEqualTo(1);
         assertThat(result.totals().blockHits()).isPositive();
     }
+
+    @Test
+    void givenADeviceInFront_whenReplayed_thenEnginesFindBlocksThereAndImportanceNoFewerThanRecency() {
+        double recent = onDevice(PolicyKind.LRU);
+        double important = onDevice(PolicyKind.IMPORTANCE);
+        System.out.printf("found on a device: %.4f by last use, %.4f by importance%n", recent, important);
+        assertThat(recent).isPositive();
+        assertThat(important).isGreaterThan(recent - .01);
+    }
+
+    private double onDevice(PolicyKind policy) {
+        DiskOptions disk = TierReplay.Settings.disk(folder.resolve(policy.name()), DISK_BLOCKS, BLOCK_BYTES);
+        TierReplay.Settings settings = new TierReplay.Settings(
+                policy, HOST_BLOCKS, BLOCK_BYTES, disk, AdmissionKind.ALWAYS, DISK_BLOCKS / 4L * BLOCK_BYTES);
+        TierReplayResult result =
+                TierReplay.run(forest, settings, TierReplay.Span.of(forest, 0), (request, cache, put) -> {});
+        assertThat(result.check().wrongBlocks()).isZero();
+        return result.deviceHitRatio();
+    }
 }
