@@ -88,7 +88,8 @@ public final class RemoteKvCache implements KvCache {
 
     /// Connects to a server.
     ///
-    /// @param address `host:port`, or `shm:host:port` to be refused where memory cannot be shared, or
+    /// @param address `host:port`, or `tls:host:port` to a server that has a certificate (see
+    ///     [RemoteKvCacheBuilder#trust]), or `shm:host:port` to be refused where memory cannot be shared, or
     ///     `aeron:…` as in [io.kvcache.transport.aeron.AeronEndpoint], which takes a flag of the JVM
     /// @throws UncheckedIOException when it cannot be reached
     public static RemoteKvCache connect(String address) {

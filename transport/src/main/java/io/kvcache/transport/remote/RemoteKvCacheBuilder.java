@@ -2,13 +2,16 @@ package io.kvcache.transport.remote;
 
 import io.kvcache.transport.link.Connector;
 import io.kvcache.transport.wire.Secret;
+import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.atomic.AtomicInteger;
+import javax.net.ssl.SSLContext;
 import org.jspecify.annotations.Nullable;
 
 /// How a [RemoteKvCache] connects. Not for use by several threads.
@@ -30,6 +33,7 @@ public final class RemoteKvCacheBuilder {
     private boolean strict;
     private @Nullable SharedMemoryUse sharedMemory;
     private long stagingBytes = 64L << 20;
+    private @Nullable SSLContext trusted;
 
     RemoteKvCacheBuilder(List<Route> routes) {
         this.routes = routes;
@@ -49,6 +53,30 @@ public final class RemoteKvCacheBuilder {
                     "the secret has " + bytes.length + " bytes; allowed: " + Secret.SHORTEST_SHARED + " and up");
         }
         secret = new Secret(bytes);
+        return this;
+    }
+
+    /// Whose certificates are believed of servers at addresses `tls:host:port`: those in a file and those that
+    /// they have signed. Unless set, the authorities that the JVM knows.
+    ///
+    /// @param pem one or more certificates
+    /// @throws UncheckedIOException when the file cannot be used
+    public RemoteKvCacheBuilder trust(Path pem) {
+        try {
+            return trust(Trust.of(pem));
+        } catch (IOException unusable) {
+            throw new UncheckedIOException("trust: " + unusable.getMessage(), unusable);
+        }
+    }
+
+    /// The same by a context, which may have a certificate of the client's too.
+    ///
+    /// @throws IllegalArgumentException when there is no address `tls:host:port`
+    public RemoteKvCacheBuilder trust(SSLContext context) {
+        if (routes.stream().noneMatch(Route::encrypted)) {
+            throw new IllegalArgumentException("trust is set and nothing goes by TLS; allowed: with tls:host:port");
+        }
+        trusted = context;
         return this;
     }
 
@@ -135,7 +163,7 @@ public final class RemoteKvCacheBuilder {
     /// @throws UncheckedIOException when none of them can be reached, or each refuses this client
     public RemoteKvCache connect() {
         List<Uplink.Way> ways = routes.stream()
-                .map(route -> new Uplink.Way(route.connector(), options(route)))
+                .map(route -> new Uplink.Way(route.connector(this::trusted), options(route)))
                 .toList();
         RemoteCounters counters = new RemoteCounters();
         Uplink uplink = Uplink.open(ways, counters.oneSided);
@@ -149,6 +177,10 @@ public final class RemoteKvCacheBuilder {
                 counters,
                 new AtomicInteger(),
                 fetching));
+    }
+
+    private SSLContext trusted() {
+        return trusted == null ? Trust.usual() : trusted;
     }
 
     private RemoteOptions options(Route route) {

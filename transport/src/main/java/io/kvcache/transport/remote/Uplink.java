@@ -103,7 +103,8 @@ final class Uplink implements AutoCloseable {
         try {
             begin(way);
         } catch (IOException unreachable) {
-            throw new UncheckedIOException("cannot reach " + way.connector, unreachable);
+            throw new UncheckedIOException(
+                    "cannot reach " + way.connector + ": " + unreachable.getMessage(), unreachable);
         } catch (CallFailed refused) {
             throw new UncheckedIOException(
                     way.connector + " refuses: " + refused.getMessage(),

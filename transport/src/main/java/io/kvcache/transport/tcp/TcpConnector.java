@@ -9,17 +9,31 @@ import java.net.InetSocketAddress;
 import java.net.UnknownHostException;
 import java.nio.channels.SocketChannel;
 import java.util.concurrent.TimeUnit;
+import javax.net.ssl.SSLContext;
+import javax.net.ssl.SSLEngine;
+import javax.net.ssl.SSLException;
+import javax.net.ssl.SSLParameters;
+import org.jspecify.annotations.Nullable;
 
-/// Opens TCP connections to one host and port, whose name is looked up each time.
+/// Opens TCP connections to one host and port, whose name is looked up each time; behind TLS if that is wanted,
+/// to a server alone whose certificate is trusted and of that name.
 public final class TcpConnector implements Connector {
 
     private final String host;
     private final int port;
+    private final @Nullable SSLContext tls;
 
     /// @param port 1 to 65,535
     public TcpConnector(String host, int port) {
+        this(host, port, null);
+    }
+
+    /// @param port 1 to 65,535
+    /// @param tls with what is trusted; null for none
+    public TcpConnector(String host, int port, @Nullable SSLContext tls) {
         this.host = host;
         this.port = port;
+        this.tls = tls;
     }
 
     @Override
@@ -30,9 +44,17 @@ public final class TcpConnector implements Connector {
         }
         SocketChannel channel = SocketChannel.open();
         try {
+            long start = System.nanoTime();
             channel.socket().connect(address, Math.clamp(TimeUnit.NANOSECONDS.toMillis(timeoutNanos), 1, 60_000));
             requireAnother(channel);
-            return new TcpLine(TcpLine.prepared(channel), handler);
+            TcpLine.prepared(channel);
+            SSLContext trusted = tls;
+            if (trusted == null) {
+                return new TcpLine(channel, line -> handler);
+            }
+            TlsChannel behind = new TlsChannel(channel, engine(trusted));
+            shake(behind, timeoutNanos - (System.nanoTime() - start));
+            return new TcpLine(channel, behind, 0, line -> handler);
         } catch (IOException failed) {
             channel.close();
             throw failed;
@@ -49,8 +71,36 @@ public final class TcpConnector implements Connector {
         }
     }
 
+    private SSLEngine engine(SSLContext trusted) {
+        SSLEngine engine = trusted.createSSLEngine(host, port);
+        engine.setUseClientMode(true);
+        SSLParameters parameters = engine.getSSLParameters();
+        parameters.setEndpointIdentificationAlgorithm("HTTPS"); // names as RFC 2818 has them
+        engine.setSSLParameters(parameters);
+        return engine;
+    }
+
+    private void shake(TlsChannel behind, long timeoutNanos) throws IOException {
+        try {
+            behind.open(timeoutNanos);
+        } catch (TlsChannel.WithoutTls plain) {
+            throw new IOException("it speaks no TLS; allowed: " + host + ":" + port, plain);
+        } catch (SSLException refused) {
+            throw new IOException("no TLS with it: " + reason(refused), refused);
+        }
+    }
+
+    /// The innermost reason says most: whose certificate is not trusted, or of which name it is.
+    private static String reason(Throwable failure) {
+        Throwable cause = failure;
+        while (cause.getCause() != null) {
+            cause = cause.getCause();
+        }
+        return String.valueOf(cause.getMessage());
+    }
+
     @Override
     public String toString() {
-        return host + ":" + port;
+        return (tls == null ? "" : "tls:") + host + ":" + port;
     }
 }

@@ -12,6 +12,9 @@ import java.nio.channels.ServerSocketChannel;
 import java.nio.channels.SocketChannel;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
+import java.util.function.Supplier;
+import javax.net.ssl.SSLEngine;
+import org.jspecify.annotations.Nullable;
 
 /// Serves a cache over TCP: one platform thread a connection, one that accepts, and one that watches the
 /// clock.
@@ -36,8 +39,14 @@ public final class TcpEndpoint implements AutoCloseable {
     private final ServerSocketChannel listener;
     private final InetSocketAddress address;
     private final EndpointLines lines;
+    private final @Nullable Supplier<SSLEngine> tls;
+    private final long handshakeNanos;
 
-    private TcpEndpoint(Endpoint endpoint, ServerSocketChannel listener, EndpointOptions options) throws IOException {
+    private TcpEndpoint(
+            Endpoint endpoint, ServerSocketChannel listener, EndpointOptions options, @Nullable Supplier<SSLEngine> tls)
+            throws IOException {
+        this.tls = tls;
+        handshakeNanos = options.handshake().toNanos();
         this.endpoint = endpoint;
         this.listener = listener;
         address = (InetSocketAddress) listener.getLocalAddress();
@@ -52,11 +61,23 @@ public final class TcpEndpoint implements AutoCloseable {
     /// @throws IOException when it cannot be listened on
     public static TcpEndpoint open(KvCache cache, InetSocketAddress address, EndpointOptions options)
             throws IOException {
+        return open(cache, address, options, null);
+    }
+
+    /// Begins to listen, for clients that speak TLS.
+    ///
+    /// @param address where; port 0 for any free one
+    /// @param tls makes an engine of the server's side for each connection, so that a certificate may change; null
+    ///     for no TLS
+    /// @throws IOException when it cannot be listened on
+    public static TcpEndpoint open(
+            KvCache cache, InetSocketAddress address, EndpointOptions options, @Nullable Supplier<SSLEngine> tls)
+            throws IOException {
         ServerSocketChannel listener = ServerSocketChannel.open();
         try {
             listener.setOption(StandardSocketOptions.SO_REUSEADDR, true);
             listener.bind(address, BACKLOG);
-            return new TcpEndpoint(new Endpoint(cache, options, System::nanoTime), listener, options);
+            return new TcpEndpoint(new Endpoint(cache, options, System::nanoTime), listener, options, tls);
         } catch (IOException failed) {
             listener.close();
             throw failed;
@@ -87,7 +108,9 @@ public final class TcpEndpoint implements AutoCloseable {
     }
 
     private void serve(SocketChannel channel) throws IOException {
-        TcpLine line = new TcpLine(TcpLine.prepared(channel), endpoint::connected);
+        TcpLine.prepared(channel);
+        TlsChannel behind = tls == null ? null : new TlsChannel(channel, tls.get());
+        TcpLine line = new TcpLine(channel, behind, handshakeNanos, endpoint::connected);
         lines.add(line);
         lines.start("connection", () -> lines.pump(line));
     }

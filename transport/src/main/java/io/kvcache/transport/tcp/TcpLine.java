@@ -18,12 +18,16 @@ import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.StandardSocketOptions;
 import java.nio.ByteBuffer;
+import java.nio.channels.GatheringByteChannel;
+import java.nio.channels.ReadableByteChannel;
 import java.nio.channels.SocketChannel;
 import java.util.ArrayList;
 import java.util.HexFormat;
 import java.util.List;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Function;
+import javax.net.ssl.SSLException;
+import org.jspecify.annotations.Nullable;
 
 /// One TCP connection, of either side.
 ///
@@ -40,21 +44,36 @@ final class TcpLine implements Line {
 
     private static final System.Logger LOG = System.getLogger(TcpLine.class.getName());
 
-    private final SocketChannel channel;
+    private final SocketChannel socket;
+    private final ReadableByteChannel in;
+    private final GatheringByteChannel out;
+    private final @Nullable TlsChannel tls;
+    private final long openNanos;
     private final FrameHandler handler;
     private final FrameReader reader;
     private final ReentrantLock writing = new ReentrantLock();
     private final LineState state = new LineState();
     private final String place;
 
-    TcpLine(SocketChannel channel, FrameHandler handler) {
-        this(channel, line -> handler);
+    /// A connection whose bytes are what they are.
+    ///
+    /// @param handler of this line, which must not use it yet
+    TcpLine(SocketChannel socket, Function<Outlet, FrameHandler> handler) {
+        this(socket, null, 0, handler);
     }
 
+    /// A connection behind TLS.
+    ///
+    /// @param tls of this socket; opened when the line is pumped first, if it is not by then
+    /// @param openNanos how long that may take
     /// @param handler of this line, which must not use it yet
-    TcpLine(SocketChannel channel, Function<Outlet, FrameHandler> handler) {
-        this.channel = channel;
-        place = place(channel);
+    TcpLine(SocketChannel socket, @Nullable TlsChannel tls, long openNanos, Function<Outlet, FrameHandler> handler) {
+        this.socket = socket;
+        this.tls = tls;
+        this.openNanos = openNanos;
+        in = tls == null ? socket : tls;
+        out = tls == null ? socket : tls;
+        place = place(socket);
         this.handler = handler.apply(this);
         reader = new FrameReader(this.handler, BUFFER_BYTES);
     }
@@ -89,19 +108,25 @@ final class TcpLine implements Line {
     @Override
     public boolean pump() {
         try {
-            int bytes = channel.read(reader.target());
+            if (tls != null) {
+                tls.open(openNanos);
+            }
+            int bytes = in.read(reader.target());
             if (bytes < 0) {
                 close(reader.inFrame() ? CloseReason.BROKEN : CloseReason.PEER_CLOSED);
             } else {
                 reader.received(bytes);
                 state.received(reader.inFrame());
             }
+        } catch (TlsChannel.WithoutTls plain) {
+            refuse("no TLS; allowed: TLS, which clients speak to tls:host:port");
+        } catch (SSLException strange) {
+            LOG.log(System.Logger.Level.DEBUG, "no TLS with " + place, strange);
+            close(CloseReason.MALFORMED);
         } catch (IOException broken) {
             close(CloseReason.BROKEN);
         } catch (Violation malformed) {
-            send(BodyWriter.refusal(
-                    MessageType.ERROR.code(), 0, Status.INVALID, String.valueOf(malformed.getMessage())));
-            close(CloseReason.MALFORMED);
+            refuse(String.valueOf(malformed.getMessage()));
         } catch (RuntimeException | Error bug) {
             close(CloseReason.INTERNAL);
             LOG.log(System.Logger.Level.ERROR, "a connection is closed because of a bug", bug);
@@ -111,6 +136,11 @@ final class TcpLine implements Line {
         }
         state.tell(handler);
         return false;
+    }
+
+    private void refuse(String why) {
+        send(BodyWriter.refusal(MessageType.ERROR.code(), 0, Status.INVALID, why));
+        close(CloseReason.MALFORMED);
     }
 
     @Override
@@ -155,14 +185,14 @@ final class TcpLine implements Line {
         ByteBuffer[] all = buffers.toArray(ByteBuffer[]::new);
         while (all.length > 0 && all[all.length - 1].hasRemaining()) {
             state.writing();
-            channel.write(all);
+            out.write(all);
         }
         buffers.clear();
     }
 
     @Override
     public boolean open() {
-        return state.live() && channel.isOpen();
+        return state.live() && socket.isOpen();
     }
 
     @Override
@@ -174,7 +204,7 @@ final class TcpLine implements Line {
     public void close(CloseReason why) {
         if (state.end(why)) {
             try {
-                channel.close();
+                socket.close();
             } catch (IOException ignored) {
                 // It is closed all the same: the descriptor is gone.
             }

@@ -51,8 +51,9 @@ final class SeveralServersTest {
         two.close();
     }
 
+    /// Not where clients come from: one that connects again could get the very port that it looks for.
     private static TcpEndpoint serve(KvCache store, EndpointOptions options) throws IOException {
-        return TcpEndpoint.open(store, new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), options);
+        return TcpEndpoint.open(store, new InetSocketAddress(InetAddress.getByName("127.0.0.2"), 0), options);
     }
 
     private static TcpEndpoint serve(KvCache store) throws IOException {
@@ -64,7 +65,7 @@ final class SeveralServersTest {
     }
 
     private static String address(TcpEndpoint endpoint) {
-        return "127.0.0.1:" + endpoint.address().getPort();
+        return "127.0.0.2:" + endpoint.address().getPort();
     }
 
     @Test
@@ -143,7 +144,8 @@ final class SeveralServersTest {
 
     @Test
     void givenAServerThatDoesNotAnswerAnyMore_whenUsedOn_thenTheNextServesAndNothingIsHeldThere() throws Exception {
-        try (TcpEndpoint first = serve(one);
+        try (TcpEndpoint first = TcpEndpoint.open(
+                        one, new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), EndpointOptions.DEFAULTS);
                 FaultyProxy proxy = new FaultyProxy(first.address().getPort());
                 TcpEndpoint second = serve(two);
                 RemoteKvCache cache = RemoteKvCache.builder(proxy.address(), address(second))
