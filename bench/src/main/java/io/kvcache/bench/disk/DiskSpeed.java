@@ -7,6 +7,8 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.logging.Level;
+import java.util.logging.Logger;
 
 /// How fast a directory's disk is, roughly and within seconds, on the path that a disk tier takes there.
 ///
@@ -18,6 +20,9 @@ import java.util.List;
 /// @param path how the bytes travel there, in words
 /// @param inMemory whether there is no disk below it
 public record DiskSpeed(double writeGigabytes, double readGigabytes, String path, boolean inMemory) {
+
+    /// Held here, as loggers that nobody holds forget their level.
+    private static final Logger DEVICE = Logger.getLogger("io.kvcache.tiers.device");
 
     private static final int PIECE_BYTES = 4 << 20;
     private static final long FILE_BYTES = (long) DiskBench.DEPTH * PIECE_BYTES;
@@ -35,6 +40,7 @@ public record DiskSpeed(double writeGigabytes, double readGigabytes, String path
             throw new IOException(folder + " has too little room: 1.3 GiB have to be free");
         }
         List<TestFile> files = new ArrayList<>();
+        DEVICE.setLevel(Level.WARNING); // It would name its path for each file.
         try (Arena arena = Arena.ofShared()) {
             DeviceMover mover = new DeviceMover(arena.allocate(FILE_BYTES, PIECE_BYTES), true);
             Sum written = new Sum();
@@ -55,6 +61,7 @@ public record DiskSpeed(double writeGigabytes, double readGigabytes, String path
             for (TestFile file : files) {
                 file.close();
             }
+            DEVICE.setLevel(null);
         }
     }
 

@@ -150,10 +150,11 @@ record KernelFacts(Path root, long pinnedBytes) {
         return found.find() ? found.group(1) : "";
     }
 
-    /// What a file says, or nothing where there is none.
+    /// What a file says, or nothing where there is none. By lines, as that asks for kilobytes at once: of a file below
+    /// `/proc/sys`, which is said to have no size, the kernel gives what one request has room for and no more.
     private String text(String file) {
         try {
-            return Files.readString(root.resolve(file)).strip();
+            return String.join("\n", Files.readAllLines(root.resolve(file))).strip();
         } catch (IOException none) {
             return "";
         }

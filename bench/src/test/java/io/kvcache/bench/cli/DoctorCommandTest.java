@@ -2,6 +2,8 @@ package io.kvcache.bench.cli;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import java.io.IOException;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.condition.EnabledOnOs;
@@ -17,7 +19,7 @@ final class DoctorCommandTest {
     private Path folder = Path.of("");
 
     @Test
-    void givenADirectory_whenAskedForJson_thenItSaysWhatThereIsAndHowFastItIs() {
+    void givenADirectory_whenAskedForJson_thenItSaysWhatThereIsAndHowFastItIs() throws IOException {
         Shell.Run run = Shell.run("doctor", "--json", folder.toString());
 
         assertThat(run.exitCode()).as(run.err()).isZero();
@@ -30,6 +32,9 @@ final class DoctorCommandTest {
                 .contains("kernel", "vm.max_map_count", "memlock", "open files", "somaxconn", "THP enabled", "fio")
                 .contains("GPU driver", "advice");
         assertThat(facts.path("advice").isObject()).isTrue();
+        assertThat(facts.path("vm.max_map_count").asString())
+                .isEqualTo(Files.readAllLines(Path.of("/proc/sys/vm/max_map_count"))
+                        .getFirst());
         assertThat(folder).isEmptyDirectory();
     }
 
