@@ -220,6 +220,25 @@ final class DeployTest {
     }
 
     @Test
+    void givenAnOldJvmOrNone_whenRun_thenItSaysWhatToSet() throws Exception {
+        Path old = Files.createDirectories(folder.resolve("jdk/bin"));
+        Path java = Files.writeString(old.resolve("java"), "");
+        assertThat(java.toFile().setExecutable(true)).isTrue();
+        Files.writeString(folder.resolve("jdk/release"), "JAVA_VERSION=\"17.0.1\"\n");
+        assertThat(refused(folder.resolve("jdk"))).contains(java + " is of version 17: set JAVA_HOME");
+        assertThat(refused(folder.resolve("nowhere"))).contains("there is no JVM at", "nowhere/bin/java");
+    }
+
+    private String refused(Path home) throws Exception {
+        ProcessBuilder builder = entry("help");
+        builder.environment().put("JAVA_HOME", home.toString());
+        Process process = builder.start();
+        String errors = new String(process.getErrorStream().readAllBytes(), UTF_8);
+        assertThat(process.waitFor()).isEqualTo(2);
+        return errors;
+    }
+
+    @Test
     void givenTheImagesSettings_whenRead_thenNothingIsWrongAndDataAsksForPasswords() throws Exception {
         String text = Files.readString(DEPLOY.resolve("kvcache.yaml"));
         ServerConfig config = new ConfigReader(new Machine(8L << 30, 4), Map.of())
