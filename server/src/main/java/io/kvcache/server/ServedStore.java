@@ -77,7 +77,8 @@ final class ServedStore {
                 .policy(config.memory().policy())
                 .touched(config.memory().prefault() == Prefault.BACKGROUND)
                 .touchedFirst(config.memory().prefault() == Prefault.BEFORE_READY)
-                .closeWait(CLOSE_WAIT);
+                .closeWait(CLOSE_WAIT)
+                .staging(config.memory().staging());
     }
 
     /// All but the clock and what clients map.

@@ -143,8 +143,9 @@ final class RemoteFrontTest {
             put(cache, chain);
             assertThat(verified(cache, chain)).isEqualTo(5);
             assertThat(cache.remoteStats().placed()).isEqualTo(5);
+            assertThat(cache.remoteStats().staged()).isEqualTo(5);
             try (Stream<Path> all = Files.list(files)) {
-                assertThat(all).as("lock, slots, records").hasSize(3);
+                assertThat(all).as("lock, slots, records, staging").hasSize(4);
             }
         }
         assertThat(files).doesNotExist();

@@ -4,6 +4,7 @@ import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.server.log.LogFormat;
 import io.kvcache.server.net.NetLimits;
 import io.kvcache.server.net.TransportKind;
+import io.kvcache.tiers.memory.StagingLimits;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -88,7 +89,24 @@ public final class ConfigReader {
                 from.get("memory.policy", otherwise.policy(), text -> Values.choice(PolicyKind.class, text));
         Prefault prefault =
                 from.get("memory.prefault", otherwise.prefault(), text -> Values.choice(Prefault.class, text));
-        return from.checked(otherwise, () -> fits(new MemoryConfig(hostBytes, policy, prefault), domainBytes));
+        StagingLimits staging = staging(from, otherwise.staging());
+        return from.checked(otherwise, () -> fits(new MemoryConfig(hostBytes, policy, prefault, staging), domainBytes));
+    }
+
+    private static StagingLimits staging(Settings from, StagingLimits otherwise) {
+        long total = from.get("memory.staging", otherwise.totalBytes(), Values::bytes);
+        long client = from.get("memory.client_staging", Math.min(otherwise.clientBytes(), total), Values::bytes);
+        return from.checked(otherwise, () -> limits(client, total));
+    }
+
+    private static StagingLimits limits(long client, long total) {
+        try {
+            return new StagingLimits(client, total);
+        } catch (IllegalArgumentException wrong) {
+            throw new IllegalArgumentException(
+                    "memory.client_staging is " + client + " and memory.staging " + total + ": " + wrong.getMessage(),
+                    wrong);
+        }
     }
 
     private MemoryConfig fits(MemoryConfig memory, long domainBytes) {
