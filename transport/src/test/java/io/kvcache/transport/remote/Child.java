@@ -208,8 +208,8 @@ final class Child implements AutoCloseable {
         }
     }
 
-    /// Holds a writer, and puts chains of two blocks, one block after the other and both at once, until it is
-    /// killed.
+    /// Holds a writer, and puts and gets chains of two blocks, one block after the other and both at once, until
+    /// it is killed.
     @SuppressWarnings("SystemOut")
     private static void storm(String address) {
         try (RemoteKvCache cache = RemoteKvCache.builder(address)
@@ -229,6 +229,7 @@ final class Child implements AutoCloseable {
                     Sample.put(cache, chain, 0);
                     Sample.put(cache, chain, 1);
                 }
+                Sample.verified(cache, chain);
                 System.out.println("put");
             }
         }
