@@ -26,7 +26,8 @@ import picocli.CommandLine.Spec;
 
 /// `kvcache bench transport`: the remote cache from another process, over TCP beside a responder that does
 /// nothing but answer and whose client sums the bytes too, and beside Redis; over Aeron beside TCP and beside bare
-/// Aeron; over shared memory beside a bare copy; and how long it takes to ask what is there.
+/// Aeron; over shared memory beside a bare copy, and put through it beside TCP; and how long it takes to ask what is
+/// there.
 @Command(
         name = "transport",
         description = "Compare the remote cache with a bare responder and a bare copy on this machine.",
@@ -42,6 +43,7 @@ final class TransportBenchCommand implements Callable<Integer> {
         UDP,
         UCX,
         SHARED,
+        STAGED,
         MATCH
     }
 
@@ -56,7 +58,7 @@ final class TransportBenchCommand implements Callable<Integer> {
     @Option(
             names = "--part",
             split = ",",
-            description = "What to measure: TCP, REDIS, AERON, UDP, UCX, SHARED, MATCH; all when not said.")
+            description = "What to measure: TCP, REDIS, AERON, UDP, UCX, SHARED, STAGED, MATCH; all when not said.")
     private List<Part> parts = List.of(Part.values());
 
     @Option(
@@ -120,6 +122,7 @@ final class TransportBenchCommand implements Callable<Integer> {
             }
             case UCX -> ucx(comparison, table);
             case SHARED -> shared(rounds, time, table);
+            case STAGED -> staged(comparison, table);
             case MATCH -> {
                 List<MatchCell> cells = new MatchComparison(rounds, time).run(termBytes);
                 answers.addAll(TransportAnswers.ofMatches(cells, rounds));
@@ -130,6 +133,16 @@ final class TransportBenchCommand implements Callable<Integer> {
 
     private void take(String by, String against, List<TransportCell> cells, TransportAnswers.Wanted wanted) {
         answers.addAll(new TransportAnswers(by, against, quick ? 1 : ROUNDS).of(cells, wanted));
+    }
+
+    private void staged(TransportComparison comparison, TransportTable table) throws IOException, InterruptedException {
+        if (!SharedComparison.possible()) {
+            say("kvcache bench: no /dev/shm here, so no shared memory to put into");
+            return;
+        }
+        List<TransportCell> cells = comparison.runStaged();
+        take("staged", "TCP", cells, cargo -> new Budget.None());
+        table.print(cells, "put through shared memory", "over TCP");
     }
 
     private void redis(TransportComparison comparison, TransportTable table) throws IOException, InterruptedException {

@@ -38,10 +38,15 @@ final class RemoteClient implements Contestant {
 
     /// @param first of its puts, so that two clients of one server do not put the same
     RemoteClient(String address, int connections, int first) {
+        this(address, connections, first, SharedMemoryUse.OFF);
+    }
+
+    /// @param memory whether the server's memory is mapped, and so what is put is written where it can read it
+    RemoteClient(String address, int connections, int first, SharedMemoryUse memory) {
         puts = new AtomicInteger(first);
         cache = RemoteKvCache.builder(address)
                 .connections(connections)
-                .sharedMemory(SharedMemoryUse.OFF)
+                .sharedMemory(memory)
                 .connect();
     }
 
@@ -94,6 +99,13 @@ final class RemoteClient implements Contestant {
     void requireFetched() {
         if (cache.remoteStats().fetched() == 0) {
             throw new IllegalStateException("no block was read one-sided: " + cache.remoteStats());
+        }
+    }
+
+    /// For a client that puts through memory that it shares with the server.
+    void requireStaged() {
+        if (cache.remoteStats().staged() == 0) {
+            throw new IllegalStateException("no block was put through shared memory: " + cache.remoteStats());
         }
     }
 

@@ -1,12 +1,14 @@
 package io.kvcache.bench.transport;
 
 import io.kvcache.bench.server.Contender;
+import io.kvcache.transport.remote.SharedMemoryUse;
 import java.io.IOException;
 import java.net.DatagramSocket;
 import java.net.InetAddress;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.function.Consumer;
 
@@ -140,6 +142,24 @@ public final class TransportComparison {
                 RemoteClient tcp = new RemoteClient("127.0.0.1:" + server.port(), CONNECTIONS, SECOND_PUTS)) {
             List<TransportCell> cells = run(new Pair(server, ours, tcp), tcp::know, List.of(Operation.ACQUIRE));
             ours.requireFetched();
+            return cells;
+        } finally {
+            SharedComparison.remove(folder);
+        }
+    }
+
+    /// What is put through memory that client and server share, where the other is the remote cache over TCP,
+    /// to the same server.
+    public List<TransportCell> runStaged() throws IOException, InterruptedException {
+        Path folder = SharedComparison.folder();
+        try (TransportServer server = TransportServer.sharing(folder);
+                RemoteClient ours =
+                        new RemoteClient("127.0.0.1:" + server.port(), CONNECTIONS, 0, SharedMemoryUse.REQUIRED);
+                RemoteClient tcp = new RemoteClient("127.0.0.1:" + server.port(), CONNECTIONS, SECOND_PUTS)) {
+            List<Operation> puts =
+                    Arrays.stream(Operation.values()).filter(Operation::puts).toList();
+            List<TransportCell> cells = run(new Pair(server, ours, tcp), tcp::know, puts);
+            ours.requireStaged();
             return cells;
         } finally {
             SharedComparison.remove(folder);
