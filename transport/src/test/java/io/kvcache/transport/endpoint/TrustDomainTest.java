@@ -179,6 +179,7 @@ final class TrustDomainTest {
             c.greet("c", secret("c"), null);
             assertThat(status(c, MessageType.SHARE, new BodyWriter())).isEqualTo(Status.UNSUPPORTED);
             assertThat(status(c, MessageType.FABRIC, new BodyWriter())).isEqualTo(Status.UNSUPPORTED);
+            assertThat(status(c, MessageType.STAGE, new BodyWriter().i64(1))).isEqualTo(Status.UNSUPPORTED);
             BodyWriter ofA = new BodyWriter();
             NamespaceCodec.write(space("a"), ofA);
             assertThat(status(c, MessageType.REGISTER, ofA)).isEqualTo(Status.FORBIDDEN);
@@ -211,6 +212,7 @@ final class TrustDomainTest {
             Peer c = new Peer(endpoint);
             c.greet("c", secret("c"), null);
             assertThat(status(c, MessageType.SHARE, new BodyWriter())).isEqualTo(Status.FORBIDDEN);
+            assertThat(status(c, MessageType.STAGE, new BodyWriter().i64(1))).isEqualTo(Status.FORBIDDEN);
             BodyWriter ofC = new BodyWriter();
             NamespaceCodec.write(space("c"), ofC);
             assertThat(status(c, MessageType.REGISTER, ofC)).isEqualTo(Status.INVALID);
