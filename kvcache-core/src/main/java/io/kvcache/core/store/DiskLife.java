@@ -27,6 +27,7 @@ final class DiskLife {
     private final Pins pins;
     private final Lifecycle lifecycle;
     private final Shares shares;
+    private final Offload offload;
 
     DiskLife(StoreParts parts, Lifecycle lifecycle) {
         pool = parts.pool();
@@ -35,6 +36,7 @@ final class DiskLife {
         reports = parts.reports();
         pins = parts.pins();
         shares = parts.shares();
+        offload = parts.offload();
         this.lifecycle = lifecycle;
     }
 
@@ -46,6 +48,7 @@ final class DiskLife {
             return false;
         }
         disks.place(record, place, checksum);
+        pool.flag(record, Identity.USED_ON_DISK, false);
         lifecycle.copied(record);
         reports.stored(record, TierKind.DISK);
         connectBelow(record);
@@ -72,6 +75,7 @@ final class DiskLife {
     /// Makes a record findable that was found on disk with all above it.
     void connect(int record) {
         pool.become(record, Control.ON_DISK, 0);
+        pool.flag(record, Identity.USED_ON_DISK, true); // nobody knows any more
         disks.order(record).found(record);
         reports.entered(record);
         reports.stored(record, TierKind.DISK);
@@ -155,7 +159,7 @@ final class DiskLife {
             int record = at(offer.keyHi(i), offer.keyLo(i), DiskNumber.place(disk, offer.place(i)));
             if (record != NONE) {
                 boolean within = disks.of(disk).isWithin(shares.group(record));
-                live.add(new Live(i, record, within, worth(record)));
+                live.add(new Live(i, record, within, isWanted(record), worth(record)));
             }
         }
     }
@@ -171,10 +175,18 @@ final class DiskLife {
     ///
     /// @param index in the offer
     /// @param within whether it is of somebody who has no more on this disk than his share: that is kept first
+    /// @param wanted whether it is worth another write
     /// @param worth the higher the rather it is kept: first what has blocks below it, heads before tails,
     ///     then what
     ///     was used last
-    record Live(int index, int record, boolean within, long worth) {}
+    record Live(int index, int record, boolean within, boolean wanted, long worth) {}
+
+    /// What is being read is in use.
+    private boolean isWanted(int record) {
+        int state = lifecycle.state(record);
+        boolean loading = state == Control.LOADING || state == Control.LOADED;
+        return offload.worthKeeping(record) || loading;
+    }
 
     private long worth(int record) {
         if (pool.hasChildren(record)) {

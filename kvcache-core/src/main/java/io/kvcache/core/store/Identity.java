@@ -11,13 +11,18 @@ final class Identity {
     /// Is being written to disk.
     static final int WRITING = 4;
 
-    /// Three bits: uses since it was put, as [ReuseOdds] counts them.
+    /// Three bits: uses since it was put, up to [#MOST_USES].
     static final int USES = 7 << 3;
+
+    static final int MOST_USES = 7;
 
     private static final int USES_SHIFT = 3;
 
+    /// Was used since it was written to where it lies on disk, or was last kept there.
+    static final int USED_ON_DISK = 64;
+
     /// What concerns the record and not the block.
-    static final int OWN = QUEUED | WRITING | USES;
+    static final int OWN = QUEUED | WRITING | USES | USED_ON_DISK;
 
     private Identity() {}
 

@@ -120,7 +120,9 @@ final class Lifecycle {
         }
         policyOf(record).admit(record);
         reports.stored(record, TierKind.HOST);
-        if (!known) {
+        if (known) {
+            offload.used(record);
+        } else {
             offload.stored(record);
         }
     }

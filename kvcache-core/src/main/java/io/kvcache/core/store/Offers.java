@@ -6,9 +6,8 @@ import java.util.Comparator;
 import java.util.List;
 import java.util.concurrent.locks.ReentrantLock;
 
-/// Chooses what is kept of a span of a disk that is about to be reclaimed: all that is alive, as far as that
-/// may be;
-/// what is not kept is forgotten with all below it.
+/// Chooses what is kept of a span of a disk that is about to be reclaimed: all that is alive and worth another
+/// write, as far as that may be; what is not kept is forgotten with all below it.
 ///
 /// **Threads.** Any; takes the store's lock for a bounded number of copies at a time.
 record Offers(DiskLife diskLife, ReentrantLock lock) {
@@ -29,7 +28,7 @@ record Offers(DiskLife diskLife, ReentrantLock lock) {
         live.sort(Comparator.comparing(DiskLife.Live::within)
                 .thenComparingLong(DiskLife.Live::worth)
                 .reversed());
-        live.removeIf(each -> offer.keep(each.index()));
+        live.removeIf(each -> each.wanted() && offer.keep(each.index()));
         for (DiskLife.Live refused : live) {
             lock.lock();
             try {

@@ -36,6 +36,7 @@ final class Offload {
     private @Nullable GhostTable ghosts;
     private boolean writable = true;
     private double gain = AdmissionKind.USUAL_GAIN;
+    private WritePrice price = new WritePrice(AdmissionKind.WRITTEN_SHARE, gain);
     private long mostWaitingBytes;
     private long mostBytesEach;
     private final Map<Integer, Long> underWay = new HashMap<>();
@@ -62,6 +63,7 @@ final class Offload {
     void begin(AdmissionKind kind, long waitingLimit, long eachLimit, double usesWorth) {
         admission = kind;
         gain = usesWorth;
+        price = new WritePrice(AdmissionKind.WRITTEN_SHARE, usesWorth);
         mostWaitingBytes = waitingLimit;
         mostBytesEach = eachLimit;
         if (kind != AdmissionKind.ALWAYS) {
@@ -105,29 +107,54 @@ final class Offload {
         if (admission == null) {
             return;
         }
-        odds.put();
-        boolean again = ghosts != null && ghosts.take(pool.fingerprint(record)) > 0;
-        if (again) {
+        price.put(pool.bytes(record));
+        int uses = ghosts == null ? 0 : ghosts.take(pool.fingerprint(record));
+        if (uses > 0) {
+            setUses(record, uses - 1);
             used(record);
-        } else if (worth(record)) {
+            return;
+        }
+        odds.put(pool.depth(record));
+        if (worth(record)) {
             admit(record);
         } else {
             counters.notYet++;
         }
     }
 
-    /// A resident record was used.
+    /// Whether it is to be told of the use of each block above one that is used, and not of that one alone: what
+    /// [AdmissionKind#VALUE] knows of a block is how often it was used.
+    boolean countsPaths() {
+        return admission == AdmissionKind.VALUE;
+    }
+
+    /// A resident record was used, or one that was on disk alone has become resident.
     void used(int record) {
         if (admission == null) {
             return;
         }
         int uses = Identity.uses(pool.identity(record));
-        odds.used(uses);
-        pool.flag(record, Identity.USES, false);
-        pool.flag(record, Identity.usesBits(Math.min(uses + 1, ReuseOdds.MOST_USES)), true);
+        if (uses == 0) {
+            odds.used(pool.depth(record));
+        }
+        setUses(record, uses + 1);
+        pool.flag(record, Identity.USED_ON_DISK, true);
         if (pool.diskPlace(record) == NONE && worth(record)) {
             admit(record);
         }
+    }
+
+    /// Whether a copy on disk is worth another write, as its span is about to be reclaimed: under [AdmissionKind#VALUE]
+    /// when it was used since it was last written, which has to happen anew until the next time.
+    boolean worthKeeping(int record) {
+        boolean worth = !countsPaths() || Identity.has(pool.identity(record), Identity.USED_ON_DISK);
+        pool.flag(record, Identity.USED_ON_DISK, false);
+        return worth;
+    }
+
+    private void setUses(int record, int uses) {
+        pool.flag(record, Identity.USES, false);
+        pool.flag(record, Identity.usesBits(Math.min(uses, Identity.MOST_USES)), true);
     }
 
     private boolean worth(int record) {
@@ -135,9 +162,16 @@ final class Offload {
         return switch (admission) {
             case ALWAYS -> true;
             case SECOND_HIT -> uses > 0;
-            case VALUE -> odds.of(uses) * gain > 1;
+            case VALUE -> isWorthItsPrice(uses, pool.depth(record));
             case null -> false;
         };
+    }
+
+    /// A block that was used again is taken to be used once more; of the others those that most likely are, as far as
+    /// there is a share of writes left for them.
+    private boolean isWorthItsPrice(int uses, int depth) {
+        double again = uses > 0 ? 1 : odds.of(depth);
+        return again * gain > 1 && again >= price.odds();
     }
 
     /// A record is about to leave host memory, or the store.
@@ -168,7 +202,7 @@ final class Offload {
             leaving(record);
             counters.evictedUnwritten++;
             if (ghosts != null) {
-                ghosts.put(pool.fingerprint(record), 1);
+                ghosts.put(pool.fingerprint(record), 1 + Identity.uses(pool.identity(record)));
             }
         }
     }
@@ -240,6 +274,7 @@ final class Offload {
         pool.flag(record, Identity.QUEUED, true);
         waiting.add((long) Control.generation(pool.control(record)) << Integer.SIZE | record);
         waitingBytes += pool.bytes(record);
+        price.written(pool.bytes(record));
         counters.admitted++;
         enqueued++;
     }

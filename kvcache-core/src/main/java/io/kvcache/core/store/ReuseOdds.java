@@ -1,15 +1,18 @@
 package io.kvcache.core.store;
 
-/// How likely a block that was used so often is used again, learned from those that were.
+/// How likely a block is ever used again, by how deep in its chain it lies, learned from those that were.
 ///
-/// Counted by uses since the block was put, up to seven; what was counted halves now and then, so that the odds
-/// follow the load. A few imagined blocks keep the first answers sober.
+/// Counted by depth in steps of about one half. Few blocks of a depth have the odds of all depths, and a few
+/// imagined blocks keep the first answers sober. What was counted halves now and then, so that the odds follow
+/// the load.
 ///
 /// **Threads.** Owned by the store's lock.
 final class ReuseOdds {
 
-    /// Uses that are told apart; three bits in a record's identity.
-    static final int MOST_USES = 7;
+    /// Two steps for each power of two; blocks deeper than 65,535 count with those.
+    private static final int STEPS = 33;
+
+    private static final int DEEPEST = 1 << 16;
 
     /// Blocks after which all counts are halved.
     private static final long WINDOW = 1 << 20;
@@ -19,38 +22,49 @@ final class ReuseOdds {
 
     private static final double PRIOR_AGAIN = 8;
 
-    private final long[] reached = new long[MOST_USES + 1];
-    private final long[] again = new long[MOST_USES + 1];
+    private final long[] put = new long[STEPS];
+    private final long[] again = new long[STEPS];
+    private long allPut;
+    private long allAgain;
     private long counted;
 
     /// A block was put.
-    void put() {
-        reached[0]++;
+    ///
+    /// @param depth blocks before it in its chain
+    void put(int depth) {
+        put[step(depth)]++;
+        allPut++;
         age();
     }
 
-    /// A block that had been used so often was used again.
-    void used(int uses) {
-        again[uses]++;
-        if (uses < MOST_USES) {
-            reached[uses + 1]++;
-        } else {
-            reached[uses]++;
-        }
+    /// A block that was put was used for the first time.
+    void used(int depth) {
+        again[step(depth)]++;
+        allAgain++;
         age();
     }
 
-    /// The odds that a block used so often is used again, 0 to 1.
-    double of(int uses) {
-        return Math.min(1, (again[uses] + PRIOR_AGAIN) / (reached[uses] + PRIOR_BLOCKS));
+    /// The odds that a block that is put at such a depth is used again, 0 to 1.
+    double of(int depth) {
+        int step = step(depth);
+        double ofAll = (allAgain + PRIOR_AGAIN) / (allPut + PRIOR_BLOCKS);
+        return Math.min(1, (again[step] + PRIOR_BLOCKS * ofAll) / (put[step] + PRIOR_BLOCKS));
+    }
+
+    private static int step(int depth) {
+        int place = Math.min(depth, DEEPEST - 1) + 1;
+        int power = Integer.SIZE - 1 - Integer.numberOfLeadingZeros(place);
+        return 2 * power + (power == 0 ? 0 : place >>> (power - 1) & 1);
     }
 
     private void age() {
         if (++counted == WINDOW) {
             counted = 0;
-            for (int uses = 0; uses <= MOST_USES; uses++) {
-                reached[uses] /= 2;
-                again[uses] /= 2;
+            allPut /= 2;
+            allAgain /= 2;
+            for (int step = 0; step < STEPS; step++) {
+                put[step] /= 2;
+                again[step] /= 2;
             }
         }
     }

@@ -61,5 +61,10 @@ final class Touches {
                 lifecycle.policyOf(at).touch(at);
             }
         }
+        if (offload.countsPaths()) {
+            for (int at = pool.parent(record); at != NONE; at = pool.parent(at)) {
+                offload.used(at);
+            }
+        }
     }
 }

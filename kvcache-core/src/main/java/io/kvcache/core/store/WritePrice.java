@@ -1,0 +1,55 @@
+package io.kvcache.core.store;
+
+/// The odds of a use that a block must have to be worth a write, so that only a share of what is put is
+/// written: that which promises most.
+///
+/// After each window of puts the price moves by how far the share that was written is from the one that is
+/// wanted. It is never below what a write costs by itself, so less is written than may be when there is not
+/// enough that is worth it.
+///
+/// **Threads.** Owned by the store's lock.
+final class WritePrice {
+
+    /// Puts after which the price moves. Four times and a fourth of it change what is written on the two
+    /// published traces by two points, and hits by half a point.
+    private static final int WINDOW = 256;
+
+    /// How far: a window in which everything is written makes a write dearer by a sixth. The same holds of
+    /// four times and a fourth of this.
+    private static final double STEP = 0.25;
+
+    private final double share;
+    private final double floor;
+    private double odds;
+    private int puts;
+    private long putBytes;
+    private long writtenBytes;
+
+    /// @param share of the bytes that are put that may be written, above 0
+    /// @param gain what one use saves in units of what the write costs, above 0
+    WritePrice(double share, double gain) {
+        this.share = share;
+        floor = Math.min(1, 1 / gain);
+        odds = floor;
+    }
+
+    void put(long bytes) {
+        putBytes += bytes;
+        if (++puts == WINDOW) {
+            double wrote = Math.min(1, (double) writtenBytes / putBytes);
+            odds = Math.clamp(odds * Math.exp(STEP * (wrote - share)), floor, 1);
+            puts = 0;
+            putBytes = 0;
+            writtenBytes = 0;
+        }
+    }
+
+    void written(long bytes) {
+        writtenBytes += bytes;
+    }
+
+    /// Odds below which a block is not written, 0 to 1.
+    double odds() {
+        return odds;
+    }
+}

@@ -1,0 +1,57 @@
+package io.kvcache.core.store;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.within;
+
+import java.util.SplittableRandom;
+import org.junit.jupiter.api.Test;
+
+final class WritePriceTest {
+
+    private static final int PUTS = 100_000;
+    private static final long BYTES = 1 << 20;
+
+    /// Puts blocks whose odds are spread evenly from 0 to some most, and answers the share that was written of the
+    /// second half of them.
+    private static double written(WritePrice price, double mostOdds) {
+        SplittableRandom random = new SplittableRandom(5);
+        int written = 0;
+        for (int put = 0; put < PUTS; put++) {
+            price.put(BYTES);
+            if (random.nextDouble() * mostOdds >= price.odds()) {
+                price.written(BYTES);
+                written += put >= PUTS / 2 ? 1 : 0;
+            }
+        }
+        return (double) written / (PUTS / 2);
+    }
+
+    @Test
+    void givenMoreThatIsWorthAWriteThanMayBe_whenPut_thenTheShareIsKeptAndTheBestAreWritten() {
+        WritePrice price = new WritePrice(0.375, 6.6);
+        assertThat(written(price, 1)).isCloseTo(0.375, within(0.02));
+        assertThat(price.odds()).isCloseTo(0.625, within(0.03));
+    }
+
+    @Test
+    void givenLittleThatIsWorthAWrite_whenPut_thenThePriceStaysWhatAWriteCosts() {
+        WritePrice price = new WritePrice(0.375, 2);
+        assertThat(written(price, 0.6)).isCloseTo(1.0 / 6, within(0.02));
+        assertThat(price.odds()).isEqualTo(0.5);
+    }
+
+    @Test
+    void givenEverythingReturns_whenAllWasWrittenForLong_thenThePriceIsNoHigherThanOddsCanBe() {
+        WritePrice price = new WritePrice(0.1, 6.6);
+        for (int put = 0; put < PUTS; put++) {
+            price.put(BYTES);
+            price.written(BYTES);
+        }
+        assertThat(price.odds()).isEqualTo(1);
+    }
+
+    @Test
+    void givenAWriteThatCostsMoreThanAnyUseSaves_whenAsked_thenThePriceIsTheHighestThereIs() {
+        assertThat(new WritePrice(0.375, 1e-9).odds()).isEqualTo(1);
+    }
+}
