@@ -1,5 +1,6 @@
 package io.kvcache.tiers;
 
+import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.tiers.directory.DirectoryOptions;
 import io.kvcache.tiers.disk.Capacity;
 import io.kvcache.tiers.disk.DiskLogConfig.OnIncompatible;
@@ -61,6 +62,13 @@ public record DiskOptions(
     /// Refuses or discards what is in the directory and is no tier of this format and size.
     public DiskOptions withOnIncompatible(OnIncompatible change) {
         return withFiles(files.withOnIncompatible(change));
+    }
+
+    /// As a store with this rule of admission opens it.
+    DiskOptions under(AdmissionKind admission) {
+        return admission == AdmissionKind.VALUE
+                ? withFiles(files.withReclaim(files.reclaim().whenUsed()))
+                : this;
     }
 
     /// Opens the file in another way.

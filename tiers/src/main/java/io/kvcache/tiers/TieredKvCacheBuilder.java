@@ -272,7 +272,8 @@ public final class TieredKvCacheBuilder {
     private Below below(HostStore store) {
         Below.Admission admitting = new Below.Admission(admission, gain);
         if (!disks.isEmpty()) {
-            return Below.open(store, disks, others, admitting, clock);
+            return Below.open(
+                    store, disks.stream().map(disk -> disk.under(admission)).toList(), others, admitting, clock);
         }
         return others.isEmpty() ? Below.NOTHING : Below.openOthers(store, others, admitting, clock);
     }

@@ -3,13 +3,15 @@ package io.kvcache.tiers.disk;
 /// How a [DiskLog] makes room.
 ///
 /// @param freeRegions reclaims while fewer are free, at least 2: one is always held back for what is kept
-/// @param keptPercent share of a region that can be kept, 0 to 50: what is kept is written again, and a log
+/// @param keptPercent share of a region that can be kept, 0 to 75: what is kept is written again, and a log
 ///     that kept more would write mostly for itself
 /// @param rewriteBytes memory for what is kept, whole pages; a larger block cannot be kept
 /// @param discard whether the bytes of a free region are given back to the file system or the disk
 public record ReclaimRules(int freeRegions, int keptPercent, int rewriteBytes, boolean discard) {
 
-    private static final int MAX_KEPT_PERCENT = 50;
+    private static final int MAX_KEPT_PERCENT = 75;
+
+    private static final int USUAL_KEPT_PERCENT = 50;
 
     public ReclaimRules {
         if (freeRegions < 2) {
@@ -26,6 +28,12 @@ public record ReclaimRules(int freeRegions, int keptPercent, int rewriteBytes, b
 
     /// Two free regions, half of a region kept at most, 16 MiB for rewriting, no discards.
     public static ReclaimRules usual() {
-        return new ReclaimRules(2, MAX_KEPT_PERCENT, 16 << 20, false);
+        return new ReclaimRules(2, USUAL_KEPT_PERCENT, 16 << 20, false);
+    }
+
+    /// The same with three quarters of a region kept at most, for stores that keep only what was used since it was
+    /// written: the more is kept, the more was found on disk.
+    public ReclaimRules whenUsed() {
+        return new ReclaimRules(freeRegions, Math.max(keptPercent, MAX_KEPT_PERCENT), rewriteBytes, discard);
     }
 }

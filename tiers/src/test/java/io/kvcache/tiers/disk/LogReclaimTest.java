@@ -101,6 +101,22 @@ final class LogReclaimTest {
     }
 
     @Test
+    void givenRulesForWhatWasUsed_whenAllIsWanted_thenMoreOfARegionIsKept() {
+        double usual = keptOfAll();
+        rig.openAndSettle(device, CONFIG.withReclaim(ReclaimRules.usual().whenUsed()));
+        assertThat(keptOfAll()).isBetween(1.2 * usual, 0.8);
+        requireAllGood();
+    }
+
+    private double keptOfAll() {
+        rig.keep = _ -> true;
+        append(2000);
+        rig.settle();
+        DiskLogStats.Reclaimed reclaimed = rig.log().stats().reclaimed();
+        return (double) reclaimed.kept() / (reclaimed.kept() + reclaimed.dropped());
+    }
+
+    @Test
     void givenABlockOfMoreThanAnEighthOfARegion_whenWanted_thenItIsNotKept() {
         rig.keep = _ -> true;
         long large = rig.append(140_000);
@@ -197,8 +213,8 @@ final class LogReclaimTest {
                 .isThrownBy(() -> new ReclaimRules(1, 0, 4096, false))
                 .withMessageContaining("at least 2");
         assertThatIllegalArgumentException()
-                .isThrownBy(() -> new ReclaimRules(2, 51, 4096, false))
-                .withMessageContaining("0 to 50");
+                .isThrownBy(() -> new ReclaimRules(2, 76, 4096, false))
+                .withMessageContaining("0 to 75");
         assertThatIllegalArgumentException()
                 .isThrownBy(() -> new ReclaimRules(2, 0, 4000, false))
                 .withMessageContaining("4000");
