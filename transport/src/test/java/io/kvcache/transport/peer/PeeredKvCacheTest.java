@@ -345,7 +345,9 @@ final class PeeredKvCacheTest {
                 OPTIONS,
                 new PeeredKvCache.Means(
                         name -> new TurnedBytes(
-                                new PeerCache.Remote(RemoteKvCache.connect(name)),
+                                new PeerCache.Remote(RemoteKvCache.builder(name)
+                                        .requestTimeout(Duration.ofSeconds(60))
+                                        .connect()),
                                 index -> turned.get() && index == 20),
                         PeerThreads.start(OPTIONS)));
         second.register(SPACE);

@@ -212,9 +212,8 @@ final class Child implements AutoCloseable {
     /// it is killed.
     @SuppressWarnings("SystemOut")
     private static void storm(String address) {
-        try (RemoteKvCache cache = RemoteKvCache.builder(address)
-                .requestTimeout(Duration.ofSeconds(5))
-                .connect()) {
+        try (RemoteKvCache cache =
+                RemoteKvCache.builder(address).requestTimeout(Sample.PATIENCE).connect()) {
             cache.register(Sample.SPACE);
             BlockWriter held = cache.put(Sample.chain(0, 1), 0, 0, KvCache.NO_WAIT);
             System.out.println(held.outcome());

@@ -149,7 +149,7 @@ final class SeveralServersTest {
                 FaultyProxy proxy = new FaultyProxy(first.address().getPort());
                 TcpEndpoint second = serve(two);
                 RemoteKvCache cache = RemoteKvCache.builder(proxy.address(), address(second))
-                        .requestTimeout(Duration.ofMillis(500))
+                        .requestTimeout(Duration.ofSeconds(2))
                         .connect()) {
             cache.register(Sample.SPACE);
             BlockChain chain = Sample.stored(cache, 1, 2);

@@ -62,7 +62,7 @@ final class StagingTest {
 
     private static RemoteKvCacheBuilder client(TcpEndpoint endpoint) {
         return RemoteKvCache.builder("shm:127.0.0.1:" + endpoint.address().getPort())
-                .requestTimeout(Duration.ofSeconds(5));
+                .requestTimeout(Sample.PATIENCE);
     }
 
     private long staged() throws IOException {
