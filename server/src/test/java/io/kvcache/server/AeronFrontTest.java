@@ -44,7 +44,7 @@ final class AeronFrontTest {
     }
 
     private static RemoteKvCacheBuilder client(TestServer server) {
-        return RemoteFrontTest.patient(Objects.requireNonNull(server.server().aeronAddress()));
+        return RemoteUse.patient(Objects.requireNonNull(server.server().aeronAddress()));
     }
 
     @ParameterizedTest
@@ -52,18 +52,18 @@ final class AeronFrontTest {
     void givenASecret_whenConnectedOverAeron_thenOnlyWithItAndWhatIsPutIsFoundOverTcp(String aeron) throws Exception {
         try (TestServer server =
                 TestServer.start(RemoteFrontTest.nobodyInParticular(), config("127.0.0.1:0", aeron, true))) {
-            RemoteFrontTest.assertRefused(client(server));
-            BlockChain chain = RemoteFrontTest.chain(RemoteFrontTest.SPACE, 3);
+            RemoteUse.assertRefused(client(server));
+            BlockChain chain = RemoteUse.chain(RemoteUse.SPACE, 3);
             int port = Objects.requireNonNull(server.server().remoteAddress()).getPort();
             try (RemoteKvCache one = client(server).secret(SECRET).connect();
-                    RemoteKvCache other = RemoteFrontTest.patient("127.0.0.1:" + port)
+                    RemoteKvCache other = RemoteUse.patient("127.0.0.1:" + port)
                             .secret(SECRET)
                             .connect()) {
-                one.register(RemoteFrontTest.SPACE);
-                other.register(RemoteFrontTest.SPACE);
-                RemoteFrontTest.put(one, chain);
-                assertThat(RemoteFrontTest.verified(one, chain)).isEqualTo(3);
-                assertThat(RemoteFrontTest.verified(other, chain)).isEqualTo(3);
+                one.register(RemoteUse.SPACE);
+                other.register(RemoteUse.SPACE);
+                RemoteUse.put(one, chain);
+                assertThat(RemoteUse.verified(one, chain)).isEqualTo(3);
+                assertThat(RemoteUse.verified(other, chain)).isEqualTo(3);
                 try (Http http = new Http(server.port())) {
                     assertThat(Http.json(http.get("/v1/stats"))
                                     .get("transport")
@@ -85,13 +85,12 @@ final class AeronFrontTest {
                 RemoteKvCache blue =
                         client(server).tenant("blue").secret(SECRET).connect()) {
             assertThat(server.server().remoteAddress()).isNull();
-            Namespace own = RemoteFrontTest.SPACE.toBuilder().tenant("blue").build();
+            Namespace own = RemoteUse.SPACE.toBuilder().tenant("blue").build();
             blue.register(own);
-            RemoteFrontTest.put(blue, RemoteFrontTest.chain(own, 2));
-            assertThat(RemoteFrontTest.verified(blue, RemoteFrontTest.chain(own, 2)))
-                    .isEqualTo(2);
-            assertThatIllegalArgumentException().isThrownBy(() -> blue.register(RemoteFrontTest.SPACE));
-            RemoteFrontTest.assertRefused(client(server).tenant("default").secret(SECRET));
+            RemoteUse.put(blue, RemoteUse.chain(own, 2));
+            assertThat(RemoteUse.verified(blue, RemoteUse.chain(own, 2))).isEqualTo(2);
+            assertThatIllegalArgumentException().isThrownBy(() -> blue.register(RemoteUse.SPACE));
+            RemoteUse.assertRefused(client(server).tenant("default").secret(SECRET));
         }
     }
 

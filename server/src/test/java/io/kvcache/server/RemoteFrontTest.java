@@ -4,15 +4,12 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import io.kvcache.core.BlockTable;
 import io.kvcache.core.BlockWriter;
 import io.kvcache.core.KvCache;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.SealOutcome;
 import io.kvcache.core.contract.BlockContent;
 import io.kvcache.core.identity.BlockChain;
-import io.kvcache.core.identity.BlockShape;
-import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.server.config.AccessConfig;
 import io.kvcache.server.config.AeronConfig;
@@ -37,7 +34,6 @@ import java.util.Objects;
 import java.util.UUID;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
-import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
@@ -53,7 +49,6 @@ final class RemoteFrontTest {
 
     static final String BLUE = "the secret of tenant blue";
     private static final String GREEN = "the secret of tenant green";
-    static final Namespace SPACE = Namespace.of("m", BlockShape.kv(4, 1, 1024, 16, Dtype.BF16));
 
     @TempDir
     private Path folder;
@@ -88,43 +83,7 @@ final class RemoteFrontTest {
 
     private static RemoteKvCacheBuilder client(TestServer server) {
         int port = Objects.requireNonNull(server.server().remoteAddress()).getPort();
-        return patient("127.0.0.1:" + port);
-    }
-
-    /// A client that a slow machine does not hurry.
-    static RemoteKvCacheBuilder patient(String server) {
-        return RemoteKvCache.builder(server)
-                .requestTimeout(Duration.ofSeconds(60))
-                .lease(Duration.ofSeconds(60));
-    }
-
-    static BlockChain chain(Namespace namespace, int blocks) {
-        return BlockChain.of(namespace, IntStream.range(0, 16 * blocks).toArray());
-    }
-
-    static void put(KvCache cache, BlockChain chain) {
-        for (int index = 0; index < chain.length(); index++) {
-            try (BlockWriter writer = cache.put(chain, index, 0, KvCache.NO_WAIT)) {
-                assertThat(writer.outcome()).isEqualTo(PutOutcome.RESERVED);
-                BlockContent.of(chain.key(index)).fill(writer.segment());
-                assertThat(writer.seal()).isEqualTo(SealOutcome.SEALED);
-            }
-        }
-    }
-
-    static int verified(KvCache cache, BlockChain chain) {
-        try (BlockTable table = cache.acquire(chain)) {
-            for (int index = 0; index < table.readyBlocks(); index++) {
-                BlockContent.of(chain.key(index)).require(table.segment(index));
-            }
-            return table.readyBlocks();
-        }
-    }
-
-    static void assertRefused(RemoteKvCacheBuilder client) {
-        assertThatThrownBy(() -> client.connect().close())
-                .isInstanceOf(UncheckedIOException.class)
-                .hasMessageContaining("the proof is wrong");
+        return RemoteUse.patient("127.0.0.1:" + port);
     }
 
     @Test
@@ -138,10 +97,10 @@ final class RemoteFrontTest {
                 usual.listen(), null, false, usual.connections(), usual.lease(), name, usual.aeron());
         try (TestServer server = TestServer.start(nobodyInParticular(), sharing);
                 RemoteKvCache cache = client(server).connect()) {
-            cache.register(SPACE);
-            BlockChain chain = chain(SPACE, 5);
-            put(cache, chain);
-            assertThat(verified(cache, chain)).isEqualTo(5);
+            cache.register(RemoteUse.SPACE);
+            BlockChain chain = RemoteUse.chain(RemoteUse.SPACE, 5);
+            RemoteUse.put(cache, chain);
+            assertThat(RemoteUse.verified(cache, chain)).isEqualTo(5);
             assertThat(cache.remoteStats().placed()).isEqualTo(5);
             assertThat(cache.remoteStats().staged()).isEqualTo(5);
             try (Stream<Path> all = Files.list(files)) {
@@ -175,14 +134,14 @@ final class RemoteFrontTest {
         try (TestServer server = TestServer.start(nobodyInParticular(), TransportConfig.at("127.0.0.1:0"));
                 RemoteKvCache cache = client(server).connect();
                 Http http = new Http(server.port())) {
-            cache.register(SPACE);
-            BlockChain chain = chain(SPACE, 3);
-            put(cache, chain);
-            assertThat(verified(cache, chain)).isEqualTo(3);
-            assertThat(verified(server.server().cache(), chain)).isEqualTo(3);
+            cache.register(RemoteUse.SPACE);
+            BlockChain chain = RemoteUse.chain(RemoteUse.SPACE, 3);
+            RemoteUse.put(cache, chain);
+            assertThat(RemoteUse.verified(cache, chain)).isEqualTo(3);
+            assertThat(RemoteUse.verified(server.server().cache(), chain)).isEqualTo(3);
 
             JsonNode transport = Http.json(http.get("/v1/stats")).get("transport");
-            long bytes = 3 * SPACE.parts().getFirst().bytes();
+            long bytes = 3 * RemoteUse.SPACE.parts().getFirst().bytes();
             assertThat(transport.get("bytesIn").longValue()).isEqualTo(bytes);
             assertThat(transport.get("bytesOut").longValue()).isEqualTo(bytes);
             assertThat(transport.get("sessions").intValue()).isEqualTo(1);
@@ -210,16 +169,17 @@ final class RemoteFrontTest {
     void givenASecret_whenAStrangerConnects_thenHeIsRefusedAndCounted() throws Exception {
         try (TestServer server = TestServer.start(nobodyInParticular(), guarded(file("secrets", BLUE, "", GREEN)));
                 Http http = new Http(server.port())) {
-            assertRefused(client(server));
-            assertRefused(client(server).secret("another secret of some length"));
-            assertRefused(client(server).secret(BLUE + "\n"));
+            RemoteUse.assertRefused(client(server));
+            RemoteUse.assertRefused(client(server).secret("another secret of some length"));
+            RemoteUse.assertRefused(client(server).secret(BLUE + "\n"));
             assertThat(new String(http.get("/metrics").body(), java.nio.charset.StandardCharsets.UTF_8))
                     .contains("kv_endpoint_handshakes_refused_total{reason=\"wrong\"} 3.0")
                     .contains("kv_endpoint_handshakes_refused_total{reason=\"unseen\"} 0.0");
             for (String secret : List.of(BLUE, GREEN)) {
                 try (RemoteKvCache cache = client(server).secret(secret).connect()) {
-                    cache.register(SPACE);
-                    assertThat(cache.match(chain(SPACE, 1)).blocks()).isZero();
+                    cache.register(RemoteUse.SPACE);
+                    assertThat(cache.match(RemoteUse.chain(RemoteUse.SPACE, 1)).blocks())
+                            .isZero();
                 }
             }
         }
@@ -236,22 +196,22 @@ final class RemoteFrontTest {
                 RemoteKvCache blue = client(server).tenant("blue").secret(BLUE).connect();
                 RemoteKvCache green =
                         client(server).tenant("green").secret(GREEN).connect()) {
-            assertRefused(client(server).tenant("green").secret(BLUE));
-            assertRefused(client(server).tenant("default").secret(BLUE));
-            assertRefused(client(server).tenant("").secret(BLUE));
-            assertRefused(client(server).tenant("blue"));
+            RemoteUse.assertRefused(client(server).tenant("green").secret(BLUE));
+            RemoteUse.assertRefused(client(server).tenant("default").secret(BLUE));
+            RemoteUse.assertRefused(client(server).tenant("").secret(BLUE));
+            RemoteUse.assertRefused(client(server).tenant("blue"));
 
-            Namespace ofBlue = SPACE.toBuilder().tenant("blue").build();
+            Namespace ofBlue = RemoteUse.SPACE.toBuilder().tenant("blue").build();
             blue.register(ofBlue);
-            put(blue, chain(ofBlue, 2));
+            RemoteUse.put(blue, RemoteUse.chain(ofBlue, 2));
             assertThatIllegalArgumentException()
                     .isThrownBy(() -> green.register(ofBlue))
                     .withMessageContaining("allowed: \"green\"");
-            assertThatIllegalArgumentException().isThrownBy(() -> green.register(SPACE));
-            Namespace ofGreen = SPACE.toBuilder().tenant("green").build();
+            assertThatIllegalArgumentException().isThrownBy(() -> green.register(RemoteUse.SPACE));
+            Namespace ofGreen = RemoteUse.SPACE.toBuilder().tenant("green").build();
             green.register(ofGreen);
-            assertThat(verified(green, chain(ofGreen, 2))).isZero();
-            assertThat(verified(blue, chain(ofBlue, 2))).isEqualTo(2);
+            assertThat(RemoteUse.verified(green, RemoteUse.chain(ofGreen, 2))).isZero();
+            assertThat(RemoteUse.verified(blue, RemoteUse.chain(ofBlue, 2))).isEqualTo(2);
             assertThatThrownBy(() -> green.events().since(0, 10)).isInstanceOf(UncheckedIOException.class);
         }
     }
@@ -275,11 +235,11 @@ final class RemoteFrontTest {
                 RemoteKvCache cache = client(server).tenant("blue").connect()) {
             for (String other : List.of("blue", "small", "")) {
                 assertThatIllegalArgumentException()
-                        .isThrownBy(() ->
-                                cache.register(SPACE.toBuilder().tenant(other).build()))
+                        .isThrownBy(() -> cache.register(
+                                RemoteUse.SPACE.toBuilder().tenant(other).build()))
                         .withMessageContaining("allowed: \"default\"");
             }
-            cache.register(SPACE.toBuilder().tenant("default").build());
+            cache.register(RemoteUse.SPACE.toBuilder().tenant("default").build());
         }
     }
 
@@ -291,8 +251,8 @@ final class RemoteFrontTest {
                 RemoteKvCache cache =
                         client(server).tenant("small").secret(BLUE).connect()) {
             assertThatIllegalArgumentException()
-                    .isThrownBy(() ->
-                            cache.register(SPACE.toBuilder().tenant("small").build()))
+                    .isThrownBy(() -> cache.register(
+                            RemoteUse.SPACE.toBuilder().tenant("small").build()))
                     .withMessageContaining("tenant small has a quota");
         }
     }
@@ -302,7 +262,7 @@ final class RemoteFrontTest {
         Path secrets = file("secrets", BLUE);
         try (TestServer server = TestServer.start(nobodyInParticular(), guarded(secrets));
                 RemoteKvCache before = client(server).secret(BLUE).connect()) {
-            before.register(SPACE);
+            before.register(RemoteUse.SPACE);
             Files.writeString(secrets, "short");
             TimeUnit.MILLISECONDS.sleep(1500); // nothing tells when an unusable file was looked at
             client(server).secret(BLUE).connect().close();
@@ -320,8 +280,8 @@ final class RemoteFrontTest {
                 }
             }
             assertThat(in).isTrue();
-            assertRefused(client(server).secret(BLUE));
-            put(before, chain(SPACE, 1));
+            RemoteUse.assertRefused(client(server).secret(BLUE));
+            RemoteUse.put(before, RemoteUse.chain(RemoteUse.SPACE, 1));
         }
     }
 
@@ -358,8 +318,8 @@ final class RemoteFrontTest {
     void givenAPutThatHasBegun_whenDrained_thenItIsStoredBeforeTheServerGoes() throws Exception {
         try (TestServer server = TestServer.start(nobodyInParticular(), TransportConfig.at("127.0.0.1:0"));
                 RemoteKvCache cache = client(server).connect()) {
-            cache.register(SPACE);
-            BlockChain chain = chain(SPACE, 1);
+            cache.register(RemoteUse.SPACE);
+            BlockChain chain = RemoteUse.chain(RemoteUse.SPACE, 1);
             CompletableFuture<Boolean> drained;
             try (BlockWriter writer = cache.put(chain, 0, 0, KvCache.NO_WAIT)) {
                 assertThat(writer.outcome()).isEqualTo(PutOutcome.RESERVED);
@@ -370,7 +330,7 @@ final class RemoteFrontTest {
                 assertThat(writer.seal()).isEqualTo(SealOutcome.SEALED);
             }
             assertThat(drained.get()).isTrue();
-            assertThat(verified(server.server().cache(), chain)).isEqualTo(1);
+            assertThat(RemoteUse.verified(server.server().cache(), chain)).isEqualTo(1);
             assertThat(cache.match(chain).blocks()).isZero();
         }
     }
@@ -379,8 +339,8 @@ final class RemoteFrontTest {
     void givenAPutThatNeverEnds_whenDrained_thenItIsCutOffInTimeAndItsRoomGivenBack() throws Exception {
         try (TestServer server = TestServer.start(nobodyInParticular(), TransportConfig.at("127.0.0.1:0"));
                 RemoteKvCache cache = client(server).connect()) {
-            cache.register(SPACE);
-            try (BlockWriter writer = cache.put(chain(SPACE, 1), 0, 0, KvCache.NO_WAIT)) {
+            cache.register(RemoteUse.SPACE);
+            try (BlockWriter writer = cache.put(RemoteUse.chain(RemoteUse.SPACE, 1), 0, 0, KvCache.NO_WAIT)) {
                 assertThat(writer.outcome()).isEqualTo(PutOutcome.RESERVED);
                 assertThat(server.server().drain(Duration.ofMillis(50))).isFalse();
                 assertThat(server.server().cache().stats().puts().abandoned()).isEqualTo(1);

@@ -256,9 +256,9 @@ final class TlsTest {
         try (TestServer server = TestServer.start(RemoteFrontTest.nobodyInParticular(), transport);
                 RemoteKvCache before =
                         remote(server, "tls:").trust(trusting(one)).connect()) {
-            before.register(RemoteFrontTest.SPACE);
-            BlockChain chain = RemoteFrontTest.chain(RemoteFrontTest.SPACE, 4);
-            RemoteFrontTest.put(before, chain);
+            before.register(RemoteUse.SPACE);
+            BlockChain chain = RemoteUse.chain(RemoteUse.SPACE, 4);
+            RemoteUse.put(before, chain);
             assertThatThrownBy(() -> remote(server, "").connect().close())
                     .hasMessageContaining("no TLS; allowed: TLS, which clients speak to tls:host:port");
             assertThatThrownBy(() -> remote(server, "tls:")
@@ -273,14 +273,14 @@ final class TlsTest {
             boolean in = false;
             while (!in) {
                 try (RemoteKvCache next = remote(server, "tls:").trust(trusting).connect()) {
-                    next.register(RemoteFrontTest.SPACE);
-                    assertThat(RemoteFrontTest.verified(next, chain)).isEqualTo(4);
+                    next.register(RemoteUse.SPACE);
+                    assertThat(RemoteUse.verified(next, chain)).isEqualTo(4);
                     in = true;
                 } catch (UncheckedIOException stillTheOther) {
                     Thread.onSpinWait();
                 }
             }
-            assertThat(RemoteFrontTest.verified(before, chain)).isEqualTo(4);
+            assertThat(RemoteUse.verified(before, chain)).isEqualTo(4);
         }
     }
 

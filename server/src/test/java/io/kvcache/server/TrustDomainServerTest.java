@@ -79,14 +79,13 @@ final class TrustDomainServerTest {
     }
 
     private static Namespace space(String tenant) {
-        return RemoteFrontTest.SPACE.toBuilder().tenant(tenant).build();
+        return RemoteUse.SPACE.toBuilder().tenant(tenant).build();
     }
 
     private static void use(RemoteKvCache cache, String tenant) {
         cache.register(space(tenant));
-        RemoteFrontTest.put(cache, RemoteFrontTest.chain(space(tenant), 3));
-        assertThat(RemoteFrontTest.verified(cache, RemoteFrontTest.chain(space(tenant), 3)))
-                .isEqualTo(3);
+        RemoteUse.put(cache, RemoteUse.chain(space(tenant), 3));
+        assertThat(RemoteUse.verified(cache, RemoteUse.chain(space(tenant), 3))).isEqualTo(3);
     }
 
     /// The tenants of whom a folder has a block in any of its files.
@@ -104,7 +103,7 @@ final class TrustDomainServerTest {
 
     /// What a tenant's second block begins with.
     private static String beginning(String tenant) {
-        byte[] bytes = BlockContent.of(RemoteFrontTest.chain(space(tenant), 3).key(1))
+        byte[] bytes = BlockContent.of(RemoteUse.chain(space(tenant), 3).key(1))
                 .heap(64)
                 .toArray(ValueLayout.JAVA_BYTE);
         return new String(bytes, StandardCharsets.ISO_8859_1);
@@ -124,7 +123,7 @@ final class TrustDomainServerTest {
             }
             assertThat(seen(BLUES)).containsExactly("blue", "navy");
             assertThat(seen(GREENS)).containsExactly("green");
-            assertThat(RemoteFrontTest.verified(server.cache(), RemoteFrontTest.chain(space("red"), 3)))
+            assertThat(RemoteUse.verified(server.cache(), RemoteUse.chain(space("red"), 3)))
                     .isEqualTo(3);
             assertThat(new String(http.get("/metrics").body(), StandardCharsets.UTF_8))
                     .contains("kv_memory_capacity{cache=\"domain blues\",tier=\"host\"}")
@@ -146,7 +145,7 @@ final class TrustDomainServerTest {
             assertThatThrownBy(() -> client(server, "shm:", "red").connect().close())
                     .isInstanceOf(UncheckedIOException.class)
                     .hasMessageContaining("keeps its memory to itself");
-            RemoteFrontTest.assertRefused(client(server, "", "blue").secret(secret("green")));
+            RemoteUse.assertRefused(client(server, "", "blue").secret(secret("green")));
             assertThat(seen(GREENS)).isEmpty();
         }
     }
@@ -159,9 +158,7 @@ final class TrustDomainServerTest {
             assertThat(green.remoteStats().sharedMemory()).isFalse();
             assertThat(green.stats().host().capacityBytes()).isEqualTo(32 << 20);
             server.cache().register(space("green"));
-            assertThat(server.cache()
-                            .match(RemoteFrontTest.chain(space("green"), 3))
-                            .blocks())
+            assertThat(server.cache().match(RemoteUse.chain(space("green"), 3)).blocks())
                     .isZero();
         }
     }

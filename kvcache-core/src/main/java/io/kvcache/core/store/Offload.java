@@ -45,13 +45,11 @@ final class Offload {
     private long enqueued;
     private long unwritten;
 
-    /// For which waiting handle a block above it was written anew last, and that one's depth.
-    private long aheadOf = NONE;
-
-    private int aheadDepth;
+    private final WriteAhead ahead;
 
     Offload(RecordPool pool) {
         this.pool = pool;
+        ahead = new WriteAhead(pool);
         burials = new Burials(pool);
     }
 
@@ -290,12 +288,12 @@ final class Offload {
             if (same && isWrittenInVain(record)) {
                 return NONE;
             }
-            int above = same ? missingAbove(record) : NONE;
-            if (above != NONE && isFirstTime(handle, above)) {
+            int above = same ? ahead.missingAbove(record) : NONE;
+            if (above != NONE && ahead.isFirstTime(handle, above)) {
                 return isWrittenInVain(above) ? NONE : beginAhead(handle, above);
             }
             waiting.skip();
-            aheadOf = NONE;
+            ahead.forget();
             if (!same) {
                 continue;
             }
@@ -320,25 +318,9 @@ final class Offload {
         return !writtenInVain.isEmpty() && writtenInVain.contains(key(record));
     }
 
-    /// The uppermost of the blocks above one that waits whose copies have left the disk since it was queued, while
-    /// they stayed resident; or [RecordView#NONE].
-    private int missingAbove(int record) {
-        int missing = NONE;
-        for (int at = pool.parent(record); at != NONE && !isWrittenOrBeing(at); at = pool.parent(at)) {
-            missing = Control.state(pool.control(at)) == Control.SEALED ? at : NONE;
-        }
-        return missing;
-    }
-
-    /// Whether a block above one that waits was not yet written anew for it, from above down.
-    private boolean isFirstTime(long waitingHandle, int above) {
-        return waitingHandle != aheadOf || pool.depth(above) > aheadDepth;
-    }
-
     /// Has a block written anew before the one that is first in the queue, which waits for it.
     private int beginAhead(long waitingHandle, int record) {
-        aheadOf = waitingHandle;
-        aheadDepth = pool.depth(record);
+        ahead.begins(waitingHandle, record);
         if (Identity.has(pool.identity(record), Identity.QUEUED)) {
             pool.flag(record, Identity.QUEUED, false);
             waitingBytes -= pool.bytes(record);
@@ -389,11 +371,7 @@ final class Offload {
     /// Whether the block above is on disk or on its way there.
     private boolean follows(int record) {
         int parent = pool.parent(record);
-        return parent == NONE || isWrittenOrBeing(parent);
-    }
-
-    private boolean isWrittenOrBeing(int record) {
-        return pool.diskPlace(record) != NONE || Identity.has(pool.identity(record), Identity.WRITING);
+        return parent == NONE || ahead.isWrittenOrBeing(parent);
     }
 
     /// Whether eviction should spare a record because its write is about to begin.
