@@ -31,19 +31,29 @@ import org.jspecify.annotations.Nullable;
 /// - `mtu` bytes of a UDP message; 8,192 unless given
 /// - `idle` `shared` or `dedicated`: whether waiting threads give their processors up at once
 ///
+/// **Pauses.** A process that is stopped for some seconds, or whose machine is, finds its client of the driver
+/// ended when it goes on. The endpoint then opens another one at the same address; clients connect again.
+///
 /// **Ownership.** The cache stays its caller's, who closes the endpoint first.
 public final class AeronEndpoint implements AutoCloseable {
 
     private static final System.Logger LOG = System.getLogger(AeronEndpoint.class.getName());
 
+    /// How late it may be noticed that the media have ended.
+    private static final long LOOK_NANOS = TimeUnit.MILLISECONDS.toNanos(200);
+
     private final AeronAddress address;
     private final Endpoint endpoint;
     private final EndpointOptions options;
-    private final AeronMedia media;
-    private final Subscription arrivals;
+    /// Host and port that it listens at, or nothing over IPC.
+    private final String place;
+
     private final String clients;
     private final EndpointLines lines;
     private final AtomicInteger arriving = new AtomicInteger();
+
+    /// What it listens by; null between one that has ended and the next.
+    private volatile @Nullable AeronMedia media;
 
     private AeronEndpoint(AeronAddress address, Endpoint endpoint, EndpointOptions options, AeronMedia media)
             throws IOException {
@@ -52,10 +62,50 @@ public final class AeronEndpoint implements AutoCloseable {
         this.options = options;
         this.media = media;
         lines = new EndpointLines(endpoint, options, name -> "kvcache-aeron-" + name);
-        arrivals = media.aeron()
-                .addSubscription(address.channel(address.endpoint()), Connect.STREAM, this::arrived, image -> {});
-        clients = address.forClients(address.ipc() ? "" : resolved());
+        Subscription arrivals = listen(media, address.endpoint());
+        place = address.ipc() ? "" : resolved(arrivals);
+        clients = address.forClients(place);
         lines.begin();
+        lines.start("media", this::keepMedia);
+    }
+
+    private Subscription listen(AeronMedia by, String at) {
+        return by.aeron()
+                .addSubscription(address.channel(at), Connect.STREAM, image -> arrived(by, image), image -> {});
+    }
+
+    private void keepMedia() {
+        while (lines.open()) {
+            LockSupport.parkNanos(LOOK_NANOS);
+            AeronMedia now = media;
+            if (now != null && now.ended()) {
+                LOG.log(System.Logger.Level.WARNING, "Aeron has ended at " + clients + ", and is opened again");
+                media = null;
+                now.release();
+            } else if (now == null && lines.open()) {
+                media = again();
+            }
+        }
+    }
+
+    /// Others, once the last connection has let the old ones go, with the folder of their driver; null until
+    /// then.
+    private @Nullable AeronMedia again() {
+        AeronMedia opened = null;
+        boolean good = false;
+        try {
+            opened = AeronMedia.serving(address);
+            listen(opened, place);
+            good = true;
+            return opened;
+        } catch (IOException | RuntimeException notYet) {
+            LOG.log(System.Logger.Level.DEBUG, "Aeron cannot be opened at " + clients + " yet", notYet);
+            return null;
+        } finally {
+            if (opened != null && !good) {
+                opened.release();
+            }
+        }
     }
 
     /// Begins to serve.
@@ -90,7 +140,7 @@ public final class AeronEndpoint implements AutoCloseable {
         }
     }
 
-    private String resolved() throws IOException {
+    private String resolved(Subscription arrivals) throws IOException {
         long end = System.nanoTime() + options.handshake().toNanos();
         String endpoint = arrivals.resolvedEndpoint();
         while (endpoint == null) {
@@ -114,17 +164,17 @@ public final class AeronEndpoint implements AutoCloseable {
     }
 
     /// A client's stream is there; said by a thread that may not wait.
-    private void arrived(Image image) {
-        Arrival arrival = new Arrival(media, address, image);
+    private void arrived(AeronMedia by, Image image) {
+        Arrival arrival = new Arrival(by, address, image);
         boolean room = arriving.incrementAndGet() <= options.maxConnections();
-        if (!lines.open() || !room || !media.retain()) {
+        if (!lines.open() || !room || !by.retain()) {
             arriving.decrementAndGet();
             return;
         }
-        lines.start("connection", () -> serve(arrival));
+        lines.start("connection", () -> serve(by, arrival));
     }
 
-    private void serve(Arrival arrival) {
+    private void serve(AeronMedia by, Arrival arrival) {
         Streams streams = null;
         try {
             streams = meet(arrival);
@@ -133,7 +183,7 @@ public final class AeronEndpoint implements AutoCloseable {
         } finally {
             arriving.decrementAndGet();
             if (streams == null) {
-                media.release();
+                by.release();
             }
         }
         if (streams != null) {
@@ -178,7 +228,10 @@ public final class AeronEndpoint implements AutoCloseable {
     public void close() {
         if (lines.open()) {
             lines.close();
-            media.release();
+            AeronMedia last = media;
+            if (last != null) {
+                last.release();
+            }
         }
     }
 }

@@ -169,6 +169,12 @@ final class AeronMedia {
         return aeron;
     }
 
+    /// Whether it has ended by itself: after a pause of this process, or of the driver's, that was longer than
+    /// the driver may be silent. Its streams are closed, and it opens no others.
+    boolean ended() {
+        return aeron.isClosed();
+    }
+
     /// One more user.
     ///
     /// @return false when it is closed, or of no use any more

@@ -14,10 +14,12 @@ import io.kvcache.transport.tcp.TcpEndpoint;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;
+import java.io.UncheckedIOException;
 import java.lang.foreign.MemorySegment;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -92,6 +94,32 @@ final class Child implements AutoCloseable {
                 .waitFor();
         if (exit != 0) {
             throw new IOException("kill -" + name + " ended with " + exit);
+        }
+    }
+
+    /// Stops it, and returns when each of its threads has stopped: the signal comes to one after the other.
+    void stop() throws IOException, InterruptedException {
+        signal("STOP");
+        Path threads = Path.of("/proc", Long.toString(process.pid()), "task");
+        Sample.await("all threads stop", () -> stopped(threads));
+    }
+
+    private static boolean stopped(Path threads) {
+        try (Stream<Path> all = Files.list(threads)) {
+            return all.allMatch(each -> state(each).equals("T"));
+        } catch (IOException | UncheckedIOException ended) {
+            return false;
+        }
+    }
+
+    /// The letter behind the name, which is in brackets.
+    private static String state(Path thread) {
+        try {
+            String said = Files.readString(thread.resolve("stat"));
+            int name = said.lastIndexOf(") ");
+            return said.substring(name + 2, name + 3);
+        } catch (IOException ended) {
+            throw new UncheckedIOException(ended);
         }
     }
 

@@ -20,6 +20,7 @@ import java.net.InetSocketAddress;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Supplier;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -112,13 +113,23 @@ final class KilledAndStoppedTest {
     void givenAStoppedServer_whenAskedOverAeron_thenAnswersInTimeAndARecovery() throws Exception {
         try (Child server = Child.start("serve", ipc());
                 RemoteKvCache cache = connect(server.line(), LONGER)) {
+            // For longer than a driver may be silent: who serves there notices it as well when he goes on.
             goesOn(server, cache, stopped(server, cache));
         }
     }
 
     private static RemoteKvCache connect(String address, Duration request) {
-        RemoteKvCache cache =
-                RemoteKvCache.builder(address).requestTimeout(request).connect();
+        RemoteKvCacheBuilder builder = RemoteKvCache.builder(address).requestTimeout(request);
+        AtomicReference<RemoteKvCache> connected = new AtomicReference<>();
+        Sample.await("it is connected in so short a time", () -> {
+            try {
+                connected.set(builder.connect());
+                return true;
+            } catch (UncheckedIOException slow) {
+                return false;
+            }
+        });
+        RemoteKvCache cache = connected.get();
         cache.register(Sample.SPACE);
         return cache;
     }
@@ -130,7 +141,7 @@ final class KilledAndStoppedTest {
             int next = index;
             Sample.await("it is put", () -> Sample.put(cache, chain, next));
         }
-        server.signal("STOP");
+        server.stop();
         assertThat(cache.match(chain)).isEqualTo(Match.NOTHING);
         assertThat(Sample.verified(cache, chain)).isZero();
         assertThat(Sample.put(cache, Sample.chain(2, 1), 0)).isFalse();
@@ -160,7 +171,7 @@ final class KilledAndStoppedTest {
                 Sample.await(
                         "it is put through shared memory",
                         () -> cache.remoteStats().staged() > 0 || Sample.put(cache, Sample.chain(7, 1), 0));
-                server.signal("STOP");
+                server.stop();
                 assertThat(cache.getAll(chain, 0, blocks())).isIn(0, 1);
                 assertThat(Sample.put(cache, Sample.chain(2, 1), 0)).isFalse();
                 assertThat(cache.putAll(Sample.chain(3, 1), 0, blocks(), KvCache.NO_WAIT)
