@@ -24,6 +24,7 @@ final class CommandTable {
                 new Entry(CommandGroup.PLAN, new ReplayCommand()),
                 new Entry(CommandGroup.PLAN, new LabCommand()),
                 new Entry(CommandGroup.PLAN, new SizeCommand()),
+                new Entry(CommandGroup.PLAN, new TraceCommand()),
                 new Entry(CommandGroup.CHECK, new BenchCommand()),
                 new Entry(CommandGroup.CHECK, new CrashCommand()),
                 new Entry(CommandGroup.CHECK, new DoctorCommand()),

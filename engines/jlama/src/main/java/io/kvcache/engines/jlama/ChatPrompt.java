@@ -1,6 +1,5 @@
 package io.kvcache.engines.jlama;
 
-import com.github.tjake.jlama.model.AbstractModel;
 import com.github.tjake.jlama.safetensors.prompt.PromptContext;
 import com.github.tjake.jlama.safetensors.prompt.PromptSupport;
 import java.util.List;
@@ -14,8 +13,7 @@ final class ChatPrompt {
 
     /// By the template that came with the model; without one, a line for each message with its role
     /// before it.
-    static PromptContext of(AbstractModel engine, List<ChatMessage> messages) {
-        Optional<PromptSupport> template = engine.promptSupport();
+    static PromptContext of(Optional<PromptSupport> template, List<ChatMessage> messages) {
         return template.isPresent() ? templated(template.get(), messages) : PromptContext.of(plain(messages));
     }
 

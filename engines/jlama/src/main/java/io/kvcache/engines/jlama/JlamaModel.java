@@ -185,7 +185,7 @@ public final class JlamaModel implements EngineModel, AutoCloseable {
     /// The tokens of a chat that the model is to answer, by the template that came with the model, or
     /// plainly.
     public int[] encode(List<ChatMessage> messages) {
-        return engine.encodePrompt(ChatPrompt.of(engine, messages));
+        return engine.encodePrompt(ChatPrompt.of(engine.promptSupport(), messages));
     }
 
     /// Turns the tokens of one answer into text.

@@ -54,10 +54,16 @@ public record RandomLlama(int hidden, int inner, int layers, int heads, int kvHe
 
     /// Writes `config.json`, `tokenizer.json` and `model.safetensors` into a folder, which is made.
     public Path write(Path folder) throws IOException {
+        writeTokenizer(folder);
+        writeWeights(folder.resolve("model.safetensors"));
+        return folder;
+    }
+
+    /// Writes `config.json` and `tokenizer.json` into a folder, which is made.
+    public Path writeTokenizer(Path folder) throws IOException {
         Files.createDirectories(folder);
         Files.writeString(folder.resolve("config.json"), config());
         Files.writeString(folder.resolve("tokenizer.json"), tokenizer());
-        writeWeights(folder.resolve("model.safetensors"));
         return folder;
     }
 

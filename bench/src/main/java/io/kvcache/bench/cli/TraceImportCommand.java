@@ -1,0 +1,147 @@
+package io.kvcache.bench.cli;
+
+import io.kvcache.bench.log.LogImport;
+import io.kvcache.bench.log.LoggedPrompt;
+import io.kvcache.bench.log.TraceWriter;
+import io.kvcache.bench.trace.MalformedLine;
+import io.kvcache.bench.trace.Trace;
+import io.kvcache.engines.jlama.ChatMessage;
+import io.kvcache.engines.jlama.TextEncoder;
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.nio.file.Path;
+import java.security.SecureRandom;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+import java.util.concurrent.Callable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.Parameters;
+import picocli.CommandLine.Spec;
+
+/// `kvcache trace import`: logs of requests by OpenAI's protocol become a trace of salted hashes.
+@Command(
+        name = "import",
+        description = "Make a trace of logs with one request by OpenAI's protocol a line: chats, prompts or token ids."
+                + " Tokens are counted by a model's own tokenizer; only salted hashes of them are written, and the salt"
+                + " is not kept. Nothing is fetched.",
+        mixinStandardHelpOptions = true,
+        sortOptions = false)
+final class TraceImportCommand implements Callable<Integer> {
+
+    private static final int SALT_BYTES = 32;
+
+    @Spec
+    private CommandSpec spec = CommandSpec.create();
+
+    @Parameters(
+            paramLabel = "LOG",
+            arity = "1..*",
+            description = "JSON lines: the request itself, or with it as request or body, and perhaps with the"
+                    + " response and a timestamp.")
+    private List<Path> logs = new ArrayList<>();
+
+    @Option(
+            names = "--tokenizer",
+            paramLabel = "DIR",
+            required = true,
+            description = "A model's folder; its tokenizer.json and config.json are read, and the template in"
+                    + " tokenizer_config.json if there is one. No weights are needed.")
+    private Path tokenizer = Path.of("");
+
+    @Option(names = "--out", paramLabel = "FILE", required = true, description = "The trace; it is replaced.")
+    private Path out = Path.of("");
+
+    @Option(
+            names = "--block-tokens",
+            paramLabel = "512|16",
+            defaultValue = "512",
+            description = "Tokens of a block: 512 in Mooncake's format, 16 in Qwen-Bailian's."
+                    + " Default: ${DEFAULT-VALUE}.")
+    private int blockTokens;
+
+    @Option(
+            names = "--malformed",
+            paramLabel = "skip|refuse",
+            defaultValue = "skip",
+            description = "What to do about a line that cannot be used; each is named with its reason."
+                    + " Default: ${DEFAULT-VALUE}.")
+    private String malformed = "";
+
+    @Override
+    public Integer call() throws IOException {
+        MalformedLine.Choice choice = choice();
+        TextEncoder encoder = TextEncoder.load(tokenizer);
+        PrintWriter errors = spec.commandLine().getErr();
+        LogImport reading = new LogImport(
+                prompt -> tokens(encoder, prompt),
+                blockTokens,
+                SecureRandom.getSeed(SALT_BYTES),
+                choice,
+                line -> errors.println("kvcache: skipped " + line));
+        for (Path log : logs) {
+            reading.read(log);
+        }
+        LogImport.Result result = reading.end(String.valueOf(out.getFileName()));
+        TraceWriter.write(result.trace(), out);
+        print(result);
+        errors.flush();
+        return 0;
+    }
+
+    private MalformedLine.Choice choice() {
+        try {
+            if (blockTokens != Trace.BLOCK_TOKENS && blockTokens != TraceWriter.SMALL_BLOCK_TOKENS) {
+                throw ReplayChoices.mustBe("--block-tokens", String.valueOf(blockTokens), "512 or 16");
+            }
+            return ReplayChoices.malformed(malformed);
+        } catch (IllegalArgumentException e) {
+            throw new ParameterException(spec.commandLine(), "kvcache trace import: " + e.getMessage(), e);
+        }
+    }
+
+    private static int[] tokens(TextEncoder encoder, LoggedPrompt prompt) {
+        return switch (prompt) {
+            case LoggedPrompt.Text text -> encoder.encode(text.text());
+            case LoggedPrompt.Tokens ids -> ids.tokens();
+            case LoggedPrompt.Chat chat ->
+                encoder.encode(
+                        chat.turns().stream().map(TraceImportCommand::message).toList());
+        };
+    }
+
+    private static ChatMessage message(LoggedPrompt.Turn turn) {
+        return new ChatMessage(
+                switch (turn.role()) {
+                    case SYSTEM -> ChatMessage.Role.SYSTEM;
+                    case USER -> ChatMessage.Role.USER;
+                    case ASSISTANT -> ChatMessage.Role.ASSISTANT;
+                },
+                turn.content());
+    }
+
+    private void print(LogImport.Result result) {
+        Trace.Totals totals = result.trace().totals();
+        PrintWriter lines = spec.commandLine().getOut();
+        lines.println(String.format(
+                Locale.ROOT,
+                "%,d requests, %,d lines skipped; %,d tokens in %,d blocks of %d, %,d of them distinct: %s",
+                totals.requests(),
+                result.skipped(),
+                totals.inputTokens(),
+                totals.blockAccesses(),
+                totals.blockTokens(),
+                totals.distinctBlocks(),
+                out));
+        if (!Double.isNaN(result.ofLogged())) {
+            lines.println(String.format(
+                    Locale.ROOT,
+                    "Where the logs tell the prompts' tokens, %.3f times as many were counted here.",
+                    result.ofLogged()));
+        }
+        lines.flush();
+    }
+}

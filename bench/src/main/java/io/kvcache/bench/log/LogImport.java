@@ -1,0 +1,142 @@
+package io.kvcache.bench.log;
+
+import io.kvcache.bench.trace.MalformedLine;
+import io.kvcache.bench.trace.Trace;
+import io.kvcache.bench.trace.TraceFormatException;
+import io.kvcache.bench.trace.TraceRequest;
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.nio.charset.CharacterCodingException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.List;
+import java.util.function.Consumer;
+import org.jspecify.annotations.Nullable;
+import tools.jackson.core.JacksonException;
+import tools.jackson.databind.DeserializationFeature;
+import tools.jackson.databind.json.JsonMapper;
+
+/// Makes one trace of logs with one request a line.
+///
+/// Requests come in the order of their times, from the first one's on; one whose line tells no time has
+/// that of the line
+/// before it. Lines that cannot be used are reported by file, number and reason, and left out or refused.
+public final class LogImport {
+
+    private static final JsonMapper JSON = JsonMapper.builder()
+            .enable(DeserializationFeature.FAIL_ON_TRAILING_TOKENS)
+            .build();
+
+    private final LogTokenizer tokenizer;
+    private final int blockTokens;
+    private final SaltedBlocks blocks;
+    private final MalformedLine.Choice choice;
+    private final Consumer<String> report;
+    private final List<TraceRequest> requests = new ArrayList<>();
+    private long skipped;
+    private long countedTokens;
+    private long loggedTokens;
+
+    /// @param blockTokens tokens of a block, above 0
+    /// @param salt random bytes that nobody keeps
+    /// @param choice what to do about lines that cannot be used
+    /// @param report told of each line that is skipped, for people
+    public LogImport(
+            LogTokenizer tokenizer,
+            int blockTokens,
+            byte[] salt,
+            MalformedLine.Choice choice,
+            Consumer<String> report) {
+        this.tokenizer = tokenizer;
+        this.blockTokens = blockTokens;
+        blocks = new SaltedBlocks(salt, blockTokens);
+        this.choice = choice;
+        this.report = report;
+    }
+
+    /// What came of all lines.
+    ///
+    /// @param skipped lines that were left out
+    /// @param ofLogged tokens counted here over those that the log's `usage` tells, where it does; else NaN
+    public record Result(Trace trace, long skipped, double ofLogged) {}
+
+    /// Reads one more log.
+    ///
+    /// @throws TraceFormatException when a line cannot be used and is to be refused
+    /// @throws IOException when the file cannot be read
+    public void read(Path file) throws IOException {
+        long number = 0;
+        long before = 0;
+        try (BufferedReader lines = Files.newBufferedReader(file)) {
+            for (String line = lines.readLine(); line != null; line = lines.readLine()) {
+                number++;
+                if (!line.isBlank()) {
+                    TraceRequest request = read(file, number, line, before);
+                    before = request == null ? before : request.timestampMillis();
+                }
+            }
+        } catch (CharacterCodingException e) {
+            throw new TraceFormatException(file + ": not UTF-8 text after line " + number);
+        }
+    }
+
+    private @Nullable TraceRequest read(Path file, long number, String line, long before) throws TraceFormatException {
+        String reason;
+        try {
+            TraceRequest request = request(LoggedRequest.of(JSON.readTree(line)), before);
+            requests.add(request);
+            return request;
+        } catch (JacksonException e) {
+            reason = "not JSON: " + e.getOriginalMessage();
+        } catch (RuntimeException e) { // a template may refuse a chat by any of them
+            reason = e.getMessage() == null ? e.toString() : e.getMessage();
+        }
+        if (choice == MalformedLine.Choice.REFUSE) {
+            throw new TraceFormatException(file + ":" + number + ": " + reason);
+        }
+        skipped++;
+        report.accept(file + ":" + number + ": " + reason);
+        return null;
+    }
+
+    private TraceRequest request(LoggedRequest logged, long before) {
+        int[] tokens = tokenizer.tokens(logged.prompt());
+        if (tokens.length == 0) {
+            throw new IllegalArgumentException("the prompt has no token");
+        }
+        int answered = logged.outputTokens();
+        String answer = logged.answer();
+        if (answered < 0) {
+            answered = answer == null ? 0 : tokenizer.tokens(new LoggedPrompt.Text(answer)).length;
+        }
+        if (logged.promptTokens() > 0) {
+            countedTokens += tokens.length;
+            loggedTokens += logged.promptTokens();
+        }
+        Long at = logged.atMillis();
+        return new TraceRequest(at == null ? before : at, tokens.length, answered, blocks.of(tokens));
+    }
+
+    /// The trace of all that was read.
+    ///
+    /// @param name of the trace
+    /// @throws TraceFormatException when no line could be used
+    public Result end(String name) throws TraceFormatException {
+        if (requests.isEmpty()) {
+            throw new TraceFormatException(name + ": no line holds a request that can be used, of " + skipped);
+        }
+        requests.sort(Comparator.comparingLong(TraceRequest::timestampMillis));
+        long start = requests.getFirst().timestampMillis();
+        List<TraceRequest> shifted = requests.stream()
+                .map(request -> new TraceRequest(
+                        request.timestampMillis() - start,
+                        request.inputTokens(),
+                        request.outputTokens(),
+                        request.hashIds()))
+                .toList();
+        double ofLogged = loggedTokens == 0 ? Double.NaN : (double) countedTokens / loggedTokens;
+        return new Result(new Trace(name, blockTokens, shifted), skipped, ofLogged);
+    }
+}

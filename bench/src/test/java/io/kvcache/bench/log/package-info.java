@@ -1,0 +1,4 @@
+@NullMarked
+package io.kvcache.bench.log;
+
+import org.jspecify.annotations.NullMarked;
