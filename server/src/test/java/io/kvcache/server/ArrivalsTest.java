@@ -2,12 +2,16 @@ package io.kvcache.server;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.server.access.Door;
 import io.kvcache.server.access.Logins;
 import io.kvcache.server.http.HttpProtocol;
 import io.kvcache.server.http.HttpSite;
 import io.kvcache.server.keyspace.AwayStore;
+import io.kvcache.server.keyspace.Bounds;
+import io.kvcache.server.keyspace.Keyspace;
+import io.kvcache.server.keyspace.KeyspaceOptions;
 import io.kvcache.server.keyspace.Reach;
 import io.kvcache.server.lm.LmLayout;
 import io.kvcache.server.lm.LmProtocol;
@@ -15,6 +19,7 @@ import io.kvcache.server.net.Connections;
 import io.kvcache.server.net.NetLimits;
 import io.kvcache.server.net.Protocol;
 import io.kvcache.server.net.Wire;
+import io.kvcache.server.quota.InFlight;
 import io.kvcache.server.resp.RespContext;
 import io.kvcache.server.resp.RespProtocol;
 import io.kvcache.server.resp.ServerFacts;
@@ -57,6 +62,10 @@ final class ArrivalsTest {
     }
 
     private Wire connect(Spoken spoken) {
+        return connect(spoken, store.keyspace());
+    }
+
+    private Wire connect(Spoken spoken, Keyspace keyspace) {
         Door door = Door.open(Logins.none(store.time()));
         Protocol protocol = switch (spoken) {
             case RESP ->
@@ -68,14 +77,13 @@ final class ArrivalsTest {
                                         store.cache(),
                                         "default",
                                         true,
-                                        Reach.of(store.keyspace()),
+                                        Reach.of(keyspace),
                                         connections,
                                         store.time(),
                                         new ServerFacts("test", PolicyKind.LRU, 0))));
-            case LM -> new LmProtocol(Reach.of(store.keyspace()), LmLayout.V0);
+            case LM -> new LmProtocol(Reach.of(keyspace), LmLayout.V0);
             case HTTP ->
-                new HttpProtocol(
-                        new HttpSite(door, Map.of("default", store.keyspace()), Map.of(), List.of(), Set.of("*")));
+                new HttpProtocol(new HttpSite(door, Map.of("default", keyspace), Map.of(), List.of(), Set.of("*")));
         };
         return new Wire(protocol, connections);
     }
@@ -114,6 +122,32 @@ final class ArrivalsTest {
                 assertThat(miss).containsIgnoringCase("retry-after: 1\r\n").contains("urn:kvcache:problem:late");
             }
             assertThat(arrived(wire)).startsWith(spoken.reply);
+        }
+    }
+
+    @ParameterizedTest
+    @EnumSource
+    void givenAsMuchOnItsWayAsMayBe_whenAValueInMemoryIsAskedFor_thenItIsBusyOnceAndNotWaitedFor(Spoken spoken) {
+        InFlight leaving = new InFlight(100);
+        Keyspace keyspace = new Keyspace(
+                store.real(),
+                Namespace.objects("near", "default"),
+                store.time(),
+                store.time(),
+                new KeyspaceOptions(
+                        Duration.ZERO,
+                        0,
+                        Duration.ofSeconds(5),
+                        0,
+                        new Bounds(100, 100, InFlight.unlimited(), leaving)));
+        try (Wire writing = connect(Spoken.RESP, keyspace);
+                Wire wire = connect(spoken, keyspace)) {
+            assertThat(writing.ask("SET k value\r\n")).isEqualTo("+OK\r\n");
+            assertThat(leaving.begin(100)).isTrue();
+            assertThat(wire.ask(spoken.request)).startsWith(spoken.miss);
+            assertThat(keyspace.stats().reads().busy()).isEqualTo(1);
+            leaving.end(100);
+            assertThat(wire.ask(spoken.request)).startsWith(spoken.reply);
         }
     }
 

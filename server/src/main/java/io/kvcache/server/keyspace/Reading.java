@@ -25,7 +25,8 @@ public record Reading(@Nullable Value value, Outcome outcome) {
         LATE
     }
 
-    static final Reading NOTHING = new Reading(null, Outcome.ABSENT);
+    /// Of a key that cannot be.
+    public static final Reading NOTHING = new Reading(null, Outcome.ABSENT);
     static final Reading AWAY = new Reading(null, Outcome.AWAY);
     static final Reading BUSY = new Reading(null, Outcome.BUSY);
     static final Reading LATE = new Reading(null, Outcome.LATE);

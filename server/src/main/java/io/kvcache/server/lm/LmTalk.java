@@ -6,6 +6,7 @@ import io.kvcache.server.keyspace.Keyspace;
 import io.kvcache.server.keyspace.PendingPut;
 import io.kvcache.server.keyspace.PendingPut.Condition;
 import io.kvcache.server.keyspace.Reach;
+import io.kvcache.server.keyspace.Reading;
 import io.kvcache.server.keyspace.Value;
 import io.kvcache.server.net.CloseReason;
 import io.kvcache.server.net.Connection;
@@ -126,14 +127,13 @@ final class LmTalk implements Talk {
 
     private void get(LmLayout spoken, LmRequest request) {
         Keyspace keyspace = of(request);
-        Value value = possible(request) ? keyspace.get(request.key()) : null;
-        boolean away = value == null && possible(request) && keyspace.isAway(request.key());
-        runs.of(keyspace).read(request.key(), value != null || away);
-        if (away) {
+        Reading reading = possible(request) ? keyspace.read(request.key()) : Reading.NOTHING;
+        runs.of(keyspace).read(request.key(), reading.outcome() != Reading.Outcome.ABSENT);
+        if (reading.outcome() == Reading.Outcome.AWAY) {
             await();
             keyspace.fetch(request.key(), channel.eventLoop(), come -> arrived(spoken, come.value()));
         } else {
-            reply(spoken, value);
+            reply(spoken, reading.value());
             answered();
         }
     }

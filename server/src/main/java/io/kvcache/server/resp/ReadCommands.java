@@ -3,6 +3,7 @@ package io.kvcache.server.resp;
 import io.kvcache.server.keyspace.KeyInfo;
 import io.kvcache.server.keyspace.Keyspace;
 import io.kvcache.server.keyspace.Reach;
+import io.kvcache.server.keyspace.Reading;
 import io.kvcache.server.keyspace.Value;
 import java.util.List;
 import java.util.function.Consumer;
@@ -31,28 +32,23 @@ final class ReadCommands {
                 CommandSpec.of("STRLEN", 2, "readonly fast", CommandSpec.Places.FIRST, this::strlen));
     }
 
-    private @Nullable Value find(byte[] key) {
-        return Keys.possible(key) ? reach.of(key).get(key) : null;
-    }
-
-    /// Whether a value that was not found has to be waited for.
-    private boolean isAway(RespSession session, byte[] key, @Nullable Value found) {
+    private Reading read(RespSession session, byte[] key) {
         if (!Keys.possible(key)) {
-            return false;
+            return Reading.NOTHING;
         }
         Keyspace keyspace = reach.of(key);
-        boolean away = found == null && keyspace.isAway(key);
-        session.runs().of(keyspace).read(key, found != null || away);
-        return away;
+        Reading reading = keyspace.read(key);
+        session.runs().of(keyspace).read(key, reading.outcome() != Reading.Outcome.ABSENT);
+        return reading;
     }
 
     /// Goes on with a value, or with null, now or when it has come from disk.
     private void find(RespSession session, byte[] key, Consumer<@Nullable Value> next) {
-        Value value = find(key);
-        if (isAway(session, key, value)) {
+        Reading reading = read(session, key);
+        if (reading.outcome() == Reading.Outcome.AWAY) {
             session.awaitValue(reach.of(key), key, come -> next.accept(come.value()));
         } else {
-            next.accept(value);
+            next.accept(reading.value());
         }
     }
 
@@ -78,8 +74,8 @@ final class ReadCommands {
                 return;
             }
             byte[] key = request.bytes(i);
-            Value value = find(key);
-            if (isAway(session, key, value)) {
+            Reading reading = read(session, key);
+            if (reading.outcome() == Reading.Outcome.AWAY) {
                 int next = i + 1;
                 session.awaitValue(reach.of(key), key, come -> {
                     reply(come.value(), out);
@@ -87,7 +83,7 @@ final class ReadCommands {
                 });
                 return;
             }
-            reply(value, out);
+            reply(reading.value(), out);
         }
     }
 

@@ -91,13 +91,13 @@ final class WriteCommands {
         byte[] key = request.bytes(1);
         switch (put.state()) {
             case WRITING -> {
-                Value older = options.get() ? reach.of(key).get(key) : null;
-                if (older == null && isAway(key, options)) {
+                Reading older = options.get() ? reach.of(key).read(key) : Reading.NOTHING;
+                if (older.outcome() == Reading.Outcome.AWAY || needsStranger(key, options)) {
                     request.values().getFirst().keep();
                     session.awaitValue(
                             reach.of(key), key, come -> commit(key, put, options, come, out, outcome), put::close);
                 } else {
-                    commit(key, put, options, older, out, outcome);
+                    commit(key, put, options, older.value(), out, outcome);
                 }
             }
             case JOINED -> {
@@ -115,12 +115,10 @@ final class WriteCommands {
         }
     }
 
-    /// Whether what the options ask of the older value has to come from disk.
-    private boolean isAway(byte[] key, SetOptions options) {
-        if (options.get()) {
-            return reach.of(key).isAway(key);
-        }
-        return (options.keepTtl() || options.condition() != Condition.ALWAYS)
+    /// Whether what the options ask of the older value, other than itself, has to come from disk.
+    private boolean needsStranger(byte[] key, SetOptions options) {
+        return !options.get()
+                && (options.keepTtl() || options.condition() != Condition.ALWAYS)
                 && reach.of(key).isStranger(key);
     }
 
