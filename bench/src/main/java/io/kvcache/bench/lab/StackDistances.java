@@ -1,6 +1,7 @@
 package io.kvcache.bench.lab;
 
 import io.kvcache.bench.replay.TraceForest;
+import io.kvcache.core.policy.FenwickTree;
 import java.util.function.IntPredicate;
 
 /// LRU's stack distances: for each use of a block, how many other blocks were used since its last use.
@@ -15,8 +16,8 @@ final class StackDistances {
 
     private final TraceForest forest;
     private final IntPredicate counted;
-    /// Fenwick tree over times: 1 where a counted block was used last.
-    private final int[] tree;
+    /// Over times: 1 where a counted block was used last.
+    private final FenwickTree lastUses;
     /// For each block the time of its last use and one, 0 before its first.
     private final int[] lastUse;
 
@@ -40,7 +41,7 @@ final class StackDistances {
                 uses += counted.test(forest.node(request, i)) ? 1 : 0;
             }
         }
-        tree = new int[uses + 1];
+        lastUses = new FenwickTree(uses);
         lastUse = new int[forest.nodes()];
     }
 
@@ -55,7 +56,7 @@ final class StackDistances {
             for (int i = forest.length(request) - 1; i >= 0; i--) {
                 int node = forest.node(request, i);
                 if (i < lookedUp && lastUse[node] > 0 && wanted.test(node)) {
-                    sink.reused(node, usedUntil(start) - usedUntil(lastUse[node] - 1));
+                    sink.reused(node, Math.toIntExact(lastUses.sum(start) - lastUses.sum(lastUse[node] - 1)));
                 }
                 use(node);
             }
@@ -65,24 +66,10 @@ final class StackDistances {
     private void use(int node) {
         if (counted.test(node)) {
             if (lastUse[node] > 0) {
-                add(lastUse[node] - 1, -1);
+                lastUses.add(lastUse[node] - 1, -1);
             }
-            add(++time, 1);
+            lastUses.add(++time, 1);
         }
         lastUse[node] = time + 1;
-    }
-
-    private int usedUntil(int until) {
-        int sum = 0;
-        for (int at = until; at > 0; at -= at & -at) {
-            sum += tree[at];
-        }
-        return sum;
-    }
-
-    private void add(int at, int change) {
-        for (int i = at; i < tree.length; i += i & -i) {
-            tree[i] += change;
-        }
     }
 }

@@ -43,8 +43,8 @@ public final class ReuseCurve {
 
     private final long[] keys = new long[SLOTS + 1];
     private final long[] bytes = new long[SLOTS + 1];
-    /// Fenwick tree over `bytes`.
-    private final long[] tree = new long[SLOTS + 1];
+    /// Over `bytes`.
+    private final FenwickTree sums = new FenwickTree(SLOTS);
 
     private int time;
     private int requestStart;
@@ -102,7 +102,7 @@ public final class ReuseCurve {
         sampledUses += weight;
         Integer before = slots.get(key);
         if (before != null) {
-            long between = before > requestStart ? 0 : sum(requestStart) - sum(before);
+            long between = before > requestStart ? 0 : sums.sum(requestStart) - sums.sum(before);
             double distance = between * weight + size;
             for (int i = 0; i < capacities.length; i++) {
                 hits[i] += capacities[i] >= distance ? weight : 0;
@@ -128,7 +128,7 @@ public final class ReuseCurve {
         keys[time] = key;
         bytes[time] = size;
         held += size;
-        add(time, size);
+        sums.add(time, size);
         slots.put(key, time);
         while (slots.size() > MOST) {
             halve();
@@ -212,9 +212,9 @@ public final class ReuseCurve {
             startsAt = at <= requestStart ? end : startsAt;
         }
         Arrays.fill(bytes, end + 1, bytes.length, 0);
-        Arrays.fill(tree, 0);
+        sums.clear();
         for (int at = 1; at <= end; at++) {
-            add(at, bytes[at]);
+            sums.add(at, bytes[at]);
         }
         time = end;
         requestStart = startsAt;
@@ -223,21 +223,7 @@ public final class ReuseCurve {
 
     private void empty(int at) {
         held -= bytes[at];
-        add(at, -bytes[at]);
+        sums.add(at, -bytes[at]);
         bytes[at] = 0;
-    }
-
-    private long sum(int until) {
-        long sum = 0;
-        for (int at = until; at > 0; at -= at & -at) {
-            sum += tree[at];
-        }
-        return sum;
-    }
-
-    private void add(int at, long change) {
-        for (int i = at; i < tree.length; i += i & -i) {
-            tree[i] += change;
-        }
     }
 }
