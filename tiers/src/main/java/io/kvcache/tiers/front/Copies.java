@@ -1,11 +1,8 @@
 package io.kvcache.tiers.front;
 
-import io.kvcache.core.tier.TierBlock;
 import io.kvcache.core.tier.TierOffer;
-import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Comparator;
-import java.util.Deque;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -19,10 +16,6 @@ final class Copies {
     private final Map<Long, Copy> byDiskPlace = new HashMap<>();
     private final Map<Long, Copy> byPlace = new HashMap<>();
 
-    /// The newest copies, by whose worth the bar for staying is set.
-    private static final int NEWEST = 64;
-
-    private final Deque<TierBlock> newest = new ArrayDeque<>();
     private final Worth worth;
 
     /// How much a block is wanted, see [io.kvcache.core.tier.TierListener#worth].
@@ -46,15 +39,11 @@ final class Copies {
     }
 
     /// What lies at a place of the disk has a copy in front.
-    void add(TierBlock block, long diskPlace, long place) {
+    void add(long diskPlace, long place) {
         forget(diskPlace);
         Copy copy = new Copy(diskPlace, place);
         byDiskPlace.put(diskPlace, copy);
         byPlace.put(place, copy);
-        if (newest.size() == NEWEST) {
-            newest.remove();
-        }
-        newest.add(block);
     }
 
     /// Where the copy is, or null when there is none.
@@ -118,8 +107,8 @@ final class Copies {
     /// A copy on offer.
     private record Candidate(int index, Copy copy, double worth) {}
 
-    /// Keeps of a span in front what the store wants more than what comes in, most wanted first; where the store has
-    /// no opinion, what was used since it came there or was last on offer.
+    /// Keeps of a span in front what the store wants, most wanted first and as much as may be; where the store has no
+    /// opinion, what was used since it came there or was last on offer.
     void choose(TierOffer offer) {
         List<Candidate> candidates = new ArrayList<>();
         for (int i = 0; i < offer.size(); i++) {
@@ -129,9 +118,8 @@ final class Copies {
             }
         }
         candidates.sort(Comparator.comparingDouble(Candidate::worth).reversed());
-        double bar = bar();
         for (Candidate each : candidates) {
-            boolean wanted = Double.isNaN(each.worth) ? each.copy.used : each.worth > bar;
+            boolean wanted = Double.isNaN(each.worth) ? each.copy.used : each.worth > 0;
             if (wanted && offer.keep(each.index)) {
                 each.copy.used = false;
             } else {
@@ -140,18 +128,9 @@ final class Copies {
         }
     }
 
-    /// What the newest copies are worth on average.
-    private double bar() {
-        return newest.stream()
-                .mapToDouble(block -> worth.of(block.keyHi(), block.keyLo()))
-                .average()
-                .orElse(0);
-    }
-
     void clear() {
         byDiskPlace.clear();
         byPlace.clear();
-        newest.clear();
     }
 
     int count() {

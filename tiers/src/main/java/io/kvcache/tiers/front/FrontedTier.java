@@ -29,9 +29,8 @@ import java.util.function.Function;
 /// alone. What could not be read in front is read from the disk, so nothing is lost with the front. Places, state
 /// and promises are the disk's.
 ///
-/// What the front has to give up stays there if the store's policy wants it more than what comes in, and has no
-/// order of its own. Under a policy that has no measure for that it stays if it was used since it came there: a
-/// second chance.
+/// Of what the front has to give up stays what the store's policy wants most; there is no order of its own beside
+/// the store's. Under a policy that has no measure for that stays what was used since it came there: a second chance.
 public final class FrontedTier implements Tier {
 
     /// While something is on its way to the front nobody waits for the disk longer than this: half of what a block of
@@ -137,7 +136,7 @@ public final class FrontedTier implements Tier {
         }
         writing.remove(tag);
         if (both.place >= 0 && both.diskPlace >= 0) {
-            front.copies().add(both.block, both.diskPlace, both.place);
+            front.copies().add(both.diskPlace, both.place);
         } else if (both.place >= 0) {
             front.bury(TierBurial.of(both.block)); // no burial will ever be told of it
         }
@@ -300,7 +299,7 @@ public final class FrontedTier implements Tier {
             if (buriedMeanwhile.remove(read)) {
                 front.bury(TierBurial.of(read.block()));
             } else if (place >= 0) {
-                front.copies().add(read.block(), read.place(), place);
+                front.copies().add(read.place(), place);
             }
             super.read(read.tag(), TierRead.Outcome.GOOD);
         }

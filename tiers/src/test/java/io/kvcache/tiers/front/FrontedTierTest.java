@@ -341,16 +341,16 @@ final class FrontedTierTest {
     }
 
     @Test
-    void givenAPolicyWithAMeasure_whenTheFrontOffers_thenWhatIsWantedMoreThanWhatComesInStaysMostWantedFirst() {
+    void givenAPolicyWithAMeasure_whenTheFrontOffers_thenTheMostWantedIsKeptFirstAndTheWorthlessNotAtAll() {
         for (long key = 1; key <= 5; key++) {
             written(key);
         }
-        store.worths.putAll(Map.of(1L, 0.5, 2L, 2.0, 3L, 1.0, 4L, 1.0, 5L, 3.0)); // 1.5 on average
+        store.worths.putAll(Map.of(1L, 0.0, 2L, 2.0, 3L, 1.0, 4L, 1.0, 5L, 3.0));
         front().use(block(1, false), 1001);
         Offered offer = new Offered(List.of(1001L, 1002L, 1003L, 1005L), new ArrayList<>());
         front().offer(offer);
-        assertThat(offer.kept).containsExactly(1005L, 1002L);
-        assertThat(tier.copies()).as("those and the one that was not on offer").isEqualTo(3);
+        assertThat(offer.kept).containsExactly(1005L, 1002L, 1003L);
+        assertThat(tier.copies()).as("those and the one that was not on offer").isEqualTo(4);
     }
 
     @Test
