@@ -10,12 +10,12 @@ package io.kvcache.core.store;
 /// **Threads.** Owned by the store's lock.
 final class WritePrice {
 
-    /// Puts after which the price moves. Four times and a fourth of it change what is written on the two
-    /// published traces by two points, and hits by half a point.
+    /// Puts after which the price moves. In a model of both published traces a fourth and four times of it
+    /// change what is written by up to five points and hits by less than one.
     private static final int WINDOW = 256;
 
     /// How far: a window in which everything is written makes a write dearer by a sixth. The same holds of
-    /// four times and a fourth of this.
+    /// a fourth and four times of this.
     private static final double STEP = 0.25;
 
     private final double share;
