@@ -23,6 +23,7 @@ import io.kvcache.server.metrics.ServerMetrics;
 import io.kvcache.server.metrics.UseMetrics;
 import io.kvcache.server.net.Connections;
 import io.kvcache.server.net.Protocol;
+import io.kvcache.server.quota.InFlight;
 import io.kvcache.server.resp.RespContext;
 import io.kvcache.server.resp.RespProtocol;
 import io.kvcache.server.resp.ServerFacts;
@@ -56,6 +57,7 @@ final class FrontEnds {
     private final Counted counted;
     private final Areas areas;
     private final ServerFacts facts;
+    private final InFlight arguments;
     private final List<RespProtocol> resps = new CopyOnWriteArrayList<>();
     private final List<LmProtocol> lms = new CopyOnWriteArrayList<>();
     private final List<HttpProtocol> https = new CopyOnWriteArrayList<>();
@@ -81,6 +83,7 @@ final class FrontEnds {
         this.tenants = tenants;
         this.clock = clock;
         facts = new ServerFacts(version(), policy, clock.nanos());
+        arguments = RespProtocol.argumentsOfHeap();
     }
 
     /// What a listener speaks.
@@ -90,7 +93,7 @@ final class FrontEnds {
         List<Protocol> spoken = new ArrayList<>();
         Set<ListenProtocol> asked = listen.protocols();
         if (asked.contains(ListenProtocol.RESP)) {
-            RespProtocol resp = new RespProtocol(door, contexts());
+            RespProtocol resp = new RespProtocol(door, contexts(), arguments);
             resps.add(resp);
             spoken.add(resp);
         }

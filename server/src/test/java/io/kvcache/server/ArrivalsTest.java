@@ -80,7 +80,8 @@ final class ArrivalsTest {
                                         Reach.of(keyspace),
                                         connections,
                                         store.time(),
-                                        new ServerFacts("test", PolicyKind.LRU, 0))));
+                                        new ServerFacts("test", PolicyKind.LRU, 0))),
+                        InFlight.unlimited());
             case LM -> new LmProtocol(Reach.of(keyspace), LmLayout.V0);
             case HTTP ->
                 new HttpProtocol(new HttpSite(door, Map.of("default", keyspace), Map.of(), List.of(), Set.of("*")));

@@ -23,13 +23,14 @@ final class Conversation implements RespDecoder.Sink, Talk {
     private final RespStats stats;
     private final RespSession session;
     private final Replies replies;
-    private final RespDecoder decoder = new RespDecoder(RespLimits.defaults(), this);
+    private final RespDecoder decoder;
     private boolean ended;
 
     /// @param goOn called when the conversation can take more after it had to wait
     Conversation(
             ChannelHandlerContext context, Connection connection, Entrance entrance, RespStats stats, Runnable goOn) {
         channel = context.channel();
+        decoder = new RespDecoder(RespLimits.defaults(), new Arguments(stats.arguments), this);
         this.connection = connection;
         this.stats = stats;
         replies = new Replies(context);
@@ -108,6 +109,7 @@ final class Conversation implements RespDecoder.Sink, Talk {
         if (session.suspended() || ended) {
             return;
         }
+        decoder.answered();
         boolean draining = connection.requestEnds();
         CloseReason ending = session.ending();
         if (ending != null || draining) {

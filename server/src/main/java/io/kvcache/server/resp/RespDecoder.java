@@ -58,6 +58,7 @@ final class RespDecoder implements AutoCloseable {
     }
 
     private final RespLimits limits;
+    private final Arguments arguments;
     private final Sink sink;
     private State state = State.START;
     private Request request = new Request();
@@ -71,8 +72,10 @@ final class RespDecoder implements AutoCloseable {
     private long valueLeft;
     private int endBytes;
 
-    RespDecoder(RespLimits limits, Sink sink) {
+    /// @param arguments what they take of the heap, given back by [#answered]
+    RespDecoder(RespLimits limits, Arguments arguments, Sink sink) {
         this.limits = limits;
+        this.arguments = arguments;
         this.sink = sink;
     }
 
@@ -137,6 +140,7 @@ final class RespDecoder implements AutoCloseable {
         if (incoming != null) {
             value = incoming;
             request.add(incoming);
+            arguments.addValue();
             valueLeft = bytes;
             state = bytes == 0 ? State.END_OF_BULK : State.VALUE;
             endBytes = 0;
@@ -147,6 +151,7 @@ final class RespDecoder implements AutoCloseable {
             throw new RespException("argument of " + bytes + " bytes; it takes up to " + limits.argumentBytes()
                     + " each, " + limits.requestBytes() + " in all, where no value is expected");
         }
+        arguments.add(bytes);
         argument = new byte[(int) bytes];
         argumentLength = 0;
         state = State.ARGUMENT;
@@ -276,9 +281,15 @@ final class RespDecoder implements AutoCloseable {
         }
     }
 
+    /// The last request that was complete is answered, and nothing of it needed any more.
+    void answered() {
+        arguments.release();
+    }
+
     /// Gives up a request that is not complete.
     @Override
     public void close() {
+        arguments.release();
         request.close();
     }
 }

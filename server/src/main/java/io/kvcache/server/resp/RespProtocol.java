@@ -5,6 +5,7 @@ import io.kvcache.server.net.Connection;
 import io.kvcache.server.net.Protocol;
 import io.kvcache.server.net.ProtocolKind;
 import io.kvcache.server.net.TalkHandler;
+import io.kvcache.server.quota.InFlight;
 import io.netty.channel.ChannelPipeline;
 import java.util.Map;
 
@@ -12,10 +13,12 @@ import java.util.Map;
 public final class RespProtocol implements Protocol {
 
     private final Entrance entrance;
-    private final RespStats stats = new RespStats();
+    private final RespStats stats;
 
     /// @param tenants what each tenant's commands work on, by its name
-    public RespProtocol(Door door, Map<String, RespContext> tenants) {
+    /// @param arguments heap for those of requests that are not answered yet, shared by all connections
+    public RespProtocol(Door door, Map<String, RespContext> tenants, InFlight arguments) {
+        stats = new RespStats(arguments);
         entrance = new Entrance(door, tenants, stats);
     }
 
@@ -28,6 +31,11 @@ public final class RespProtocol implements Protocol {
     public void install(ChannelPipeline pipeline, Connection connection) {
         pipeline.addLast(
                 new TalkHandler((channel, goOn) -> new Conversation(channel, connection, entrance, stats, goOn)));
+    }
+
+    /// What all connections of a server may take of the heap for arguments beyond 64 KiB each: an eighth of it.
+    public static InFlight argumentsOfHeap() {
+        return Arguments.ofHeap();
     }
 
     /// Commands run so far.

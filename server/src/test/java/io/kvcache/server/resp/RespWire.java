@@ -8,6 +8,7 @@ import io.kvcache.server.keyspace.TestKeyspace;
 import io.kvcache.server.net.Connections;
 import io.kvcache.server.net.NetLimits;
 import io.kvcache.server.net.Wire;
+import io.kvcache.server.quota.InFlight;
 import java.io.ByteArrayOutputStream;
 import java.nio.charset.StandardCharsets;
 import java.util.Map;
@@ -21,6 +22,11 @@ public final class RespWire implements AutoCloseable {
     private final Wire wire;
 
     public RespWire() {
+        this(InFlight.unlimited());
+    }
+
+    /// @param arguments heap for those of requests that are not answered yet
+    RespWire(InFlight arguments) {
         test = TestKeyspace.small();
         connections = new Connections(NetLimits.defaults(), test.time());
         protocol = new RespProtocol(
@@ -34,7 +40,8 @@ public final class RespWire implements AutoCloseable {
                                 Reach.of(test.keyspace()),
                                 connections,
                                 test.time(),
-                                new ServerFacts("test", PolicyKind.S3_FIFO, 0))));
+                                new ServerFacts("test", PolicyKind.S3_FIFO, 0))),
+                arguments);
         wire = connect();
     }
 

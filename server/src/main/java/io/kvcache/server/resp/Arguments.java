@@ -1,0 +1,67 @@
+package io.kvcache.server.resp;
+
+import io.kvcache.server.quota.InFlight;
+
+/// The heap that the arguments of one connection's request take until it is answered. A little is every
+/// connection's own; beyond it all connections share what there is, so that clients who say much and finish nothing
+/// cannot end the server.
+///
+/// **Threads.** The connection's loop.
+final class Arguments {
+
+    private static final int OWN_BYTES = 64 << 10;
+
+    /// What an array takes beside its bytes.
+    private static final int EACH_BYTES = 32;
+
+    /// What a value takes beside its slot.
+    private static final int VALUE_BYTES = 256;
+
+    private final InFlight shared;
+    private long bytes;
+    private long taken;
+
+    /// @param shared by all connections
+    Arguments(InFlight shared) {
+        this.shared = shared;
+    }
+
+    /// What all connections of a server share: an eighth of its heap.
+    static InFlight ofHeap() {
+        return new InFlight(Runtime.getRuntime().maxMemory() / 8);
+    }
+
+    /// An argument of so many bytes is about to be read.
+    ///
+    /// @throws RespException when there is no room for it
+    void add(long argument) throws RespException {
+        take(argument + EACH_BYTES);
+    }
+
+    /// A value is about to be read.
+    ///
+    /// @throws RespException when there is no room for what has to be known of it
+    void addValue() throws RespException {
+        take(VALUE_BYTES);
+    }
+
+    private void take(long more) throws RespException {
+        bytes += more;
+        long beyond = bytes - OWN_BYTES - taken;
+        if (beyond <= 0) {
+            return;
+        }
+        if (!shared.begin(beyond)) {
+            throw new RespException("requests take all of the " + shared.limitBytes()
+                    + " bytes of heap that there are for their arguments; say it again later, or in smaller requests");
+        }
+        taken += beyond;
+    }
+
+    /// The request is answered, or given up.
+    void release() {
+        shared.end(taken);
+        taken = 0;
+        bytes = 0;
+    }
+}
