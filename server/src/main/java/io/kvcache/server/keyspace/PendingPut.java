@@ -129,8 +129,7 @@ public final class PendingPut implements AutoCloseable {
             throw new IllegalStateException(missing() + " of " + bytes + " bytes are missing");
         }
         ObjectWriter own = requireWriter();
-        room.slice(bytes, Trailer.BYTES)
-                .copyFrom(Trailer.of(expiresAtMillis, note).bytes());
+        room.slice(bytes, Trailer.BYTES).copyFrom(Trailer.bytes(expiresAtMillis, note));
         open = false;
         try {
             if (claim != null) {

@@ -6,12 +6,11 @@ import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
-import org.jspecify.annotations.Nullable;
 
 /// What is stored behind a value, in the same object, so that it is evicted with the value and survives with it.
 ///
-/// Behind and not before it, so that the value keeps the alignment of its slot. Few ask for all of it, so it is kept
-/// as its bytes.
+/// Behind and not before it, so that the value keeps the alignment of its slot. Few ask for all of it, so it is read
+/// anew for each question.
 final class Trailer {
 
     /// Magic, four bytes of nothing yet, expiry, the seven numbers of the note, four bytes of nothing.
@@ -24,16 +23,25 @@ final class Trailer {
     private static final VarHandle INT = MethodHandles.byteArrayViewVarHandle(int[].class, ByteOrder.LITTLE_ENDIAN);
     private static final VarHandle LONG = MethodHandles.byteArrayViewVarHandle(long[].class, ByteOrder.LITTLE_ENDIAN);
 
-    private final byte[] bytes;
+    /// There is no trailer.
+    static final long NONE = Long.MIN_VALUE;
 
-    private Trailer(byte[] bytes) {
-        this.bytes = bytes;
+    /// Every read of a value looks at its trailer, so that leaves nothing on the heap.
+    private static final ThreadLocal<Scratch> SCRATCH = ThreadLocal.withInitial(Scratch::new);
+
+    private static final class Scratch {
+        private final byte[] bytes = new byte[BYTES];
+        private final MemorySegment segment = MemorySegment.ofArray(bytes);
     }
 
+    private Trailer() {}
+
+    /// Its bytes.
+    ///
     /// @param expiresAtMillis when the value expires, in milliseconds since the epoch; 0 for never
     /// @param note what the client says of the value
-    static Trailer of(long expiresAtMillis, TensorNote note) {
-        return new Trailer(ByteBuffer.allocate(BYTES)
+    static byte[] bytes(long expiresAtMillis, TensorNote note) {
+        return ByteBuffer.allocate(BYTES)
                 .order(ByteOrder.LITTLE_ENDIAN)
                 .putInt(MAGIC)
                 .putInt(0)
@@ -46,33 +54,39 @@ final class Trailer {
                 .putInt(note.shape2())
                 .putInt(note.shape3())
                 .putInt(0)
-                .array());
+                .array();
     }
 
-    /// Reads the trailer of an object; null when it has none.
-    static @Nullable Trailer behind(ObjectView view) {
+    /// When the value of an object expires, as it was written; [#NONE] when the object has no trailer.
+    static long expiresAtMillis(ObjectView view) {
         if (view.bytes() < BYTES) {
-            return null;
+            return NONE;
         }
-        byte[] bytes = new byte[BYTES];
-        view.copyTo(view.bytes() - BYTES, BYTES, MemorySegment.ofArray(bytes));
-        return (int) INT.get(bytes, 0) == MAGIC ? new Trailer(bytes) : null;
+        byte[] bytes = read(view);
+        return (int) INT.get(bytes, 0) == MAGIC ? (long) LONG.get(bytes, EXPIRY_AT) : NONE;
     }
 
-    byte[] bytes() {
-        return bytes;
+    /// What the client has said of the value of an object that has a trailer.
+    static TensorNote note(ObjectView view) {
+        byte[] of = read(view);
+        return new TensorNote(
+                number(of, 0),
+                number(of, 1),
+                number(of, 2),
+                number(of, 3),
+                number(of, 4),
+                number(of, 5),
+                number(of, 6));
     }
 
-    /// When the value expires, as it was written.
-    long expiresAtMillis() {
-        return (long) LONG.get(bytes, EXPIRY_AT);
+    /// Good until the thread reads another.
+    private static byte[] read(ObjectView view) {
+        Scratch scratch = SCRATCH.get();
+        view.copyTo(view.bytes() - BYTES, BYTES, scratch.segment);
+        return scratch.bytes;
     }
 
-    TensorNote note() {
-        return new TensorNote(number(0), number(1), number(2), number(3), number(4), number(5), number(6));
-    }
-
-    private int number(int index) {
+    private static int number(byte[] bytes, int index) {
         return (int) INT.get(bytes, NOTE_AT + index * Integer.BYTES);
     }
 

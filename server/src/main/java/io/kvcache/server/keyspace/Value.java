@@ -12,22 +12,22 @@ import org.jspecify.annotations.Nullable;
 public final class Value implements AutoCloseable {
 
     private final ObjectView view;
-    private final Trailer trailer;
+    private final long expiresAtMillis;
     private @Nullable InFlight leaving;
 
-    private Value(ObjectView view, Trailer trailer) {
+    private Value(ObjectView view, long expiresAtMillis) {
         this.view = view;
-        this.trailer = trailer;
+        this.expiresAtMillis = expiresAtMillis;
     }
 
     /// Takes over a view, or closes it and answers null when it holds no value of ours.
     static @Nullable Value of(ObjectView view) {
-        Trailer trailer = Trailer.behind(view);
-        if (trailer == null) {
+        long expiresAtMillis = Trailer.expiresAtMillis(view);
+        if (expiresAtMillis == Trailer.NONE) {
             view.close();
             return null;
         }
-        return new Value(view, trailer);
+        return new Value(view, expiresAtMillis);
     }
 
     /// Has it count as on its way out until it is closed, or answers false when too much is.
@@ -63,11 +63,11 @@ public final class Value implements AutoCloseable {
 
     /// What its writer said of it.
     public TensorNote note() {
-        return trailer.note();
+        return Trailer.note(view);
     }
 
     long expiresAtMillis() {
-        return trailer.expiresAtMillis();
+        return expiresAtMillis;
     }
 
     @Override

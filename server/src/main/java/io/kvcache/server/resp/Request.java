@@ -2,6 +2,7 @@ package io.kvcache.server.resp;
 
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
 
@@ -12,13 +13,34 @@ final class Request implements AutoCloseable {
 
     private static final byte[] NOT_HERE = new byte[0];
 
+    /// No command has a longer name.
+    private static final int MOST_REMEMBERED = 32;
+
     private final List<byte[]> arguments = new ArrayList<>(4);
     private List<IncomingValue> values = List.of();
     private String name = "";
+    private byte[] spelled;
+    private String inCapitals;
+
+    Request() {
+        spelled = NOT_HERE;
+        inCapitals = "";
+    }
+
+    /// The next of a client, which mostly says the same command again.
+    Request(Request before) {
+        boolean isShort = before.spelled.length <= MOST_REMEMBERED;
+        spelled = isShort ? before.spelled : NOT_HERE;
+        inCapitals = isShort ? before.inCapitals : "";
+    }
 
     void add(byte[] argument) {
         if (arguments.isEmpty()) {
-            name = upper(argument);
+            if (!Arrays.equals(spelled, argument)) {
+                spelled = argument;
+                inCapitals = upper(argument);
+            }
+            name = inCapitals;
         }
         arguments.add(argument);
     }

@@ -240,7 +240,7 @@ final class RespDecoder implements AutoCloseable {
 
     private void complete() {
         Request done = request;
-        request = new Request();
+        request = new Request(done);
         value = null;
         argument = NOTHING;
         state = State.START;
