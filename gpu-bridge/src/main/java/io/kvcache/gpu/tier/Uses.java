@@ -1,8 +1,6 @@
 package io.kvcache.gpu.tier;
 
 import io.kvcache.core.tier.TierListener;
-import java.util.ArrayList;
-import java.util.List;
 import java.util.concurrent.ArrayBlockingQueue;
 import java.util.concurrent.BlockingQueue;
 
@@ -22,9 +20,13 @@ final class Uses {
 
     /// Tells the store, and answers of how many uses.
     int tell(TierListener listener) {
-        List<DeviceEntry> told = new ArrayList<>();
-        waiting.drainTo(told);
-        told.forEach(used -> listener.used(used.block(), used.place()));
-        return told.size();
+        for (int told = 0; told < MOST; told++) {
+            DeviceEntry used = waiting.poll();
+            if (used == null) {
+                return told;
+            }
+            listener.used(used.block(), used.place());
+        }
+        return MOST;
     }
 }
