@@ -60,8 +60,10 @@ final class Arguments {
 
     /// The request is answered, or given up.
     void release() {
-        shared.end(taken);
-        taken = 0;
         bytes = 0;
+        if (taken > 0) { // for most requests nothing was, and what loops share is dear to touch
+            shared.end(taken);
+            taken = 0;
+        }
     }
 }
