@@ -7,18 +7,19 @@ import java.nio.file.Path;
 import java.security.GeneralSecurityException;
 import java.security.KeyStore;
 import java.security.cert.Certificate;
+import java.security.cert.CertificateException;
 import java.security.cert.CertificateFactory;
 import java.util.Collection;
 import javax.net.ssl.SSLContext;
 import javax.net.ssl.TrustManagerFactory;
 
-/// Whose certificates are believed.
-final class Trust {
+/// Whose certificates a client believes.
+public final class Trust {
 
     private Trust() {}
 
     /// Those of the authorities that the JVM comes with, or that it was started with.
-    static SSLContext usual() {
+    public static SSLContext usual() {
         try {
             return SSLContext.getDefault();
         } catch (GeneralSecurityException broken) {
@@ -30,7 +31,7 @@ final class Trust {
     ///
     /// @param pem one or more certificates
     /// @throws IOException when it cannot be used; the message names it
-    static SSLContext of(Path pem) throws IOException {
+    public static SSLContext of(Path pem) throws IOException {
         try (InputStream in = Files.newInputStream(pem)) {
             Collection<? extends Certificate> all =
                     CertificateFactory.getInstance("X.509").generateCertificates(in);
@@ -48,6 +49,8 @@ final class Trust {
             SSLContext context = SSLContext.getInstance("TLS");
             context.init(null, managers.getTrustManagers(), null);
             return context;
+        } catch (CertificateException malformed) {
+            throw new IOException(pem + " is no PEM with certificates: " + malformed.getMessage(), malformed);
         } catch (GeneralSecurityException unusable) {
             throw new IOException(pem + " cannot be used: " + unusable.getMessage(), unusable);
         }
