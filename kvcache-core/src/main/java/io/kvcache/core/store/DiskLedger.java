@@ -2,6 +2,7 @@ package io.kvcache.core.store;
 
 import static io.kvcache.core.policy.RecordView.NONE;
 
+import io.kvcache.core.memory.Pages;
 import io.kvcache.core.policy.DiskLru;
 import io.kvcache.core.policy.PolicyState;
 import io.kvcache.core.policy.RecordView;
@@ -139,7 +140,7 @@ final class DiskLedger {
 
     /// What a record takes on disk.
     long pages(int record) {
-        return (pool.bytes(record) + 4095) & -4096;
+        return Pages.roundUp(pool.bytes(record));
     }
 
     /// Records as the orders see them: whoever has a child of any kind is no leaf.

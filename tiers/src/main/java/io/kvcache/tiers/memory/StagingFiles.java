@@ -41,8 +41,9 @@ final class StagingFiles {
             throw new IllegalArgumentException(
                     "staging memory of " + wantedBytes + " bytes; allowed: 1 to " + limits.clientBytes());
         }
-        long pages = (Math.min(wantedBytes, limits.clientBytes()) + Pages.BYTES - 1) / Pages.BYTES;
-        long bytes = Math.min(pages * Pages.BYTES, limits.clientBytes());
+        long bytes = wantedBytes < limits.clientBytes()
+                ? Math.min(Pages.roundUp(wantedBytes), limits.clientBytes())
+                : limits.clientBytes();
         take(bytes);
         StagingFile area = null;
         try {

@@ -1,12 +1,13 @@
 package io.kvcache.tiers.memory;
 
+import io.kvcache.core.memory.Pages;
+
 /// How much memory clients of a shared store may have to write into.
 ///
 /// @param clientBytes of one client at most, a page to 16 GiB; 0 for none
 /// @param totalBytes of all clients together, at least as much
 public record StagingLimits(long clientBytes, long totalBytes) {
 
-    private static final int PAGE_BYTES = 4096;
     private static final long MOST_BYTES = 16L << 30;
 
     /// Enough for one client to have the largest usual blocks on their way on two connections; four clients of
@@ -18,12 +19,12 @@ public record StagingLimits(long clientBytes, long totalBytes) {
 
     public StagingLimits {
         boolean none = clientBytes == 0 && totalBytes == 0;
-        boolean some = clientBytes >= PAGE_BYTES && clientBytes <= MOST_BYTES && totalBytes >= clientBytes;
+        boolean some = clientBytes >= Pages.BYTES && clientBytes <= MOST_BYTES && totalBytes >= clientBytes;
         if (!none && !some) {
             throw new IllegalArgumentException(
                     ("staging memory of %d bytes a client and %d in all; allowed: %d to %d a client and at least as much in"
                                     + " all, or 0 and 0")
-                            .formatted(clientBytes, totalBytes, PAGE_BYTES, MOST_BYTES));
+                            .formatted(clientBytes, totalBytes, Pages.BYTES, MOST_BYTES));
         }
     }
 }

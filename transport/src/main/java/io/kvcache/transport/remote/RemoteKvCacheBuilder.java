@@ -1,5 +1,6 @@
 package io.kvcache.transport.remote;
 
+import io.kvcache.core.memory.Pages;
 import io.kvcache.transport.link.Connector;
 import io.kvcache.transport.wire.Secret;
 import java.io.IOException;
@@ -18,7 +19,6 @@ import org.jspecify.annotations.Nullable;
 public final class RemoteKvCacheBuilder {
 
     private static final int MAX_CONNECTIONS = 64;
-    private static final int LEAST_STAGING = 4096;
     private static final Duration SHORTEST = Duration.ofMillis(10);
     private static final Duration LONGEST = Duration.ofMinutes(10);
 
@@ -144,9 +144,9 @@ public final class RemoteKvCacheBuilder {
     /// set. It is asked for at the first put, where the server's own memory is read in place, and the server
     /// may give less. What finds no room there is sent.
     public RemoteKvCacheBuilder stagingBytes(long bytes) {
-        if (bytes != 0 && bytes < LEAST_STAGING) {
+        if (bytes != 0 && bytes < Pages.BYTES) {
             throw new IllegalArgumentException(
-                    "stagingBytes = " + bytes + "; allowed: 0, or " + LEAST_STAGING + " and up");
+                    "stagingBytes = " + bytes + "; allowed: 0, or " + Pages.BYTES + " and up");
         }
         stagingBytes = bytes;
         return this;

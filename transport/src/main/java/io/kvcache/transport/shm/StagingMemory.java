@@ -76,7 +76,7 @@ public final class StagingMemory {
 
     /// Some of it, or null when there is no room for that much in one piece.
     public @Nullable Span take(long bytes) {
-        long size = (bytes + Pages.BYTES - 1) / Pages.BYTES * Pages.BYTES;
+        long size = Pages.roundUp(bytes);
         if (bytes > memory.byteSize() || !mapping.retain()) {
             return null;
         }
