@@ -346,12 +346,7 @@ public final class Disks {
 
     /// How much a block is wanted: see [io.kvcache.core.tier.TierListener#worth].
     public double worth(long keyHi, long keyLo) {
-        lock.lock();
-        try {
-            return standing.worth(keyHi, keyLo);
-        } finally {
-            lock.unlock();
-        }
+        return locked(() -> standing.worth(keyHi, keyLo));
     }
 
     /// Evicts ahead of need from host memory what is on disk or not worth it, so that puts and loads find
