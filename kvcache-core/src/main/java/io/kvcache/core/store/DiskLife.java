@@ -177,8 +177,7 @@ final class DiskLife {
     /// @param within whether it is of somebody who has no more on this disk than his share: that is kept first
     /// @param wanted whether it is worth another write
     /// @param worth the higher the rather it is kept: first what has blocks below it, heads before tails,
-    ///     then what
-    ///     was used last
+    ///     then what was used last
     record Live(int index, int record, boolean within, boolean wanted, long worth) {}
 
     /// What is being read is in use.

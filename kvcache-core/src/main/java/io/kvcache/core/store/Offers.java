@@ -6,8 +6,7 @@ import java.util.Comparator;
 import java.util.List;
 import java.util.concurrent.locks.ReentrantLock;
 
-/// Chooses what is kept of a span of a disk that is about to be reclaimed: all that is alive and worth
-/// another
+/// Chooses what is kept of a span of a disk that is about to be reclaimed: all that is alive and worth another
 /// write, as far as that may be; what is not kept is forgotten with all below it.
 ///
 /// **Threads.** Any; takes the store's lock for a bounded number of copies at a time.

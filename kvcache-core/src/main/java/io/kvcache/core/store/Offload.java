@@ -120,8 +120,7 @@ final class Offload {
         }
     }
 
-    /// Whether it is to be told of the use of each block above one that is used, and not of that one
-    /// alone: what
+    /// Whether it is to be told of the use of each block above one that is used, and not of that one alone: what
     /// [AdmissionKind#VALUE] knows of a block is how often it was used.
     boolean countsPaths() {
         return admission == AdmissionKind.VALUE;
@@ -144,8 +143,8 @@ final class Offload {
     }
 
     /// Whether a copy on disk is worth another write, as its span is about to be reclaimed: under
-    /// [AdmissionKind#VALUE]
-    /// when it was used since it was last written, which has to happen anew until the next time.
+    /// [AdmissionKind#VALUE] when it was used since it was last written, which has to happen anew until
+    /// the next time.
     boolean worthKeeping(int record) {
         boolean worth = !countsPaths() || Identity.has(pool.identity(record), Identity.USED_ON_DISK);
         pool.flag(record, Identity.USED_ON_DISK, false);
@@ -168,8 +167,7 @@ final class Offload {
     }
 
     /// A block that was used again is taken to be used once more; of the others those that most likely
-    /// are, as far as
-    /// there is a share of writes left for them.
+    /// are, as far as there is a share of writes left for them.
     private boolean isWorthItsPrice(int uses, int depth) {
         double again = uses > 0 ? 1 : odds.of(depth);
         return again * gain > 1 && again >= price.odds();

@@ -133,8 +133,7 @@ final class RespSession {
     }
 
     /// Goes on when a value has come from disk, or is known not to come. If the connection has ended meanwhile the
-    /// value
-    /// is given back.
+    /// value is given back.
     void awaitValue(Keyspace keyspace, byte[] key, Consumer<Reading> next) {
         awaitValue(keyspace, key, next, () -> {});
     }

@@ -7,8 +7,7 @@ import java.util.concurrent.TimeUnit;
 /// SAVE: answered when all that was stored before it is on disk and survives a crash.
 ///
 /// It writes what all tenants have stored, and may take minutes of the disks' time. So where there are several, it is
-/// for
-/// the default tenant alone.
+/// for the default tenant alone.
 final class SaveCommand {
 
     /// Longer than a disk takes for the memory of most machines, shorter than people wait.

@@ -10,8 +10,7 @@ import io.kvcache.core.policy.PolicyKind;
 public record ServerFacts(String version, PolicyKind policy, long startedNanos) {
 
     /// The word of Redis that comes nearest to the policy: `allkeys-lfu` for those that weigh how often a value is
-    /// used,
-    /// `allkeys-lru` for those that go by when it came or was used. None of them evicts as Redis does.
+    /// used, `allkeys-lru` for those that go by when it came or was used. None of them evicts as Redis does.
     String redisPolicy() {
         return switch (policy) {
             case LRU, FIFO, SLRU, SIEVE -> "allkeys-lru";

@@ -32,8 +32,7 @@ public record ReclaimRules(int freeRegions, int keptPercent, int rewriteBytes, b
     }
 
     /// The same with three quarters of a region kept at most, for stores that keep only what was used
-    /// since it was
-    /// written: the more is kept, the more was found on disk.
+    /// since it was written: the more is kept, the more was found on disk.
     public ReclaimRules whenUsed() {
         return new ReclaimRules(freeRegions, Math.max(keptPercent, MAX_KEPT_PERCENT), rewriteBytes, discard);
     }
