@@ -18,6 +18,7 @@ final class Standing {
     private final ClassPolicies policies;
     private final Shares shares;
     private final DiskLedger disks;
+    private final Offload offload;
     private final Lifecycle lifecycle;
 
     Standing(StoreParts parts, Lifecycle lifecycle) {
@@ -27,6 +28,7 @@ final class Standing {
         policies = parts.policies();
         shares = parts.shares();
         disks = parts.disks();
+        offload = parts.offload();
         this.lifecycle = lifecycle;
     }
 
@@ -49,6 +51,7 @@ final class Standing {
             disks.order(record).touch(record);
             policyOf(record).usedElsewhere(record);
         }
+        offload.used(record);
     }
 
     private int find(long keyHi, long keyLo) {

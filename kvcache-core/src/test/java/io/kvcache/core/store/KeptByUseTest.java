@@ -128,4 +128,13 @@ final class KeptByUseTest {
         assertThat(kept()).as("not used since").isEmpty();
         assertThat(onDisk(0)).isFalse();
     }
+
+    @Test
+    void givenAUseByATierAbove_whenReclaimed_thenTheBlocksThatItToldOfAreKept() {
+        disks.used(written.get(1).block());
+        disks.used(written.getFirst().block());
+
+        assertThat(kept()).containsExactlyInAnyOrder(1L, 2L);
+        assertThat(kept()).as("not used since").isEmpty();
+    }
 }
