@@ -2,6 +2,7 @@ package io.kvcache.bench.cli;
 
 import io.kvcache.bench.suite.Answer;
 import io.kvcache.bench.transport.Cost;
+import io.kvcache.bench.transport.HeapCell;
 import io.kvcache.bench.transport.MatchCell;
 import io.kvcache.bench.transport.Moves;
 import io.kvcache.bench.transport.SharedCell;
@@ -75,6 +76,22 @@ record TransportTable(PrintWriter out) {
                     cell.moves().p99Micros(),
                     cell.cost().heapBytes(),
                     cell.cost().serverHeapBytes()));
+        }
+    }
+
+    /// What is left on the heaps.
+    void printHeap(List<HeapCell> cells) {
+        say("");
+        say("heap of 64 KiB blocks  |  B/request  B/further block | server's: B/request  B/further block");
+        for (HeapCell cell : cells) {
+            say(String.format(
+                    Locale.ROOT,
+                    "%-22s | %10.0f %16.0f | %19.0f %16.0f",
+                    cell.what(),
+                    cell.request(),
+                    cell.block(),
+                    cell.serverRequest(),
+                    cell.serverBlock()));
         }
     }
 

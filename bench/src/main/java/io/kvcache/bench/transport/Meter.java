@@ -39,7 +39,10 @@ final class Meter {
         long[] all = latencies.stream().flatMapToLong(Arrays::stream).sorted().toArray();
         double bytes = (double) all.length * cargo.moveBytes();
         return new Moves(
-                bytes / seconds / 1e9, all[all.length / 2] / 1e3, all[all.length * 99 / 100] / 1e3, all.length);
+                bytes / seconds / 1e9,
+                all[all.length / 2] / 1e3,
+                all[(int) (all.length * 99L / 100)] / 1e3,
+                all.length);
     }
 
     private static long[] moves(Contestant by, Cargo cargo, AtomicLong number, long end)

@@ -69,6 +69,30 @@ public record TransportAnswers(String by, String against, int rounds) {
         return answers;
     }
 
+    /// Four answers for each cell: what a request leaves on the heap and what each further block of it does, here and
+    /// at
+    /// the server.
+    public static List<Answer> ofHeap(List<HeapCell> cells) {
+        List<Answer> answers = new ArrayList<>();
+        for (HeapCell cell : cells) {
+            TransportAnswers of = new TransportAnswers(cell.what(), "-", 1);
+            String name = "heap-" + cell.what().replace(' ', '-');
+            of.heap(
+                    answers,
+                    name + "-request",
+                    "How much heap does " + cell.what() + " of a block take?",
+                    cell.request());
+            of.heap(answers, name + "-block", "And of each further one?", cell.block());
+            of.heap(answers, name + "-server-request", "How much of the server's?", cell.serverRequest());
+            of.heap(answers, name + "-server-block", "And of each further one?", cell.serverBlock());
+        }
+        return answers;
+    }
+
+    private void heap(List<Answer> to, String name, String text, double bytes) {
+        to.add(answer(new Asked(name, text, "B"), new Pair(bytes, 0, 0), new Budget.None()));
+    }
+
     /// Three answers for each cell, and one of the server's processor time.
     public List<Answer> ofShared(List<SharedCell> cells) {
         List<Answer> answers = new ArrayList<>();

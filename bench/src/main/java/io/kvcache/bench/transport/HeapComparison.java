@@ -1,0 +1,157 @@
+package io.kvcache.bench.transport;
+
+import com.sun.management.ThreadMXBean;
+import io.kvcache.core.BlockTable;
+import io.kvcache.core.KvCache;
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.BlockShape;
+import io.kvcache.core.identity.Dtype;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.transport.remote.RemoteKvCache;
+import io.kvcache.transport.remote.SharedMemoryUse;
+import java.io.IOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.management.ManagementFactory;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import java.util.function.IntFunction;
+
+/// Moves chains of one block and of many, and tells what a request leaves on the heaps of both processes, and what each
+/// further block of it does.
+public final class HeapComparison {
+
+    private static final int BLOCK_TOKENS = 16;
+    private static final int BLOCK_BYTES = 64 << 10;
+    private static final int MANY = 33;
+    private static final int WARMING = 3000;
+    private static final int REQUESTS = 1000;
+    private static final int FIRST_STORED = 1 << 24;
+    private static final Namespace SPACE =
+            Namespace.of("bench-heap", BlockShape.kv(1, 1, 1024, BLOCK_TOKENS, Dtype.BF16));
+    private static final ThreadMXBean THREADS = (ThreadMXBean) ManagementFactory.getThreadMXBean();
+
+    private final MemorySegment block = Arena.ofAuto().allocate(BLOCK_BYTES, 4096);
+    private final List<MemorySegment> blocks = Collections.nCopies(MANY, block);
+    private int fresh;
+
+    /// A request, answered with whether it moved all.
+    @FunctionalInterface
+    private interface Move {
+
+        /// Moves a chain.
+        boolean of(BlockChain chain);
+    }
+
+    /// All cells: got and put over TCP and, where it can be, copied and looked at in shared memory.
+    public List<HeapCell> run() throws IOException, InterruptedException {
+        List<HeapCell> cells = new ArrayList<>();
+        try (TransportServer server = TransportServer.start();
+                RemoteKvCache cache = open(server, SharedMemoryUse.OFF)) {
+            cells.add(cell("tcp acquire", server, this::stored, chain -> acquire(cache, chain)));
+            cells.add(cell("tcp put", server, this::next, chain -> put(cache, chain)));
+        }
+        if (SharedComparison.possible()) {
+            Path folder = SharedComparison.folder();
+            try (TransportServer server = TransportServer.sharing(folder);
+                    RemoteKvCache cache = open(server, SharedMemoryUse.REQUIRED)) {
+                cells.add(cell("shared copy", server, this::stored, chain -> copy(cache, chain)));
+                cells.add(cell("shared view", server, this::stored, chain -> acquire(cache, chain)));
+                cells.add(cell("staged put", server, this::next, chain -> put(cache, chain)));
+            } finally {
+                SharedComparison.remove(folder);
+            }
+        }
+        return cells;
+    }
+
+    private RemoteKvCache open(TransportServer server, SharedMemoryUse memory) {
+        RemoteKvCache cache = RemoteKvCache.builder("127.0.0.1:" + server.port())
+                .connections(1)
+                .sharedMemory(memory)
+                .connect();
+        cache.register(SPACE);
+        for (int length : new int[] {1, MANY}) {
+            if (!put(cache, stored(length))) {
+                throw new IllegalStateException("a chain of " + length + " blocks was not taken");
+            }
+        }
+        return cache;
+    }
+
+    private static BlockChain chain(int seed, int length) {
+        int[] tokens = new int[length * BLOCK_TOKENS];
+        tokens[0] = seed;
+        return BlockChain.of(SPACE, tokens);
+    }
+
+    private BlockChain stored(int length) {
+        return chain(FIRST_STORED + length, length);
+    }
+
+    private BlockChain next(int length) {
+        return chain(++fresh, length);
+    }
+
+    private static boolean acquire(KvCache cache, BlockChain chain) {
+        try (BlockTable table = cache.acquire(chain)) {
+            return table.readyBlocks() == chain.length();
+        }
+    }
+
+    private boolean copy(KvCache cache, BlockChain chain) {
+        return cache.getAll(chain, 0, blocks.subList(0, chain.length())) == chain.length();
+    }
+
+    private boolean put(KvCache cache, BlockChain chain) {
+        return cache.putAll(chain, 0, blocks.subList(0, chain.length()), KvCache.NO_WAIT)
+                                .stored()
+                        == chain.length()
+                || cache.match(chain).blocks() == chain.length();
+    }
+
+    private HeapCell cell(String what, TransportServer server, IntFunction<BlockChain> chains, Move move)
+            throws IOException {
+        Heap one = heap(server, chains, move, 1);
+        Heap many = heap(server, chains, move, MANY);
+        return new HeapCell(
+                what,
+                one.here,
+                (many.here - one.here) / (MANY - 1),
+                one.server,
+                (many.server - one.server) / (MANY - 1));
+    }
+
+    /// A request's, in bytes.
+    private record Heap(double here, double server) {}
+
+    private static Heap heap(TransportServer server, IntFunction<BlockChain> chains, Move move, int length)
+            throws IOException {
+        repeat(chains, move, length, WARMING);
+        List<BlockChain> made = new ArrayList<>();
+        for (int request = 0; request < REQUESTS; request++) {
+            made.add(chains.apply(length));
+        }
+        long there = server.allocatedBytes();
+        long here = THREADS.getTotalThreadAllocatedBytes();
+        for (BlockChain chain : made) {
+            require(move.of(chain));
+        }
+        double hereBytes = THREADS.getTotalThreadAllocatedBytes() - here;
+        return new Heap(hereBytes / REQUESTS, (double) (server.allocatedBytes() - there) / REQUESTS);
+    }
+
+    private static void repeat(IntFunction<BlockChain> chains, Move move, int length, int times) {
+        for (int request = 0; request < times; request++) {
+            require(move.of(chains.apply(length)));
+        }
+    }
+
+    private static void require(boolean moved) {
+        if (!moved) {
+            throw new IllegalStateException("a chain was not moved");
+        }
+    }
+}
