@@ -61,12 +61,23 @@ public final class ChunkedCrc {
     /// Adds a span of native memory.
     public void update(MemorySegment bytes) {
         ByteBuffer view = bytes.asByteBuffer();
-        int size = view.capacity();
-        for (int at = 0; at < size; ) {
-            int length = Math.min(CHUNK_BYTES - filled, size - at);
+        update(view, 0, view.capacity());
+    }
+
+    /// Adds a span of a buffer, wherever position and limit stand, and leaves them where it ends.
+    public void update(ByteBuffer view, int from, int to) {
+        for (int at = from; at < to; ) {
+            int length = Math.min(CHUNK_BYTES - filled, to - at);
             add(view, at, length);
             at += length;
         }
+    }
+
+    /// Begins anew.
+    public void reset() {
+        chunk.reset();
+        whole.reset();
+        filled = 0;
     }
 
     /// The sum over all that was added; adding more afterwards begins a new chunk.

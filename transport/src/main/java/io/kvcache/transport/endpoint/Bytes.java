@@ -2,9 +2,9 @@ package io.kvcache.transport.endpoint;
 
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.ObjectView;
+import io.kvcache.transport.wire.DataFrames;
 import io.kvcache.transport.wire.Payload;
 import io.kvcache.transport.wire.Status;
-import java.util.List;
 
 /// Leases, and the bytes under them on their way out: from the slots to the connection, no copy between.
 /// Of one connection.
@@ -73,16 +73,15 @@ final class Bytes {
     ///
     /// @param from block of the chain
     void send(Request request, BlockTable table, int from, int count) {
-        for (int index = from; index < from + count; index++) {
-            Payload payload = Payload.of(List.of(table.segment(index)));
-            if (!request.data(index, table.checksum(index), payload)) {
-                return;
-            }
+        DataFrames frames = request.data();
+        boolean heard = true;
+        for (int index = from; heard && index < from + count; index++) {
+            heard = request.send(frames.next(index, table.checksum(index), Payload.of(table.segment(index))));
         }
     }
 
     /// Sends an object.
     void send(Request request, ObjectView view) {
-        request.data(0, view.checksum(), Payload.of(view.pieces()));
+        request.send(request.data().next(0, view.checksum(), Payload.of(view.pieces())));
     }
 }

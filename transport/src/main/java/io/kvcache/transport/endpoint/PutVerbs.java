@@ -119,7 +119,10 @@ final class PutVerbs {
 
     private Landing land(FrameHeader header, Request request, Reservation reservation, Sealing.Told told) {
         List<MemorySegment> room = reservation.pieces();
-        long bytes = room.stream().mapToLong(MemorySegment::byteSize).sum();
+        long bytes = 0;
+        for (MemorySegment piece : room) {
+            bytes += piece.byteSize();
+        }
         if (bytes != header.payloadBytes()) {
             reservation.close();
             String text = "a payload of %d bytes; the room is for %d".formatted(header.payloadBytes(), bytes);
@@ -128,7 +131,7 @@ final class PutVerbs {
         filling = reservation;
         return Landing.into(room, sum -> {
             filling = null;
-            service.counters().bytesIn.add(bytes);
+            service.counters().bytesIn.add(header.payloadBytes());
             sealing.seal(request, reservation, sum, told);
         });
     }

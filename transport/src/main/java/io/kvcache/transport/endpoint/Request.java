@@ -2,9 +2,10 @@ package io.kvcache.transport.endpoint;
 
 import io.kvcache.transport.link.Outlet;
 import io.kvcache.transport.wire.BodyWriter;
+import io.kvcache.transport.wire.DataFrames;
+import io.kvcache.transport.wire.Frame;
 import io.kvcache.transport.wire.FrameHeader;
 import io.kvcache.transport.wire.MessageType;
-import io.kvcache.transport.wire.Payload;
 import io.kvcache.transport.wire.Status;
 
 /// One request on its way to its reply, which may come later and from another thread.
@@ -29,12 +30,16 @@ record Request(MessageType type, long number, long deadlineNanos, Outlet outlet,
         return number == 0 || outlet.send(body.reply(type, number));
     }
 
-    /// Sends bytes that belong to the reply. They are counted first: who has them may ask how many there were.
-    boolean data(int index, int checksum, Payload payload) {
-        BodyWriter body = new BodyWriter().i32(index).i32(checksum);
-        long bytes = payload.bytes();
+    /// Makes the frames of bytes that belong to the reply.
+    DataFrames data() {
+        return new DataFrames(number);
+    }
+
+    /// Sends such a frame. Its bytes are counted first: who has them may ask how many there were.
+    boolean send(Frame data) {
+        long bytes = data.payload().bytes();
         counters.bytesOut.add(bytes);
-        boolean sent = outlet.send(body.reply(MessageType.DATA, number, payload));
+        boolean sent = outlet.send(data);
         if (!sent) {
             counters.bytesOut.add(-bytes);
         }

@@ -83,8 +83,7 @@ public final class FrameReader {
 
     private boolean readBody(FrameHeader of) throws Violation {
         int bytes = Math.min(filled - consumed, of.bodyBytes() - body.position());
-        room(bytes, of.bodyBytes()).put(input.slice(consumed, bytes));
-        consumed += bytes;
+        copy(bytes, room(bytes, of.bodyBytes()));
         if (body.position() < of.bodyBytes()) {
             return false;
         }
@@ -118,10 +117,15 @@ public final class FrameReader {
         }
         ByteBuffer target = into.target();
         int bytes = (int) Math.min(into.left(), Math.min(there, target.remaining()));
-        target.put(input.slice(consumed, bytes));
-        consumed += bytes;
+        copy(bytes, target);
         land(into, bytes);
         return true;
+    }
+
+    /// The next bytes of what came, to a buffer's position, which moves.
+    private void copy(int bytes, ByteBuffer to) {
+        to.put(to.position(), input, consumed, bytes).position(to.position() + bytes);
+        consumed += bytes;
     }
 
     private void land(Landing into, int bytes) throws Violation {

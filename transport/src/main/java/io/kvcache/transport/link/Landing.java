@@ -19,6 +19,7 @@ public final class Landing {
     /// Bytes that nobody wants; what several threads write here is never read.
     private static final ByteBuffer NOWHERE = ByteBuffer.allocateDirect(64 << 10);
 
+    private final boolean wanted;
     private final List<MemorySegment> pieces;
     private final Arrived arrived;
     private final ChunkedCrc crc = new ChunkedCrc();
@@ -36,24 +37,43 @@ public final class Landing {
         void arrived(ChunkedCrc sum) throws Violation;
     }
 
-    private Landing(List<MemorySegment> pieces, long bytes, Arrived arrived) {
+    /// @param first where it begins
+    /// @param pieces all of them, if it does not end there
+    private Landing(ByteBuffer first, boolean wanted, List<MemorySegment> pieces, long bytes, Arrived arrived) {
+        view = first;
+        this.wanted = wanted;
         this.pieces = pieces;
         this.arrived = arrived;
         left = bytes;
-        view = pieces.isEmpty() ? NOWHERE.duplicate() : pieces.getFirst().asByteBuffer();
     }
 
     /// Into native memory, which must stay until `arrived` is called or the connection is over.
     ///
     /// @param pieces as large as the payload together
     public static Landing into(List<MemorySegment> pieces, Arrived arrived) {
-        long bytes = pieces.stream().mapToLong(MemorySegment::byteSize).sum();
-        return new Landing(pieces, bytes, arrived);
+        long bytes = 0;
+        for (MemorySegment each : pieces) {
+            bytes += each.byteSize();
+        }
+        return new Landing(pieces.getFirst().asByteBuffer(), true, pieces, bytes, arrived);
+    }
+
+    /// Into one piece of native memory.
+    public static Landing into(ByteBuffer room, Arrived arrived) {
+        return new Landing(room.clear(), true, List.of(), room.capacity(), arrived);
     }
 
     /// Nowhere.
     public static Landing discard(long bytes, Arrived arrived) {
-        return new Landing(List.of(), bytes, arrived);
+        return new Landing(NOWHERE.duplicate(), false, List.of(), bytes, arrived);
+    }
+
+    /// The same for the next payload, once the last one is there: for blocks of which many come, one after the other.
+    public Landing again(ByteBuffer room) {
+        view = room.clear();
+        left = room.capacity();
+        crc.reset();
+        return this;
     }
 
     long left() {
@@ -62,7 +82,7 @@ public final class Landing {
 
     /// Where the next bytes go.
     ByteBuffer target() {
-        if (pieces.isEmpty()) {
+        if (!wanted) {
             return view.position(0).limit((int) Math.min(left, view.capacity()));
         }
         if (view.position() == view.capacity()) {
@@ -75,8 +95,9 @@ public final class Landing {
     /// As many bytes lie at the last target; its position is behind them.
     void landed(int bytes) throws Violation {
         left -= bytes;
-        if (!pieces.isEmpty()) {
-            crc.update(pieces.get(piece).asSlice((long) view.position() - bytes, bytes));
+        if (wanted) {
+            int end = view.position();
+            crc.update(view, end - bytes, end);
         }
         if (left == 0) {
             arrived.arrived(crc);

@@ -2,6 +2,7 @@ package io.kvcache.transport.remote;
 
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.nio.ByteBuffer;
 import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.HashMap;
@@ -34,6 +35,7 @@ final class ArrivalMemory {
         private final Arena arena = Arena.ofShared();
         private final MemorySegment whole;
         private boolean used = true;
+        private @Nullable ByteBuffer view;
 
         private Slot(long bytes) {
             whole = arena.allocate(bytes, PAGE);
@@ -43,6 +45,16 @@ final class ArrivalMemory {
         @Override
         public MemorySegment segment(long bytes) {
             return whole.asSlice(0, bytes);
+        }
+
+        /// The first bytes of it, as the same buffer as long as as many are asked for.
+        ByteBuffer buffer(long bytes) {
+            ByteBuffer kept = view;
+            if (kept == null || kept.capacity() != bytes) {
+                kept = segment(bytes).asByteBuffer();
+                view = kept;
+            }
+            return kept;
         }
 
         /// Gives it back; nobody may touch it afterwards.

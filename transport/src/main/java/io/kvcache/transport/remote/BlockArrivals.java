@@ -1,18 +1,19 @@
 package io.kvcache.transport.remote;
 
 import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.store.ChunkedCrc;
 import io.kvcache.transport.link.Landing;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.FrameHeader;
 import io.kvcache.transport.wire.MessageType;
 import io.kvcache.transport.wire.Violation;
-import java.util.List;
+import java.nio.ByteBuffer;
 import org.jspecify.annotations.Nullable;
 
 /// Blocks on their way into a table. The first that does not arrive as it was sealed is the last: what
 /// comes after it is thrown away.
-final class BlockArrivals implements DataLine.Exchange {
+final class BlockArrivals implements DataLine.Exchange, Landing.Arrived {
 
     private final Wiring wiring;
     private final Opening opening;
@@ -21,7 +22,12 @@ final class BlockArrivals implements DataLine.Exchange {
     private int next;
     private boolean replied;
     private boolean broken;
-    private ArrivalMemory.@Nullable Slot landing;
+    private @Nullable Landing landing;
+
+    /// Of the block that is on its way.
+    private ArrivalMemory.@Nullable Slot slot;
+
+    private int checksum;
 
     /// Makes the table of a reply, and says how many blocks come.
     @FunctionalInterface
@@ -123,7 +129,7 @@ final class BlockArrivals implements DataLine.Exchange {
     public Landing data(FrameHeader header, BodyReader body) throws Violation {
         RemoteTable into = table;
         int index = body.count("index");
-        int checksum = body.i32("checksum");
+        checksum = body.i32("checksum");
         if (into == null || expected == 0 || index != next) {
             throw new Violation("block %d; allowed: %d of %d more".formatted(index, next, expected));
         }
@@ -131,15 +137,14 @@ final class BlockArrivals implements DataLine.Exchange {
             throw new Violation("a block of %d bytes; allowed: %d".formatted(header.payloadBytes(), into.blockBytes()));
         }
         next = index + 1;
-        ArrivalMemory.Slot slot = broken ? null : wiring.memory().take(into.blockBytes());
+        slot = broken ? null : wiring.memory().take(into.blockBytes());
         if (slot == null) {
             lost();
             return Landing.discard(header.payloadBytes(), sum -> expected--);
         }
-        landing = slot;
-        return Landing.into(
-                List.of(slot.segment(into.blockBytes())),
-                sum -> landed(into, slot, new Landed(index, sum.value(), checksum)));
+        ByteBuffer room = slot.buffer(into.blockBytes());
+        landing = landing == null ? Landing.into(room, this) : landing.again(room);
+        return landing;
     }
 
     private void lost() {
@@ -149,19 +154,22 @@ final class BlockArrivals implements DataLine.Exchange {
         broken = true;
     }
 
-    /// What came, and the checksum it should have.
-    private record Landed(int index, int found, int checksum) {}
-
-    private void landed(RemoteTable into, ArrivalMemory.Slot slot, Landed landed) {
-        landing = null;
+    @Override
+    public void arrived(ChunkedCrc sum) {
+        RemoteTable into = table;
+        ArrivalMemory.Slot filled = slot;
+        if (into == null || filled == null) {
+            throw new IllegalStateException("a block came that nobody waits for");
+        }
+        slot = null;
         expected--;
         wiring.counters().bytesIn.add(into.blockBytes());
-        if (landed.found == landed.checksum && !broken) {
-            into.arrive(landed.index, new ArrivedBlock(slot, into.blockBytes(), landed.checksum));
+        if (sum.value() == checksum) {
+            into.arrive(next - 1, new ArrivedBlock(filled, into.blockBytes(), checksum));
         } else {
             wiring.counters().corrupt.increment();
             broken = true;
-            slot.free();
+            filled.free();
         }
     }
 
@@ -172,10 +180,9 @@ final class BlockArrivals implements DataLine.Exchange {
 
     /// The connection is over, perhaps in the middle of a block.
     private void abort() {
-        ArrivalMemory.Slot slot = landing;
         if (slot != null) {
             slot.free();
-            landing = null;
+            slot = null;
         }
     }
 }

@@ -10,7 +10,6 @@ import io.kvcache.transport.wire.Outcomes;
 import io.kvcache.transport.wire.Payload;
 import io.kvcache.transport.wire.Violation;
 import java.lang.foreign.MemorySegment;
-import java.util.List;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
@@ -140,7 +139,7 @@ final class Outgoing {
                 wiring.counters().staged.increment();
             }
             case ArrivalMemory.Slot slot -> {
-                Payload payload = Payload.of(List.of(slot.segment(from.bytes)));
+                Payload payload = Payload.of(slot.segment(from.bytes));
                 line.run(MessageType.FILL, body.i32(sum).i32(0), payload, patience, sealing);
             }
         }

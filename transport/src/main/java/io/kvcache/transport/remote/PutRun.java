@@ -143,7 +143,7 @@ final class PutRun implements DataLine.Series {
         sending = bytes;
         underWay.addLast(new Sent(null));
         int checksum = bytes.summed(block).value();
-        Payload payload = Payload.of(List.of(bytes.segment()));
+        Payload payload = Payload.of(bytes.segment());
         return told(body -> body.i32(checksum)
                 .i32(0)
                 .request(MessageType.PUT, number, wiring.options().requestNanos(), payload));
@@ -164,7 +164,7 @@ final class PutRun implements DataLine.Series {
         ToldChains.Telling told = telling == null ? tell.get() : telling;
         BodyWriter body = new BodyWriter().u8(told.slot()).u8(0).u16(0).i32(chain.length());
         Frame frame = request.apply(body.i32(from + sent).i32(0));
-        telling = new ToldChains.Telling(told.slot(), List.of());
+        telling = told.before().isEmpty() ? told : new ToldChains.Telling(told.slot(), List.of());
         sent++;
         return told.then(frame);
     }

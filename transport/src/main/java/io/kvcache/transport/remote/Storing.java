@@ -150,7 +150,7 @@ final class Storing {
                     .i32(crc.value())
                     .i32(0)
                     .bytes(key);
-            Payload payload = Payload.of(List.of(bytes.segment()));
+            Payload payload = Payload.of(bytes.segment());
             long patience = wiring.options().requestNanos();
             attachment.data().use(line -> line.run(MessageType.PUT_OBJECT, body, payload, patience, put));
             if (put.answer != null && put.answer.stored()) {

@@ -21,9 +21,8 @@ import java.nio.ByteBuffer;
 import java.nio.channels.GatheringByteChannel;
 import java.nio.channels.ReadableByteChannel;
 import java.nio.channels.SocketChannel;
-import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.HexFormat;
-import java.util.List;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Function;
 import javax.net.ssl.SSLException;
@@ -42,6 +41,8 @@ final class TcpLine implements Line {
     /// What of a payload came with its header is copied: little, and most messages fit.
     private static final int BUFFER_BYTES = 8 << 10;
 
+    private static final ByteBuffer NOTHING = ByteBuffer.allocate(0);
+
     private static final System.Logger LOG = System.getLogger(TcpLine.class.getName());
 
     private final SocketChannel socket;
@@ -52,6 +53,11 @@ final class TcpLine implements Line {
     private final FrameHandler handler;
     private final FrameReader reader;
     private final ReentrantLock writing = new ReentrantLock();
+
+    /// What is being sent, by whoever has that lock.
+    private ByteBuffer[] leaving = {NOTHING, NOTHING};
+
+    private int gathered;
     private final LineState state = new LineState();
     private final String place;
 
@@ -163,31 +169,46 @@ final class TcpLine implements Line {
     }
 
     private void write(Frame frame) throws IOException {
-        List<ByteBuffer> next = new ArrayList<>();
-        next.add(frame.head().duplicate());
-        long gathered = 0;
-        for (MemorySegment piece : frame.payload().pieces()) {
-            for (long at = 0; at < piece.byteSize(); ) {
-                long bytes = Math.min(piece.byteSize() - at, PIECE_BYTES - gathered);
-                next.add(piece.asSlice(at, bytes).asByteBuffer());
-                at += bytes;
-                gathered += bytes;
-                if (gathered == PIECE_BYTES) {
-                    drain(next);
-                    gathered = 0;
+        ByteBuffer head = frame.head();
+        int start = head.position();
+        try {
+            gather(head);
+            long bytes = 0;
+            for (MemorySegment piece : frame.payload().pieces()) {
+                ByteBuffer view = piece.asByteBuffer();
+                for (int at = 0; at < view.capacity(); ) {
+                    int some = (int) Math.min(view.capacity() - at, PIECE_BYTES - bytes);
+                    gather(view.limit(at + some).position(at));
+                    at += some;
+                    bytes += some;
+                    if (bytes == PIECE_BYTES) {
+                        drain();
+                        bytes = 0;
+                    }
                 }
             }
+            drain();
+        } finally {
+            Arrays.fill(leaving, NOTHING);
+            gathered = 0;
+            head.position(start);
         }
-        drain(next);
     }
 
-    private void drain(List<ByteBuffer> buffers) throws IOException {
-        ByteBuffer[] all = buffers.toArray(ByteBuffer[]::new);
-        while (all.length > 0 && all[all.length - 1].hasRemaining()) {
-            state.writing();
-            out.write(all);
+    private void gather(ByteBuffer next) {
+        if (gathered == leaving.length) {
+            leaving = Arrays.copyOf(leaving, 2 * gathered); // the rest is null until it is used
         }
-        buffers.clear();
+        leaving[gathered] = next;
+        gathered++;
+    }
+
+    private void drain() throws IOException {
+        while (gathered > 0 && leaving[gathered - 1].hasRemaining()) {
+            state.writing();
+            out.write(leaving, 0, gathered);
+        }
+        gathered = 0;
     }
 
     @Override

@@ -128,8 +128,9 @@ public final class BodyWriter {
     }
 
     private Frame frame(int type, int flags, long request, long word, Payload payload) {
-        ByteBuffer whole = body.duplicate().order(ByteOrder.LITTLE_ENDIAN).flip();
-        new FrameHeader(type, flags, request, size(), (int) payload.bytes(), word).write(whole);
-        return new Frame(whole.rewind(), payload);
+        int end = body.position();
+        new FrameHeader(type, flags, request, size(), (int) payload.bytes(), word).write(body.position(0));
+        body.position(end);
+        return new Frame(body.duplicate().flip(), payload);
     }
 }

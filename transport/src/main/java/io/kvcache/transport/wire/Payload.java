@@ -19,9 +19,17 @@ public record Payload(List<MemorySegment> pieces, long bytes) {
         }
     }
 
+    /// One piece.
+    public static Payload of(MemorySegment piece) {
+        return new Payload(List.of(piece), piece.byteSize());
+    }
+
     /// All of these pieces.
     public static Payload of(List<MemorySegment> pieces) {
-        return new Payload(
-                pieces, pieces.stream().mapToLong(MemorySegment::byteSize).sum());
+        long bytes = 0;
+        for (MemorySegment piece : pieces) {
+            bytes += piece.byteSize();
+        }
+        return new Payload(pieces, bytes);
     }
 }
