@@ -153,6 +153,9 @@ API int cuLaunchKernel(const void* function, unsigned blocks, unsigned blocks_y,
         auto* first = static_cast<const char*>(arguments[i]);
         copied.emplace_back(first, first + kernel->sizes[i]);
     }
-    give(stream, [=] { run(kernel, copied, blocks, threads); });
+    give(stream, [=] {
+        pass_launch_gate();
+        run(kernel, copied, blocks, threads);
+    });
     return OK;
 }

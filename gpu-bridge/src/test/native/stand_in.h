@@ -67,6 +67,7 @@ void give_bytes(size_t bytes);
 struct Stream;
 Stream* stream_of(void* handle);
 void give(Stream* stream, std::function<void()> work);
+void pass_launch_gate();
 void drain_all();
 void release_streams();
 long live_streams();

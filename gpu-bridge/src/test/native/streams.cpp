@@ -18,6 +18,7 @@ namespace {
 std::mutex gate_mutex;
 std::condition_variable gate;
 bool held;
+bool launches_held;
 int delay_micros;
 
 void pass_gate() {
@@ -188,6 +189,11 @@ Stream* stream_of(void* handle) {
     std::lock_guard lock(mutex);
     auto found = streams.find(static_cast<Stream*>(handle));
     return found == streams.end() ? nullptr : *found;
+}
+
+void pass_launch_gate() {
+    std::unique_lock lock(gate_mutex);
+    gate.wait(lock, [] { return !launches_held; });
 }
 
 void give(Stream* stream, std::function<void()> work) {
@@ -364,6 +370,13 @@ API int cuMemsetD8Async(Address to, unsigned char value, size_t bytes, void* han
 API void standin_hold(int hold) {
     std::lock_guard lock(gate_mutex);
     held = hold != 0;
+    gate.notify_all();
+}
+
+// The same for kernels alone: copies go on.
+API void standin_hold_launches(int hold) {
+    std::lock_guard lock(gate_mutex);
+    launches_held = hold != 0;
     gate.notify_all();
 }
 

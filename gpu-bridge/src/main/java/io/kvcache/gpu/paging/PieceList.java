@@ -11,10 +11,15 @@ import io.kvcache.gpu.driver.DeviceStream;
 import io.kvcache.gpu.kernel.Kernels;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.util.ArrayDeque;
+import java.util.Deque;
 import java.util.concurrent.TimeUnit;
 
-/// Pieces for a kernel: where each comes from and goes to, in host memory and then on the device. One list
-/// is on its way at a time; the next waits for it.
+/// Pieces for a kernel: where each comes from and goes to, in host memory and then on the device.
+///
+/// There is one list in either place, and lists may go to different streams. In host memory the next is
+/// written once the one before was brought to the device; on the device the next stream itself waits until
+/// the kernel before has done with its list.
 ///
 /// **Threads.** The driver's.
 final class PieceList implements AutoCloseable {
@@ -27,7 +32,8 @@ final class PieceList implements AutoCloseable {
     private final Arena arena = Arena.ofShared();
     private final MemorySegment places;
     private final DeviceSpan onDevice;
-    private final DeviceEvent read;
+    private final DeviceEvent brought;
+    private final DeviceEvent copied;
     private int count;
 
     /// @param most pieces at a time
@@ -37,12 +43,18 @@ final class PieceList implements AutoCloseable {
         this.kernels = kernels;
         this.most = most;
         places = arena.allocate(2L * Long.BYTES * most, Long.BYTES);
-        onDevice = driver.allocate(places.byteSize());
+        Deque<Runnable> taken = new ArrayDeque<>();
+        taken.push(arena::close);
         try {
-            read = driver.openEvent();
+            DeviceSpan span = driver.allocate(places.byteSize());
+            taken.push(() -> driver.free(span));
+            DeviceEvent first = driver.openEvent();
+            taken.push(first::close);
+            copied = driver.openEvent();
+            brought = first;
+            onDevice = span;
         } catch (DeviceException refused) {
-            driver.free(onDevice);
-            arena.close();
+            taken.forEach(Runnable::run);
             throw refused;
         }
     }
@@ -55,12 +67,16 @@ final class PieceList implements AutoCloseable {
         return count;
     }
 
-    /// Begins anew, once the device has read the list before.
+    /// Begins anew, once the list before is on the device.
     void clear() {
-        if (!read.await(LONGEST_NANOS)) {
+        await(brought);
+        count = 0;
+    }
+
+    private static void await(DeviceEvent event) {
+        if (!event.await(LONGEST_NANOS)) {
             throw new IllegalStateException("the device does not read a list of pieces");
         }
-        count = 0;
     }
 
     void add(DeviceAddress from, DeviceAddress to) {
@@ -71,16 +87,20 @@ final class PieceList implements AutoCloseable {
 
     /// Has a kernel copy them.
     void copy(DeviceStream stream, int pieceBytes) {
+        stream.waitFor(copied);
         stream.toDevice(places, onDevice.address());
-        stream.record(read);
+        stream.record(brought);
         long half = (long) Long.BYTES * most;
         kernels.copyPieces(stream, onDevice.slice(0, half), onDevice.slice(half, half), pieceBytes, count);
+        stream.record(copied);
     }
 
     @Override
     public void close() {
-        clear();
-        read.close();
+        await(copied);
+        await(brought);
+        copied.close();
+        brought.close();
         driver.free(onDevice);
         arena.close();
     }

@@ -67,10 +67,16 @@ public final class StandIn implements DeviceUnderTest {
         call("standin_hold", ints(), 1);
     }
 
+    /// From now on no kernel is run, while copies are made.
+    public void holdLaunches() {
+        call("standin_hold_launches", ints(), 1);
+    }
+
     @Override
     public void release() {
         if (!REAL) {
             call("standin_hold", ints(), 0);
+            call("standin_hold_launches", ints(), 0);
         }
     }
 

@@ -1,6 +1,7 @@
 package io.kvcache.gpu.paging;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 import static org.assertj.core.api.Assumptions.assumeThat;
 
@@ -9,8 +10,10 @@ import io.kvcache.gpu.cuda.StandIn;
 import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceDriver.Priority;
 import io.kvcache.gpu.driver.DeviceEvent;
+import io.kvcache.gpu.driver.DeviceException;
 import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.DeviceStream;
+import io.kvcache.gpu.driver.DeviceUse;
 import io.kvcache.gpu.host.HostDriver;
 import io.kvcache.gpu.kernel.Kernels;
 import io.kvcache.gpu.paging.PageMover.Placed;
@@ -139,6 +142,45 @@ final class PageMoverTest {
             assertThat(standIn.calls("cuMemcpyBatchAsync_v2")).isEqualTo(2L - 2L * launches);
         }
         mover.close();
+    }
+
+    /// The second list goes to the device while the kernel that reads the first has not run.
+    @Test
+    void givenTwoStreams_whenBlocksAreMovedOnEach_thenEachKernelReadsItsOwnList() {
+        assumeThat(standIn.holds()).as("a driver whose copies can be held back").isTrue();
+        PageMover mover = PageMover.of(driver, layout(), Kernels.load(driver, 3), new CopyThreshold(1 << 20));
+        DeviceStream other = driver.openStream(Priority.NORMAL);
+        MemorySegment content = filled(pool, 1);
+        List<Placed> first = List.of(placed(0).getFirst());
+        List<Placed> second = List.of(placed(0).getLast());
+        stream.record(event);
+        other.waitFor(event);
+        standIn.holdLaunches();
+        mover.gather(stream, first);
+        mover.gather(other, second);
+        standIn.release();
+        other.record(event);
+        assertThat(event.await(LONG_NANOS)).isTrue();
+        assertThat(same(read(first.getFirst().bytes()), expected(content, first)))
+                .isTrue();
+        assertThat(same(read(second.getFirst().bytes()), expected(content, second)))
+                .isTrue();
+        mover.close();
+        other.close();
+    }
+
+    @Test
+    void givenAFaultAtEachCallInTurn_whenAMoverIsMade_thenNothingIsLeft() {
+        assumeThat(standIn.holds()).as("a driver whose copies can be held back").isTrue();
+        DeviceUse before = driver.use();
+        for (int nth = 1; nth <= 3; nth++) {
+            Kernels kernels = Kernels.load(driver, 3);
+            standIn.fail(nth == 1 ? "cuMemAlloc_v2" : "cuEventCreate", Math.max(1, nth - 1), 2);
+            assertThatExceptionOfType(DeviceException.class)
+                    .isThrownBy(() -> PageMover.of(driver, layout(), kernels, CopyThreshold.COPIES));
+            kernels.close();
+            assertThat(driver.use()).isEqualTo(before);
+        }
     }
 
     @Test
