@@ -289,7 +289,8 @@ public final class CudaDriver implements DeviceDriver {
                 streams.size(),
                 events.size(),
                 programs.size(),
-                virtual == null ? 0 : virtual.left());
+                virtual == null ? 0 : virtual.left(),
+                sharing == null ? 0 : sharing.left());
     }
 
     @Override
@@ -314,6 +315,12 @@ public final class CudaDriver implements DeviceDriver {
         List.copyOf(streams).forEach(CudaStream::close);
         List.copyOf(events).forEach(CudaEvent::close);
         List.copyOf(programs).forEach(CudaProgram::close);
+        if (virtual != null) {
+            virtual.giveBackAll();
+        }
+        if (sharing != null) {
+            sharing.giveBackAll();
+        }
         registered
                 .all()
                 .forEach(address ->

@@ -19,6 +19,8 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.StructLayout;
 import java.lang.foreign.SymbolLookup;
 import java.lang.invoke.MethodHandle;
+import java.util.HashSet;
+import java.util.Set;
 
 /// The driver's handles for other processes. JCuda has these calls, but keeps the 64 bytes of a handle to
 /// itself.
@@ -46,6 +48,7 @@ final class SharingCalls implements DeviceSharing {
     private final MethodHandle record;
     private final MethodHandle holdBack;
     private final MethodHandle destroy;
+    private final Set<DeviceSpan> opened = new HashSet<>();
 
     SharingCalls(CudaDriver driver, SymbolLookup functions) {
         this.driver = driver;
@@ -109,9 +112,10 @@ final class SharingCalls implements DeviceSharing {
             MemorySegment at = arena.allocate(JAVA_LONG);
             driver.check("cuIpcOpenMemHandle", returned(() -> (int) openMemory.invokeExact(at, told, WITH_PEERS)));
             long address = at.get(JAVA_LONG, 0);
-            DeviceSpan opened = new DeviceSpan(new DeviceAddress(address), bytes(arena, address));
-            driver.slabs().adopt(opened);
-            return opened;
+            DeviceSpan span = new DeviceSpan(new DeviceAddress(address), bytes(arena, address));
+            driver.slabs().adopt(span);
+            opened.add(span);
+            return span;
         }
     }
 
@@ -128,11 +132,23 @@ final class SharingCalls implements DeviceSharing {
     }
 
     @Override
-    public void close(DeviceSpan opened) {
+    public void close(DeviceSpan span) {
         driver.enter();
-        driver.slabs().disown(opened);
+        driver.slabs().disown(span);
         driver.drain();
-        closeMemory(opened.address().value());
+        opened.remove(span);
+        closeMemory(span.address().value());
+    }
+
+    /// How much memory was opened and not closed.
+    int left() {
+        return opened.size();
+    }
+
+    /// Closes what was not, when nothing is on its way any more.
+    void giveBackAll() {
+        opened.forEach(span -> closeMemory(span.address().value()));
+        opened.clear();
     }
 
     private void closeMemory(long address) {

@@ -139,6 +139,10 @@ final class VirtualCalls implements VirtualMemory {
     public void unreserve(DeviceSpan range) {
         driver.enter();
         ranges.remove(range);
+        freeAddresses(range);
+    }
+
+    private void freeAddresses(DeviceSpan range) {
         driver.letGo(
                 "cuMemAddressFree",
                 () -> returned(() -> (int) unreserve.invokeExact(range.address().value(), range.bytes())));
@@ -184,6 +188,10 @@ final class VirtualCalls implements VirtualMemory {
     public void release(DevicePages pages) {
         driver.enter();
         created.remove(pages);
+        free(pages);
+    }
+
+    private void free(DevicePages pages) {
         driver.letGo("cuMemRelease", () -> returned(() -> (int) release.invokeExact(pages.handle())));
     }
 
@@ -194,7 +202,7 @@ final class VirtualCalls implements VirtualMemory {
         driver.check("cuMemMap", returned(() -> (int) map.invokeExact(address, pages.bytes(), 0L, pages.handle(), 0L)));
         int allowed = returned(() -> (int) access.invokeExact(address, pages.bytes(), readWrite, 1L));
         if (allowed != CudaResult.SUCCESS) {
-            driver.letGo("cuMemUnmap", () -> returned(() -> (int) unmap.invokeExact(address, pages.bytes())));
+            takeAway(new DeviceSpan(at, pages.bytes()));
             driver.check("cuMemSetAccess", allowed);
         }
         DeviceSpan span = new DeviceSpan(at, pages.bytes());
@@ -208,7 +216,13 @@ final class VirtualCalls implements VirtualMemory {
         DeviceSpan span = new DeviceSpan(at, pages.bytes());
         driver.slabs().disown(span);
         mapped.remove(span);
-        driver.letGo("cuMemUnmap", () -> returned(() -> (int) unmap.invokeExact(at.value(), pages.bytes())));
+        takeAway(span);
+    }
+
+    private void takeAway(DeviceSpan span) {
+        driver.letGo(
+                "cuMemUnmap",
+                () -> returned(() -> (int) unmap.invokeExact(span.address().value(), span.bytes())));
     }
 
     /// What was not given back: ranges, mappings, and memory.
@@ -216,9 +230,14 @@ final class VirtualCalls implements VirtualMemory {
         return ranges.size() + mapped.size() + created.size();
     }
 
+    /// Gives back what was not, when nothing is on its way any more: the context takes none of it along
+    /// while others in this process have that too.
     void giveBackAll() {
-        Set.copyOf(mapped).forEach(span -> unmap(span.address(), new DevicePages(0, span.bytes())));
-        Set.copyOf(created).forEach(this::release);
-        Set.copyOf(ranges).forEach(this::unreserve);
+        mapped.forEach(this::takeAway);
+        created.forEach(this::free);
+        ranges.forEach(this::freeAddresses);
+        mapped.clear();
+        created.clear();
+        ranges.clear();
     }
 }

@@ -6,9 +6,10 @@ package io.kvcache.gpu.driver;
 /// @param slabBytes their bytes
 /// @param registrations of host memory
 /// @param virtual ranges, mappings and pages of [VirtualMemory]
+/// @param opened memory of other processes, see [DeviceSharing]
 public record DeviceUse(
-        int slabs, long slabBytes, int registrations, int streams, int events, int programs, int virtual) {
+        int slabs, long slabBytes, int registrations, int streams, int events, int programs, int virtual, int opened) {
 
     /// Nothing.
-    public static final DeviceUse NONE = new DeviceUse(0, 0, 0, 0, 0, 0, 0);
+    public static final DeviceUse NONE = new DeviceUse(0, 0, 0, 0, 0, 0, 0, 0);
 }

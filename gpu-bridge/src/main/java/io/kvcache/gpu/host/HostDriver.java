@@ -190,7 +190,8 @@ public final class HostDriver implements DeviceDriver {
 
     @Override
     public DeviceUse use() {
-        return new DeviceUse(space.slabs(), space.usedBytes(), registered.count(), streams.size(), events.size(), 0, 0);
+        return new DeviceUse(
+                space.slabs(), space.usedBytes(), registered.count(), streams.size(), events.size(), 0, 0, 0);
     }
 
     @Override

@@ -22,10 +22,16 @@ final class SharingPeer {
 
     private SharingPeer() {}
 
-    /// Token of memory, token of an event.
+    /// Token of memory, token of an event; without the second it only opens the first, and leaves it.
     public static void main(String... tokens) throws Exception {
-        DeviceDriver driver = StandIn.fresh().open();
+        StandIn standIn = StandIn.fresh();
+        DeviceDriver driver = standIn.open();
         DeviceSharing sharing = driver.sharing();
+        if (tokens.length == 1) {
+            leave(standIn, HexFormat.of().parseHex(tokens[0]));
+            driver.close();
+            return;
+        }
         try (Arena arena = Arena.ofShared()) {
             DeviceSpan memory = sharing.open(HexFormat.of().parseHex(tokens[0]));
             DeviceEvent filled = sharing.openEvent(HexFormat.of().parseHex(tokens[1]));
@@ -55,6 +61,19 @@ final class SharingPeer {
         } catch (DeviceException refused) {
             System.out.println("refused: " + refused.getMessage());
         }
+    }
+
+    /// Another driver opens the memory, and is closed with it while this one keeps the context.
+    private static void leave(StandIn standIn, byte[] token) {
+        String before = standIn.left();
+        DeviceDriver other = standIn.open();
+        other.sharing().open(token);
+        try {
+            other.close();
+        } catch (IllegalStateException left) {
+            say(String.valueOf(left.getMessage()).contains("opened=1"), "was told what is left");
+        }
+        say(standIn.left().equals(before), "closed it all the same");
     }
 
     private static void say(boolean good, String what) {

@@ -22,7 +22,9 @@ import java.io.InputStreamReader;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.HexFormat;
+import java.util.List;
 import java.util.concurrent.TimeUnit;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.AfterEach;
@@ -70,16 +72,18 @@ final class SharingTest {
         arena.close();
     }
 
-    private Process start(byte[] memory, byte[] event) throws IOException {
-        return new ProcessBuilder(
-                        Path.of(System.getProperty("java.home"), "bin", "java").toString(),
-                        "-XX:TieredStopAtLevel=1",
-                        "--enable-native-access=ALL-UNNAMED",
-                        "-cp",
-                        System.getProperty("java.class.path"),
-                        SharingPeer.class.getName(),
-                        HexFormat.of().formatHex(memory),
-                        HexFormat.of().formatHex(event))
+    private static Process start(byte[]... tokens) throws IOException {
+        List<String> command = new ArrayList<>(List.of(
+                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                "-XX:TieredStopAtLevel=1",
+                "--enable-native-access=ALL-UNNAMED",
+                "-cp",
+                System.getProperty("java.class.path"),
+                SharingPeer.class.getName()));
+        for (byte[] token : tokens) {
+            command.add(HexFormat.of().formatHex(token));
+        }
+        return new ProcessBuilder(command)
                 .redirectError(ProcessBuilder.Redirect.INHERIT)
                 .start();
     }
@@ -149,6 +153,16 @@ final class SharingTest {
         assertThat(lines(peer).readLine()).startsWith("refused: cuIpcOpenMemHandle: BAD_REQUEST");
         assertThat(peer.waitFor()).isNotNegative();
         driver.free(other);
+    }
+
+    @Test
+    void givenMemoryThatIsLeftOpen_whenThePeersDriverCloses_thenItSaysSoAndClosesIt() throws Exception {
+        Process peer = start(sharing.export(slab));
+        BufferedReader said = lines(peer);
+        assertThat(said.readLine()).isEqualTo("was told what is left");
+        assertThat(said.readLine()).isEqualTo("closed it all the same");
+        assertThat(said.readLine()).isNull();
+        assertThat(peer.waitFor()).isZero();
     }
 
     private static void refused(ThrowingCallable call) {
