@@ -1,10 +1,11 @@
-// Streams, each with a thread that is as late as tests want it, events between them, and copies.
+// Streams, each with a thread that is as late as tests want it, and events between them.
 #include "stand_in.h"
 
 #include <atomic>
 #include <condition_variable>
-#include <cstring>
 #include <deque>
+#include <iterator>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -42,12 +43,15 @@ struct Stream {
     Stream() : thread([this] { work(); }) {}
 
     ~Stream() {
-        {
-            std::lock_guard lock(mutex);
-            stopping = true;
-            changed.notify_all();
-        }
+        stop();
         thread.join();
+    }
+
+    // Once its queue is empty.
+    void stop() {
+        std::lock_guard lock(mutex);
+        stopping = true;
+        changed.notify_all();
     }
 
     void work() {
@@ -117,9 +121,13 @@ struct Event {
     std::shared_ptr<Mark> mark;
 };
 
-std::mutex mutex;
-std::set<Stream*> streams;
-std::set<Event*> events;
+using Streams = std::map<Stream*, std::shared_ptr<Stream>>;
+
+// None of it is destroyed when the process exits: there may be work that is held.
+std::mutex& mutex = *new std::mutex;
+Streams& streams = *new Streams;
+Streams& parting = *new Streams; // destroyed, and still at what they were given
+std::set<Event*>& events = *new std::set<Event*>;
 
 std::shared_ptr<Mark> mark_of(void* handle) {
     std::lock_guard lock(mutex);
@@ -135,60 +143,20 @@ int keep_event(void** handle, std::shared_ptr<Mark> mark) {
     return OK;
 }
 
-std::vector<Stream*> all_streams() {
+std::vector<std::shared_ptr<Stream>> all_streams() {
     std::lock_guard lock(mutex);
-    return {streams.begin(), streams.end()};
+    std::vector<std::shared_ptr<Stream>> all;
+    for (auto& [_, stream] : streams) all.push_back(stream);
+    for (auto& [_, stream] : parting) all.push_back(stream);
+    return all;
 }
-
-// A copy, once its spans were looked at.
-struct Copy {
-    void* to;
-    const void* from;
-    size_t bytes;
-    const void* host; // the side that is in host memory, or null
-    uintptr_t registration;
-};
-
-void carry_out(const Copy& copy) {
-    if (work_failed() != OK) return;
-    if (copy.host != nullptr && !still_registered(copy.host, copy.bytes, copy.registration)) {
-        stick(ILLEGAL_ADDRESS);
-        return;
-    }
-    memcpy(copy.to, copy.from, copy.bytes);
-}
-
-enum class Side { HOST, DEVICE };
-
-// Answers OK and fills the copy in, or says what is wrong with it.
-int plan(Copy* copy, Side to_side, Address to, Side from_side, Address from, size_t bytes) {
-    bool device_fits = (to_side == Side::HOST || device_span(to, bytes))
-        && (from_side == Side::HOST || device_span(from, bytes));
-    if (bytes == 0 || !device_fits) return INVALID_VALUE;
-    *copy = {reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes, nullptr, 0};
-    if (to_side == Side::HOST) copy->host = copy->to;
-    if (from_side == Side::HOST) copy->host = copy->from;
-    if (copy->host != nullptr && !host_span(copy->host, bytes, &copy->registration)) return INVALID_VALUE;
-    return OK;
-}
-
-int copy_later(void* handle, Side to_side, Address to, Side from_side, Address from, size_t bytes) {
-    Stream* stream = stream_of(handle);
-    if (stream == nullptr) return INVALID_HANDLE;
-    Copy copy;
-    if (int wrong = plan(&copy, to_side, to, from_side, from, bytes)) return wrong;
-    give(stream, [copy] { carry_out(copy); });
-    return OK;
-}
-
-Address address(const void* pointer) { return reinterpret_cast<Address>(pointer); }
 
 } // namespace
 
 Stream* stream_of(void* handle) {
     std::lock_guard lock(mutex);
     auto found = streams.find(static_cast<Stream*>(handle));
-    return found == streams.end() ? nullptr : *found;
+    return found == streams.end() ? nullptr : found->first;
 }
 
 void pass_launch_gate() {
@@ -203,19 +171,20 @@ void give(Stream* stream, std::function<void()> work) {
 }
 
 void drain_all() {
-    for (Stream* stream : all_streams()) stream->drain();
+    for (auto& stream : all_streams()) stream->drain();
 }
 
 void release_streams() {
-    std::vector<Stream*> left = all_streams();
+    std::vector<std::shared_ptr<Stream>> left = all_streams();
     std::vector<Event*> marks;
     {
         std::lock_guard lock(mutex);
         marks.assign(events.begin(), events.end());
         streams.clear();
+        parting.clear();
         events.clear();
     }
-    for (Stream* stream : left) delete stream;
+    left.clear(); // waits for each
     for (Event* event : marks) delete event;
 }
 
@@ -226,23 +195,28 @@ long live_streams() {
 
 API int cuStreamCreateWithPriority(void** handle, unsigned, int) {
     ENTER(CONTEXT);
-    auto* stream = new Stream;
+    auto stream = std::make_shared<Stream>();
     std::lock_guard lock(mutex);
-    streams.insert(stream);
-    *handle = stream;
+    streams[stream.get()] = stream;
+    *handle = stream.get();
     return OK;
 }
 
-// What is on its way goes on in the real driver; here it is waited for, which nobody can tell.
+// Does not wait: what is on its way goes on.
 API int cuStreamDestroy_v2(void* handle) {
     ENTER(CONTEXT);
-    Stream* stream = stream_of(handle);
-    if (stream == nullptr) return INVALID_HANDLE;
-    {
-        std::lock_guard lock(mutex);
-        streams.erase(stream);
+    std::vector<std::shared_ptr<Stream>> done;
+    std::lock_guard lock(mutex);
+    auto found = streams.find(static_cast<Stream*>(handle));
+    if (found == streams.end()) return INVALID_HANDLE;
+    found->second->stop();
+    parting.insert(*found);
+    streams.erase(found);
+    for (auto each = parting.begin(); each != parting.end();) {
+        bool idle = each->second->idle();
+        if (idle) done.push_back(each->second);
+        each = idle ? parting.erase(each) : std::next(each);
     }
-    delete stream;
     return OK;
 }
 
@@ -308,62 +282,6 @@ API int cuEventQuery(void* handle) {
     if (mark == nullptr) return INVALID_HANDLE;
     if (mark->counters->reached < mark->counters->recorded) return NOT_READY;
     return stuck();
-}
-
-API int cuMemcpyHtoDAsync_v2(Address to, const void* from, size_t bytes, void* stream) {
-    ENTER(CONTEXT);
-    return copy_later(stream, Side::DEVICE, to, Side::HOST, address(from), bytes);
-}
-
-API int cuMemcpyDtoHAsync_v2(void* to, Address from, size_t bytes, void* stream) {
-    ENTER(CONTEXT);
-    return copy_later(stream, Side::HOST, address(to), Side::DEVICE, from, bytes);
-}
-
-API int cuMemcpyDtoDAsync_v2(Address to, Address from, size_t bytes, void* stream) {
-    ENTER(CONTEXT);
-    return copy_later(stream, Side::DEVICE, to, Side::DEVICE, from, bytes);
-}
-
-// The attributes of a batch as the bridge uses them: one set, for all copies from the first on.
-struct CopyAttributes {
-    int source_order;
-    int source_hint[2];
-    int target_hint[2];
-    unsigned flags;
-};
-
-static_assert(sizeof(CopyAttributes) == 24);
-
-API int cuMemcpyBatchAsync_v2(const Address* to, const Address* from, const size_t* bytes, size_t count,
-                              const CopyAttributes* attributes, const size_t* first, size_t sets, void* handle) {
-    ENTER(CONTEXT);
-    Stream* stream = stream_of(handle);
-    if (stream == nullptr) return INVALID_HANDLE;
-    bool attributed = sets == 1 && first[0] == 0 && attributes->source_order >= 1 && attributes->source_order <= 3;
-    if (count == 0 || !attributed || attributes->flags > 1) return INVALID_VALUE;
-    std::vector<Copy> copies(count);
-    for (size_t i = 0; i < count; i++) {
-        Side to_side = device_span(to[i], bytes[i]) ? Side::DEVICE : Side::HOST;
-        Side from_side = device_span(from[i], bytes[i]) ? Side::DEVICE : Side::HOST;
-        if (to_side == Side::HOST && from_side == Side::HOST) return INVALID_VALUE;
-        if (int wrong = plan(&copies[i], to_side, to[i], from_side, from[i], bytes[i])) return wrong;
-    }
-    give(stream, [copies] {
-        for (auto copy = copies.rbegin(); copy != copies.rend(); ++copy) carry_out(*copy);
-    });
-    return OK;
-}
-
-API int cuMemsetD8Async(Address to, unsigned char value, size_t bytes, void* handle) {
-    ENTER(CONTEXT);
-    Stream* stream = stream_of(handle);
-    if (stream == nullptr) return INVALID_HANDLE;
-    if (!device_span(to, bytes)) return INVALID_VALUE;
-    give(stream, [=] {
-        if (work_failed() == OK) memset(reinterpret_cast<void*>(to), value, bytes);
-    });
-    return OK;
 }
 
 // Holds all streams before their next piece of work, or lets them go on.

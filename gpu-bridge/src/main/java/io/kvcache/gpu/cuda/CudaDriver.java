@@ -21,8 +21,6 @@ import java.lang.foreign.SymbolLookup;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
-import java.util.concurrent.TimeUnit;
-import java.util.concurrent.locks.LockSupport;
 import java.util.function.IntSupplier;
 import jcuda.driver.CUevent;
 import jcuda.driver.CUevent_flags;
@@ -38,9 +36,6 @@ public final class CudaDriver implements DeviceDriver {
 
     private static final Logger LOG = System.getLogger(CudaDriver.class.getName());
 
-    /// Giving memory back waits for what is on its way; longer than this is a hang.
-    private static final long LONGEST_DRAIN_NANOS = TimeUnit.SECONDS.toNanos(60);
-
     private final CudaContext context;
     private final BatchCalls batches;
     private final ModuleCalls modules;
@@ -49,7 +44,7 @@ public final class CudaDriver implements DeviceDriver {
     private final DeviceThread thread = new DeviceThread();
     private final HostRanges registered = new HostRanges();
     private final DeviceSlabs slabs = new DeviceSlabs();
-    private final Set<CudaStream> streams = new HashSet<>();
+    private final CudaStreams streams = new CudaStreams(this);
     private final Set<CudaEvent> events = new HashSet<>();
     private final Set<CudaProgram> programs = new HashSet<>();
     private @Nullable VirtualCalls virtual;
@@ -104,9 +99,22 @@ public final class CudaDriver implements DeviceDriver {
             enter();
             CudaResult.check(call, giveBack.getAsInt());
         } catch (DeviceException refused) {
-            failed = true;
-            LOG.log(Level.WARNING, "not given back: {0}", refused.getMessage());
+            fail("not given back", refused);
         }
+    }
+
+    /// The driver did not do what cannot be refused: it is of no use any more.
+    void fail(String what, DeviceException refused) {
+        failed = true;
+        LOG.log(Level.WARNING, "{0}: {1}", what, refused.getMessage());
+    }
+
+    boolean failed() {
+        return failed;
+    }
+
+    CudaStreams streams() {
+        return streams;
     }
 
     HostRanges registered() {
@@ -124,8 +132,21 @@ public final class CudaDriver implements DeviceDriver {
         throw new DeviceException(DeviceError.BAD_REQUEST, "event", "closed, or of another device");
     }
 
-    void closing(CudaStream stream) {
-        streams.remove(stream);
+    /// Whether an answer says that something is over; one that leaves it open may be another the next time.
+    ///
+    /// @throws DeviceException when the device is of no use any more
+    boolean surely(String call, int result) {
+        if (result == CudaResult.SUCCESS || result == CudaResult.NOT_READY) {
+            return result == CudaResult.SUCCESS;
+        }
+        try {
+            check(call, result);
+        } catch (DeviceException refused) {
+            if (refused.error().ends()) {
+                throw refused;
+            }
+        }
+        return false;
     }
 
     void closing(CudaEvent event) {
@@ -174,16 +195,9 @@ public final class CudaDriver implements DeviceDriver {
                 () -> JCudaDriver.cuMemFree(new DevicePointer(span.address().value())));
     }
 
-    /// The driver's own wait has no end.
+    /// Waits for all that streams were given, see [CudaStreams].
     void drain() {
-        long since = System.nanoTime();
-        while (!failed && !streams.stream().allMatch(CudaStream::quiet)) {
-            if (System.nanoTime() - since > LONGEST_DRAIN_NANOS) {
-                failed = true;
-                throw new DeviceException(DeviceError.DEVICE_LOST, "free", "what is on its way does not end");
-            }
-            LockSupport.parkNanos(this, DeviceEvent.LOOK_NANOS);
-        }
+        streams.drain();
     }
 
     @Override
@@ -286,7 +300,7 @@ public final class CudaDriver implements DeviceDriver {
                 slabs.count(),
                 slabs.bytes(),
                 registered.count(),
-                streams.size(),
+                streams.count(),
                 events.size(),
                 programs.size(),
                 virtual == null ? 0 : virtual.left(),
@@ -312,7 +326,7 @@ public final class CudaDriver implements DeviceDriver {
 
     /// What is left goes with the context, unless others in this process have it too.
     private void giveBackAll() {
-        List.copyOf(streams).forEach(CudaStream::close);
+        streams.closeAll();
         List.copyOf(events).forEach(CudaEvent::close);
         List.copyOf(programs).forEach(CudaProgram::close);
         if (virtual != null) {

@@ -163,10 +163,6 @@ final class CudaStream implements DeviceStream {
     @Override
     public boolean idle() {
         enter();
-        return quiet();
-    }
-
-    boolean quiet() {
         int result = JCudaDriver.cuStreamQuery(handle);
         if (result == CudaResult.NOT_READY) {
             return false;
@@ -175,13 +171,23 @@ final class CudaStream implements DeviceStream {
         return true;
     }
 
+    /// Whether the driver says that all is done; also of one that is being closed.
+    boolean surelyQuiet() {
+        return driver.surely("cuStreamQuery", JCudaDriver.cuStreamQuery(handle));
+    }
+
+    /// Puts a mark behind what it was given. Answers as the driver does.
+    int put(EventHandle mark) {
+        return mark.record(handle);
+    }
+
     @Override
     public void close() {
         if (closed) {
             throw new IllegalStateException("the stream is closed");
         }
         closed = true;
-        driver.closing(this);
+        driver.streams().closing(this);
         driver.letGo("cuStreamDestroy", () -> JCudaDriver.cuStreamDestroy(handle));
     }
 }

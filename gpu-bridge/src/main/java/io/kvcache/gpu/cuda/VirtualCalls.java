@@ -213,6 +213,7 @@ final class VirtualCalls implements VirtualMemory {
     @Override
     public void unmap(DeviceAddress at, DevicePages pages) {
         driver.enter();
+        driver.drain(); // the driver itself does not wait, and the pages may be mapped elsewhere next
         DeviceSpan span = new DeviceSpan(at, pages.bytes());
         driver.slabs().disown(span);
         mapped.remove(span);

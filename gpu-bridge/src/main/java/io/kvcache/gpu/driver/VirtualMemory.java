@@ -11,7 +11,7 @@ package io.kvcache.gpu.driver;
 /// **Threads.** The driver's.
 ///
 /// **Errors.** [DeviceException], as of the driver. Mapping and unmapping take some ten microseconds
-/// each, and unmapping waits for what is on its way.
+/// each.
 public interface VirtualMemory {
 
     /// The unit of all sizes and places here, in bytes.
@@ -56,6 +56,10 @@ public interface VirtualMemory {
     /// Puts memory behind reserved addresses, to be read and written there.
     void map(DeviceAddress at, DevicePages pages);
 
-    /// Takes memory away from where it was mapped.
+    /// Takes memory away from where it was mapped, after waiting for what streams of this driver have been
+    /// given, closed ones too. What others do there, as an engine by streams of its own, must be over: the
+    /// device itself does not wait, and what comes too late finds nothing, or the memory of another span.
+    ///
+    /// @throws DeviceException when what is on its way does not end; nothing is unmapped then
     void unmap(DeviceAddress at, DevicePages pages);
 }

@@ -75,7 +75,8 @@ public final class GrowingSpan implements AutoCloseable {
         return range.address().plus(pageCount * memory.pageBytes());
     }
 
-    /// Makes it smaller. What is cut off may be gone.
+    /// Makes it smaller. What is cut off may be gone: copies and kernels in streams of the driver are waited
+    /// for before it goes, those in streams of others must be over.
     ///
     /// @param newBytes 0 and up to as many as it has
     public void shrink(long newBytes) {

@@ -61,6 +61,7 @@ final class GrowthPoolTest {
 
     @AfterEach
     void close() {
+        standIn.release();
         stream.close();
         event.close();
         driver.close();
@@ -194,6 +195,49 @@ final class GrowthPoolTest {
                 .satisfies(beyond -> assertThat(beyond.error()).isEqualTo(DeviceError.BAD_REQUEST));
         span.close();
         pool.close();
+    }
+
+    /// The driver does not wait before it unmaps: a copy that comes later finds nothing there.
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    void givenACopyOnItsWay_whenItsPageGoesToAnotherSpan_thenOnlyBehindTheCopy(boolean closed) throws Exception {
+        assumeThat(standIn.holds()).as("a driver whose copies can be held back").isTrue();
+        GrowthPool pool = new GrowthPool(memory, 2 * page, 2 * page);
+        GrowingSpan one = pool.open(2 * page);
+        GrowingSpan two = pool.open(2 * page);
+        assertThat(one.grow(2 * page)).isTrue();
+        DeviceStream copying = driver.openStream(Priority.NORMAL);
+        standIn.hold();
+        copying.toDevice(arena.allocate(page), one.address().plus(page));
+        if (closed) {
+            copying.close();
+        }
+        one.shrink(page);
+        Thread releasing = releaseAfter(looks() + 3, standIn.calls("cuMemMap"));
+        assertThat(two.grow(page)).isTrue();
+        releasing.join();
+        finish();
+        if (!closed) {
+            copying.close();
+        }
+        one.close();
+        two.close();
+        pool.close();
+    }
+
+    private long looks() {
+        return standIn.calls("cuStreamQuery") + standIn.calls("cuEventQuery");
+    }
+
+    /// Once somebody has looked so often whether all is done, or has not cared and mapped something.
+    private Thread releaseAfter(long looks, long maps) {
+        return Thread.ofPlatform().start(() -> {
+            long since = System.nanoTime();
+            while (looks() < looks && standIn.calls("cuMemMap") == maps && System.nanoTime() - since < LONG_NANOS) {
+                Thread.onSpinWait();
+            }
+            standIn.release();
+        });
     }
 
     @Test

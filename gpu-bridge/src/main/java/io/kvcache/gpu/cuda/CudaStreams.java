@@ -1,0 +1,116 @@
+package io.kvcache.gpu.cuda;
+
+import io.kvcache.gpu.driver.DeviceError;
+import io.kvcache.gpu.driver.DeviceEvent;
+import io.kvcache.gpu.driver.DeviceException;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
+import java.util.function.BooleanSupplier;
+import jcuda.driver.CUevent;
+import jcuda.driver.CUevent_flags;
+import jcuda.driver.JCudaDriver;
+
+/// The streams of a driver, and what those still do that are closed: they go on with what they have and
+/// cannot be asked any more, so a mark is left behind that, which can.
+///
+/// Owned by the driver's thread.
+final class CudaStreams {
+
+    /// Taking memory away waits for what is on its way; longer than this is a hang.
+    private static final long LONGEST_DRAIN_NANOS = TimeUnit.SECONDS.toNanos(60);
+
+    private final CudaDriver driver;
+    private final Set<CudaStream> open = new HashSet<>();
+    private final List<EventHandle> partings = new ArrayList<>();
+
+    CudaStreams(CudaDriver driver) {
+        this.driver = driver;
+    }
+
+    int count() {
+        return open.size();
+    }
+
+    void add(CudaStream stream) {
+        open.add(stream);
+    }
+
+    /// Leaves a mark behind what it does; where there is none to be had, that is waited for now.
+    void closing(CudaStream stream) {
+        open.remove(stream);
+        try {
+            driver.enter();
+            boolean nothingLeft = parted() && stream.surelyQuiet();
+            if (!nothingLeft && !leftMark(stream)) {
+                await(stream::surelyQuiet);
+            }
+        } catch (DeviceException refused) {
+            driver.fail("a closed stream is not waited for", refused);
+        }
+    }
+
+    private boolean leftMark(CudaStream stream) {
+        CUevent event = new CUevent();
+        if (JCudaDriver.cuEventCreate(event, CUevent_flags.CU_EVENT_DISABLE_TIMING) != CudaResult.SUCCESS) {
+            return false;
+        }
+        EventHandle mark = new EventHandle.OfJcuda(event);
+        if (stream.put(mark) != CudaResult.SUCCESS) {
+            driver.letGo("cuEventDestroy", mark::destroy);
+            return false;
+        }
+        partings.add(mark);
+        return true;
+    }
+
+    /// Whether streams that are closed have done what they had.
+    private boolean parted() {
+        while (!partings.isEmpty()) {
+            EventHandle mark = partings.getLast();
+            if (!driver.surely("cuEventQuery", mark.query())) {
+                return false;
+            }
+            partings.removeLast();
+            driver.letGo("cuEventDestroy", mark::destroy);
+        }
+        return true;
+    }
+
+    /// Waits for all that streams were given, also those that are closed: the driver's own wait has no end
+    /// where there is one, and there is none before memory is unmapped.
+    ///
+    /// @throws DeviceException when it does not end
+    void drain() {
+        await(() -> open.stream().allMatch(CudaStream::surelyQuiet) && parted());
+    }
+
+    private void await(BooleanSupplier over) {
+        long since = System.nanoTime();
+        while (!driver.failed() && !over.getAsBoolean()) {
+            if (System.nanoTime() - since > LONGEST_DRAIN_NANOS) {
+                DeviceException endless =
+                        new DeviceException(DeviceError.DEVICE_LOST, "drain", "what is on its way does not end");
+                driver.fail("not waited for any longer", endless);
+                throw endless;
+            }
+            LockSupport.parkNanos(this, DeviceEvent.LOOK_NANOS);
+        }
+    }
+
+    /// Waits for what is on its way, and closes all.
+    void closeAll() {
+        try {
+            driver.enter();
+            drain();
+        } catch (DeviceException refused) {
+            driver.fail("closed with what is on its way", refused);
+        }
+        List.copyOf(open).forEach(CudaStream::close);
+        partings.forEach(mark -> driver.letGo("cuEventDestroy", mark::destroy));
+        partings.clear();
+    }
+}
