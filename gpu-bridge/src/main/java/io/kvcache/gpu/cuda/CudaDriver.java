@@ -92,6 +92,16 @@ public final class CudaDriver implements DeviceDriver {
         }
     }
 
+    /// The same for what others gave, or the machine may forbid, see [CudaResult#tried].
+    void tried(String call, int result) {
+        try {
+            CudaResult.tried(call, result);
+        } catch (DeviceException refused) {
+            failed |= refused.error().ends();
+            throw refused;
+        }
+    }
+
     /// Gives something back; what the driver has against that is noted, as nothing can be done about it.
     /// It goes with the context at the latest.
     void letGo(String call, IntSupplier giveBack) {
@@ -218,7 +228,7 @@ public final class CudaDriver implements DeviceDriver {
         HostRanges.requireSource(host);
         registered.add(host);
         try {
-            check("cuMemHostRegister", JCudaDriver.cuMemHostRegister(new HostPointer(host), host.byteSize(), 0));
+            tried("cuMemHostRegister", JCudaDriver.cuMemHostRegister(new HostPointer(host), host.byteSize(), 0));
         } catch (DeviceException refused) {
             registered.remove(host);
             throw refused;

@@ -21,6 +21,16 @@ final class CudaResult {
         }
     }
 
+    /// The same for what others gave, or the machine may forbid: that goes wrong in more ways than drivers
+    /// tell of, and the device is none the worse for it.
+    static void tried(String call, int result) {
+        if (result != SUCCESS) {
+            DeviceError error = error(result);
+            boolean vague = error == DeviceError.OTHER || error == DeviceError.NO_DEVICE;
+            throw new DeviceException(vague ? DeviceError.REFUSED : error, call, name(result));
+        }
+    }
+
     static String name(int result) {
         return CUresult.stringFor(result) + ", " + result;
     }
@@ -30,12 +40,14 @@ final class CudaResult {
             case 2, 701 -> DeviceError.OUT_OF_MEMORY;
             case 34, 35, 803, 804 -> DeviceError.NO_DRIVER;
             case 100, 101 -> DeviceError.NO_DEVICE;
-            case INVALID_VALUE, 201, 400, 500, 708 -> DeviceError.BAD_REQUEST;
+            case INVALID_VALUE, 201, 208, 400, 500, 708 -> DeviceError.BAD_REQUEST;
             case 200, 209, 218, 221, 222 -> DeviceError.BAD_CODE;
+            case 205, 711 -> DeviceError.NOT_REACHABLE;
             case 712 -> DeviceError.ALREADY_REGISTERED;
             case 713 -> DeviceError.NOT_REGISTERED;
-            case 800 -> DeviceError.NOT_PERMITTED;
+            case 304, 800 -> DeviceError.NOT_PERMITTED;
             case 217, NOT_SUPPORTED -> DeviceError.NOT_SUPPORTED;
+            case 802 -> DeviceError.NOT_UP;
             case 214, 220, 226 -> DeviceError.MEMORY_DAMAGED;
             case 700, 710, 714, 715, 716, 717, 718, 719 -> DeviceError.ILLEGAL_ACCESS;
             case 4, 46, 702, 709 -> DeviceError.DEVICE_LOST;

@@ -110,7 +110,7 @@ final class SharingCalls implements DeviceSharing {
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment told = handle(arena, token);
             MemorySegment at = arena.allocate(JAVA_LONG);
-            driver.check("cuIpcOpenMemHandle", returned(() -> (int) openMemory.invokeExact(at, told, WITH_PEERS)));
+            driver.tried("cuIpcOpenMemHandle", returned(() -> (int) openMemory.invokeExact(at, told, WITH_PEERS)));
             long address = at.get(JAVA_LONG, 0);
             DeviceSpan span = new DeviceSpan(new DeviceAddress(address), bytes(arena, address));
             driver.slabs().adopt(span);
@@ -185,7 +185,7 @@ final class SharingCalls implements DeviceSharing {
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment told = handle(arena, token);
             MemorySegment event = arena.allocate(JAVA_LONG);
-            driver.check("cuIpcOpenEventHandle", returned(() -> (int) openEvent.invokeExact(event, told)));
+            driver.tried("cuIpcOpenEventHandle", returned(() -> (int) openEvent.invokeExact(event, told)));
             return driver.keep(new EventHandle.OfNumber(this, event.get(JAVA_LONG, 0)));
         }
     }

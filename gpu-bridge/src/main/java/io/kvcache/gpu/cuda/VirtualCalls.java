@@ -17,6 +17,7 @@ import java.lang.foreign.SymbolLookup;
 import java.lang.invoke.MethodHandle;
 import java.util.HashSet;
 import java.util.Set;
+import java.util.function.ObjIntConsumer;
 
 /// The driver's virtual memory. JCuda reads the place of memory and of access from the wrong objects, so
 /// all of it goes to the driver directly.
@@ -94,10 +95,14 @@ final class VirtualCalls implements VirtualMemory {
     }
 
     private long given(String name, Giving call) {
+        return given(name, driver::check, call);
+    }
+
+    private long given(String name, ObjIntConsumer<String> checked, Giving call) {
         driver.enter();
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment out = arena.allocate(JAVA_LONG);
-            driver.check(name, returned(() -> call.call(out)));
+            checked.accept(name, returned(() -> call.call(out)));
             return out.get(JAVA_LONG, 0);
         }
     }
@@ -179,8 +184,8 @@ final class VirtualCalls implements VirtualMemory {
     @Override
     public DevicePages open(int descriptor, long bytes) {
         requirePages(bytes);
-        long handle = given(
-                "cuMemImportFromShareableHandle", out -> (int) open.invokeExact(out, (long) descriptor, BY_DESCRIPTOR));
+        long handle = given("cuMemImportFromShareableHandle", driver::tried, out ->
+                (int) open.invokeExact(out, (long) descriptor, BY_DESCRIPTOR));
         return keep(handle, bytes);
     }
 

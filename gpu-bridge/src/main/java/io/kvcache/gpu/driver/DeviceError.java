@@ -14,6 +14,10 @@ public enum DeviceError {
     NOT_SUPPORTED(false, "a newer driver may do it"),
     /// The operating system forbids it.
     NOT_PERMITTED(false, "check the rights of the container, and the limit on locked memory"),
+    /// The device is there, and its system is not up.
+    NOT_UP(true, "where devices are joined by NVSwitch, see systemctl status nvidia-fabricmanager"),
+    /// Memory or an event of another process that is gone, or that this device has no way to.
+    NOT_REACHABLE(false, "see that the other process lives and has the same device, and share anew"),
     /// Host memory that is registered already, or overlaps what is.
     ALREADY_REGISTERED(false, "a bug of the caller's"),
     /// Host memory that was not registered.
@@ -26,6 +30,8 @@ public enum DeviceError {
     ILLEGAL_ACCESS(true, "a bug, or somebody else's in the same process"),
     /// The device is gone: fallen off the bus, reset, or taken away.
     DEVICE_LOST(true, "see dmesg for Xid"),
+    /// Anything else, of a thing that is only tried: what was asked for is not there, all else goes on.
+    REFUSED(false, "see the driver's own name for it"),
     /// Anything else.
     OTHER(true, "see the driver's own name for it");
 

@@ -21,6 +21,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Nested;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /// NVIDIA's driver keeps the contract of all devices, through the real JCuda and the real foreign
@@ -176,6 +177,30 @@ final class CudaDriverTest {
             assertRefused(DeviceError.BAD_REQUEST, () -> stream.toDevice(source, pool.address()));
             engine.free(pool);
             engine.close();
+        }
+
+        /// Of what is called in the name of others, and may be forbidden here.
+        @ParameterizedTest
+        @CsvSource({"304,NOT_PERMITTED", "999,REFUSED", "101,REFUSED", "800,NOT_PERMITTED"})
+        void givenMemoryThatCannotBeRegistered_whenTried_thenTheDeviceGoesOn(int answer, DeviceError named) {
+            MemorySegment memory = filled(PIECE, 7);
+            standIn.fail("cuMemHostRegister_v2", 1, answer);
+            assertRefused(named, () -> driver.register(memory));
+            assertThat(named.ends()).isFalse();
+            assertThat(driver.use().registrations()).isZero();
+            DeviceSpan slab = slab(PIECE);
+            DeviceStream stream = stream();
+            MemorySegment back = memory(PIECE);
+            stream.toDevice(memory, slab.address());
+            stream.toHost(slab.address(), back);
+            finish(stream);
+            new BlockContent(7).require(back);
+        }
+
+        @Test
+        void givenASystemThatIsNotUp_whenOpened_thenItSaysWhatToStart() {
+            standIn.fail("cuInit", 1, 802);
+            assertRefused(DeviceError.NOT_UP, standIn::open);
         }
 
         @Test

@@ -33,6 +33,8 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /// Engines come to the door of a store, and what they say is not believed.
 final class EngineDoorTest {
@@ -285,6 +287,23 @@ final class EngineDoorTest {
             engine.refused(Wire.POOL, wrongPool(engine.pages.bytes(), 2048), "region 0, which has 2097152");
             engine.refused(Wire.POOL, wrongPool(PoolOfTwo.LAYER_BYTES, 1024), "blocks of 8192 bytes");
             engine.refused(Wire.POOL, wrongPool(PoolOfTwo.LAYER_BYTES, Long.MAX_VALUE / 2), "pieceBytes and up");
+        }
+    }
+
+    /// A stale token, too many peers, a forbidden call, anything, the token of a device that is not here.
+    @ParameterizedTest
+    @ValueSource(ints = {205, 711, 304, 999, 101})
+    void givenATokenThatTheDriverRefuses_whenTold_thenTheSessionGoesOn(int answer) throws IOException {
+        assumeThat(standIn.holds())
+                .as("a driver whose calls can be made to fail")
+                .isTrue();
+        try (Engine engine = new Engine()) {
+            engine.introduce();
+            standIn.fail("cuIpcOpenMemHandle_v2", 1, answer);
+            engine.refused(Wire.REGION, EngineClient.body(68).putInt(0).put(new byte[64]), "cuIpcOpenMemHandle");
+            standIn.fail("cuIpcOpenEventHandle", 1, answer);
+            engine.refused(Wire.EVENT, EngineClient.body(64).put(new byte[64]), "cuIpcOpenEventHandle");
+            engine.client.ask(Wire.CHAIN, EngineClient.chain(1, 0, 0, PoolOfTwo.tokens(1)));
         }
     }
 
