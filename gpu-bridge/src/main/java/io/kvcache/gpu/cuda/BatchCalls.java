@@ -5,6 +5,8 @@ import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import io.kvcache.gpu.driver.CopyRuns;
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
 import java.lang.foreign.Arena;
 import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.Linker;
@@ -27,19 +29,26 @@ final class BatchCalls {
     /// which is only right where no earlier work writes to the source.
     private static final int IN_STREAM_ORDER = 1;
 
+    static final String SINCE_13 = "cuMemcpyBatchAsync_v2";
+    static final String SINCE_128 = "cuMemcpyBatchAsync";
+
+    private static final Logger LOG = System.getLogger(BatchCalls.class.getName());
+
     private final @Nullable MethodHandle since13;
     private final @Nullable MethodHandle since128;
     private final MemorySegment attributes = Arena.ofAuto().allocate(ATTRIBUTES);
     private final MemorySegment first = Arena.ofAuto().allocate(JAVA_LONG);
     private final MemorySegment failed = Arena.ofAuto().allocate(JAVA_LONG);
+    private long taken;
+    private long declined;
 
     BatchCalls(SymbolLookup driver) {
         since13 = bind(
-                driver.find("cuMemcpyBatchAsync_v2"),
+                driver.find(SINCE_13),
                 FunctionDescriptor.of(
                         JAVA_INT, ADDRESS, ADDRESS, ADDRESS, JAVA_LONG, ADDRESS, ADDRESS, JAVA_LONG, JAVA_LONG));
         since128 = bind(
-                driver.find("cuMemcpyBatchAsync"),
+                driver.find(SINCE_128),
                 FunctionDescriptor.of(
                         JAVA_INT, ADDRESS, ADDRESS, ADDRESS, JAVA_LONG, ADDRESS, ADDRESS, JAVA_LONG, ADDRESS,
                         JAVA_LONG));
@@ -56,11 +65,31 @@ final class BatchCalls {
         return since13 != null || since128 != null;
     }
 
+    private String name() {
+        return since13 != null ? SINCE_13 : since128 != null ? SINCE_128 : "none";
+    }
+
+    /// Which call it is, and what became of it by now, in words.
+    String describe() {
+        return "%s, %d taken, %d declined".formatted(name(), taken, declined);
+    }
+
     /// Whether a driver says that it does not copy these together: for memory of some kinds it may, by an
     /// answer that also means mistakes. One by one they are copied, or the mistake shows; what was copied
     /// before is only copied again.
-    static boolean declined(int result) {
-        return result == CudaResult.NOT_SUPPORTED || result == CudaResult.INVALID_VALUE;
+    boolean declined(int result) {
+        if (result != CudaResult.NOT_SUPPORTED && result != CudaResult.INVALID_VALUE) {
+            taken += result == CudaResult.SUCCESS ? 1 : 0;
+            return false;
+        }
+        if (declined++ == 0) {
+            LOG.log(
+                    Level.WARNING,
+                    "{0} answered {1}: pieces are copied one by one, slower; said once",
+                    name(),
+                    CudaResult.name(result));
+        }
+        return true;
     }
 
     /// Answers as the driver does.

@@ -102,7 +102,7 @@ final class CudaStream implements DeviceStream {
         }
         if (runs.count() > 1 && batches.available()) {
             int result = batches.copy(runs, handle.value());
-            if (!BatchCalls.declined(result)) {
+            if (!batches.declined(result)) {
                 driver.check("cuMemcpyBatchAsync", result);
                 return;
             }

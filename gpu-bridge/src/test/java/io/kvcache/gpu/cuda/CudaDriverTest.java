@@ -15,8 +15,12 @@ import java.io.IOException;
 import java.io.InputStream;
 import java.lang.foreign.MemorySegment;
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Objects;
 import java.util.concurrent.TimeUnit;
+import java.util.logging.Handler;
+import java.util.logging.Logger;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Nested;
 import org.junit.jupiter.api.Test;
@@ -132,13 +136,23 @@ final class CudaDriverTest {
             for (int i = 0; i < 5; i++) {
                 batch.add(source.asSlice(2L * i * PIECE, PIECE), slab.address().plus(2L * i * PIECE));
             }
-            standIn.fail("cuMemcpyBatchAsync_v2", 1, answer);
-            stream.copy(batch);
+            List<String> said = new ArrayList<>();
+            Handler hears = Said.to(said);
+            Logger log = Logger.getLogger(BatchCalls.class.getName());
+            log.addHandler(hears);
+            for (int i = 0; i < 2; i++) {
+                standIn.fail("cuMemcpyBatchAsync_v2", 1, answer);
+                stream.copy(batch);
+            }
+            log.removeHandler(hears);
+            assertThat(said).hasSize(1);
+            assertThat(said.getFirst()).contains("cuMemcpyBatchAsync_v2", String.valueOf(answer));
+            assertThat(((CudaDriver) driver).batches()).isEqualTo("cuMemcpyBatchAsync_v2, 0 taken, 2 declined");
             MemorySegment back = memory(PIECE);
             stream.toHost(slab.address().plus(8L * PIECE), back);
             finish(stream);
             new BlockContent(3).require(8L * PIECE, back);
-            assertThat(standIn.calls("cuMemcpyHtoDAsync_v2")).isEqualTo(5);
+            assertThat(standIn.calls("cuMemcpyHtoDAsync_v2")).isEqualTo(10);
         }
 
         @Test
