@@ -96,7 +96,7 @@ final class CudaStream implements DeviceStream {
     @Override
     public void copy(CopyBatch batch) {
         enter();
-        CopyRuns runs = batch.runs(driver.registered());
+        CopyRuns runs = batch.runs(driver.registered(), driver.slabs());
         for (int i = 0; i < runs.count(); i++) {
             requireSpans(runs, i);
         }

@@ -9,7 +9,8 @@ import java.util.List;
 ///
 /// Drivers take half a microsecond and more for each piece and do not merge neighbours themselves, so
 /// pieces that lie beside each other on both sides become one run, in whatever order they were added; and
-/// a run is cut where the registration of its host memory ends, since one copy may not cross that.
+/// a run is cut where the registration of its host memory ends, and where another allocation of the device
+/// begins, since one copy may not cross that.
 ///
 /// **Threads.** One at a time.
 public final class CopyBatch {
@@ -94,7 +95,7 @@ public final class CopyBatch {
 
     /// Refuses pieces that overlap where they go, as [#runs] does.
     public void requireApart() {
-        CopyRuns unused = runs(new HostRanges());
+        CopyRuns unused = runs(new HostRanges(), new DeviceSlabs());
         assert unused.count() <= pieces.size() : "more runs than pieces";
     }
 
@@ -102,7 +103,7 @@ public final class CopyBatch {
     ///
     /// @throws IllegalArgumentException when pieces overlap on the device, since copies of a batch have
     ///     no order
-    public CopyRuns runs(HostRanges registered) {
+    public CopyRuns runs(HostRanges registered, DeviceSlabs slabs) {
         if (!ordered) {
             pieces.sort(Comparator.comparingLong(Piece::device));
             ordered = true;
@@ -110,7 +111,7 @@ public final class CopyBatch {
         CopyRuns runs = new CopyRuns(direction);
         Piece run = null;
         for (Piece piece : pieces) {
-            if (run != null && piece.continues(run)) {
+            if (run != null && piece.continues(run) && !begins(piece, slabs)) {
                 run = run.with(piece);
                 continue;
             }
@@ -124,6 +125,10 @@ public final class CopyBatch {
             cut(run, registered, runs);
         }
         return runs;
+    }
+
+    private boolean begins(Piece piece, DeviceSlabs slabs) {
+        return slabs.begins(piece.device) || (direction == CopyDirection.WITHIN && slabs.begins(piece.other));
     }
 
     private void requireApart(Piece before, Piece piece) {

@@ -87,6 +87,16 @@ public final class DeviceSlabs {
         }
     }
 
+    /// Whether an allocation begins here, which a copy from before may not go on into. Mapped memory is one
+    /// with what is mapped before it.
+    boolean begins(long address) {
+        if (!byAddress.containsKey(address)) {
+            return false;
+        }
+        Long before = byAddress.lowerKey(address);
+        return before == null || !joined.contains(address) || !joined.contains(before);
+    }
+
     private static DeviceException bad(String call, DeviceAddress address, long length) {
         return new DeviceException(
                 DeviceError.BAD_REQUEST, call, length + " bytes at " + address + " are not of one allocation");

@@ -15,6 +15,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
 import java.util.function.Supplier;
 
 /// Where engines of other processes on this machine come for blocks, by a unix socket.
@@ -95,24 +96,33 @@ public final class EngineDoor implements AutoCloseable {
     }
 
     private void accept() {
-        try {
-            while (!ending) {
+        boolean said = false;
+        while (!ending) {
+            try {
                 UnixSocket engine = listening.accept(TURN_MILLIS);
-                if (engine != null && (ending || engines.size() >= MOST_ENGINES)) {
-                    engine.close();
-                } else if (engine != null) {
-                    engines.add(engine);
-                    Thread thread = Thread.ofPlatform()
-                            .daemon(true)
-                            .name("kvcache-engine")
-                            .unstarted(() -> serve(engine));
-                    threads.add(thread);
-                    thread.start();
+                if (engine != null) {
+                    said = false;
+                    letIn(engine);
                 }
+            } catch (IOException refused) {
+                if (!said && !ending) {
+                    LOG.log(Level.WARNING, "no engines are let in at " + path + " for now", refused);
+                }
+                said = true;
+                LockSupport.parkNanos(this, TimeUnit.MILLISECONDS.toNanos(TURN_MILLIS));
             }
-        } catch (IOException broken) {
-            LOG.log(Level.WARNING, "no more engines are let in at " + path, broken);
         }
+    }
+
+    private void letIn(UnixSocket engine) {
+        if (ending || engines.size() >= MOST_ENGINES) {
+            engine.close();
+            return;
+        }
+        engines.add(engine);
+        Thread thread = Thread.ofPlatform().daemon(true).name("kvcache-engine").unstarted(() -> serve(engine));
+        threads.add(thread);
+        thread.start();
     }
 
     private void serve(UnixSocket socket) {

@@ -117,11 +117,26 @@ final class EngineMemory {
         return events.get(number);
     }
 
-    /// Gives all of it back.
+    /// Gives all of it back; what the device refuses stops none of the rest.
+    ///
+    /// @throws DeviceException the first that it refused
     void close() {
-        events.forEach(DeviceEvent::close);
-        regions.forEach(region -> region.giveBack.run());
+        List<Runnable> all = new ArrayList<>();
+        events.forEach(event -> all.add(event::close));
+        regions.forEach(region -> all.add(region.giveBack));
         events.clear();
         regions.clear();
+        tokens.clear();
+        DeviceException first = null;
+        for (Runnable giveBack : all) {
+            try {
+                giveBack.run();
+            } catch (DeviceException refused) {
+                first = first == null ? refused : first;
+            }
+        }
+        if (first != null) {
+            throw first;
+        }
     }
 }

@@ -102,14 +102,17 @@ final class UnixSocket implements AutoCloseable {
         SocketCalls.require("listen", SocketCalls.LISTEN, descriptor, BACKLOG);
     }
 
-    /// The next who connects; null when none did in this time, or the socket was ended.
+    /// The next who connects; null when none did in this time.
+    ///
+    /// @throws IOException when nobody can be let in, as where a process has all the descriptors it may have,
+    ///     or the socket was ended: at once, and again and again
     @Nullable
     UnixSocket accept(int timeoutMillis) throws IOException {
         if (!readable(timeoutMillis)) {
             return null;
         }
-        long accepted = SocketCalls.call(SocketCalls.ACCEPT, descriptor, 0L, 0L, CLOSE_ON_EXEC);
-        return accepted < 0 ? null : new UnixSocket((int) accepted);
+        return new UnixSocket(
+                (int) SocketCalls.require("accept4", SocketCalls.ACCEPT, descriptor, 0L, 0L, CLOSE_ON_EXEC));
     }
 
     /// Whether there is something to receive, or the other end is gone.
@@ -146,7 +149,7 @@ final class UnixSocket implements AutoCloseable {
         }
     }
 
-    /// The next message; null when the other end is gone.
+    /// The next message; null when the other end is gone, or sent nothing, which looks the same.
     ///
     /// @throws IOException for one that is too large, or has too many descriptors
     @Nullable
@@ -159,7 +162,11 @@ final class UnixSocket implements AutoCloseable {
             do {
                 bytes = SocketCalls.call(SocketCalls.RECEIVE, descriptor, header, DESCRIPTORS_CLOSE_ON_EXEC);
             } while (bytes == -SocketCalls.EINTR);
-            if (bytes <= 0) {
+            if (bytes < 0) {
+                return null;
+            }
+            if (bytes == 0) {
+                descriptors(control, header).forEach(UnixSocket::close);
                 return null;
             }
             byte[] body = content.asSlice(0, bytes).toArray(JAVA_BYTE);

@@ -8,6 +8,7 @@ import io.kvcache.gpu.driver.DeviceException;
 import io.kvcache.gpu.driver.DeviceInfo;
 import io.kvcache.gpu.driver.DeviceProgram;
 import io.kvcache.gpu.driver.DeviceSharing;
+import io.kvcache.gpu.driver.DeviceSlabs;
 import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.DeviceStream;
 import io.kvcache.gpu.driver.DeviceThread;
@@ -68,6 +69,10 @@ public final class HostDriver implements DeviceDriver {
 
     HostRanges registered() {
         return registered;
+    }
+
+    DeviceSlabs slabs() {
+        return space.all();
     }
 
     MemorySegment memory(String call, DeviceAddress address, long bytes) {

@@ -55,6 +55,10 @@ final class HostSpace {
         return span;
     }
 
+    DeviceSlabs all() {
+        return slabs;
+    }
+
     void requireSlab(DeviceSpan span) {
         slabs.requireSlab(span);
     }

@@ -104,7 +104,7 @@ final class HostStream implements DeviceStream {
     @Override
     public void copy(CopyBatch batch) {
         enter();
-        CopyRuns runs = batch.runs(driver.registered());
+        CopyRuns runs = batch.runs(driver.registered(), driver.slabs());
         List<Work> copies = new ArrayList<>();
         for (int i = 0; i < runs.count(); i++) {
             MemorySegment source = side(runs, runs.from(i), i, CopyDirection.TO_DEVICE);

@@ -172,6 +172,28 @@ final class CudaDriverTest {
         }
 
         @Test
+        void givenAllocationsSideBySide_whenABatchFillsBoth_thenEachByACopyOfItsOwn() {
+            DeviceDriver engine = standIn.open();
+            DeviceSpan pool = engine.allocate(2L * PIECE);
+            driver.adopt(pool.slice(0, PIECE));
+            driver.adopt(pool.slice(PIECE, PIECE));
+            DeviceStream stream = stream();
+            MemorySegment source = filled(2L * PIECE, 8);
+            CopyBatch batch = CopyBatch.toDevice();
+            batch.add(source.asSlice(0, PIECE), pool.address());
+            batch.add(source.asSlice(PIECE), pool.address().plus(PIECE));
+            stream.copy(batch);
+            MemorySegment back = memory(PIECE);
+            stream.toHost(pool.address().plus(PIECE), back);
+            finish(stream);
+            new BlockContent(8).require(PIECE, back);
+            driver.disown(pool.slice(0, PIECE));
+            driver.disown(pool.slice(PIECE, PIECE));
+            engine.free(pool);
+            engine.close();
+        }
+
+        @Test
         void givenMemoryOfAnEngineInThisProcess_whenAdopted_thenItIsCopiedFromAndTo() {
             DeviceDriver engine = standIn.open();
             DeviceSpan pool = engine.allocate(2L * PIECE);

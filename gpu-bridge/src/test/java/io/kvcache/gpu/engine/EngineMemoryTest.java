@@ -1,0 +1,47 @@
+package io.kvcache.gpu.engine;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
+import static org.assertj.core.api.Assumptions.assumeThat;
+
+import io.kvcache.gpu.cuda.StandIn;
+import io.kvcache.gpu.driver.DeviceDriver;
+import io.kvcache.gpu.driver.DeviceDriver.Priority;
+import io.kvcache.gpu.driver.DeviceException;
+import io.kvcache.gpu.driver.DevicePages;
+import io.kvcache.gpu.driver.VirtualMemory;
+import org.junit.jupiter.api.Test;
+
+final class EngineMemoryTest {
+
+    /// A region is a range, a page and a mapping.
+    private static final int PARTS = 3;
+
+    @Test
+    void givenARegionThatIsRefused_whenAllIsClosed_thenTheOthersAreAndTheRestGoesWithTheDriver() {
+        StandIn standIn = StandIn.fresh();
+        assumeThat(standIn.holds())
+                .as("a driver whose calls can be made to fail")
+                .isTrue();
+        DeviceDriver engine = standIn.open();
+        VirtualMemory virtual = engine.virtualMemory();
+        DevicePages pages = virtual.createShared(virtual.pageBytes());
+        int descriptor = virtual.export(pages);
+        String before = standIn.left();
+        DeviceDriver driver = standIn.open();
+        driver.openStream(Priority.NORMAL);
+        EngineMemory memory = new EngineMemory(driver);
+        for (int region = 0; region < 3; region++) {
+            assertThat(memory.open(descriptor, pages.bytes())).isEqualTo(region);
+        }
+        standIn.fail("cuStreamQuery", 1, 999);
+        assertThatExceptionOfType(DeviceException.class).isThrownBy(memory::close);
+        assertThat(driver.use().virtual()).isEqualTo(PARTS);
+        driver.close();
+        assertThat(standIn.left()).isEqualTo(before);
+        UnixSocket.close(descriptor);
+        virtual.release(pages);
+        engine.close();
+        assertThat(standIn.left()).isEmpty();
+    }
+}
