@@ -43,6 +43,7 @@ public final class CudaDriver implements DeviceDriver {
     private final int ordinal;
     private final DeviceThread thread = new DeviceThread();
     private final HostRanges registered = new HostRanges();
+    private final Registrations registrations;
     private final DeviceSlabs slabs = new DeviceSlabs();
     private final CudaStreams streams = new CudaStreams(this);
     private final Set<CudaEvent> events = new HashSet<>();
@@ -57,6 +58,7 @@ public final class CudaDriver implements DeviceDriver {
         this.ordinal = ordinal;
         batches = new BatchCalls(functions);
         modules = new ModuleCalls(functions);
+        registrations = Registrations.of(ordinal);
         context = new CudaContext(ordinal);
     }
 
@@ -228,7 +230,7 @@ public final class CudaDriver implements DeviceDriver {
         HostRanges.requireSource(host);
         registered.add(host);
         try {
-            tried("cuMemHostRegister", JCudaDriver.cuMemHostRegister(new HostPointer(host), host.byteSize(), 0));
+            tried("cuMemHostRegister", registrations.add(host));
         } catch (DeviceException refused) {
             registered.remove(host);
             throw refused;
@@ -239,7 +241,13 @@ public final class CudaDriver implements DeviceDriver {
     public void unregister(MemorySegment host) {
         enter();
         registered.remove(host);
-        letGo("cuMemHostUnregister", () -> JCudaDriver.cuMemHostUnregister(new HostPointer(host)));
+        unregister(host.address());
+    }
+
+    private void unregister(long start) {
+        registrations.remove(
+                start,
+                () -> letGo("cuMemHostUnregister", () -> JCudaDriver.cuMemHostUnregister(new HostPointer(start))));
     }
 
     @Override
@@ -351,10 +359,7 @@ public final class CudaDriver implements DeviceDriver {
         if (sharing != null) {
             sharing.giveBackAll();
         }
-        registered
-                .all()
-                .forEach(address ->
-                        letGo("cuMemHostUnregister", () -> JCudaDriver.cuMemHostUnregister(new HostPointer(address))));
+        registered.all().forEach(this::unregister);
         slabs.all()
                 .forEach(slab -> letGo(
                         "cuMemFree",

@@ -51,7 +51,8 @@ public interface DeviceDriver extends AutoCloseable {
     void disown(DeviceSpan span);
 
     /// Fixes host memory in place and tells the device of it, so that copies need no detour. One copy
-    /// never crosses the border of two registrations, which the driver sees to.
+    /// never crosses the border of two registrations, which the driver sees to. Several drivers of a device
+    /// may register the same memory: it stays registered until the last has ended that.
     ///
     /// @param host native memory that stays until it is unregistered
     void register(MemorySegment host);

@@ -1,6 +1,7 @@
 package io.kvcache.gpu.cuda;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 import static org.assertj.core.api.Assumptions.assumeThat;
 
 import io.kvcache.core.contract.BlockContent;
@@ -169,6 +170,35 @@ final class CudaDriverTest {
             new BlockContent(4).require(back);
             driver.unregister(source.asSlice(0, 4L * PIECE));
             driver.unregister(source.asSlice(4L * PIECE));
+        }
+
+        /// Parts of a tier and engines at a door, all of one store.
+        @ParameterizedTest
+        @ValueSource(booleans = {false, true})
+        void givenTwoDriversThatRegisterTheSame_whenOneLetsGo_thenTheOthersCopiesGoOn(boolean closes) {
+            DeviceSpan slab = slab(PIECE);
+            DeviceStream stream = stream();
+            MemorySegment memory = filled(PIECE, 9);
+            DeviceDriver other = standIn.open();
+            other.register(memory);
+            driver.register(memory);
+            assertThat(standIn.calls("cuMemHostRegister_v2")).isEqualTo(1);
+            standIn.hold();
+            stream.toDevice(memory, slab.address());
+            if (closes) {
+                assertThatIllegalStateException().isThrownBy(other::close).withMessageContaining("registrations=1");
+            } else {
+                other.unregister(memory);
+                other.close();
+            }
+            standIn.release();
+            MemorySegment back = memory(PIECE);
+            stream.toHost(slab.address(), back);
+            finish(stream);
+            new BlockContent(9).require(back);
+            assertThat(standIn.calls("cuMemHostUnregister")).isZero();
+            driver.unregister(memory);
+            assertThat(standIn.calls("cuMemHostUnregister")).isEqualTo(1);
         }
 
         @Test
