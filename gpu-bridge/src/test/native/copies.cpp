@@ -1,10 +1,15 @@
 // Copies: looked at when they are asked for, and again when a stream gets to them.
 #include "stand_in.h"
 
+#include <atomic>
 #include <cstring>
 #include <vector>
 
 namespace {
+
+// Whether a copy from or to memory of the host that is not registered has the caller wait until it is made, as with
+// the real driver for all but small ones.
+std::atomic<bool> pageable_waits{false};
 
 // A copy, once its spans were looked at.
 struct Copy {
@@ -29,6 +34,10 @@ void carry_out(const Copy& copy) {
     memcpy(copy.to, copy.from, copy.bytes);
 }
 
+void wait_for(const Copy& copy, Stream* stream) {
+    if (pageable_waits && copy.host != nullptr && copy.registration == 0) drain(stream);
+}
+
 enum class Side { HOST, DEVICE };
 
 // Answers OK and fills the copy in, or says what is wrong with it.
@@ -49,6 +58,7 @@ int copy_later(void* handle, Side to_side, Address to, Side from_side, Address f
     Copy copy;
     if (int wrong = plan(&copy, to_side, to, from_side, from, bytes)) return wrong;
     give(stream, [copy] { carry_out(copy); });
+    wait_for(copy, stream);
     return OK;
 }
 
@@ -98,6 +108,7 @@ API int cuMemcpyBatchAsync_v2(const Address* to, const Address* from, const size
     give(stream, [copies] {
         for (auto copy = copies.rbegin(); copy != copies.rend(); ++copy) carry_out(*copy);
     });
+    for (auto& copy : copies) wait_for(copy, stream);
     return OK;
 }
 
@@ -113,3 +124,6 @@ API int cuMemsetD8Async(Address to, unsigned char value, size_t bytes, void* han
     });
     return OK;
 }
+
+// Has copies of memory that is not registered be made before their call returns, or not.
+API void standin_pageable_waits(int waits) { pageable_waits = waits != 0; }

@@ -68,6 +68,7 @@ struct Stream;
 Stream* stream_of(void* handle);
 void give(Stream* stream, std::function<void()> work);
 void pass_launch_gate();
+void drain(Stream* stream);
 void drain_all();
 void release_streams();
 long live_streams();

@@ -170,6 +170,8 @@ void give(Stream* stream, std::function<void()> work) {
     stream->changed.notify_all();
 }
 
+void drain(Stream* stream) { stream->drain(); }
+
 void drain_all() {
     for (auto& stream : all_streams()) stream->drain();
 }

@@ -361,12 +361,15 @@ public final class TieredKvCache implements KvCache {
         return store.disks().unsavedBytes();
     }
 
-    /// Where memory that a table or view shows lies, in bytes from the start of all memory for blocks and
-    /// objects: for those who map the same memory.
-    ///
-    /// @param shown of a table or view that is open
+    /// Where memory that an open table or view shows lies, in bytes from the start of all memory for blocks
+    /// and objects: for those who map the same memory.
     public long place(MemorySegment shown) {
         return HostShare.place(store, shown);
+    }
+
+    @Override
+    public MemorySegment hostMemory() {
+        return store.memory().asReadOnly();
     }
 
     @Override

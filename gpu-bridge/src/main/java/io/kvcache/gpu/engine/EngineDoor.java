@@ -11,6 +11,7 @@ import java.lang.System.Logger.Level;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
+import java.time.Duration;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
@@ -39,6 +40,9 @@ public final class EngineDoor implements AutoCloseable {
     private static final int MOST_ENGINES = 64;
     private static final int TURN_MILLIS = 100;
     private static final long LONGEST_DRAIN_NANOS = TimeUnit.SECONDS.toNanos(60);
+
+    /// A drain, and what a session may be at before.
+    private static final long LONGEST_CLOSE_NANOS = LONGEST_DRAIN_NANOS + TimeUnit.SECONDS.toNanos(30);
 
     private final KvCache cache;
     private final Supplier<DeviceDriver> drivers;
@@ -165,8 +169,7 @@ public final class EngineDoor implements AutoCloseable {
             return;
         }
         try {
-            session.transfers().close();
-            session.memory().close();
+            session.close();
         } catch (DeviceException refused) {
             LOG.log(Level.DEBUG, "given back with the device", refused);
         } finally {
@@ -183,15 +186,17 @@ public final class EngineDoor implements AutoCloseable {
         }
     }
 
-    /// Lets all engines go, waits for what is on its way to and from them, and removes the socket.
+    /// Lets all engines go, waits for what is on its way to and from them, a bounded time, and removes the
+    /// socket.
     @Override
     public void close() {
         ending = true;
         listening.end();
         engines.forEach(UnixSocket::end);
-        boolean interrupted = join(accepting);
+        long since = System.nanoTime();
+        boolean interrupted = join(accepting, since);
         for (Thread thread : threads) {
-            interrupted |= join(thread);
+            interrupted |= join(thread, since);
         }
         listening.close();
         try {
@@ -204,15 +209,18 @@ public final class EngineDoor implements AutoCloseable {
         }
     }
 
-    private static boolean join(Thread thread) {
+    private static boolean join(Thread thread, long since) {
         boolean interrupted = false;
-        while (thread.isAlive()) {
+        while (true) {
             try {
-                thread.join();
+                long left = LONGEST_CLOSE_NANOS - (System.nanoTime() - since);
+                if (!thread.join(Duration.ofNanos(left))) {
+                    LOG.log(Level.ERROR, "{0} does not come back from the device: it is left behind", thread.getName());
+                }
+                return interrupted;
             } catch (InterruptedException stopped) {
                 interrupted = true;
             }
         }
-        return interrupted;
     }
 }

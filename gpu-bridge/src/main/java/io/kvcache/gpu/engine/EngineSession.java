@@ -34,12 +34,14 @@ final class EngineSession {
     private static final int MOST_BLOCKS_OF_A_CHAIN = 1 << 20;
     private static final int MOST_WAIT_MILLIS = 10_000;
     private static final int MOST_LAYERS = 1024;
+    private static final long LONGEST_EVENT_NANOS = TimeUnit.SECONDS.toNanos(10);
 
     private final UnixSocket socket;
     private final KvCache cache;
     private final Map<String, Namespace> namespaces;
     private final DeviceDriver driver;
     private final EngineMemory memory;
+    private final FixedMemory fixed;
     private final Transfers transfers;
     private final List<EnginePool> pools = new ArrayList<>();
     private final Map<Integer, Sequence> chains = new HashMap<>();
@@ -54,7 +56,8 @@ final class EngineSession {
         this.namespaces = namespaces;
         this.driver = driver;
         memory = new EngineMemory(driver);
-        transfers = new Transfers(driver);
+        fixed = FixedMemory.of(driver, cache.hostMemory());
+        transfers = new Transfers(driver, fixed.holds(), LONGEST_EVENT_NANOS);
     }
 
     Transfers transfers() {
@@ -63,6 +66,15 @@ final class EngineSession {
 
     EngineMemory memory() {
         return memory;
+    }
+
+    /// Gives back what it has of the device, which does nothing for it any more.
+    ///
+    /// @throws DeviceException when the device refuses; the rest goes with the driver
+    void close() {
+        transfers.close();
+        memory.close();
+        fixed.close();
     }
 
     /// Takes what may have come within a time, and ends what has arrived.

@@ -16,6 +16,7 @@ import java.util.Deque;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import org.jspecify.annotations.Nullable;
 
@@ -32,6 +33,8 @@ final class Transfers {
     private static final int MOST_STORES = 256;
 
     private final DeviceDriver driver;
+    private final boolean queued;
+    private final long longestEventNanos;
     private final DeviceStream in;
     private final DeviceStream out;
     private final DeviceEvent loaded;
@@ -62,8 +65,12 @@ final class Transfers {
         void sealed(int blocks);
     }
 
-    Transfers(DeviceDriver driver) {
+    /// @param queued whether the driver queues copies of the slots, see [FixedMemory]
+    /// @param longestEventNanos how long an event is waited for where it does not
+    Transfers(DeviceDriver driver, boolean queued, long longestEventNanos) {
         this.driver = driver;
+        this.queued = queued;
+        this.longestEventNanos = longestEventNanos;
         in = driver.openStream(Priority.HIGH);
         out = driver.openStream(Priority.HIGH);
         loaded = driver.sharing().sharedEvent();
@@ -85,8 +92,9 @@ final class Transfers {
     /// @param table becomes this one's, whatever happens
     /// @param pages of each block, checked
     /// @param after the pages are free, or null when they are already
+    /// @throws IllegalArgumentException when that is not reached in time; nothing is begun then
     void load(EnginePool pool, BlockTable table, int[][] pages, @Nullable DeviceEvent after) {
-        DeviceEvent on = openEvent(table::close);
+        DeviceEvent on = openEvent(after, table::close);
         loads.add(new Load(on, table));
         CopyBatch batch = CopyBatch.toDevice();
         for (int block = 0; block < pages.length; block++) {
@@ -107,8 +115,9 @@ final class Transfers {
     /// @param writers become this one's, whatever happens; of those that reserved nothing, nothing is copied
     /// @param after the pages are filled, or null when they are already
     /// @return the number of the store
+    /// @throws IllegalArgumentException when that is not reached in time; nothing is begun then
     int store(EnginePool pool, List<BlockWriter> writers, int[][] pages, @Nullable DeviceEvent after) {
-        DeviceEvent on = openEvent(() -> writers.forEach(BlockWriter::close));
+        DeviceEvent on = openEvent(after, () -> writers.forEach(BlockWriter::close));
         int number = nextStore++;
         stores.put(number, new Store(on, writers));
         CopyBatch batch = CopyBatch.toHost();
@@ -122,11 +131,17 @@ final class Transfers {
         return number;
     }
 
-    /// The event behind a copy; when there is none to be had, what the copy is of is given back.
-    private DeviceEvent openEvent(Runnable giveBack) {
+    /// The event behind a copy that may be queued now; when there is none to be had, what the copy is of is
+    /// given back.
+    private DeviceEvent openEvent(@Nullable DeviceEvent after, Runnable giveBack) {
         try {
+            if (!queued && after != null && !after.await(longestEventNanos)) {
+                throw new IllegalArgumentException("its event was not reached in %d ms, and a copy cannot wait for it"
+                                .formatted(TimeUnit.NANOSECONDS.toMillis(longestEventNanos))
+                        + " as this host's memory is not registered with the device; wait for it before you ask");
+            }
             return driver.openEvent();
-        } catch (DeviceException refused) {
+        } catch (DeviceException | IllegalArgumentException refused) {
             giveBack.run();
             throw refused;
         }
@@ -136,9 +151,9 @@ final class Transfers {
         return writer.outcome() == PutOutcome.RESERVED;
     }
 
-    private static void enqueue(
+    private void enqueue(
             DeviceStream stream, CopyBatch batch, @Nullable DeviceEvent after, DeviceEvent told, DeviceEvent own) {
-        if (after != null) {
+        if (queued && after != null) {
             stream.waitFor(after);
         }
         if (batch.pieces() > 0) {

@@ -43,6 +43,7 @@ public final class StandIn implements DeviceUnderTest {
             LOADED.release();
             LOADED.call("standin_reset", FunctionDescriptor.ofVoid());
             LOADED.delay(0);
+            LOADED.pageableWaits(false);
         }
         return LOADED;
     }
@@ -83,6 +84,11 @@ public final class StandIn implements DeviceUnderTest {
     /// Has all work begin so much later.
     public void delay(int micros) {
         call("standin_delay", ints(), micros);
+    }
+
+    /// Whether calls for copies of memory that is not registered return only when the copy is made.
+    public void pageableWaits(boolean wait) {
+        call("standin_pageable_waits", ints(), wait ? 1 : 0);
     }
 
     /// How often a function was called.

@@ -9,13 +9,6 @@ import static org.assertj.core.api.Assumptions.assumeThat;
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.gpu.cuda.StandIn;
-import io.kvcache.gpu.driver.DeviceDriver;
-import io.kvcache.gpu.driver.DeviceDriver.Priority;
-import io.kvcache.gpu.driver.DeviceEvent;
-import io.kvcache.gpu.driver.DevicePages;
-import io.kvcache.gpu.driver.DeviceSpan;
-import io.kvcache.gpu.driver.DeviceStream;
-import io.kvcache.gpu.driver.VirtualMemory;
 import io.kvcache.tiers.TieredKvCache;
 import java.io.BufferedReader;
 import java.io.IOException;
@@ -172,55 +165,8 @@ final class EngineDoorTest {
         assertThat(cache.match(chain()).blocks()).isZero();
     }
 
-    /// An engine of this process, whose memory is told of by a descriptor.
-    private final class Engine implements AutoCloseable {
-
-        private final DeviceDriver driver = standIn.open();
-        private final DeviceStream stream = driver.openStream(Priority.NORMAL);
-        private final VirtualMemory virtual = driver.virtualMemory();
-        private final DevicePages pages = virtual.createShared(virtual.pageBytes());
-        private final DeviceSpan mapped = virtual.reserve(virtual.pageBytes());
-        private final EngineClient client;
-        private final int descriptor = virtual.export(pages);
-
-        Engine() throws IOException {
-            virtual.map(mapped.address(), pages);
-            client = new EngineClient(path());
-        }
-
-        /// Two regions of the same memory, a pool in them, and a chain of two blocks.
-        void introduce() throws IOException {
-            client.hello(driver.info().uuid());
-            int first = client.region(descriptor, pages.bytes());
-            int second = client.region(descriptor, pages.bytes());
-            client.ask(Wire.POOL, PoolOfTwo.described(first, second));
-            client.ask(Wire.CHAIN, EngineClient.chain(0, 0, 0, PoolOfTwo.tokens(2)));
-        }
-
-        void fill() {
-            stream.toDevice(PoolOfTwo.content(arena, 0), mapped.address().plus(PoolOfTwo.OFFSET));
-            DeviceEvent filled = driver.openEvent();
-            stream.record(filled);
-            assertThat(filled.await(LONG_NANOS)).isTrue();
-            filled.close();
-        }
-
-        void refused(int kind, ByteBuffer body, String why) {
-            assertThatExceptionOfType(EngineClient.Refused.class)
-                    .isThrownBy(() -> client.ask(kind, body))
-                    .withMessageContaining(why);
-        }
-
-        @Override
-        public void close() {
-            client.close();
-            UnixSocket.close(descriptor);
-            virtual.unmap(mapped.address(), pages);
-            virtual.release(pages);
-            virtual.unreserve(mapped);
-            stream.close();
-            driver.close();
-        }
+    private EngineHere engine() throws IOException {
+        return new EngineHere(standIn, path(), arena);
     }
 
     private long copies() {
@@ -234,7 +180,7 @@ final class EngineDoorTest {
 
     @Test
     void givenNumbersThatAreNone_whenBlocksAreAskedFor_thenRefusedAndNothingIsBegun() throws IOException {
-        try (Engine engine = new Engine()) {
+        try (EngineHere engine = engine()) {
             engine.introduce();
             long before = copies();
             for (int kind : new int[] {Wire.LOAD, Wire.STORE}) {
@@ -263,8 +209,8 @@ final class EngineDoorTest {
 
     @Test
     void givenMemoryThatIsNone_whenToldOf_thenRefused() throws IOException {
-        try (Engine engine = new Engine()) {
-            EngineClient client = engine.client;
+        try (EngineHere engine = engine()) {
+            EngineClient client = engine.client();
             engine.refused(Wire.REGION, EngineClient.body(4).putInt(0), "HELLO");
             engine.refused(Wire.HELLO, EngineClient.body(20).putInt(2).put(new byte[16]), "version");
             engine.refused(Wire.HELLO, EngineClient.body(20).putInt(1).put(new byte[16]), "this door ");
@@ -273,18 +219,18 @@ final class EngineDoorTest {
             engine.refused(Wire.EVENT, EngineClient.body(64).put(new byte[64]), "cuIpcOpenEventHandle");
             engine.refused(Wire.REGION, EngineClient.body(12).putInt(1).putLong(2 << 20), "descriptors");
             engine.refused(Wire.REGION, EngineClient.body(12).putInt(2).putLong(2 << 20), "how memory is told of");
-            long twice = 2 * engine.pages.bytes();
+            long twice = 2 * engine.pages().bytes();
             assertThatExceptionOfType(EngineClient.Refused.class)
-                    .isThrownBy(() -> client.region(engine.descriptor, twice))
+                    .isThrownBy(() -> client.region(engine.descriptor(), twice))
                     .withMessageContaining("cuMemMap");
             assertThatExceptionOfType(EngineClient.Refused.class)
-                    .isThrownBy(() -> client.region(engine.descriptor, 4096))
+                    .isThrownBy(() -> client.region(engine.descriptor(), 4096))
                     .withMessageContaining("4096");
             assertThatExceptionOfType(EngineClient.Refused.class)
                     .isThrownBy(() -> client.region(0, 2 << 20)) // whatever standard input is
                     .withMessageContaining("cuMemImportFromShareableHandle");
             engine.refused(Wire.POOL, PoolOfTwo.described(0, 2), "region: 2");
-            engine.refused(Wire.POOL, wrongPool(engine.pages.bytes(), 2048), "region 0, which has 2097152");
+            engine.refused(Wire.POOL, wrongPool(engine.pages().bytes(), 2048), "region 0, which has 2097152");
             engine.refused(Wire.POOL, wrongPool(PoolOfTwo.LAYER_BYTES, 1024), "blocks of 8192 bytes");
             engine.refused(Wire.POOL, wrongPool(PoolOfTwo.LAYER_BYTES, Long.MAX_VALUE / 2), "pieceBytes and up");
         }
@@ -297,13 +243,13 @@ final class EngineDoorTest {
         assumeThat(standIn.holds())
                 .as("a driver whose calls can be made to fail")
                 .isTrue();
-        try (Engine engine = new Engine()) {
+        try (EngineHere engine = engine()) {
             engine.introduce();
             standIn.fail("cuIpcOpenMemHandle_v2", 1, answer);
             engine.refused(Wire.REGION, EngineClient.body(68).putInt(0).put(new byte[64]), "cuIpcOpenMemHandle");
             standIn.fail("cuIpcOpenEventHandle", 1, answer);
             engine.refused(Wire.EVENT, EngineClient.body(64).put(new byte[64]), "cuIpcOpenEventHandle");
-            engine.client.ask(Wire.CHAIN, EngineClient.chain(1, 0, 0, PoolOfTwo.tokens(1)));
+            engine.client().ask(Wire.CHAIN, EngineClient.chain(1, 0, 0, PoolOfTwo.tokens(1)));
         }
     }
 
@@ -316,10 +262,10 @@ final class EngineDoorTest {
 
     @Test
     void givenAStoreThatIsNotSealed_whenTheEngineGoes_thenItsBlocksAreNotFound() throws IOException {
-        try (Engine engine = new Engine()) {
+        try (EngineHere engine = engine()) {
             engine.introduce();
             engine.fill();
-            ByteBuffer stored = engine.client.ask(Wire.STORE, EngineClient.blocks(0, 0, 2, -1, 3, 17, 0, 39));
+            ByteBuffer stored = engine.client().ask(Wire.STORE, EngineClient.blocks(0, 0, 2, -1, 3, 17, 0, 39));
             assertThat(stored.getLong()).isEqualTo(2);
             assertThat(cache.match(chain()).blocks()).isZero();
         }
@@ -330,12 +276,12 @@ final class EngineDoorTest {
     @Test
     void givenAnEngineWhoseCopiesAreHeld_whenItGoes_thenItsSlotsAreKeptUntilTheDeviceIsDone() throws IOException {
         assumeThat(standIn.holds()).as("a driver whose copies can be held back").isTrue();
-        Engine engine = new Engine();
+        EngineHere engine = engine();
         engine.introduce();
         engine.fill();
         standIn.hold();
-        engine.client.ask(Wire.STORE, EngineClient.blocks(0, 0, 2, -1, 3, 17, 0, 39));
-        engine.client.close();
+        engine.client().ask(Wire.STORE, EngineClient.blocks(0, 0, 2, -1, 3, 17, 0, 39));
+        engine.client().close();
         assertThat(door.engines()).as("let go before the device is").isEqualTo(1);
         standIn.release();
         until(() -> door.engines() == 0);
@@ -345,20 +291,20 @@ final class EngineDoorTest {
 
     @Test
     void givenWhatIsStored_whenItIsStoredAgain_thenNothingIsCopied() throws IOException {
-        try (Engine engine = new Engine()) {
+        try (EngineHere engine = engine()) {
             engine.introduce();
             engine.fill();
-            ByteBuffer stored = engine.client.ask(Wire.STORE, EngineClient.blocks(0, 0, 2, -1, 3, 17, 0, 39));
+            ByteBuffer stored = engine.client().ask(Wire.STORE, EngineClient.blocks(0, 0, 2, -1, 3, 17, 0, 39));
             assertThat(stored.getLong()).isEqualTo(2);
-            assertThat(engine.client.seal(stored.getLong())).isEqualTo(2);
+            assertThat(engine.client().seal(stored.getLong())).isEqualTo(2);
             long before = copies();
-            ByteBuffer again = engine.client.ask(Wire.STORE, EngineClient.blocks(0, 0, 2, -1, 1, 2, 5, 6));
+            ByteBuffer again = engine.client().ask(Wire.STORE, EngineClient.blocks(0, 0, 2, -1, 1, 2, 5, 6));
             assertThat(again.getLong()).isEqualTo(2);
             long store = again.getLong();
-            assertThat(engine.client.seal(store)).isZero();
+            assertThat(engine.client().seal(store)).isZero();
             engine.refused(Wire.SEAL, EngineClient.body(4).putInt((int) store), "is not one that waits");
             assertThat(copies()).isEqualTo(before);
-            assertThat(engine.client
+            assertThat(engine.client()
                             .ask(Wire.CHAIN, EngineClient.chain(0, 0, 0, PoolOfTwo.tokens(3)))
                             .getLong(Wire.HEADER_BYTES + 8))
                     .as("blocks here")

@@ -281,6 +281,11 @@ public final class PeeredKvCache implements KvCache {
     }
 
     @Override
+    public @Nullable MemorySegment hostMemory() {
+        return local.hostMemory();
+    }
+
+    @Override
     public CacheStats stats() {
         return local.stats();
     }

@@ -1,0 +1,92 @@
+package io.kvcache.gpu.engine;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
+
+import io.kvcache.gpu.cuda.StandIn;
+import io.kvcache.gpu.driver.DeviceDriver;
+import io.kvcache.gpu.driver.DeviceDriver.Priority;
+import io.kvcache.gpu.driver.DeviceEvent;
+import io.kvcache.gpu.driver.DevicePages;
+import io.kvcache.gpu.driver.DeviceSpan;
+import io.kvcache.gpu.driver.DeviceStream;
+import io.kvcache.gpu.driver.VirtualMemory;
+import java.io.IOException;
+import java.lang.foreign.Arena;
+import java.nio.ByteBuffer;
+import java.nio.file.Path;
+import java.util.concurrent.TimeUnit;
+
+/// An engine of this process, whose memory is told of by a descriptor.
+final class EngineHere implements AutoCloseable {
+
+    private static final long LONG_NANOS = TimeUnit.SECONDS.toNanos(60);
+
+    private final Arena arena;
+    private final DeviceDriver driver;
+    private final DeviceStream stream;
+    private final VirtualMemory virtual;
+    private final DevicePages pages;
+    private final DeviceSpan mapped;
+    private final EngineClient client;
+    private final int descriptor;
+
+    /// @param path of the door
+    EngineHere(StandIn standIn, Path path, Arena arena) throws IOException {
+        this.arena = arena;
+        driver = standIn.open();
+        stream = driver.openStream(Priority.NORMAL);
+        virtual = driver.virtualMemory();
+        pages = virtual.createShared(virtual.pageBytes());
+        mapped = virtual.reserve(virtual.pageBytes());
+        descriptor = virtual.export(pages);
+        virtual.map(mapped.address(), pages);
+        client = new EngineClient(path);
+    }
+
+    EngineClient client() {
+        return client;
+    }
+
+    DevicePages pages() {
+        return pages;
+    }
+
+    int descriptor() {
+        return descriptor;
+    }
+
+    /// Two regions of the same memory, a pool in them, and a chain of two blocks.
+    void introduce() throws IOException {
+        client.hello(driver.info().uuid());
+        int first = client.region(descriptor, pages.bytes());
+        int second = client.region(descriptor, pages.bytes());
+        client.ask(Wire.POOL, PoolOfTwo.described(first, second));
+        client.ask(Wire.CHAIN, EngineClient.chain(0, 0, 0, PoolOfTwo.tokens(2)));
+    }
+
+    void fill() {
+        stream.toDevice(PoolOfTwo.content(arena, 0), mapped.address().plus(PoolOfTwo.OFFSET));
+        DeviceEvent filled = driver.openEvent();
+        stream.record(filled);
+        assertThat(filled.await(LONG_NANOS)).isTrue();
+        filled.close();
+    }
+
+    void refused(int kind, ByteBuffer body, String why) {
+        assertThatExceptionOfType(EngineClient.Refused.class)
+                .isThrownBy(() -> client.ask(kind, body))
+                .withMessageContaining(why);
+    }
+
+    @Override
+    public void close() {
+        client.close();
+        UnixSocket.close(descriptor);
+        virtual.unmap(mapped.address(), pages);
+        virtual.release(pages);
+        virtual.unreserve(mapped);
+        stream.close();
+        driver.close();
+    }
+}
