@@ -91,9 +91,17 @@ struct CopyAttributes {
 
 static_assert(sizeof(CopyAttributes) == 24);
 
-API int cuMemcpyBatchAsync_v2(const Address* to, const Address* from, const size_t* bytes, size_t count,
-                              const CopyAttributes* attributes, const size_t* first, size_t sets, void* handle) {
-    ENTER(CONTEXT);
+namespace {
+
+struct Batch {
+    const Address* to;
+    const Address* from;
+    const size_t* bytes;
+    size_t count;
+};
+
+int copy_batch(const Batch& batch, const CopyAttributes* attributes, const size_t* first, size_t sets, void* handle) {
+    const auto [to, from, bytes, count] = batch;
     Stream* stream = stream_of(handle);
     if (stream == nullptr) return INVALID_HANDLE;
     bool attributed = sets == 1 && first[0] == 0 && attributes->source_order >= 1 && attributes->source_order <= 3;
@@ -110,6 +118,24 @@ API int cuMemcpyBatchAsync_v2(const Address* to, const Address* from, const size
     });
     for (auto& copy : copies) wait_for(copy, stream);
     return OK;
+}
+
+} // namespace
+
+API int cuMemcpyBatchAsync_v2(const Address* to, const Address* from, const size_t* bytes, size_t count,
+                              const CopyAttributes* attributes, const size_t* first, size_t sets, void* handle) {
+    ENTER(CONTEXT);
+    return copy_batch({to, from, bytes, count}, attributes, first, sets, handle);
+}
+
+// As in version 12.8: with a place for the number of the copy that is wrong.
+API int cuMemcpyBatchAsync(const Address* to, const Address* from, const size_t* bytes, size_t count,
+                           const CopyAttributes* attributes, const size_t* first, size_t sets, size_t* wrong,
+                           void* handle) {
+    ENTER(CONTEXT);
+    if (wrong == nullptr) return INVALID_VALUE;
+    *wrong = SIZE_MAX;
+    return copy_batch({to, from, bytes, count}, attributes, first, sets, handle);
 }
 
 API int cuMemsetD8Async(Address to, unsigned char value, size_t bytes, void* handle) {

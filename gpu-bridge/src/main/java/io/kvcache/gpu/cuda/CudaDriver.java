@@ -70,6 +70,11 @@ public final class CudaDriver implements DeviceDriver {
         return new CudaDriver(CudaLibrary.load(), ordinal);
     }
 
+    /// The same with other functions of the driver's, as an older one has them.
+    static CudaDriver open(SymbolLookup functions, int ordinal) {
+        return new CudaDriver(functions, ordinal);
+    }
+
     /// To be called before anything else is: makes the context the calling thread's.
     void enter() {
         if (closed) {

@@ -12,6 +12,7 @@ import io.kvcache.gpu.driver.DeviceError;
 import io.kvcache.gpu.driver.DeviceEvent;
 import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.DeviceStream;
+import io.kvcache.gpu.driver.DeviceUnderTest;
 import java.io.IOException;
 import java.io.InputStream;
 import java.lang.foreign.MemorySegment;
@@ -19,6 +20,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
+import java.util.Set;
 import java.util.concurrent.TimeUnit;
 import java.util.logging.Handler;
 import java.util.logging.Logger;
@@ -69,6 +71,72 @@ final class CudaDriverTest {
                     .as("a driver whose copies can be held back")
                     .isTrue();
             ((StandIn) subject).delay(300);
+        }
+    }
+
+    /// A driver of version 12.8 or 12.9.
+    @Nested
+    final class Older extends DeviceDriverContract {
+
+        Older() {
+            super(new Without(StandIn.fresh(), Set.of(BatchCalls.SINCE_13)));
+        }
+
+        @Test
+        void givenScatteredPieces_whenCopied_thenByTheOlderCall() {
+            assumeThat(subject.holds()).as("a driver that counts calls").isTrue();
+            DeviceSpan slab = slab(4L * PIECE);
+            DeviceStream stream = stream();
+            MemorySegment source = filled(4L * PIECE, 1);
+            CopyBatch batch = CopyBatch.toDevice();
+            batch.add(source.asSlice(0, PIECE), slab.address());
+            batch.add(source.asSlice(PIECE, PIECE), slab.address().plus(2L * PIECE));
+            stream.copy(batch);
+            MemorySegment back = memory(PIECE);
+            stream.toHost(slab.address().plus(2L * PIECE), back);
+            finish(stream);
+            new BlockContent(1).require(PIECE, back);
+            assertThat(((CudaDriver) driver).batches()).isEqualTo("cuMemcpyBatchAsync, 1 taken, 0 declined");
+            assertThat(((Without) subject).standIn().calls("cuMemcpyBatchAsync"))
+                    .isEqualTo(1);
+        }
+    }
+
+    /// A driver from before that.
+    @Nested
+    final class Oldest extends DeviceDriverContract {
+
+        Oldest() {
+            super(new Without(StandIn.fresh(), Set.of(BatchCalls.SINCE_13, BatchCalls.SINCE_128)));
+        }
+    }
+
+    /// A driver that lacks some functions.
+    private record Without(StandIn standIn, Set<String> names) implements DeviceUnderTest {
+
+        @Override
+        public DeviceDriver open() {
+            return standIn.openWithout(names);
+        }
+
+        @Override
+        public boolean holds() {
+            return standIn.holds();
+        }
+
+        @Override
+        public void hold() {
+            standIn.hold();
+        }
+
+        @Override
+        public void release() {
+            standIn.release();
+        }
+
+        @Override
+        public String left() {
+            return standIn.left();
         }
     }
 

@@ -13,6 +13,7 @@ import java.lang.foreign.SymbolLookup;
 import java.lang.invoke.MethodHandle;
 import java.nio.file.Path;
 import java.util.Optional;
+import java.util.Set;
 
 /// The stand-in for libcuda that runs on the CPU, loaded before anything looks for the real one, and its
 /// levers.
@@ -51,6 +52,12 @@ public final class StandIn implements DeviceUnderTest {
     @Override
     public DeviceDriver open() {
         return CudaDriver.open(0);
+    }
+
+    /// Opens it as a driver that lacks some functions.
+    public DeviceDriver openWithout(Set<String> names) {
+        SymbolLookup all = CudaLibrary.load();
+        return CudaDriver.open(name -> names.contains(name) ? Optional.empty() : all.find(name), 0);
     }
 
     /// Where it lies, or the real driver's library, for processes that are no JVM.
