@@ -112,6 +112,7 @@ int copy_batch(const Batch& batch, const CopyAttributes* attributes, const size_
         Side from_side = device_span(from[i], bytes[i]) ? Side::DEVICE : Side::HOST;
         if (to_side == Side::HOST && from_side == Side::HOST) return INVALID_VALUE;
         if (int wrong = plan(&copies[i], to_side, to[i], from_side, from[i], bytes[i])) return wrong;
+        if (copies[i].registration != 0 && !takes_host_pointers()) stick(ILLEGAL_ADDRESS);
     }
     give(stream, [copies] {
         for (auto copy = copies.rbegin(); copy != copies.rend(); ++copy) carry_out(*copy);

@@ -25,11 +25,22 @@ void end_context() {
     ++epoch;
 }
 
-enum Attribute { MAJOR = 75, MINOR = 76, MULTIPROCESSORS = 16, THREADS_PER_BLOCK = 1, COPY_ENGINES = 40 };
+enum Attribute {
+    MAJOR = 75,
+    MINOR = 76,
+    MULTIPROCESSORS = 16,
+    THREADS_PER_BLOCK = 1,
+    COPY_ENGINES = 40,
+    HOST_POINTERS = 91,
+};
+
+std::atomic<bool> host_pointers{true};
 
 } // namespace
 
 bool has_context() { return current != nullptr && current_epoch == epoch; }
+
+bool takes_host_pointers() { return host_pointers; }
 
 void forget_context() {
     std::lock_guard lock(mutex);
@@ -92,6 +103,7 @@ API int cuDeviceGetAttribute(int* value, int attribute, int) {
         case MULTIPROCESSORS: *value = 4; break;
         case THREADS_PER_BLOCK: *value = 1024; break;
         case COPY_ENGINES: *value = 2; break;
+        case HOST_POINTERS: *value = host_pointers ? 1 : 0; break;
         default: *value = 0;
     }
     return OK;
@@ -132,3 +144,6 @@ API long standin_retained() {
     std::lock_guard lock(mutex);
     return retained;
 }
+
+// Whether the device knows registered memory by the CPU's addresses.
+API void standin_host_pointers(int takes) { host_pointers = takes != 0; }

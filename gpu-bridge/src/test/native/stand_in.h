@@ -47,6 +47,7 @@ void unstick();
 // device.cpp
 bool has_context();
 void forget_context();
+bool takes_host_pointers();
 
 // memory.cpp
 bool device_span(Address at, size_t bytes);

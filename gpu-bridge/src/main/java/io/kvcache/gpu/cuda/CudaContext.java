@@ -8,16 +8,19 @@ import jcuda.driver.CUcontext;
 import jcuda.driver.CUdevice;
 import jcuda.driver.CUuuid;
 import jcuda.driver.JCudaDriver;
+import org.jspecify.annotations.Nullable;
 
 /// A device of the driver's with its primary context, which all of a process share.
 final class CudaContext {
 
     private static final int CAPABILITY_MAJOR = 75;
     private static final int CAPABILITY_MINOR = 76;
+    private static final int HOST_POINTERS = 91;
     private static final int NAME_BYTES = 128;
 
     private final CUdevice device = new CUdevice();
     private final CUcontext context = new CUcontext();
+    private @Nullable Boolean hostPointers;
 
     /// @throws io.kvcache.gpu.driver.DeviceException when there is none
     CudaContext(int ordinal) {
@@ -51,6 +54,17 @@ final class CudaContext {
                 total[0],
                 attribute(CAPABILITY_MAJOR) + "." + attribute(CAPABILITY_MINOR),
                 String.format(Locale.ROOT, "CUDA %d.%d", version[0] / 1000, version[0] % 1000 / 10));
+    }
+
+    /// Whether the device knows registered host memory by the addresses that the CPU has for it, which it does
+    /// not under WSL, for one: copies of a batch, which do not say where they are from, fail then.
+    boolean takesHostPointers() {
+        Boolean known = hostPointers;
+        if (known == null) {
+            known = attribute(HOST_POINTERS) != 0;
+            hostPointers = known;
+        }
+        return known;
     }
 
     private int attribute(int number) {

@@ -1,5 +1,6 @@
 package io.kvcache.gpu.cuda;
 
+import io.kvcache.gpu.driver.CopyDirection;
 import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceError;
 import io.kvcache.gpu.driver.DeviceEvent;
@@ -132,6 +133,11 @@ public final class CudaDriver implements DeviceDriver {
 
     CudaStreams streams() {
         return streams;
+    }
+
+    /// Whether copies of this direction may be asked for together.
+    boolean mayBatch(CopyDirection direction) {
+        return batches.available() && (direction == CopyDirection.WITHIN || context.takesHostPointers());
     }
 
     HostRanges registered() {

@@ -100,7 +100,7 @@ final class CudaStream implements DeviceStream {
         for (int i = 0; i < runs.count(); i++) {
             requireSpans(runs, i);
         }
-        if (runs.count() > 1 && batches.available()) {
+        if (runs.count() > 1 && driver.mayBatch(runs.direction())) {
             int result = batches.copy(runs, handle.value());
             if (!batches.declined(result)) {
                 driver.check("cuMemcpyBatchAsync", result);

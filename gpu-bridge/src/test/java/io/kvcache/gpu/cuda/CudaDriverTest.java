@@ -225,6 +225,30 @@ final class CudaDriverTest {
         }
 
         @Test
+        void givenADeviceThatTakesNoHostAddresses_whenCopied_thenPieceByPieceButTogetherWithin() {
+            standIn.hostPointers(false);
+            DeviceSpan slab = slab(8L * PIECE);
+            DeviceStream stream = stream();
+            MemorySegment source = filled(4L * PIECE, 10);
+            driver.register(source);
+            CopyBatch there = CopyBatch.toDevice();
+            CopyBatch within = CopyBatch.within();
+            for (int i = 0; i < 2; i++) {
+                there.add(source.asSlice(2L * i * PIECE, PIECE), slab.address().plus(i * 3L * PIECE));
+                within.add(slab.address().plus(i * 3L * PIECE), slab.address().plus((5 + 2L * i) * PIECE), PIECE);
+            }
+            stream.copy(there);
+            stream.copy(within);
+            MemorySegment back = memory(PIECE);
+            stream.toHost(slab.address().plus(7L * PIECE), back);
+            finish(stream);
+            new BlockContent(10).require(2L * PIECE, back);
+            assertThat(standIn.calls("cuMemcpyHtoDAsync_v2")).isEqualTo(2);
+            assertThat(standIn.calls("cuMemcpyBatchAsync_v2")).isEqualTo(1);
+            driver.unregister(source);
+        }
+
+        @Test
         void givenMemoryAcrossTwoRegistrations_whenCopiedInOnePiece_thenItIsCutThere() {
             DeviceSpan slab = slab(10L * PIECE);
             DeviceStream stream = stream();

@@ -45,6 +45,7 @@ public final class StandIn implements DeviceUnderTest {
             LOADED.call("standin_reset", FunctionDescriptor.ofVoid());
             LOADED.delay(0);
             LOADED.pageableWaits(false);
+            LOADED.hostPointers(true);
         }
         return LOADED;
     }
@@ -96,6 +97,11 @@ public final class StandIn implements DeviceUnderTest {
     /// Whether calls for copies of memory that is not registered return only when the copy is made.
     public void pageableWaits(boolean wait) {
         call("standin_pageable_waits", ints(), wait ? 1 : 0);
+    }
+
+    /// Whether the device knows registered memory by the CPU's addresses: batches with such fail otherwise.
+    public void hostPointers(boolean taken) {
+        call("standin_host_pointers", ints(), taken ? 1 : 0);
     }
 
     /// How often a function was called.
