@@ -1,9 +1,20 @@
 package io.kvcache.gpu.cuda;
 
+import static java.lang.foreign.ValueLayout.ADDRESS;
+import static java.lang.foreign.ValueLayout.JAVA_BYTE;
+import static java.lang.foreign.ValueLayout.JAVA_INT;
+
 import io.kvcache.gpu.driver.DeviceInfo;
+import java.lang.foreign.Arena;
+import java.lang.foreign.FunctionDescriptor;
+import java.lang.foreign.Linker;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.SymbolLookup;
+import java.lang.invoke.MethodHandle;
 import java.nio.charset.StandardCharsets;
 import java.util.HexFormat;
 import java.util.Locale;
+import java.util.Optional;
 import jcuda.driver.CUcontext;
 import jcuda.driver.CUdevice;
 import jcuda.driver.CUuuid;
@@ -17,13 +28,18 @@ final class CudaContext {
     private static final int CAPABILITY_MINOR = 76;
     private static final int HOST_POINTERS = 91;
     private static final int NAME_BYTES = 128;
+    private static final int UUID_BYTES = 16;
 
+    private final SymbolLookup functions;
+    private final int ordinal;
     private final CUdevice device = new CUdevice();
     private final CUcontext context = new CUcontext();
     private @Nullable Boolean hostPointers;
 
     /// @throws io.kvcache.gpu.driver.DeviceException when there is none
-    CudaContext(int ordinal) {
+    CudaContext(SymbolLookup functions, int ordinal) {
+        this.functions = functions;
+        this.ordinal = ordinal;
         CudaResult.check("cuInit", JCudaDriver.cuInit(0));
         CudaResult.check("cuDeviceGet", JCudaDriver.cuDeviceGet(device, ordinal));
         CudaResult.check("cuDevicePrimaryCtxRetain", JCudaDriver.cuDevicePrimaryCtxRetain(context, device));
@@ -42,18 +58,43 @@ final class CudaContext {
     DeviceInfo info() {
         byte[] name = new byte[NAME_BYTES];
         CudaResult.check("cuDeviceGetName", JCudaDriver.cuDeviceGetName(name, NAME_BYTES, device));
-        CUuuid uuid = new CUuuid();
-        CudaResult.check("cuDeviceGetUuid", JCudaDriver.cuDeviceGetUuid(uuid, device));
         long[] total = new long[1];
         CudaResult.check("cuDeviceTotalMem", JCudaDriver.cuDeviceTotalMem(total, device));
         int[] version = new int[1];
         CudaResult.check("cuDriverGetVersion", JCudaDriver.cuDriverGetVersion(version));
         return new DeviceInfo(
                 new String(name, StandardCharsets.US_ASCII).trim(),
-                HexFormat.of().formatHex(uuid.bytes),
+                HexFormat.of().formatHex(uuid()),
                 total[0],
                 attribute(CAPABILITY_MAJOR) + "." + attribute(CAPABILITY_MINOR),
                 String.format(Locale.ROOT, "CUDA %d.%d", version[0] / 1000, version[0] % 1000 / 10));
+    }
+
+    /// Of a part of a device (MIG) the part's own, as engines ask for it; JCuda only has the call that gives the
+    /// whole device's.
+    private byte[] uuid() {
+        Optional<MemorySegment> ofParts = functions.find("cuDeviceGetUuid_v2");
+        if (ofParts.isEmpty()) {
+            CUuuid uuid = new CUuuid();
+            CudaResult.check("cuDeviceGetUuid", JCudaDriver.cuDeviceGetUuid(uuid, device));
+            return uuid.bytes;
+        }
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment uuid = arena.allocate(UUID_BYTES);
+            CudaResult.check("cuDeviceGetUuid_v2", asked(ofParts.get(), uuid));
+            return uuid.toArray(JAVA_BYTE);
+        }
+    }
+
+    @SuppressWarnings("restricted") // Signature as in cuda.h; a device is its number.
+    private int asked(MemorySegment function, MemorySegment uuid) {
+        MethodHandle call =
+                Linker.nativeLinker().downcallHandle(function, FunctionDescriptor.of(JAVA_INT, ADDRESS, JAVA_INT));
+        try {
+            return (int) call.invokeExact(uuid, ordinal);
+        } catch (Throwable thrown) {
+            throw new AssertionError("a C function does not throw", thrown);
+        }
     }
 
     /// Whether the device knows registered host memory by the addresses that the CPU has for it, which it does

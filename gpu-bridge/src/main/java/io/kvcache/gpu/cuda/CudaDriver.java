@@ -60,7 +60,7 @@ public final class CudaDriver implements DeviceDriver {
         batches = new BatchCalls(functions);
         modules = new ModuleCalls(functions);
         registrations = Registrations.of(ordinal);
-        context = new CudaContext(ordinal);
+        context = new CudaContext(functions, ordinal);
     }
 
     /// Opens a device by the calling thread.

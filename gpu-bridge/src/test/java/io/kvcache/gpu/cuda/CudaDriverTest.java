@@ -225,6 +225,14 @@ final class CudaDriverTest {
         }
 
         @Test
+        void givenAPartOfADevice_whenAskedForItsUuid_thenItIsThePartsOwn() {
+            assertThat(driver.info().uuid()).isEqualTo("c5".repeat(16));
+            DeviceDriver old = standIn.openWithout(Set.of("cuDeviceGetUuid_v2"));
+            assertThat(old.info().uuid()).isEqualTo("a0".repeat(16));
+            old.close();
+        }
+
+        @Test
         void givenADeviceThatTakesNoHostAddresses_whenCopied_thenPieceByPieceButTogetherWithin() {
             standIn.hostPointers(false);
             DeviceSpan slab = slab(8L * PIECE);
