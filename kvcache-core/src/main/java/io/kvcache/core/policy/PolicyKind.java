@@ -65,6 +65,15 @@ public enum PolicyKind {
         return this == IMPORTANCE;
     }
 
+    /// Queues that an instance takes of those that one state can number ([PolicyState#queuesLeft]).
+    public int queues() {
+        return switch (this) {
+            case S3_FIFO, SIEVE -> 0;
+            case LRU, FIFO, LFU_DA, GDSF, IMPORTANCE -> 1;
+            case SLRU -> 2;
+        };
+    }
+
     /// An instance for one slot class that keeps its notes in a state shared with the others.
     public EvictionPolicy create(RecordView records, PolicyState state) {
         return switch (this) {

@@ -115,6 +115,11 @@ public final class PolicyState {
         clock = Math.max(clock, reading);
     }
 
+    /// Queues that can still be numbered.
+    public int queuesLeft() {
+        return MOST_OWNERS - owners;
+    }
+
     /// A number from 1 to 255 that marks the records of one queue.
     int newOwner() {
         if (owners == MOST_OWNERS) {

@@ -1,5 +1,6 @@
 package io.kvcache.core.store;
 
+import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.EvictionPolicy;
 import io.kvcache.core.policy.Guard;
 import io.kvcache.core.policy.PolicyKind;
@@ -7,39 +8,103 @@ import io.kvcache.core.policy.PolicyState;
 import io.kvcache.core.policy.RecordView;
 import java.util.ArrayList;
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
-/// One eviction policy for each slot class and group of [Shares]: a victim helps only the class whose slot it held, and
-/// whose it is is decided before.
+/// One eviction policy for each slot class and group of [Shares] that has held blocks of it: a victim helps
+/// only the class whose slot it held, and whose it is is decided before.
+///
+/// Policies number their queues with eight bits. When tenants and sizes are too many for that, the groups
+/// that come late go by their class's common policy: what is protected stays so, but among those who may be
+/// taken from it is the policy that chooses, and not who holds most.
 ///
 /// **Threads.** Owned by the store's lock.
 final class ClassPolicies {
 
+    /// Queues that groups leave to the orders of disks.
+    private static final int KEPT_FOR_DISKS = 16;
+
+    /// And to the common policies of sizes that come later.
+    private static final int KEPT_FOR_SIZES = 16;
+
     private final PolicyKind kind;
     private final RecordView records;
+    private final SlabPool slabs;
     private final PolicyState state;
-    private final List<List<EvictionPolicy>> byClass = new ArrayList<>();
+    /// By class and group; null where nothing was held yet.
+    private final List<List<@Nullable EvictionPolicy>> byClass = new ArrayList<>();
+    /// The same by class, each once, the common one first.
+    private final List<List<EvictionPolicy>> instances = new ArrayList<>();
 
-    ClassPolicies(PolicyKind kind, RecordView records) {
+    ClassPolicies(PolicyKind kind, RecordView records, SlabPool slabs) {
         this.kind = kind;
         this.records = records;
+        this.slabs = slabs;
         state = new PolicyState(records.capacity());
     }
 
+    /// The policy of a class and a group, made at the first call.
     EvictionPolicy of(int classId, int group) {
+        EvictionPolicy known = find(classId, group);
+        return known == null ? make(classId, group) : known;
+    }
+
+    /// The same, or null where nothing was held yet.
+    @Nullable
+    EvictionPolicy find(int classId, int group) {
+        if (classId >= byClass.size() || group >= byClass.get(classId).size()) {
+            return null;
+        }
+        return byClass.get(classId).get(group);
+    }
+
+    private EvictionPolicy make(int classId, int group) {
         while (byClass.size() <= classId) {
             byClass.add(new ArrayList<>());
+            instances.add(new ArrayList<>());
         }
-        List<EvictionPolicy> groups = byClass.get(classId);
+        EvictionPolicy made;
+        if (group == Shares.COMMON || leavesEnough()) {
+            made = kind.create(records, state);
+            instances
+                    .get(classId)
+                    .add(group == Shares.COMMON ? 0 : instances.get(classId).size(), made);
+        } else {
+            made = of(classId, Shares.COMMON);
+        }
+        List<@Nullable EvictionPolicy> groups = byClass.get(classId);
         while (groups.size() <= group) {
-            groups.add(kind.create(records, state));
+            groups.add(null);
         }
-        return groups.get(group);
+        groups.set(group, made);
+        return made;
+    }
+
+    /// Whether a group may have a policy of its own: the common ones of all classes can still be made then.
+    private boolean leavesEnough() {
+        return queuesLeft() >= (1 + Math.max(KEPT_FOR_SIZES, withoutCommon())) * kind.queues();
+    }
+
+    /// Whether blocks of one size more find a policy.
+    boolean takesAnotherClass() {
+        return queuesLeft() >= (1 + withoutCommon()) * kind.queues();
+    }
+
+    private int queuesLeft() {
+        return state.queuesLeft() - KEPT_FOR_DISKS;
+    }
+
+    private int withoutCommon() {
+        int without = 0;
+        for (int id = 0; id < slabs.classCount(); id++) {
+            without += find(id, Shares.COMMON) == null ? 1 : 0;
+        }
+        return without;
     }
 
     /// Records of a class.
     int size(int classId) {
         int size = 0;
-        for (EvictionPolicy policy : byClass.get(classId)) {
+        for (EvictionPolicy policy : instances.get(classId)) {
             size += policy.size();
         }
         return size;
@@ -48,8 +113,8 @@ final class ClassPolicies {
     /// When the likeliest next victim of a class was last used, whosever it is.
     long coldestUse(int classId) {
         long oldest = Long.MAX_VALUE;
-        if (classId < byClass.size()) {
-            for (EvictionPolicy policy : byClass.get(classId)) {
+        if (classId < instances.size()) {
+            for (EvictionPolicy policy : instances.get(classId)) {
                 oldest = Math.min(oldest, policy.size() == 0 ? Long.MAX_VALUE : policy.coldestUse());
             }
         }
@@ -68,7 +133,7 @@ final class ClassPolicies {
     /// What all instances find beside plain LRU.
     Guard.Report guard() {
         Guard.Report all = Guard.Report.NOTHING;
-        for (List<EvictionPolicy> groups : byClass) {
+        for (List<EvictionPolicy> groups : instances) {
             for (EvictionPolicy policy : groups) {
                 all = all.plus(policy.guard());
             }
@@ -89,7 +154,7 @@ final class ClassPolicies {
     /// Bytes that the policies keep for one record, rounded up; the memory of evicted keys counts apart.
     long bytesPerRecord() {
         long bytes = state.arrayBytes();
-        for (List<EvictionPolicy> groups : byClass) {
+        for (List<EvictionPolicy> groups : instances) {
             for (EvictionPolicy policy : groups) {
                 bytes += policy.heapBytes();
             }

@@ -170,7 +170,7 @@ public final class Disks {
     public int namespaceId(Namespace namespace) {
         return locked(() -> {
             NamespaceEntry known = parts.namespaces().find(namespace);
-            return (known == null ? Registration.add(parts.namespaces(), parts.slabs(), namespace) : known).id();
+            return (known == null ? Registration.add(parts, namespace) : known).id();
         });
     }
 

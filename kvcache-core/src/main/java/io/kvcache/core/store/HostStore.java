@@ -42,10 +42,10 @@ public final class HostStore implements AutoCloseable {
 
     private final HostMemory slotMemory;
     private final HostMemory recordMemory;
+    private final StoreParts parts;
     private final RecordPool pool;
     private final BlockTree tree;
     private final SlabPool slabs;
-    private final Namespaces namespaces;
     private final Lifecycle lifecycle;
     private final Room room;
     private final Reservations reservations;
@@ -73,11 +73,10 @@ public final class HostStore implements AutoCloseable {
         recordMemory = reserveRecords(memory, config.records());
         pool = new RecordPool(recordMemory.segment(), config.records());
         slabs = new SlabPool(slotMemory.segment());
-        StoreParts parts = StoreParts.of(pool, slabs, config.policy(), events);
+        parts = StoreParts.of(pool, slabs, config.policy(), events);
         tree = parts.tree();
         shares = parts.shares();
         ledger = parts.disks();
-        namespaces = parts.namespaces();
         lifecycle = new Lifecycle(parts);
         DiskLife diskLife = new DiskLife(parts, lifecycle);
         room = new Room(parts, lifecycle, diskLife);
@@ -109,8 +108,8 @@ public final class HostStore implements AutoCloseable {
     public NamespaceEntry register(Namespace namespace) {
         lock.lock();
         try {
-            NamespaceEntry known = namespaces.find(namespace);
-            return known == null ? Registration.add(namespaces, slabs, namespace) : known;
+            NamespaceEntry known = parts.namespaces().find(namespace);
+            return known == null ? Registration.add(parts, namespace) : known;
         } finally {
             lock.unlock();
         }
@@ -149,7 +148,7 @@ public final class HostStore implements AutoCloseable {
     ///
     /// @throws IllegalArgumentException when it is not registered
     public NamespaceEntry require(Namespace namespace) {
-        return namespaces.require(namespace);
+        return parts.namespaces().require(namespace);
     }
 
     /// The read side.

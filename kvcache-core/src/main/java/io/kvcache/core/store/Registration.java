@@ -15,7 +15,8 @@ final class Registration {
 
     private Registration() {}
 
-    static NamespaceEntry add(Namespaces namespaces, SlabPool slabs, Namespace namespace) {
+    static NamespaceEntry add(StoreParts parts, Namespace namespace) {
+        Namespaces namespaces = parts.namespaces();
         int id = namespaces.all().size();
         if (id >= Namespaces.MAX) {
             throw new IllegalArgumentException(namespace + " would be number " + (id + 1) + "; a store takes up to "
@@ -27,12 +28,12 @@ final class Registration {
                     + describe(known.namespace().parts()) + ". Asked for: " + describe(namespace.parts())
                     + ". Blocks of one shape are not the other's; give one of them another revision or layout.");
         }
-        NamespaceEntry entry = entry(id, namespace, slabs);
+        NamespaceEntry entry = entry(id, namespace, parts);
         namespaces.add(entry);
         return entry;
     }
 
-    private static NamespaceEntry entry(int id, Namespace namespace, SlabPool slabs) {
+    private static NamespaceEntry entry(int id, Namespace namespace, StoreParts store) {
         List<Part> parts = namespace.parts();
         if (parts.isEmpty()) {
             return new NamespaceEntry(id, namespace, null, 0);
@@ -41,10 +42,16 @@ final class Registration {
             throw new IllegalArgumentException(
                     namespace + " has parts " + describe(parts) + "; this version takes a single part of kind FULL");
         }
+        SlabPool slabs = store.slabs();
         long bytes = parts.getFirst().bytes();
         if (slabs.classCount() >= MOST_CLASSES && !slabs.hasClass(bytes)) {
             throw new IllegalArgumentException(namespace + " has blocks of " + bytes + " bytes, the "
                     + (MOST_CLASSES + 1) + "th size; a store takes blocks of up to " + MOST_CLASSES + " sizes");
+        }
+        if (!slabs.hasClass(bytes) && !store.policies().takesAnotherClass()) {
+            throw new IllegalArgumentException(namespace + " has blocks of " + bytes
+                    + " bytes, another size; with this policy, so many sizes and so many namespaces of their own weight"
+                    + " a store takes blocks of " + slabs.classCount() + " sizes");
         }
         SlotClass slotClass = slabs.classOf(bytes);
         return new NamespaceEntry(id, namespace, slotClass, Math.toIntExact(bytes));

@@ -191,8 +191,8 @@ final class Room {
 
     private boolean evictFrom(int classId, int keep) {
         for (int group : shares.heaviestFirst()) {
-            EvictionPolicy policy = policies.of(classId, group);
-            if (policy.size() > 0 && !isProtected(group)) {
+            EvictionPolicy policy = policies.find(classId, group);
+            if (policy != null && policy.size() > 0 && !isProtected(group)) {
                 int victim = policy.evict(record -> record != keep && goes(record) && lifecycle.claim(record));
                 if (victim != EvictionPolicy.NONE) {
                     lifecycle.evicted(victim);

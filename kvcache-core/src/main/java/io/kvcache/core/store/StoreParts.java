@@ -27,7 +27,7 @@ record StoreParts(
         BlockTree tree = new BlockTree(pool);
         Namespaces namespaces = new Namespaces();
         ObjectChains chains = new ObjectChains(pool);
-        ClassPolicies policies = new ClassPolicies(kind, chains);
+        ClassPolicies policies = new ClassPolicies(kind, chains, slabs);
         Shares shares = new Shares(pool, slabs);
         return new StoreParts(
                 pool,

@@ -39,11 +39,18 @@ final class TouchBuffer {
         return used > RING / 2;
     }
 
-    /// Hands every noted use to `consumer`; under the store's lock.
+    /// Hands every noted use to `consumer`; under the store's lock. One that it fails at counts as handed
+    /// over.
     void drain(LongConsumer consumer) {
         for (int stripe = 0; stripe < STRIPES; stripe++) {
-            long head = heads.get(stripe * SPACING);
-            long tail = tails.get(stripe * SPACING);
+            drain(stripe, consumer);
+        }
+    }
+
+    private void drain(int stripe, LongConsumer consumer) {
+        long head = heads.get(stripe * SPACING);
+        long tail = tails.get(stripe * SPACING);
+        try {
             while (head < tail) {
                 int cell = stripe * RING + (int) (head & (RING - 1));
                 long handle = cells.getAcquire(cell);
@@ -54,6 +61,7 @@ final class TouchBuffer {
                 head++;
                 consumer.accept(handle - 1);
             }
+        } finally {
             heads.setRelease(stripe * SPACING, head);
         }
     }

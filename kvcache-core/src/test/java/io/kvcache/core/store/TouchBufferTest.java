@@ -1,6 +1,7 @@
 package io.kvcache.core.store;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import java.util.ArrayList;
 import java.util.List;
@@ -44,6 +45,20 @@ final class TouchBufferTest {
         assertThat(drained()).hasSize(256).startsWith(0L, 1L).endsWith(255L);
         buffer.offer(7);
         assertThat(drained()).containsExactly(7L);
+    }
+
+    @Test
+    void givenAConsumerThatFails_whenDrainedAgain_thenTheRestComes() {
+        for (long i = 0; i < 10; i++) {
+            buffer.offer(i);
+        }
+        assertThatThrownBy(() -> buffer.drain(handle -> {
+                    if (handle == 3) {
+                        throw new IllegalStateException("no");
+                    }
+                }))
+                .hasMessage("no");
+        assertThat(drained()).containsExactly(4L, 5L, 6L, 7L, 8L, 9L);
     }
 
     @Test
