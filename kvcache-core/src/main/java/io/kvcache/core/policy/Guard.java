@@ -122,6 +122,14 @@ public final class Guard {
         return followsLru != before;
     }
 
+    /// A block was dropped or replaced. LRU would not have it either, so when it is put again neither finds
+    /// it.
+    void gone(long fingerprint) {
+        if (shadow.samples(fingerprint)) {
+            shadow.forget(fingerprint);
+        }
+    }
+
     private void count(int lost) {
         run = Integer.signum(run) == lost && Math.abs(run) < LONGEST_RUN ? run + lost : lost;
         int variance = 2 * Math.abs(run) - 1;

@@ -130,6 +130,7 @@ public final class Importance implements EvictionPolicy {
     @Override
     public void forget(int record) {
         assert BlockWord.owner(words[record]) == mine : "record " + record + " is not here";
+        guard.gone(records.fingerprint(record));
         unlist(record);
         lessons.end(words[record]);
         words[record] = 0;

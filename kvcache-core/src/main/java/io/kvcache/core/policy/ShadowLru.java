@@ -69,6 +69,14 @@ final class ShadowLru {
         return false;
     }
 
+    /// A block of the sample was taken away by its owner: LRU would not have it either.
+    void forget(long fingerprint) {
+        int entry = find(fingerprint);
+        if (entry != NONE) {
+            remove(entry);
+        }
+    }
+
     /// How many blocks the whole LRU holds.
     void limit(long blocks) {
         limit = blocks;

@@ -37,14 +37,25 @@ final class FlatCache implements RecordView {
         if (free.isEmpty()) {
             int victim = policy.evict(any -> true);
             records.remove(keys[victim]);
-            copies.clear(victim);
-            free.add(victim);
+            leave(victim);
         }
         int record = free.remove();
         keys[record] = key;
         records.put(key, record);
         policy.admit(record);
         return false;
+    }
+
+    /// Takes away a block that is here, as its owner's drop or replacement does.
+    void drop(long key) {
+        int record = Objects.requireNonNull(records.remove(key));
+        policy.forget(record);
+        leave(record);
+    }
+
+    private void leave(int record) {
+        copies.clear(record);
+        free.add(record);
     }
 
     /// Whether a block is here.

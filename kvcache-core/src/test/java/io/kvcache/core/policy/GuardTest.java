@@ -88,6 +88,24 @@ final class GuardTest {
     }
 
     @Test
+    void givenBlocksThatAreDroppedOrReplaced_whenPutAgain_thenNeitherCountsThemAsFound() {
+        FlatCache cache = new FlatCache(PolicyKind.IMPORTANCE, 4000, 1000);
+        for (int i = 0; i <= 1000; i++) {
+            cache.use(i);
+        }
+        for (int i = 0; i < 40_000; i++) {
+            if (cache.has(i % 1000)) {
+                cache.drop(i % 1000);
+                cache.use(i % 1000);
+            }
+        }
+        Guard.Report report = cache.policy().guard();
+        assertThat(report.sampledUses()).isGreaterThan(30_000);
+        assertThat(report.switches()).isZero();
+        assertThat(report.lruHits()).as("nothing was ever looked up").isZero();
+    }
+
+    @Test
     void givenPolicyThatDoesNotLearn_whenAsked_thenNothing() {
         assertThat(new FlatCache(PolicyKind.LRU, 10, 5).policy().guard()).isEqualTo(Guard.Report.NOTHING);
     }
