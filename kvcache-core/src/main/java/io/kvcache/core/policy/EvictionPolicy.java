@@ -4,9 +4,10 @@ import java.util.function.IntPredicate;
 
 /// Chooses the next victim among the resident records of one slot class in one tier.
 ///
-/// The life of a record, as the policy hears it: `admit` → any number of `touch` → `evict` returns it, or `forget`.
-/// Records form trees and only leaves may go: a victim has no resident child. When a victim's departure makes its
-/// parent a leaf, the store says so by `exposed(parent)`.
+/// The life of a record, as the policy hears it: `admit` → any number of `touch` → `evict` returns it, or
+/// `evicted` or `forget` says that it went.
+/// Records form trees and only leaves may go: a victim has no resident child. When a victim's departure
+/// makes its parent a leaf, the store says so by `exposed(parent)`.
 ///
 /// **Touch order.** A request touches its blocks from the deepest to the first, so that a tail is always older than
 /// its head. A policy for which touching the deepest block alone is enough (it lets the parent inherit on eviction)
@@ -31,8 +32,14 @@ public interface EvictionPolicy {
     /// The record lost its last resident child and is a leaf again.
     void exposed(int record);
 
-    /// The record left the tier for a reason other than [#evict].
+    /// The record was dropped by its owner, or another one has taken its place.
     void forget(int record);
+
+    /// The record had to go, though it was not this policy that chose it: what is remembered of victims
+    /// counts for it.
+    default void evicted(int record) {
+        forget(record);
+    }
 
     /// The record is worth nothing any more: a next victim, if it is a leaf.
     void demote(int record);

@@ -138,6 +138,13 @@ public final class Importance implements EvictionPolicy {
     }
 
     @Override
+    public void evicted(int record) {
+        assert BlockWord.owner(words[record]) == mine : "record " + record + " is not here";
+        unlist(record);
+        depart(record);
+    }
+
+    @Override
     public void demote(int record) {
         assert BlockWord.owner(words[record]) == mine : "record " + record + " is not here";
         move(record, BlockWord.withStanding(words[record], BlockWord.DEMOTED));
@@ -210,9 +217,7 @@ public final class Importance implements EvictionPolicy {
         }
         if (victim != NONE) {
             guard.full(size);
-            lessons.departs(records.fingerprint(victim), words[victim], size);
-            words[victim] = 0;
-            size--;
+            depart(victim);
         }
         return victim;
     }
@@ -256,6 +261,12 @@ public final class Importance implements EvictionPolicy {
             lowest = buckets.lowest();
         }
         return NONE;
+    }
+
+    private void depart(int record) {
+        lessons.departs(records.fingerprint(record), words[record], size);
+        words[record] = 0;
+        size--;
     }
 
     /// A leaf in use counts as used now, but that is no use to learn from.

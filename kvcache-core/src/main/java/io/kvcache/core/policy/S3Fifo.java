@@ -86,6 +86,14 @@ public final class S3Fifo implements EvictionPolicy {
     }
 
     @Override
+    public void evicted(int record) {
+        if (!isMain(record)) {
+            ghosts.put(records.fingerprint(record), 1);
+        }
+        forget(record);
+    }
+
+    @Override
     public void demote(int record) {
         unlink(record);
         smallSize += isMain(record) ? 1 : 0;
@@ -106,8 +114,7 @@ public final class S3Fifo implements EvictionPolicy {
             } else if (passes(record)) {
                 goRound(record);
             } else if (claim.test(record)) {
-                remember(record);
-                forget(record);
+                evicted(record);
                 return record;
             } else {
                 refusals++;
@@ -155,12 +162,6 @@ public final class S3Fifo implements EvictionPolicy {
             smallSize--;
         }
         relink(record);
-    }
-
-    private void remember(int record) {
-        if (!isMain(record)) {
-            ghosts.put(records.fingerprint(record), 1);
-        }
     }
 
     private void relink(int record) {

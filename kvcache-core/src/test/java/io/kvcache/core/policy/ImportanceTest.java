@@ -196,6 +196,17 @@ final class ImportanceTest {
     }
 
     @Test
+    void givenBlocksThatAnotherPushedOut_whenAskedForTheirWorth_thenTheyAreRememberedAndDroppedOnesAreNot() {
+        PolicyState state = new PolicyState(1000);
+        TreeStore store = full(state, 1000);
+        store.push(998);
+        store.forget(999);
+        assertThat(store.policy(0).worth(998)).isPositive();
+        assertThat(store.policy(0).worth(999)).isZero();
+        store.validate();
+    }
+
+    @Test
     void givenAPolicyThatDoesNotLearn_whenAskedForWorth_thenItHasNoOpinion() {
         TreeStore store = new TreeStore(10);
         store.addClass(PolicyKind.LRU.create(store));

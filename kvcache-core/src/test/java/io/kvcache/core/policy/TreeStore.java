@@ -102,6 +102,12 @@ final class TreeStore implements RecordView {
         leave(record);
     }
 
+    /// Another than the policy has chosen this record to go.
+    void push(int record) {
+        policy(owners[record]).evicted(record);
+        leave(record);
+    }
+
     /// Evicts from one class and checks the victim. Returns it, or [#NONE].
     int evict(int slotClass) {
         int victim = policy(slotClass).evict(this::claim);

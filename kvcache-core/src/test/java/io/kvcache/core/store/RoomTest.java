@@ -37,6 +37,10 @@ final class RoomTest {
     }
 
     private PutOutcome put(Namespace space, int number) {
+        return put(store, space, number);
+    }
+
+    private static PutOutcome put(HostStore store, Namespace space, int number) {
         Reserved reserved = store.reserve(store.register(space), BlockChain.of(space, new int[] {number}), 0);
         if (reserved.outcome() == PutOutcome.RESERVED) {
             store.seal(reserved.record(), 0);
@@ -45,6 +49,10 @@ final class RoomTest {
     }
 
     private long find(Namespace space, int number) {
+        return find(store, space, number);
+    }
+
+    private static long find(HostStore store, Namespace space, int number) {
         BlockChain chain = BlockChain.of(space, new int[] {number});
         return store.lookup().find(chain.keyHi(0), chain.keyLo(0));
     }
@@ -107,6 +115,29 @@ final class RoomTest {
             if (slab != 3) {
                 store.lookup().unpin(pinned[slab]);
             }
+        }
+    }
+
+    /// S3-FIFO keeps in its main queue what comes back soon after an eviction.
+    @Test
+    void givenBlocksOfASlabThatWasTaken_whenTheyComeBack_thenThePolicyKnowsThem() {
+        try (HostStore remembering = new HostStore(
+                new HostStoreConfig(SLABS * SlabPool.SLAB_BYTES, 4096, PolicyKind.S3_FIFO, 1024),
+                ArenaMemory.source())) {
+            for (int number = 0; number < SLABS * 128; number++) {
+                put(remembering, SMALL, number);
+            }
+            put(remembering, LARGE, 0);
+            int gone = 0;
+            while (Handle.found(find(remembering, SMALL, gone))) {
+                gone++;
+            }
+            put(remembering, SMALL, gone);
+            for (int number = 0; number < 2 * SLABS * 128; number++) {
+                put(remembering, SMALL, 10_000 + number);
+            }
+            assertThat(Handle.found(find(remembering, SMALL, gone))).isTrue();
+            remembering.inspection().validate();
         }
     }
 
