@@ -94,7 +94,7 @@ final class PolicyRun {
         }
         for (int i = 0; i < forest.length(request); i++) {
             int node = forest.node(request, i);
-            cache.state.expect(cache.records.fingerprint(node));
+            cache.policy.announce(cache.records.fingerprint(node));
             if (i < resident) {
                 cache.policy.expect(node);
             }

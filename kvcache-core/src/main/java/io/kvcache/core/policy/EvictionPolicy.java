@@ -50,9 +50,14 @@ public interface EvictionPolicy {
 
     /// A request that will use the record is known to come.
     ///
-    /// Policies that look ahead ([PolicyKind#looksAhead]) are told of every resident block of that request, and
-    /// [PolicyState#expect] of all its blocks; the others only hear that its deepest resident block was used.
+    /// Policies that look ahead ([PolicyKind#looksAhead]) are told of every resident block of that request,
+    /// and by [#announce] of all its blocks; the others only hear that its deepest resident block was used.
     default void expect(int record) {}
+
+    /// A request that will use a block is known to come.
+    ///
+    /// @param fingerprint of the block, which may be resident or not
+    default void announce(long fingerprint) {}
 
     /// A slower tier has got a copy of the record, or has lost it: [RecordView#hasCopy].
     default void copied(int record) {}

@@ -28,7 +28,8 @@ import java.util.function.IntPredicate;
 /// forgotten.
 ///
 /// Costs 16 bytes a record, 32 to 64 for each resident block for what is remembered of evicted ones,
-/// and four tenths of a MB an instance. It is told of all blocks of a path, and needs to be: how often a
+/// and four tenths of a MB an instance, with a MiB more once anything is announced. It is told of all blocks of a path,
+/// and needs to be: how often a
 /// block was used is what speaks most.
 ///
 /// Source: our own, on the ideas of LHD (Beckmann et al., NSDI 2018) and the workload-aware policy of
@@ -50,6 +51,7 @@ public final class Importance implements EvictionPolicy {
     private final int mine;
     private final Guard guard = new Guard();
     private final Newcomers newcomers = new Newcomers();
+    private final Expectations expectations = new Expectations();
     private int[] refusals = new int[8];
     private int size;
     /// The block before the one touched last: if it is touched next, it belongs to the same request.
@@ -166,6 +168,11 @@ public final class Importance implements EvictionPolicy {
     }
 
     @Override
+    public void announce(long fingerprint) {
+        expectations.add(fingerprint, state.now(), horizon());
+    }
+
+    @Override
     public void copied(int record) {
         long word = words[record];
         if (BlockWord.owner(word) == mine && BlockWord.isCopied(word) != records.hasCopy(record)) {
@@ -236,7 +243,7 @@ public final class Importance implements EvictionPolicy {
     /// Bytes of this instance's tables, without what is remembered of evicted blocks.
     @Override
     public long heapBytes() {
-        return buckets.bytes() + ReuseModel.bytes() + ShadowLru.BYTES;
+        return buckets.bytes() + ReuseModel.bytes() + ShadowLru.BYTES + expectations.bytes();
     }
 
     /// Bytes that the memory of evicted blocks takes.
@@ -325,7 +332,7 @@ public final class Importance implements EvictionPolicy {
     /// The word of a block that was used just now. When more requests are known to come, it stands where the next of
     /// them was announced.
     private long afterUse(int record, long word) {
-        long next = state.expectations().fulfil(records.fingerprint(record), BlockWord.stamp(word));
+        long next = expectations.fulfil(records.fingerprint(record), BlockWord.stamp(word), horizon());
         return next == Expectations.NONE
                 ? word
                 : BlockWord.withStamp(BlockWord.withStanding(word, BlockWord.EXPECTED), next);
@@ -333,8 +340,7 @@ public final class Importance implements EvictionPolicy {
 
     /// What was announced long ago and has not come was a mistake.
     private void expire(long now) {
-        long horizon = Math.max(SHORTEST_HORIZON, (long) HORIZON_IN_MEMORY * size);
-        for (int span = 0; span < buckets.spans() && buckets.age(span, now) > horizon; span++) {
+        for (int span = 0; span < buckets.spans() && buckets.age(span, now) > horizon(); span++) {
             int list = buckets.at(BlockWord.EXPECTED_CLASS, span);
             while (buckets.oldest(list) != NONE) {
                 int record = buckets.oldest(list);
@@ -343,6 +349,10 @@ public final class Importance implements EvictionPolicy {
                 lessons.begin(words[record]);
             }
         }
+    }
+
+    private long horizon() {
+        return Math.max(SHORTEST_HORIZON, (long) HORIZON_IN_MEMORY * size);
     }
 
     /// Tells the guard of a use.

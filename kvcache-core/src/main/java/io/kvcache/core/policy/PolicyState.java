@@ -25,7 +25,6 @@ public final class PolicyState {
     private int @Nullable [] older;
     private byte @Nullable [] flags;
     private @Nullable GhostTable ghosts;
-    private final Expectations expectations = new Expectations();
     /// Until somebody knows: reading a block of Llama 3 8B from one NVMe drive of 13 GB/s takes three
     /// tenths of the time
     /// that an H100 takes to compute it.
@@ -93,16 +92,6 @@ public final class PolicyState {
             throw new IllegalArgumentException("copyWorth is " + share + ", must be above 0 to 1");
         }
         copyWorth = share;
-    }
-
-    /// A request is known to come that will use a block, resident or not.
-    public void expect(long fingerprint) {
-        expectations.add(fingerprint, clock);
-    }
-
-    /// What requests that are known to come will use.
-    Expectations expectations() {
-        return expectations;
     }
 
     /// Next reading of the clock that orders uses in all instances; the first is 1.

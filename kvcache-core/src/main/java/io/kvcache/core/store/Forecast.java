@@ -3,6 +3,7 @@ package io.kvcache.core.store;
 import static io.kvcache.core.policy.RecordView.NONE;
 
 import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.policy.EvictionPolicy;
 import io.kvcache.core.tree.BlockTree;
 import io.kvcache.core.tree.Handle;
 import io.kvcache.core.tree.RecordPool;
@@ -18,6 +19,7 @@ final class Forecast {
     private final RecordPool pool;
     private final Namespaces namespaces;
     private final ClassPolicies policies;
+    private final Shares shares;
     private final Lifecycle lifecycle;
     private final Touches touches;
     private final ReentrantLock lock;
@@ -27,6 +29,7 @@ final class Forecast {
         pool = parts.pool();
         namespaces = parts.namespaces();
         policies = parts.policies();
+        shares = parts.shares();
         this.lifecycle = lifecycle;
         this.touches = touches;
         this.lock = lock;
@@ -56,9 +59,11 @@ final class Forecast {
         lock.lock();
         try {
             touches.drain();
-            int namespace = namespaces.number(chain.namespace());
+            NamespaceEntry entry = namespaces.require(chain.namespace());
+            int namespace = entry.id();
+            EvictionPolicy policy = policies.of(entry.slotClass().id(), shares.groupOf(namespace));
             for (int index = 0; index < chain.length(); index++) {
-                policies.state().expect(chain.keyLo(index));
+                policy.announce(chain.keyLo(index));
                 int record = find(chain, index, namespace);
                 if (record != NONE) {
                     lifecycle.policyOf(record).expect(record);

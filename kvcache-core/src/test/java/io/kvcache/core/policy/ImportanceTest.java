@@ -137,7 +137,7 @@ final class ImportanceTest {
         PolicyState state = new PolicyState(500);
         TreeStore store = full(state, 500);
         for (int record = 0; record < 200; record++) {
-            announce(store, state, record);
+            announce(store, record);
             store.use(499);
         }
         for (int i = 0; i < 300; i++) {
@@ -152,8 +152,8 @@ final class ImportanceTest {
     void givenBlockAnnouncedTwiceBeforeItIsHere_whenAdmitted_thenItIsExemptUntilTheSecondUse() {
         PolicyState state = new PolicyState(11);
         TreeStore store = full(state, 10);
-        state.expect(11); // the fingerprint of the next admission
-        state.expect(11);
+        store.policy(0).announce(11); // the fingerprint of the next admission
+        store.policy(0).announce(11);
         store.admit(10, RecordView.NONE, 0);
         for (int i = 0; i < 10; i++) {
             assertThat(store.evict(0)).isNotEqualTo(10);
@@ -165,12 +165,45 @@ final class ImportanceTest {
     void givenAnnouncementThatNeverComesTrue_whenLongPast_thenTheBlockIsLikeOthers() {
         PolicyState state = new PolicyState(10);
         TreeStore store = full(state, 10);
-        announce(store, state, 0);
+        announce(store, 0);
         for (int i = 0; i < 200_000; i++) {
             store.use(9);
         }
         for (int i = 0; i < 9; i++) {
             assertThat(store.evict(0)).isNotEqualTo(9);
+        }
+    }
+
+    @Test
+    void givenABlockAnnouncedManyTimes_whenNoneOfThemIsRecent_thenItsUsesDoNotExemptItForEver() {
+        PolicyState state = new PolicyState(10);
+        TreeStore store = full(state, 10);
+        for (int i = 0; i < 200; i++) {
+            announce(store, 0);
+        }
+        for (int i = 0; i < 100_000; i++) {
+            store.use(i % 1000 == 0 ? 0 : 9);
+        }
+        assertThat(store.policy(0).worth(0)).as("no longer exempt").isLessThan(1);
+    }
+
+    @Test
+    void givenMoreBlocksAnnouncedToOneThanThereIsRoomFor_whenAnotherIsAsked_thenItsOwnStay() {
+        PolicyState state = new PolicyState(20);
+        TreeStore store = new TreeStore(20);
+        store.addClass(new Importance(store, state));
+        store.addClass(new Importance(store, state));
+        store.policy(0).announce(11); // the fingerprint of the last admission
+        store.policy(0).announce(11);
+        for (int i = 0; i < 200_000; i++) {
+            store.policy(1).announce(1000 + i);
+        }
+        for (int record = 0; record < 11; record++) {
+            store.admit(record, RecordView.NONE, 0);
+        }
+        store.use(0);
+        for (int i = 0; i < 10; i++) {
+            assertThat(store.evict(0)).isNotEqualTo(10);
         }
     }
 
@@ -223,8 +256,8 @@ final class ImportanceTest {
         return store;
     }
 
-    private static void announce(TreeStore store, PolicyState state, int record) {
-        state.expect(store.fingerprint(record));
+    private static void announce(TreeStore store, int record) {
+        store.policy(0).announce(store.fingerprint(record));
         store.policy(0).expect(record);
     }
 }
