@@ -4,7 +4,7 @@ import java.util.Arrays;
 
 /// Cuts the past into spans that are as long as they are far away.
 ///
-/// The newest span is open. Two neighbours become one when together they are no longer than a quarter
+/// The newest span is open. Two neighbours become one when together they are no longer than an eighth
 /// of the time since they ended. So there are few spans, about eight a doubling of age, and what lies
 /// in one is of about one age.
 final class AgeSpans {
