@@ -10,10 +10,13 @@ import io.kvcache.core.tree.RecordPool;
 import java.util.concurrent.locks.ReentrantLock;
 
 /// Tells policies what somebody knows of the future: that blocks are worth nothing any more, or that a request for
-/// them will come.
+/// them will come. Chains are gone through a bounded number of blocks a turn of the lock.
 ///
 /// **Threads.** Any.
 final class Forecast {
+
+    /// Blocks that are told of in one turn of the lock.
+    static final int TURN = 256;
 
     private final BlockTree tree;
     private final RecordPool pool;
@@ -37,11 +40,17 @@ final class Forecast {
 
     /// Tail first, so that each is a leaf when its turn comes.
     void demote(BlockChain chain, int from) {
+        for (int end = chain.length(); end > from; end -= TURN) {
+            demote(chain, Math.max(from, end - TURN), end);
+        }
+    }
+
+    private void demote(BlockChain chain, int from, int end) {
         lock.lock();
         try {
             touches.drain();
             int namespace = namespaces.number(chain.namespace());
-            for (int index = chain.length() - 1; index >= from; index--) {
+            for (int index = end - 1; index >= from; index--) {
                 int record = find(chain, index, namespace);
                 if (record != NONE) {
                     lifecycle.policyOf(record).demote(record);
@@ -56,20 +65,26 @@ final class Forecast {
         if (!policies.lookAhead()) {
             return false;
         }
+        NamespaceEntry entry = namespaces.require(chain.namespace());
+        for (int from = 0; from < chain.length(); from += TURN) {
+            expect(chain, entry, from);
+        }
+        return true;
+    }
+
+    private void expect(BlockChain chain, NamespaceEntry entry, int from) {
         lock.lock();
         try {
             touches.drain();
-            NamespaceEntry entry = namespaces.require(chain.namespace());
-            int namespace = entry.id();
-            EvictionPolicy policy = policies.of(entry.slotClass().id(), shares.groupOf(namespace));
-            for (int index = 0; index < chain.length(); index++) {
+            EvictionPolicy policy = policies.of(entry.slotClass().id(), shares.groupOf(entry.id()));
+            int end = Math.min(chain.length(), from + TURN);
+            for (int index = from; index < end; index++) {
                 policy.announce(chain.keyLo(index));
-                int record = find(chain, index, namespace);
+                int record = find(chain, index, entry.id());
                 if (record != NONE) {
                     lifecycle.policyOf(record).expect(record);
                 }
             }
-            return true;
         } finally {
             lock.unlock();
         }
