@@ -75,7 +75,7 @@ final class DiskLife {
     /// Makes a record findable that was found on disk with all above it.
     void connect(int record) {
         pool.become(record, Control.ON_DISK, 0);
-        pool.flag(record, Identity.USED_ON_DISK, true); // nobody knows any more
+        offload.found(record);
         disks.order(record).found(record);
         reports.entered(record);
         reports.stored(record, TierKind.DISK);

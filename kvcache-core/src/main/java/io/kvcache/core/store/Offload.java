@@ -120,6 +120,13 @@ final class Offload {
         }
     }
 
+    /// A record was found that a disk had before. Whether it was used since it was put nobody knows any more; it
+    /// counts as if it was, because no put is counted that its first use from now on could belong to.
+    void found(int record) {
+        setUses(record, 1);
+        pool.flag(record, Identity.USED_ON_DISK, true);
+    }
+
     /// Whether it is to be told of the use of each block above one that is used, and not of that one alone: what
     /// [AdmissionKind#VALUE] knows of a block is how often it was used.
     boolean countsPaths() {
