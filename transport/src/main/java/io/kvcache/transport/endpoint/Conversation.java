@@ -15,6 +15,9 @@ import org.jspecify.annotations.Nullable;
 /// One connection, from its first frame to its last: first who it is, then requests in order.
 final class Conversation implements FrameHandler {
 
+    /// Of a stranger: HELLO with the longest name of a tenant, and as much for what a later version adds.
+    static final int STRANGERS_BODY_BYTES = 128 << 10;
+
     private final Endpoint endpoint;
     private final Outlet outlet;
     private final Counters counters;
@@ -39,6 +42,11 @@ final class Conversation implements FrameHandler {
 
     Outlet outlet() {
         return outlet;
+    }
+
+    @Override
+    public int longestBody() {
+        return requests == null ? STRANGERS_BODY_BYTES : FrameHeader.MAX_BODY_BYTES;
     }
 
     @Override

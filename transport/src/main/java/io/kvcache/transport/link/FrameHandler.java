@@ -19,6 +19,12 @@ public interface FrameHandler {
     /// @throws Violation when the peer may not send it
     Landing payload(FrameHeader header, BodyReader body) throws Violation;
 
+    /// Bytes a body may have at the moment: a frame that announces more ends the connection before any of
+    /// them are kept.
+    default int longestBody() {
+        return FrameHeader.MAX_BODY_BYTES;
+    }
+
     /// The connection is over, wherever it was; the last call.
     void closed(CloseReason reason);
 }

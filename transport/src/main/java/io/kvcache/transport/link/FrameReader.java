@@ -10,17 +10,23 @@ import org.jspecify.annotations.Nullable;
 ///
 /// Headers and bodies go through a buffer; a payload goes to its slot at once, but for what came in one
 /// piece with its header. A buffer for a body grows with the bytes that come, not with those that are
-/// announced.
+/// announced, is never larger than the handler [allows][FrameHandler#longestBody] at the moment, and one for a
+/// long body is not kept.
 ///
 /// **Threads.** One at a time.
 public final class FrameReader {
+
+    private static final int FIRST_BODY_BYTES = 256;
+
+    /// What a connection keeps for its next body: enough for all but long chains and pages of events.
+    private static final int KEPT_BODY_BYTES = 128 << 10;
 
     private final FrameHandler handler;
     private final ByteBuffer input;
     private int consumed;
     private int filled;
     private @Nullable FrameHeader header;
-    private ByteBuffer body = ByteBuffer.allocate(256);
+    private ByteBuffer body = ByteBuffer.allocate(FIRST_BODY_BYTES);
     private @Nullable Landing landing;
 
     /// @param bufferBytes at least a header; what a payload starts with is copied if it comes within this
@@ -75,7 +81,13 @@ public final class FrameReader {
         if (filled - consumed < FrameHeader.BYTES) {
             return false;
         }
-        header = FrameHeader.read(input.limit(filled).position(consumed));
+        FrameHeader next = FrameHeader.read(input.limit(filled).position(consumed));
+        int most = handler.longestBody();
+        if (next.bodyBytes() > most) {
+            throw new Violation(
+                    "a body of %d bytes; allowed at this moment: 0 to %d".formatted(next.bodyBytes(), most));
+        }
+        header = next;
         consumed += FrameHeader.BYTES;
         body.clear();
         return true;
@@ -98,7 +110,20 @@ public final class FrameReader {
             header = null;
             handler.message(of, reader);
         }
+        shrink();
         return true;
+    }
+
+    /// Nobody needs the last body any more.
+    private void shrink() {
+        if (body.capacity() > KEPT_BODY_BYTES) {
+            body = ByteBuffer.allocate(FIRST_BODY_BYTES);
+        }
+    }
+
+    /// Bytes of the heap that are kept for bodies.
+    int keptBytes() {
+        return body.capacity();
     }
 
     private ByteBuffer room(int bytes, int most) {

@@ -7,12 +7,14 @@ import io.kvcache.core.identity.Namespace;
 import io.kvcache.transport.link.CloseReason;
 import io.kvcache.transport.link.Loopback;
 import io.kvcache.transport.wire.BodyWriter;
+import io.kvcache.transport.wire.FrameHeader;
 import io.kvcache.transport.wire.MessageType;
 import io.kvcache.transport.wire.NamespaceCodec;
 import io.kvcache.transport.wire.Secret;
 import io.kvcache.transport.wire.Status;
 import io.kvcache.transport.wire.Violation;
 import io.kvcache.transport.wire.Welcome;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.AfterEach;
@@ -97,6 +99,25 @@ final class EndpointAccessTest {
             assertThat(thief.greet("", null, guessed).header().status()).isEqualTo(Status.UNAUTHORIZED);
             thief.end(CloseReason.UNAUTHORIZED);
             peer.end(CloseReason.PEER_CLOSED);
+        }
+    }
+
+    @Test
+    void givenAStranger_whenALongBodyIsAnnounced_thenTheConnectionIsOverBeforeItComes() throws Violation {
+        try (Endpoint endpoint = serving.open(Serving.OPTIONS)) {
+            byte[] half = Arrays.copyOf(
+                    Loopback.bytes(new BodyWriter()
+                            .bytes(new byte[Conversation.STRANGERS_BODY_BYTES + 1])
+                            .request(MessageType.HELLO, 1, 0)),
+                    FrameHeader.BYTES + 1);
+            Peer stranger = new Peer(endpoint);
+            assertThatThrownBy(() -> stranger.ask(half))
+                    .isInstanceOf(Violation.class)
+                    .hasMessageContaining("131073 bytes; allowed at this moment: 0 to 131072");
+            stranger.end(CloseReason.MALFORMED);
+            Peer known = Peer.welcomed(endpoint);
+            assertThat(known.ask(half)).as("it may say more").isEmpty();
+            known.end(CloseReason.BROKEN);
         }
     }
 

@@ -149,6 +149,25 @@ final class FrameReaderTest {
     }
 
     @Test
+    void givenALongBody_whenItIsHandled_thenItsMemoryIsNotKept() throws Violation {
+        Recorder recorder = new Recorder();
+        FrameReader reader = new FrameReader(recorder, 4096);
+        Frame brief = message(1, "x".repeat(60_000));
+        Loopback.feed(reader, Loopback.bytes(brief), 1 << 20);
+        int kept = reader.keptBytes();
+        assertThat(kept).as("what most need stays").isGreaterThan(60_000);
+        BodyWriter many = new BodyWriter().text("p").bytes(new byte[1 << 20]);
+        Loopback.feed(reader, Loopback.bytes(many.request(MessageType.PING, 2, 0)), 1 << 20);
+        assertThat(reader.keptBytes()).isLessThanOrEqualTo(kept);
+        MemorySegment one = Arena.ofAuto().allocate(1);
+        BodyWriter beforePayload = new BodyWriter().text("p").bytes(new byte[1 << 20]);
+        Frame filling = beforePayload.request(MessageType.FILL, 3, 0, Payload.of(List.of(one)));
+        Loopback.feed(reader, Loopback.bytes(filling), 1 << 20);
+        assertThat(reader.keptBytes()).isLessThanOrEqualTo(kept);
+        assertThat(recorder.heard).hasSize(3);
+    }
+
+    @Test
     void givenDiscardedPayloads_whenRead_thenWhatFollowsIsHeard() throws Violation {
         List<String> heard = new ArrayList<>();
         FrameHandler handler = new FrameHandler() {
