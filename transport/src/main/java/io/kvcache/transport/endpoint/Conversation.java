@@ -44,6 +44,15 @@ final class Conversation implements FrameHandler {
         return outlet;
     }
 
+    /// A long frame takes its time, and who sends it is not silent.
+    @Override
+    public void arriving() {
+        Requests open = requests;
+        if (open != null) {
+            heard(open.session());
+        }
+    }
+
     @Override
     public int longestBody() {
         return requests == null ? STRANGERS_BODY_BYTES : FrameHeader.MAX_BODY_BYTES;
@@ -62,7 +71,6 @@ final class Conversation implements FrameHandler {
         } else if (open == null) {
             greet(type, header, body);
         } else {
-            heard(open.session());
             open.message(type, Request.of(type, header, outlet, counters), body);
         }
     }
@@ -96,7 +104,6 @@ final class Conversation implements FrameHandler {
             throw new Violation("a payload before AUTH; allowed: HELLO and AUTH, without");
         }
         counters.requests.increment();
-        heard(open.session());
         if (type == null || header.reply()) {
             return Landing.discard(header.payloadBytes(), sum -> refuseUnknown(header));
         }

@@ -7,6 +7,9 @@ import io.kvcache.transport.wire.Violation;
 /// Hears the frames of one connection, in order, one at a time.
 public interface FrameHandler {
 
+    /// Bytes have come, of whatever frame.
+    default void arriving() {}
+
     /// A frame without payload is there.
     ///
     /// @param body valid during the call

@@ -54,6 +54,7 @@ public final class FrameReader {
     ///
     /// @throws Violation when they are not what the protocol allows; the reader must not be used any more
     public void received(int bytes) throws Violation {
+        handler.arriving();
         if (landing != null) {
             land(landing, bytes);
             return;

@@ -108,6 +108,22 @@ final class EndpointTest {
         }
     }
 
+    @Test
+    void givenAFrameThatTakesLongerThanALease_whenItsBytesCome_thenItsClientIsNotSilent() throws Violation {
+        try (Endpoint endpoint = serving.open(Serving.OPTIONS)) {
+            Peer peer = Peer.welcomed(endpoint);
+            byte[] frame = Loopback.bytes(new BodyWriter().bytes(new byte[3000]).request(MessageType.PING, 1, 0));
+            for (int from = 0; from + 1000 < frame.length; from += 1000) {
+                assertThat(peer.ask(Arrays.copyOfRange(frame, from, from + 1000)))
+                        .isEmpty();
+                serving.pass(Duration.ofSeconds(9));
+                assertThat(endpoint.tick()).isZero();
+            }
+            assertThat(peer.ask(Arrays.copyOfRange(frame, 3000, frame.length))).hasSize(1);
+            peer.end(CloseReason.PEER_CLOSED);
+        }
+    }
+
     private static BlockChain tell(Peer peer, int slot, BlockChain chain) throws Violation {
         peer.tell(MessageType.CHAIN, Peer.chain(slot, peer.register(Serving.SPACE), chain));
         return chain;
