@@ -171,7 +171,16 @@ public final class AeronEndpoint implements AutoCloseable {
             arriving.decrementAndGet();
             return;
         }
-        lines.start("connection", () -> serve(by, arrival));
+        boolean begun = false;
+        try {
+            lines.start("connection", () -> serve(by, arrival));
+            begun = true;
+        } finally {
+            if (!begun) {
+                arriving.decrementAndGet();
+                by.release();
+            }
+        }
     }
 
     private void serve(AeronMedia by, Arrival arrival) {
@@ -207,9 +216,22 @@ public final class AeronEndpoint implements AutoCloseable {
     }
 
     private void pump(Streams streams) {
-        AeronLine line = new AeronLine(streams, address.dedicated(), endpoint::connected);
+        AeronLine line = line(streams);
         lines.add(line);
         lines.pump(line);
+    }
+
+    private AeronLine line(Streams streams) {
+        boolean good = false;
+        try {
+            AeronLine line = new AeronLine(streams, address.dedicated(), endpoint::connected);
+            good = true;
+            return line;
+        } finally {
+            if (!good) {
+                streams.close();
+            }
+        }
     }
 
     /// Begins nothing new any more; see [Endpoint#drain].

@@ -58,7 +58,7 @@ final class AeronLine implements Line {
         reading = Pause.ofConnection(dedicated);
         writing = Pause.ofConnection(dedicated);
         this.handler = handler.apply(this);
-        reader = new FrameReader(this.handler, BUFFER_BYTES);
+        reader = FrameReader.open(this.handler, BUFFER_BYTES);
     }
 
     @Override

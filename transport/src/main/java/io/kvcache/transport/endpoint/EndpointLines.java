@@ -16,6 +16,8 @@ import java.util.function.UnaryOperator;
 /// **Threads.** Any.
 public final class EndpointLines {
 
+    private static final System.Logger LOG = System.getLogger(EndpointLines.class.getName());
+
     /// How late an end of a lease may be noticed, at most; little beside any lease, and nothing for an
     /// idle processor.
     private static final long LONGEST_TICK_NANOS = TimeUnit.MILLISECONDS.toNanos(100);
@@ -52,6 +54,23 @@ public final class EndpointLines {
         }
     }
 
+    /// Takes a connection in and pumps it on a thread of its own.
+    ///
+    /// @throws OutOfMemoryError when there can be no such thread; the connection is closed then, and gone
+    public void serve(Line line) {
+        boolean begun = false;
+        add(line);
+        try {
+            start("connection", () -> pump(line));
+            begun = true;
+        } finally {
+            if (!begun) {
+                line.close(CloseReason.INTERNAL);
+                pump(line);
+            }
+        }
+    }
+
     /// Pumps a connection that was taken in, until it is closed.
     public void pump(Line line) {
         try {
@@ -72,11 +91,19 @@ public final class EndpointLines {
     private void watch() {
         while (!closed) {
             LockSupport.parkNanos(Math.min(LONGEST_TICK_NANOS, stallNanos / 4));
-            endpoint.tick();
-            for (Line line : lines) {
-                if (line.stalledNanos() > stallNanos) {
-                    line.close(CloseReason.STALLED);
-                }
+            try {
+                look();
+            } catch (RuntimeException | Error bug) {
+                LOG.log(System.Logger.Level.ERROR, "the watch over connections goes on after a bug", bug);
+            }
+        }
+    }
+
+    private void look() {
+        endpoint.tick();
+        for (Line line : lines) {
+            if (line.stalledNanos() > stallNanos) {
+                line.close(CloseReason.STALLED);
             }
         }
     }

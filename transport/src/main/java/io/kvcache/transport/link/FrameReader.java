@@ -36,6 +36,18 @@ public final class FrameReader {
         input = ByteBuffer.allocateDirect(bufferBytes);
     }
 
+    /// The same; where there is no memory for it the handler hears that the connection is over.
+    ///
+    /// @throws OutOfMemoryError then
+    public static FrameReader open(FrameHandler handler, int bufferBytes) {
+        try {
+            return new FrameReader(handler, bufferBytes);
+        } catch (OutOfMemoryError noMemory) {
+            handler.closed(CloseReason.INTERNAL);
+            throw noMemory;
+        }
+    }
+
     /// Where the next bytes go: at least one fits.
     public ByteBuffer target() {
         if (landing != null) {

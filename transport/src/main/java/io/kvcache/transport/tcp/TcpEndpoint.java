@@ -98,21 +98,31 @@ public final class TcpEndpoint implements AutoCloseable {
         while (lines.open()) {
             try {
                 serve(listener.accept());
-            } catch (IOException failed) {
-                if (lines.open()) {
-                    LOG.log(System.Logger.Level.WARNING, "cannot accept a connection at " + address, failed);
-                    LockSupport.parkNanos(PAUSE_NANOS);
-                }
+            } catch (IOException | RuntimeException | Error failed) { // no thread or certificate for this one
+                cannotAccept(failed);
             }
         }
     }
 
+    private void cannotAccept(Throwable why) {
+        if (lines.open()) {
+            LOG.log(System.Logger.Level.WARNING, "cannot accept a connection at " + address, why);
+            LockSupport.parkNanos(PAUSE_NANOS);
+        }
+    }
+
     private void serve(SocketChannel channel) throws IOException {
-        TcpLine.prepared(channel);
-        TlsChannel behind = tls == null ? null : new TlsChannel(channel, tls.get());
-        TcpLine line = new TcpLine(channel, behind, handshakeNanos, endpoint::connected);
-        lines.add(line);
-        lines.start("connection", () -> lines.pump(line));
+        boolean served = false;
+        try {
+            TcpLine.prepared(channel);
+            TlsChannel behind = tls == null ? null : new TlsChannel(channel, tls.get());
+            lines.serve(new TcpLine(channel, behind, handshakeNanos, endpoint::connected));
+            served = true;
+        } finally {
+            if (!served) {
+                channel.close();
+            }
+        }
     }
 
     /// Begins nothing new any more; see [Endpoint#drain]. It listens on, as what has begun may need another

@@ -81,7 +81,7 @@ final class TcpLine implements Line {
         out = tls == null ? socket : tls;
         place = place(socket);
         this.handler = handler.apply(this);
-        reader = new FrameReader(this.handler, BUFFER_BYTES);
+        reader = FrameReader.open(this.handler, BUFFER_BYTES);
     }
 
     /// Of a version 6 address the half that its network has: one host may have all of the other.

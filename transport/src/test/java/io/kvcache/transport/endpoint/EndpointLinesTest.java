@@ -1,6 +1,7 @@
 package io.kvcache.transport.endpoint;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.kvcache.transport.link.CloseReason;
 import io.kvcache.transport.link.Line;
@@ -80,5 +81,18 @@ final class EndpointLinesTest {
         Waiting late = new Waiting(0);
         lines.add(late);
         assertThat(late.reason).isCompletedWithValue(CloseReason.SHUTDOWN);
+    }
+
+    @Test
+    void givenNoThreadForALine_whenServed_thenItIsClosedAndForgotten() {
+        EndpointLines poor = new EndpointLines(endpoint, Serving.OPTIONS, name -> {
+            throw new OutOfMemoryError("no native thread");
+        });
+        Waiting line = new Waiting(TimeUnit.HOURS.toNanos(1));
+        assertThatThrownBy(() -> poor.serve(line)).isInstanceOf(OutOfMemoryError.class);
+        assertThat(line.reason).isCompletedWithValue(CloseReason.INTERNAL);
+        endpoint.drain();
+        serving.pass(Duration.ofSeconds(1));
+        assertThat(poor.drained()).as("nothing of it moves").isTrue();
     }
 }

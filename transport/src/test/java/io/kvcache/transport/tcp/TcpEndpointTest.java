@@ -11,8 +11,12 @@ import io.kvcache.transport.remote.RemoteKvCache;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
+import java.net.Socket;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.Supplier;
+import javax.net.ssl.SSLEngine;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -55,6 +59,30 @@ final class TcpEndpointTest {
             assertThat(left).isTrue();
             assertThat(threadsAt(endpoint.address().getPort())).isZero();
             client.join();
+        }
+    }
+
+    @Test
+    void givenAConnectionThatCannotBeServed_whenOthersCome_thenEachIsAcceptedAndClosed() throws Exception {
+        AtomicInteger asked = new AtomicInteger();
+        Supplier<SSLEngine> none = () -> {
+            throw new IllegalStateException("no certificate, the time " + asked.incrementAndGet());
+        };
+        InetSocketAddress any = new InetSocketAddress(InetAddress.getLoopbackAddress(), 0);
+        try (TieredKvCache store = TieredKvCache.builder()
+                        .hostBytes(64 << 20)
+                        .touched(false)
+                        .build();
+                TcpEndpoint endpoint = TcpEndpoint.open(store, any, EndpointOptions.DEFAULTS, none)) {
+            for (int time = 1; time <= 3; time++) {
+                try (Socket client = new Socket(
+                        endpoint.address().getAddress(), endpoint.address().getPort())) {
+                    client.setSoTimeout(60_000);
+                    assertThat(client.getInputStream().read()).isNegative();
+                    assertThat(asked).hasValue(time);
+                }
+            }
+            assertThat(endpoint.stats().connections()).isZero();
         }
     }
 
