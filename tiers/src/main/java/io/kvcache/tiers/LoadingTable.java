@@ -3,12 +3,11 @@ package io.kvcache.tiers;
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.store.Loads;
 import io.kvcache.core.store.NamespaceEntry;
+import io.kvcache.core.store.ReadyWaiters;
 import io.kvcache.core.tree.Control;
 import io.kvcache.core.tree.Handle;
 import io.kvcache.core.tree.RecordPool;
 import java.lang.foreign.MemorySegment;
-import java.util.ArrayList;
-import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.Executor;
@@ -30,7 +29,7 @@ final class LoadingTable implements BlockTable {
     private final RecordPool records;
     private final SegmentScope scope;
     private final Runnable listener = this::look;
-    private final List<Waiter> waiters = new ArrayList<>();
+    private final ReadyWaiters waiters = new ReadyWaiters();
     private final long start;
     private final long timeoutNanos;
     private int @Nullable [] inOrder;
@@ -48,8 +47,6 @@ final class LoadingTable implements BlockTable {
     /// @param loads those after them that come
     /// @param firstBlock of the table
     record Blocks(NamespaceEntry entry, long deepest, int here, Loads loads, int firstBlock) {}
-
-    private record Waiter(int blocks, CompletableFuture<Integer> ready, Executor executor) {}
 
     /// Takes over all pins, and a hold.
     LoadingTable(HostTable.Source source, Hold hold, Blocks blocks, long timeoutNanos) {
@@ -75,18 +72,16 @@ final class LoadingTable implements BlockTable {
 
     /// Counts what has arrived, and tells who waits for it.
     private void look() {
-        List<Waiter> satisfied = new ArrayList<>();
-        int ready;
+        Runnable tell;
         synchronized (this) {
             advance();
-            ready = ready();
-            waiters.removeIf(waiter -> (ended || ready() >= waiter.blocks) && satisfied.add(waiter));
+            tell = waiters.take(ready(), ended);
             if (ended || ready() >= leastAwaited) {
                 leastAwaited = Integer.MAX_VALUE;
                 notifyAll();
             }
         }
-        satisfied.forEach(waiter -> waiter.ready.completeAsync(() -> ready, waiter.executor));
+        tell.run();
     }
 
     private void advance() {
@@ -149,15 +144,14 @@ final class LoadingTable implements BlockTable {
 
     @Override
     public CompletionStage<Integer> onReady(int wanted, Executor executor) {
-        CompletableFuture<Integer> ready = new CompletableFuture<>();
+        CompletableFuture<Integer> ready;
         synchronized (this) {
-            waiters.add(new Waiter(wanted, ready, executor));
+            ready = waiters.add(wanted, executor);
         }
         look();
         if (!ready.isDone()) {
             long left = Math.max(0, timeoutNanos - (source.clock().nanos() - start));
-            CompletableFuture.delayedExecutor(left, TimeUnit.NANOSECONDS, executor)
-                    .execute(this::look);
+            CompletableFuture.delayedExecutor(left, TimeUnit.NANOSECONDS).execute(this::look);
         }
         return ready;
     }

@@ -1,10 +1,10 @@
 package io.kvcache.transport.peer;
 
 import io.kvcache.core.BlockTable;
+import io.kvcache.core.store.ReadyWaiters;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.Executor;
 import org.jspecify.annotations.Nullable;
@@ -21,12 +21,10 @@ final class PeerTable implements BlockTable {
     private final int wantedEnd;
     private final PeerClock clock;
     private final List<BlockTable> more = new ArrayList<>();
-    private final List<Waiter> waiters = new ArrayList<>();
+    private final ReadyWaiters waiters = new ReadyWaiters();
     private int end;
     private boolean ended;
     private boolean closed;
-
-    private record Waiter(int blocks, CompletableFuture<Integer> ready, Executor executor) {}
 
     /// @param base what the store has; this table's from now on
     /// @param wantedEnd block of the chain after the last one that is wanted
@@ -75,15 +73,12 @@ final class PeerTable implements BlockTable {
     }
 
     private void wake() {
-        List<Waiter> satisfied = new ArrayList<>();
-        int ready;
+        Runnable tell;
         synchronized (this) {
-            ready = closed ? 0 : readyBlocks();
-            boolean last = closed || complete();
-            waiters.removeIf(waiter -> (last || ready >= waiter.blocks) && satisfied.add(waiter));
+            tell = waiters.take(closed ? 0 : readyBlocks(), closed || complete());
             clock.wake(this);
         }
-        satisfied.forEach(waiter -> waiter.ready.completeAsync(() -> ready, waiter.executor));
+        tell.run();
     }
 
     /// Whether nothing more will become readable.
@@ -142,9 +137,9 @@ final class PeerTable implements BlockTable {
         if (blocks <= baseEnd - base.firstBlock()) {
             return base.onReady(blocks, executor);
         }
-        CompletableFuture<Integer> ready = new CompletableFuture<>();
+        CompletionStage<Integer> ready;
         synchronized (this) {
-            waiters.add(new Waiter(blocks, ready, executor));
+            ready = waiters.add(blocks, executor);
         }
         wake();
         return ready;

@@ -1,12 +1,12 @@
 package io.kvcache.transport.remote;
 
 import io.kvcache.core.BlockTable;
+import io.kvcache.core.store.ReadyWaiters;
 import io.kvcache.transport.shm.SharedStore;
 import io.kvcache.transport.ucx.UcxReader;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.Executor;
 import java.util.concurrent.RejectedExecutionException;
@@ -25,7 +25,7 @@ final class RemoteTable implements BlockTable {
     private final Span span;
     private final ViewScope scope;
     private final List<Block> arrived = new ArrayList<>();
-    private final List<Waiter> waiters = new ArrayList<>();
+    private final ReadyWaiters waiters = new ReadyWaiters();
     private int serverReady;
     private int end;
     private boolean fetching;
@@ -56,8 +56,6 @@ final class RemoteTable implements BlockTable {
         /// Nobody here reads it any more.
         void free();
     }
-
-    private record Waiter(int blocks, CompletableFuture<Integer> ready, Executor executor) {}
 
     RemoteTable(Wiring wiring, Attachment attachment, Span span) {
         this.wiring = wiring;
@@ -175,14 +173,12 @@ final class RemoteTable implements BlockTable {
     }
 
     private void wake() {
-        List<Waiter> satisfied = new ArrayList<>();
-        int ready;
+        Runnable tell;
         synchronized (this) {
-            ready = arrived.size();
-            waiters.removeIf(waiter -> (ended || closed || ready >= waiter.blocks) && satisfied.add(waiter));
+            tell = waiters.take(arrived.size(), ended || closed);
             notifyAll();
         }
-        satisfied.forEach(waiter -> waiter.ready.completeAsync(() -> ready, waiter.executor));
+        tell.run();
     }
 
     @Override
@@ -221,9 +217,9 @@ final class RemoteTable implements BlockTable {
 
     @Override
     public CompletionStage<Integer> onReady(int blocks, Executor executor) {
-        CompletableFuture<Integer> ready = new CompletableFuture<>();
+        CompletionStage<Integer> ready;
         synchronized (this) {
-            waiters.add(new Waiter(blocks, ready, executor));
+            ready = waiters.add(blocks, executor);
         }
         wake();
         return ready;

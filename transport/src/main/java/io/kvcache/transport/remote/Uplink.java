@@ -63,11 +63,11 @@ final class Uplink implements AutoCloseable {
         uplink.watch.start();
         try {
             uplink.attach();
-        } catch (UncheckedIOException none) {
+            uplink.keeper.start();
+        } catch (RuntimeException | Error none) {
             uplink.close();
             throw none;
         }
-        uplink.keeper.start();
         return uplink;
     }
 
@@ -216,28 +216,44 @@ final class Uplink implements AutoCloseable {
     private void watch() {
         while (!closed) {
             LockSupport.parkNanos(TICK_NANOS);
-            deadlines.tick();
-            Attachment attachment = current;
-            if (attachment != null && !attachment.over()) {
-                attachment.watch(System.nanoTime());
+            try {
+                deadlines.tick();
+                Attachment attachment = current;
+                if (attachment != null && !attachment.over()) {
+                    attachment.watch(System.nanoTime());
+                }
+            } catch (RuntimeException | Error bug) {
+                LOG.log(System.Logger.Level.ERROR, "what is over its time is not closed because of a bug", bug);
             }
         }
     }
 
-    /// Keeps a session alive, or gets another one.
+    /// Keeps a session alive, or gets another one. There is nobody to do it in this thread's place, so nothing
+    /// but [#close] ends it.
     private void keep() {
         long pause = FIRST_PAUSE_NANOS;
         while (!closed) {
             Attachment attachment = current;
-            if (attachment != null && !attachment.over()) {
+            if (attachment != null && !attachment.over() && beaten(attachment)) {
                 pause = FIRST_PAUSE_NANOS;
-                attachment.beat(System.nanoTime());
                 LockSupport.parkNanos(TICK_NANOS);
                 continue;
             }
             LockSupport.parkNanos(pause);
             pause = Math.min(2 * pause, LONGEST_PAUSE_NANOS);
             reattach();
+        }
+    }
+
+    /// Answers whether the session is as it should be; one that is not is given up.
+    private static boolean beaten(Attachment attachment) {
+        try {
+            attachment.beat(System.nanoTime());
+            return true;
+        } catch (RuntimeException | Error bug) {
+            LOG.log(System.Logger.Level.ERROR, "a session is given up because of a bug", bug);
+            attachment.close(CloseReason.INTERNAL);
+            return false;
         }
     }
 
@@ -254,6 +270,8 @@ final class Uplink implements AutoCloseable {
                             + (at == before ? " again" : " in place of " + ways.get(before).connector));
         } catch (UncheckedIOException failed) {
             LOG.log(System.Logger.Level.DEBUG, "no connection", failed);
+        } catch (RuntimeException | Error bug) {
+            LOG.log(System.Logger.Level.ERROR, "no connection to " + server() + " because of a bug", bug);
         }
     }
 

@@ -1,0 +1,50 @@
+package io.kvcache.core.store;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Objects;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.Executor;
+
+/// Who wants to hear when so many blocks of a table are ready, and on which executor.
+///
+/// Executors are their owners', and one that was closed refuses. That is told to whoever waits by it, whose
+/// stage ends with what the executor threw, and never to who brings blocks and has others to tell.
+///
+/// **Threads.** To be used under a lock of the table's, but for what [#take] answers.
+public final class ReadyWaiters {
+
+    private final List<Waiter> waiting = new ArrayList<>();
+
+    private record Waiter(int blocks, CompletableFuture<Integer> stage, Executor executor) {
+
+        void tell(int ready) {
+            try {
+                var _ = stage.completeAsync(() -> ready, executor);
+            } catch (RuntimeException | Error refused) {
+                // Whatever hangs on the stage must not run here, where somebody else may be waited for.
+                var _ = CompletableFuture.runAsync(() -> stage.completeExceptionally(refused));
+            }
+        }
+    }
+
+    /// Somebody waits.
+    ///
+    /// @param blocks that have to be ready
+    /// @return completes on the executor with the ready blocks
+    public CompletableFuture<Integer> add(int blocks, Executor executor) {
+        CompletableFuture<Integer> stage = new CompletableFuture<>();
+        waiting.add(new Waiter(blocks, stage, Objects.requireNonNull(executor)));
+        return stage;
+    }
+
+    /// Takes out all who have waited for no more than is ready.
+    ///
+    /// @param last whether there will be no more, so that nobody goes on waiting
+    /// @return tells them; to be run without the lock, and never throws because of an executor
+    public Runnable take(int ready, boolean last) {
+        List<Waiter> satisfied = new ArrayList<>();
+        waiting.removeIf(waiter -> (last || ready >= waiter.blocks) && satisfied.add(waiter));
+        return () -> satisfied.forEach(waiter -> waiter.tell(ready));
+    }
+}

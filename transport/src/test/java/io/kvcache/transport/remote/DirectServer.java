@@ -1,0 +1,203 @@
+package io.kvcache.transport.remote;
+
+import io.kvcache.transport.endpoint.Endpoint;
+import io.kvcache.transport.link.CloseReason;
+import io.kvcache.transport.link.Connector;
+import io.kvcache.transport.link.FrameHandler;
+import io.kvcache.transport.link.FrameReader;
+import io.kvcache.transport.link.Line;
+import io.kvcache.transport.link.Loopback;
+import io.kvcache.transport.link.Outlet;
+import io.kvcache.transport.wire.Frame;
+import io.kvcache.transport.wire.Violation;
+import java.util.ArrayDeque;
+import java.util.Collection;
+import java.util.Deque;
+import java.util.Queue;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.locks.ReentrantLock;
+import org.jspecify.annotations.Nullable;
+
+/// An endpoint without a network: it has done what a client asks when the client's `send` returns, and a test
+/// may put other bytes in the place of what it answers.
+final class DirectServer implements Connector {
+
+    private static final int MOST = 1 << 20;
+
+    private final Endpoint endpoint;
+    private final Changes changes;
+    private final Queue<Throwable> bugs = new ConcurrentLinkedQueue<>();
+    private final Queue<Wire> wires = new ConcurrentLinkedQueue<>();
+
+    /// What a client hears in place of a frame.
+    @FunctionalInterface
+    interface Changes {
+
+        /// Answers what is heard.
+        ///
+        /// @param wire number of the connection, from 0
+        /// @param frame all bytes of it
+        Heard of(int wire, byte[] frame);
+    }
+
+    /// Bytes, and whether the connection breaks behind what was said together with them.
+    @SuppressWarnings("ArrayRecordComponent") // never compared
+    record Heard(byte[] bytes, boolean last) {}
+
+    DirectServer(Endpoint endpoint, Changes changes) {
+        this.endpoint = endpoint;
+        this.changes = changes;
+    }
+
+    @Override
+    public Line connect(FrameHandler client, long timeoutNanos) {
+        Wire wire = new Wire(client, wires.size());
+        wires.add(wire);
+        return wire;
+    }
+
+    /// What came out of the client that should not have.
+    Collection<Throwable> bugs() {
+        return bugs;
+    }
+
+    /// Breaks all connections that are open.
+    void breakAll() {
+        wires.forEach(wire -> wire.hear(new byte[0], true));
+    }
+
+    @Override
+    public String toString() {
+        return "an endpoint without a network";
+    }
+
+    private final class Wire implements Line {
+
+        private final int number;
+        private final FrameHandler client;
+        private final FrameReader clientReader;
+        private final FrameHandler server;
+        private final FrameReader serverReader;
+        private final ReentrantLock serving = new ReentrantLock();
+        private final Deque<byte[]> coming = new ArrayDeque<>();
+        private volatile @Nullable CloseReason ended;
+        private boolean broken;
+        private boolean last;
+        private boolean told;
+        private boolean serverTold;
+
+        Wire(FrameHandler client, int number) {
+            this.client = client;
+            this.number = number;
+            clientReader = new FrameReader(client, 512);
+            server = endpoint.connected(new Outlet() {
+                @Override
+                public boolean send(Frame frame) {
+                    Heard heard = changes.of(Wire.this.number, Loopback.bytes(frame));
+                    hear(heard.bytes, heard.last && !serving.isHeldByCurrentThread());
+                    last |= heard.last;
+                    return true;
+                }
+
+                @Override
+                public void close(CloseReason why) {
+                    hear(new byte[0], true);
+                }
+            });
+            serverReader = new FrameReader(server, 512);
+        }
+
+        private synchronized void hear(byte[] bytes, boolean breaks) {
+            if (!broken && bytes.length > 0) {
+                coming.addLast(bytes);
+            }
+            broken |= breaks;
+            notifyAll();
+        }
+
+        @Override
+        public boolean send(Frame frame) {
+            serving.lock();
+            try {
+                if (open() && !serverTold) {
+                    serve(Loopback.bytes(frame));
+                }
+                return open();
+            } finally {
+                serving.unlock();
+            }
+        }
+
+        private void serve(byte[] bytes) {
+            try {
+                Loopback.feed(serverReader, bytes, MOST);
+            } catch (Violation malformed) {
+                bugs.add(new AssertionError("the client has said what it must not", malformed));
+                last = true;
+            }
+            if (last) {
+                hear(new byte[0], true);
+            }
+        }
+
+        private synchronized byte @Nullable [] next() throws InterruptedException {
+            while (coming.isEmpty() && !broken && open()) {
+                wait();
+            }
+            return open() ? coming.pollFirst() : null;
+        }
+
+        @Override
+        public boolean pump() {
+            try {
+                byte[] bytes = next();
+                if (bytes == null) {
+                    close(clientReader.inFrame() ? CloseReason.BROKEN : CloseReason.PEER_CLOSED);
+                } else {
+                    Loopback.feed(clientReader, bytes, MOST);
+                }
+            } catch (Violation malformed) {
+                close(CloseReason.MALFORMED);
+            } catch (InterruptedException stopped) {
+                Thread.currentThread().interrupt();
+                close(CloseReason.BROKEN);
+            } catch (RuntimeException | Error bug) {
+                bugs.add(bug);
+                close(CloseReason.INTERNAL);
+            }
+            CloseReason why = ended;
+            if (why != null && !told) {
+                told = true;
+                client.closed(why);
+            }
+            return open();
+        }
+
+        @Override
+        public boolean open() {
+            return ended == null;
+        }
+
+        @Override
+        public long stalledNanos() {
+            return 0;
+        }
+
+        @Override
+        public void close(CloseReason reason) {
+            synchronized (this) {
+                ended = ended == null ? reason : ended;
+                notifyAll();
+            }
+            serving.lock();
+            try {
+                if (!serverTold) {
+                    serverTold = true;
+                    server.closed(CloseReason.PEER_CLOSED);
+                }
+            } finally {
+                serving.unlock();
+            }
+        }
+    }
+}
