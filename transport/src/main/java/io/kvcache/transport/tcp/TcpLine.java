@@ -159,6 +159,9 @@ final class TcpLine implements Line {
         } catch (IOException broken) {
             close(CloseReason.BROKEN);
             return false;
+        } catch (RuntimeException | Error bug) {
+            close(CloseReason.INTERNAL); // it may have begun, and nothing can follow half a frame
+            throw bug;
         } finally {
             state.written();
             writing.unlock();

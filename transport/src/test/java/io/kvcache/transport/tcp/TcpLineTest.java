@@ -1,0 +1,80 @@
+package io.kvcache.transport.tcp;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.kvcache.transport.link.CloseReason;
+import io.kvcache.transport.link.FrameHandler;
+import io.kvcache.transport.link.Landing;
+import io.kvcache.transport.wire.BodyReader;
+import io.kvcache.transport.wire.BodyWriter;
+import io.kvcache.transport.wire.Frame;
+import io.kvcache.transport.wire.FrameHeader;
+import io.kvcache.transport.wire.MessageType;
+import io.kvcache.transport.wire.Payload;
+import io.kvcache.transport.wire.Violation;
+import java.io.IOException;
+import java.io.InputStream;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.net.InetAddress;
+import java.net.ServerSocket;
+import java.net.Socket;
+import java.nio.channels.SocketChannel;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/// What a TCP connection does with frames that cannot be sent.
+@Timeout(180)
+final class TcpLineTest {
+
+    private static final int PIECE_BYTES = 1 << 20;
+
+    private static final FrameHandler DEAF = new FrameHandler() {
+        @Override
+        public void message(FrameHeader header, BodyReader body) {}
+
+        @Override
+        public Landing payload(FrameHeader header, BodyReader body) throws Violation {
+            throw new Violation("nobody sends any");
+        }
+
+        @Override
+        public void closed(CloseReason reason) {}
+    };
+
+    @Test
+    void givenAPayloadWhoseMemoryIsGone_whenSent_thenNothingFollowsTheHalfOfIt() throws Exception {
+        try (ServerSocket server = new ServerSocket(0, 1, InetAddress.getLoopbackAddress());
+                SocketChannel channel = SocketChannel.open(server.getLocalSocketAddress());
+                Socket peer = server.accept();
+                Arena whole = Arena.ofConfined()) {
+            TcpLine line = new TcpLine(channel, outlet -> DEAF);
+            CompletableFuture<Long> heard = CompletableFuture.supplyAsync(() -> heard(peer));
+            MemorySegment gone;
+            try (Arena brief = Arena.ofConfined()) {
+                gone = brief.allocate(4096);
+            }
+            Payload payload = Payload.of(List.of(whole.allocate(PIECE_BYTES), gone));
+            Frame half = new BodyWriter().request(MessageType.FILL, 1, 0, payload);
+            assertThatThrownBy(() -> line.send(half)).isInstanceOf(IllegalStateException.class);
+
+            assertThat(line.open()).isFalse();
+            assertThat(line.send(new BodyWriter().request(MessageType.PING, 2, 0)))
+                    .isFalse();
+            assertThat(heard.get(60, TimeUnit.SECONDS))
+                    .isLessThan((long) FrameHeader.BYTES + PIECE_BYTES + gone.byteSize());
+        }
+    }
+
+    private static long heard(Socket peer) {
+        try (InputStream in = peer.getInputStream()) {
+            return in.readAllBytes().length;
+        } catch (IOException reset) {
+            return 0;
+        }
+    }
+}
