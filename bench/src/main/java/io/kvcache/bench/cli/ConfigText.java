@@ -25,10 +25,11 @@ final class ConfigText {
         lines.add("good: " + new ByteSize(config.memory().hostBytes()) + " of host memory, "
                 + config.network().loops() + " loops");
         config.access().listeners().forEach(each -> lines.add(line(each)));
-        TransportConfig transport = config.transport();
+        TransportConfig transport = config.settled(port -> true).transport();
         String asks = transport.guarded(config.access().tenants()) ? ", asks for a secret" : ", asks nobody who he is";
         if (transport.on()) {
-            lines.add("transport: " + transport.listen() + (transport.tls() == null ? ", no TLS" : ", TLS") + asks);
+            lines.add("transport: " + transport.listen() + (transport.tls() == null ? ", no TLS" : ", TLS") + asks
+                    + (config.transport().on() ? "" : ", if that port is free"));
         }
         if (transport.aeron().on()) {
             AeronAddress aeron = transport.aeron().at(transport.port());

@@ -12,7 +12,9 @@ import io.kvcache.tiers.movement.MoverStats;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.lang.management.ManagementFactory;
+import java.net.InetAddress;
 import java.net.InetSocketAddress;
+import java.net.ServerSocket;
 import java.time.Duration;
 import java.util.Locale;
 import java.util.concurrent.Callable;
@@ -56,6 +58,7 @@ final class ServeCommand implements Callable<Integer> {
             return 2;
         }
         LogLines.install(config.log());
+        config = config.settled(ServeCommand::isFree);
         MemoryLimit limit = MemoryLimit.here();
         MemoryBudget budget = CacheServer.budget(config);
         CacheServer server;
@@ -96,6 +99,20 @@ final class ServeCommand implements Callable<Integer> {
         say("  " + budget.line(limit));
         new CountDownLatch(1).await();
         return 0;
+    }
+
+    /// Whether a port of loopback can be had, so that the second server of a machine starts too.
+    private static boolean isFree(int port) {
+        try (ServerSocket probe = new ServerSocket(port, 1, InetAddress.getLoopbackAddress())) {
+            return probe.isBound();
+        } catch (IOException taken) {
+            System.getLogger(ServeCommand.class.getName())
+                    .log(
+                            System.Logger.Level.INFO,
+                            "Port " + port
+                                    + ", where other JVMs would connect, is taken; transport.listen names another");
+            return false;
+        }
     }
 
     /// The JVM would exit with 143 on SIGTERM; whoever stops a server that ends well wants to see 0.

@@ -30,7 +30,8 @@ final class ServerSettings {
             names = "--transport",
             paramLabel = "HOST:PORT",
             description = "transport.listen: where RemoteKvCache of other JVMs connects, for example 127.0.0.1:7420."
-                    + " Default: nowhere.")
+                    + " Default: auto, there if it is free and all clients are of this machine and see the same; off"
+                    + " for nowhere.")
     private @Nullable String transport;
 
     @Option(

@@ -5,6 +5,7 @@ import io.kvcache.server.log.LogFormat;
 import io.kvcache.server.net.NetLimits;
 import java.time.Duration;
 import java.util.List;
+import java.util.function.IntPredicate;
 
 /// All that can be set of a server.
 ///
@@ -49,6 +50,15 @@ public record ServerConfig(
             throw new IllegalArgumentException(
                     "events.tenant is " + events.tenant() + "; there are " + String.join(", ", tenants));
         }
+    }
+
+    /// As a server on this machine runs it: what is `auto` is decided.
+    ///
+    /// @param free whether a port of loopback can be had
+    public ServerConfig settled(IntPredicate free) {
+        TransportConfig settled = transport.settled(access, free);
+        return new ServerConfig(
+                access, memory, network, limits, promise, disks, events, lease, trace, settled, values, log, drain);
     }
 
     /// The first place where clients connect.

@@ -7,6 +7,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
+import java.util.function.IntPredicate;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
@@ -16,7 +17,7 @@ import org.jspecify.annotations.Nullable;
 /// Clients prove that they know a secret without saying it, for which the server has to know it too: so
 /// secrets are kept in files, and hashes of them do not do.
 ///
-/// @param listen `HOST:PORT`, port 0 for any; empty for nowhere
+/// @param listen `HOST:PORT`, port 0 for any; empty for nowhere, as `auto` is until [#settled]
 /// @param secretFile a file with secrets, one a line, each of which is good for everybody; null for none
 /// @param withoutAuth whether others than this machine may connect although they do not have to show a
 ///     secret
@@ -37,6 +38,9 @@ public record TransportConfig(
         AeronConfig aeron,
         @Nullable TlsConfig tls) {
 
+    /// Where a server for this machine alone listens when nothing is said.
+    static final int USUAL_PORT = 7420;
+
     private static final String AUTO = "auto";
     private static final String OFF = "off";
     static final Path MEMORY = Path.of("/dev/shm");
@@ -53,13 +57,13 @@ public record TransportConfig(
             throw new IllegalArgumentException("transport.shared_memory is '" + sharedMemory
                     + "'; it takes auto, off, or 1 to 100 letters, digits, dots, dashes and underscores");
         }
-        if (!listen.isEmpty()) {
+        if (isPlace(listen)) {
             place(listen);
         } else if (secretFile != null && !aeron.on()) {
             throw new IllegalArgumentException(
                     "transport.secret_file is " + secretFile + "; it takes transport.listen beside it");
         }
-        if (tls != null && listen.isEmpty()) {
+        if (tls != null && !isPlace(listen)) {
             throw new IllegalArgumentException("transport.tls is set; it takes transport.listen beside it");
         }
         if (connections < 1 || connections > MOST_CONNECTIONS) {
@@ -84,21 +88,47 @@ public record TransportConfig(
         this(listen, secretFile, withoutAuth, connections, lease, sharedMemory, aeron, null);
     }
 
+    private static boolean isPlace(String listen) {
+        return !listen.isEmpty() && !listen.equals(AUTO);
+    }
+
     /// Whether a text can be the name of a folder below `/dev/shm`.
     static boolean isFolder(String text) {
         return NAME.matcher(text).matches();
     }
 
-    /// Nowhere; where it is on, what an endpoint does by itself.
+    /// Where the server decides; where it is on, what an endpoint does by itself.
     public static TransportConfig defaults() {
-        return new TransportConfig("", null, false, 256, Duration.ofSeconds(30), AUTO, AeronConfig.off());
+        return new TransportConfig(AUTO, null, false, 256, Duration.ofSeconds(30), AUTO, AeronConfig.off());
     }
 
     /// At a place, with nothing else set.
     public static TransportConfig at(String listen) {
-        TransportConfig usual = defaults();
-        return new TransportConfig(
-                listen, null, false, usual.connections, usual.lease, usual.sharedMemory, usual.aeron);
+        return defaults().listeningAt(listen);
+    }
+
+    private TransportConfig listeningAt(String place) {
+        return new TransportConfig(place, secretFile, withoutAuth, connections, lease, sharedMemory, aeron, tls);
+    }
+
+    /// With `auto` come to what it means for this server: the usual port of loopback, if all its clients are of this
+    /// machine, find it by a port that is set, and see the same anyway; nowhere otherwise.
+    ///
+    /// @param free whether a port of loopback can be had
+    TransportConfig settled(AccessConfig access, IntPredicate free) {
+        if (!listen.equals(AUTO)) {
+            return this;
+        }
+        boolean ownMachine = access.listeners().stream()
+                .allMatch(each ->
+                        each.port() != 0 && each.socketAddress().getAddress().isLoopbackAddress());
+        boolean usual = ownMachine && isOpen(access.tenants()) && free.test(USUAL_PORT);
+        return listeningAt(usual ? "127.0.0.1:" + USUAL_PORT : "");
+    }
+
+    /// Whether there is one tenant, and it has no password.
+    private static boolean isOpen(List<TenantConfig> tenants) {
+        return tenants.size() == 1 && !tenants.getFirst().hasPassword();
     }
 
     static TransportConfig read(Settings from, TransportConfig otherwise) {
@@ -113,7 +143,7 @@ public record TransportConfig(
         return from.checked(
                 otherwise,
                 () -> new TransportConfig(
-                        listen,
+                        listen.equals(OFF) ? "" : listen,
                         secretFile.isEmpty() ? null : secretFile,
                         withoutAuth,
                         connections,
@@ -125,7 +155,7 @@ public record TransportConfig(
 
     /// Whether it listens, which is over TCP.
     public boolean on() {
-        return !listen.isEmpty();
+        return isPlace(listen);
     }
 
     /// Whether other JVMs use the store, by whatever way.
@@ -162,10 +192,9 @@ public record TransportConfig(
         if (sharesByName()) {
             return MEMORY.resolve(sharedMemory);
         }
-        boolean open = tenants.size() == 1 && !tenants.getFirst().hasPassword();
         boolean shares = sharedMemory.equals(AUTO)
                 && port() != 0
-                && open
+                && isOpen(tenants)
                 && !leases.on()
                 && socketAddress().getAddress().isLoopbackAddress()
                 && Files.isDirectory(MEMORY);
@@ -216,7 +245,7 @@ public record TransportConfig(
         Matcher form = PLACE.matcher(listen);
         if (!form.matches() || Integer.parseInt(form.group(2)) > MOST_PORT) {
             throw new IllegalArgumentException("transport.listen is " + listen
-                    + "; it takes HOST:PORT, the port from 0 to 65535, as in 127.0.0.1:7420");
+                    + "; it takes auto, off, or HOST:PORT, the port from 0 to 65535, as in 127.0.0.1:7420");
         }
         try {
             return new InetSocketAddress(InetAddress.getByName(form.group(1)), Integer.parseInt(form.group(2)));

@@ -23,9 +23,37 @@ final class TransportConfigTest {
         return new ConfigReader(MACHINE, environment).read(new ConfigReader.Source("f", yaml), Map.of());
     }
 
+    private static String settled(String yaml, boolean free) throws ConfigException {
+        return read(yaml, Map.of()).settled(port -> free).transport().listen();
+    }
+
     @Test
-    void givenNothing_whenRead_thenThereIsNoEndpoint() throws ConfigException {
+    void givenNothing_whenSettled_thenTheUsualPortOfLoopbackIsTakenIfItIsFree() throws ConfigException {
         assertThat(read("", Map.of()).transport().on()).isFalse();
+        assertThat(settled("", true)).isEqualTo("127.0.0.1:7420");
+        assertThat(settled("", false)).isEmpty();
+        ServerConfig usual = read("transport: {lease: 2s}", Map.of()).settled(port -> true);
+        assertThat(usual.transport().lease()).isEqualTo(Duration.ofSeconds(2));
+    }
+
+    @ParameterizedTest
+    @ValueSource(
+            strings = {
+                "transport: {listen: off}",
+                "transport: {listen: ''}",
+                "listen: {port: 0}",
+                "listen: {address: 0.0.0.0, without_auth: true}",
+                "tenants: [{name: default, password_file: /p}]",
+                "tenants: [{name: blue}]"
+            })
+    void givenAServerForOthersToo_whenSettled_thenThereIsNoEndpointThatWasNotAskedFor(String yaml)
+            throws ConfigException {
+        assertThat(settled(yaml, true)).isEmpty();
+    }
+
+    @Test
+    void givenAPlace_whenSettled_thenThatIsIt() throws ConfigException {
+        assertThat(settled("transport: {listen: '127.0.0.1:7421'}", false)).isEqualTo("127.0.0.1:7421");
     }
 
     @Test
@@ -120,9 +148,9 @@ final class TransportConfigTest {
     @ParameterizedTest
     @CsvSource(delimiter = '|', textBlock = """
             transport: {listen: '0.0.0.0:7420'} | f:1: transport.listen is 0.0.0.0:7420, which others can reach
-            transport: {listen: '7420'} | transport.listen is 7420; it takes HOST:PORT
-            transport: {listen: 'localhost:70000'} | it takes HOST:PORT, the port from 0 to 65535
-            transport: {listen: '::1:7420'} | it takes HOST:PORT
+            transport: {listen: '7420'} | transport.listen is 7420; it takes auto, off, or HOST:PORT
+            transport: {listen: 'localhost:70000'} | or HOST:PORT, the port from 0 to 65535
+            transport: {listen: '::1:7420'} | or HOST:PORT
             transport: {listen: 'no.such.host.invalid:1'} | whose host is not known
             transport: {secret_file: /s} | f:1: transport.secret_file is /s; it takes transport.listen beside it
             transport: {listen: 'localhost:1', connections: 0} | transport.connections is 0; it takes 1 to 65536
