@@ -210,9 +210,27 @@ final class VirtualCalls implements VirtualMemory {
             takeAway(new DeviceSpan(at, pages.bytes()));
             driver.check("cuMemSetAccess", allowed);
         }
-        DeviceSpan span = new DeviceSpan(at, pages.bytes());
+        note(new DeviceSpan(at, pages.bytes()));
+    }
+
+    private void note(DeviceSpan span) {
         mapped.add(span);
         driver.slabs().join(span);
+    }
+
+    @Override
+    public void handOver(DeviceAddress at, DevicePages pages) {
+        DeviceSpan span = new DeviceSpan(at, pages.bytes());
+        driver.slabs().disown(span);
+        mapped.remove(span);
+        created.remove(pages);
+    }
+
+    @Override
+    public void takeOver(DeviceAddress at, DevicePages pages) {
+        driver.enter();
+        note(new DeviceSpan(at, pages.bytes()));
+        created.add(pages);
     }
 
     @Override

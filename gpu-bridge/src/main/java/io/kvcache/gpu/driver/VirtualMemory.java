@@ -56,6 +56,14 @@ public interface VirtualMemory {
     /// Puts memory behind reserved addresses, to be read and written there.
     void map(DeviceAddress at, DevicePages pages);
 
+    /// Has pages, and where they are mapped, count as another driver's of this device from here on, which
+    /// takes them over. The device is not asked.
+    void handOver(DeviceAddress at, DevicePages pages);
+
+    /// Takes over what another driver of this device handed over: it is copied from and to, unmapped and
+    /// released here.
+    void takeOver(DeviceAddress at, DevicePages pages);
+
     /// Takes memory away from where it was mapped, after waiting for what streams of this driver have been
     /// given, closed ones too. What others do there, as an engine by streams of its own, must be over: the
     /// device itself does not wait, and what comes too late finds nothing, or the memory of another span.

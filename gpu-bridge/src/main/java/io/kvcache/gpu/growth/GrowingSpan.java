@@ -7,6 +7,9 @@ import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.VirtualMemory;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
+import org.jspecify.annotations.Nullable;
 
 /// One sequence's memory, which grows and shrinks at its end while its beginning stays where it is.
 ///
@@ -19,8 +22,15 @@ public final class GrowingSpan implements AutoCloseable {
     private final VirtualMemory memory;
     private final DeviceSpan range;
     private final List<DevicePages> pages = new ArrayList<>();
+    private @Nullable Coming coming;
     private long bytes;
     private boolean closed;
+
+    /// A page that is being mapped behind the last.
+    ///
+    /// @param given one that the pool had, or null for a new one
+    private record Coming(
+            CompletableFuture<DevicePages> mapped, @Nullable DevicePages given) {}
 
     GrowingSpan(GrowthPool pool, VirtualMemory memory, DeviceSpan range) {
         this.pool = pool;
@@ -51,12 +61,16 @@ public final class GrowingSpan implements AutoCloseable {
         }
         long wanted = pool.pagesFor(newBytes);
         while (pages.size() < wanted) {
+            if (settle()) {
+                continue;
+            }
             if (!pool.provide(this)) {
                 return false; // what was mapped is surplus, and goes back like any
             }
             mapNext();
         }
         bytes = newBytes;
+        pool.grown(this);
         return true;
     }
 
@@ -89,20 +103,63 @@ public final class GrowingSpan implements AutoCloseable {
 
     /// Pages behind it that it does not need.
     long surplus() {
-        return pages.size() - pool.pagesFor(bytes);
+        return pages.size() + (coming == null ? 0 : 1) - pool.pagesFor(bytes);
     }
 
     /// Maps a page that it will need soon, if it needs any now and there is room for one more.
     boolean mapAhead() {
-        boolean room = (pages.size() + 1) * memory.pageBytes() <= range.bytes();
-        if (bytes == 0 || surplus() > 0 || !room || !pool.provide(this)) {
+        if (!wantsMore() || !pool.provide(this)) {
             return false;
         }
         mapNext();
         return true;
     }
 
-    /// Takes the last page away, which is surplus.
+    private boolean wantsMore() {
+        boolean room = (pages.size() + 1) * memory.pageBytes() <= range.bytes();
+        return bytes > 0 && surplus() == 0 && room;
+    }
+
+    /// The same by another thread, while this one goes on.
+    ///
+    /// @return whether that was asked
+    boolean mapAhead(MappingThread beside) {
+        if (!wantsMore() || !pool.mayTake()) {
+            return false;
+        }
+        DevicePages given = pool.takeForMapping();
+        coming = new Coming(beside.map(end(pages.size()), given), given);
+        return true;
+    }
+
+    /// Waits for a page that is being mapped: not longer than mapping it here would take, but for others that
+    /// were asked for before.
+    ///
+    /// @return whether there was one
+    /// @throws DeviceException when the device is of no use any more
+    boolean settle() {
+        Coming awaited = coming;
+        if (awaited == null) {
+            return false;
+        }
+        coming = null;
+        try {
+            DevicePages page = awaited.mapped.join();
+            memory.takeOver(end(pages.size()), page);
+            pages.add(page);
+        } catch (CompletionException refused) {
+            pool.notMapped(awaited.given);
+            if (!(refused.getCause() instanceof DeviceException cause)) {
+                throw refused;
+            }
+            if (cause.error().ends()) {
+                throw cause;
+            }
+        }
+        return true;
+    }
+
+    /// Takes the last page away, which is surplus, when none is being mapped.
     DevicePages unmapLast() {
         DevicePages page = pages.removeLast();
         memory.unmap(end(pages.size()), page);
@@ -122,6 +179,7 @@ public final class GrowingSpan implements AutoCloseable {
     public void close() {
         requireOpen();
         closed = true;
+        settle();
         while (!pages.isEmpty()) {
             pool.keep(unmapLast());
         }

@@ -1,5 +1,6 @@
 package io.kvcache.gpu.growth;
 
+import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceException;
 import io.kvcache.gpu.driver.DevicePages;
 import io.kvcache.gpu.driver.VirtualMemory;
@@ -9,6 +10,7 @@ import java.util.Comparator;
 import java.util.Deque;
 import java.util.List;
 import java.util.Optional;
+import org.jspecify.annotations.Nullable;
 
 /// The memory behind all growing spans of a device, page by page.
 ///
@@ -28,6 +30,7 @@ public final class GrowthPool implements AutoCloseable {
     private final long slackPages;
     private final Deque<DevicePages> kept = new ArrayDeque<>();
     private final List<GrowingSpan> spans = new ArrayList<>();
+    private final @Nullable MappingThread mapping;
     private long pages;
     private boolean closed;
 
@@ -36,6 +39,15 @@ public final class GrowthPool implements AutoCloseable {
     /// @param mostBytes of memory at most
     /// @param slackBytes of it that may be in nobody's use
     public GrowthPool(VirtualMemory memory, long mostBytes, long slackBytes) {
+        this(memory, mostBytes, slackBytes, null);
+    }
+
+    /// The same, with pages mapped ahead by a thread of its own: a span that needs its last page has the next one
+    /// mapped while its owner goes on, within the slack.
+    ///
+    /// @param beside another driver of the same device, open and unused; the pool's from here on, unless this
+    ///     throws
+    public GrowthPool(VirtualMemory memory, long mostBytes, long slackBytes, @Nullable DeviceDriver beside) {
         this.memory = memory;
         mostPages = mostBytes / memory.pageBytes();
         slackPages = slackBytes / memory.pageBytes();
@@ -43,6 +55,7 @@ public final class GrowthPool implements AutoCloseable {
             throw new IllegalArgumentException("a pool of %d bytes with a slack of %d; it takes %d and up, and 0 and up"
                     .formatted(mostBytes, slackBytes, memory.pageBytes()));
         }
+        mapping = beside == null ? null : new MappingThread(beside);
     }
 
     /// Opens a span without any memory yet.
@@ -73,12 +86,50 @@ public final class GrowthPool implements AutoCloseable {
             return true;
         }
         for (GrowingSpan other : spans) {
-            if (!other.equals(wanting) && other.surplus() > 0) {
-                kept.add(other.unmapLast());
+            if (!other.equals(wanting) && other.surplus() > 0 && unmap(other)) {
                 return true;
             }
         }
         return false;
+    }
+
+    /// Takes a page of a span's surplus; none, when it was still to come and did not.
+    private boolean unmap(GrowingSpan span) {
+        if (!span.settle() || span.surplus() > 0) {
+            kept.add(span.unmapLast());
+        }
+        return !kept.isEmpty();
+    }
+
+    /// Whether a page may be mapped ahead without taking any span's.
+    boolean mayTake() {
+        return !kept.isEmpty() || pages < mostPages;
+    }
+
+    /// A page to be mapped ahead, which is one that is kept, or null for a new one that counts from now on.
+    @Nullable
+    DevicePages takeForMapping() {
+        if (kept.isEmpty()) {
+            pages++;
+            return null;
+        }
+        return kept.remove();
+    }
+
+    /// What was to be mapped was not.
+    void notMapped(@Nullable DevicePages given) {
+        if (given == null) {
+            pages--;
+        } else {
+            keep(given);
+        }
+    }
+
+    /// A span has grown: it will need more.
+    void grown(GrowingSpan span) {
+        if (mapping != null && spare() < slackPages) {
+            span.mapAhead(mapping);
+        }
     }
 
     private boolean create() {
@@ -102,14 +153,16 @@ public final class GrowthPool implements AutoCloseable {
         kept.addFirst(page);
     }
 
-    /// Maps at most so many pages ahead, one for each span that has less than a page of room and is asked
+    /// Maps at most so many pages ahead, or has them mapped, one for each span that has less than a page of room and is
+    /// asked
     /// about in turn, and gives back what is over the slack.
     ///
     /// @return how much was done
     public int tick(int aheadAtMost) {
         int done = 0;
         for (int i = 0; i < spans.size() && done < aheadAtMost && spare() < slackPages; i++) {
-            done += spans.get(i).mapAhead() ? 1 : 0;
+            GrowingSpan span = spans.get(i);
+            done += (mapping == null ? span.mapAhead() : span.mapAhead(mapping)) ? 1 : 0;
         }
         return done + giveBack();
     }
@@ -121,13 +174,12 @@ public final class GrowthPool implements AutoCloseable {
 
     private int giveBack() {
         int done = 0;
-        for (long over = spare() - slackPages; over > 0; over--) {
-            if (kept.isEmpty()) {
-                fattest().ifPresent(span -> kept.add(span.unmapLast()));
+        while (spare() > slackPages) {
+            if (!kept.isEmpty() || fattest().map(this::unmap).orElse(false)) {
+                memory.release(kept.remove());
+                pages--;
+                done++;
             }
-            memory.release(kept.remove());
-            pages--;
-            done++;
         }
         return done;
     }
@@ -159,6 +211,9 @@ public final class GrowthPool implements AutoCloseable {
             throw new IllegalStateException(closed ? "the pool is closed" : spans.size() + " spans are open");
         }
         closed = true;
+        if (mapping != null) {
+            mapping.close();
+        }
         kept.forEach(memory::release);
         kept.clear();
         pages = 0;

@@ -29,6 +29,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 final class GrowthPoolTest {
@@ -131,9 +132,10 @@ final class GrowthPoolTest {
     }
 
     @ParameterizedTest
-    @ValueSource(longs = {1, 2})
-    void givenRandomSteps_whenSpansGrowAndShrink_thenTheModelAgreesAndMemoryIsWhatIsNeeded(long seed) {
-        GrowthPool pool = new GrowthPool(memory, MOST_PAGES * page, SLACK_PAGES * page);
+    @CsvSource({"1,false", "2,true"})
+    void givenRandomSteps_whenSpansGrowAndShrink_thenTheModelAgreesAndMemoryIsWhatIsNeeded(long seed, boolean beside) {
+        DeviceDriver mapping = beside ? standIn.open() : null;
+        GrowthPool pool = new GrowthPool(memory, MOST_PAGES * page, SLACK_PAGES * page, mapping);
         List<Sequence> sequences = new ArrayList<>();
         Random random = new Random(seed);
         int refused = 0;
@@ -255,6 +257,51 @@ final class GrowthPoolTest {
         assertThat(pool.physicalBytes()).isEqualTo(2 * page);
         span.close();
         pool.close();
+    }
+
+    @Test
+    void givenAThreadThatMaps_whenASpanGrows_thenItsNextPageIsMappedWithoutATickAndTakenOver() {
+        assumeThat(standIn.holds()).as("a driver whose copies can be held back").isTrue();
+        GrowthPool pool = new GrowthPool(memory, MOST_PAGES * page, page, standIn.open());
+        GrowingSpan span = pool.open(2 * page);
+        assertThat(span.grow(1)).isTrue();
+        assertThat(pool.physicalBytes()).isEqualTo(2 * page);
+        long since = System.nanoTime();
+        while (standIn.calls("cuMemSetAccess") < 2) {
+            assertThat(System.nanoTime() - since).isLessThan(LONG_NANOS);
+            Thread.onSpinWait();
+        }
+        long maps = standIn.calls("cuMemMap");
+        assertThat(span.grow(2 * page)).isTrue();
+        assertThat(standIn.calls("cuMemMap")).isEqualTo(maps);
+        MemorySegment content = arena.allocate(2 * page);
+        new BlockContent(2).fill(content);
+        MemorySegment back = arena.allocate(2 * page);
+        stream.toDevice(content, span.address());
+        stream.toHost(span.address(), back);
+        finish();
+        new BlockContent(2).require(back);
+        span.close();
+        pool.close();
+        assertThat(driver.use().virtual()).isZero();
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"cuMemCreate", "cuMemMap", "cuMemSetAccess"})
+    void givenAPageThatIsNotMapped_whenTheSpanNeedsIt_thenItIsMappedByTheOwner(String call) {
+        assumeThat(standIn.holds())
+                .as("a driver whose calls can be made to fail")
+                .isTrue();
+        GrowthPool pool = new GrowthPool(memory, MOST_PAGES * page, page, standIn.open());
+        GrowingSpan span = pool.open(2 * page);
+        standIn.fail(call, 2, 2);
+        assertThat(span.grow(1)).isTrue();
+        assertThat(span.grow(2 * page)).isTrue();
+        assertThat(standIn.injected()).isEqualTo(1);
+        assertThat(pool.physicalBytes()).isEqualTo(2 * page);
+        span.close();
+        pool.close();
+        assertThat(driver.use().virtual()).isZero();
     }
 
     @Test
