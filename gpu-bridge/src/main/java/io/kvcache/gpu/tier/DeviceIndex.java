@@ -16,13 +16,17 @@ final class DeviceIndex {
 
     private final ConcurrentMap<BlockKey, DeviceEntry> entries = new ConcurrentHashMap<>();
     private final Uses uses = new Uses();
+    private boolean ended;
 
     private static BlockKey key(DeviceEntry entry) {
         return new BlockKey(entry.block().keyHi(), entry.block().keyLo());
     }
 
+    /// Has an entry be found; none of an index that is ended, as copies end after it.
     void add(DeviceEntry entry) {
-        entries.put(key(entry), entry);
+        if (!ended) {
+            entries.put(key(entry), entry);
+        }
     }
 
     /// Forgets an entry, if it is the one that counts.
@@ -38,7 +42,9 @@ final class DeviceIndex {
         }
     }
 
-    void clear() {
+    /// Nothing is found from here on: the memory is about to be somebody else's.
+    void end() {
+        ended = true;
         entries.clear();
     }
 

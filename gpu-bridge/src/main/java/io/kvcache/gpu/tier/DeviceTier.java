@@ -202,7 +202,7 @@ public final class DeviceTier implements Tier {
     private void fail(DeviceException failed) {
         failure = failed;
         cause = String.valueOf(failed.getMessage());
-        index.clear();
+        index.end();
         verification.end();
         state = TierState.FAILED;
         settle();
@@ -284,7 +284,7 @@ public final class DeviceTier implements Tier {
     @Override
     public void close() {
         stop();
-        index.clear();
+        index.end();
         verification.end();
         for (long waited = 0; !over() && waited < CLOSING_NANOS; waited += TimeUnit.MILLISECONDS.toNanos(1)) {
             tick(waited, TimeUnit.MILLISECONDS.toNanos(1));

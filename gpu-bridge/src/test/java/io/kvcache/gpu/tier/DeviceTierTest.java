@@ -1,28 +1,24 @@
 package io.kvcache.gpu.tier;
 
 import static io.kvcache.gpu.tier.TierHarness.BLOCK_BYTES;
+import static io.kvcache.gpu.tier.TierHarness.chain;
 import static io.kvcache.gpu.tier.TierHarness.key;
+import static io.kvcache.gpu.tier.TierHarness.requireOnDevice;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 import static org.assertj.core.api.Assumptions.assumeThat;
 
-import io.kvcache.core.contract.BlockContent;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
-import io.kvcache.core.identity.BlockShape;
-import io.kvcache.core.identity.Dtype;
-import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.tier.Taken;
 import io.kvcache.core.tier.TierState;
 import io.kvcache.gpu.cuda.StandIn;
 import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceDriver.Priority;
-import io.kvcache.gpu.driver.DeviceEvent;
 import io.kvcache.gpu.driver.DeviceException;
 import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.DeviceStream;
 import io.kvcache.gpu.host.HostDriver;
-import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
@@ -42,7 +38,6 @@ import org.junit.jupiter.params.provider.ValueSource;
 final class DeviceTierTest {
 
     private static final long BYTES = 4 << 20;
-    private static final Namespace NAMESPACE = Namespace.of("device", BlockShape.kv(2, 2, 64, 16, Dtype.BF16));
     private static final int MOST_CALLS = 20_000;
     private static final long PATIENCE = TimeUnit.SECONDS.toNanos(60);
 
@@ -156,14 +151,6 @@ final class DeviceTierTest {
         tier.close();
     }
 
-    private static BlockChain chain(int blocks) {
-        int[] tokens = new int[16 * blocks];
-        for (int i = 0; i < tokens.length; i++) {
-            tokens[i] = i;
-        }
-        return BlockChain.of(NAMESPACE, tokens);
-    }
-
     @Test
     void givenAChainOnTheDevice_whenAcquired_thenItsBytesAreWhereTheTableSays() {
         DeviceDriver driver = standIn.open();
@@ -257,20 +244,6 @@ final class DeviceTierTest {
         assertThat(answer).isCompletedExceptionally();
         assertThat(tier.state()).isEqualTo(TierState.SERVING);
         tier.close();
-    }
-
-    private static void requireOnDevice(DeviceDriver driver, DeviceSpan span, BlockKey key) {
-        try (Arena arena = Arena.ofShared()) {
-            MemorySegment back = arena.allocate(BLOCK_BYTES);
-            DeviceStream stream = driver.openStream(Priority.NORMAL);
-            DeviceEvent event = driver.openEvent();
-            stream.toHost(span.address(), back);
-            stream.record(event);
-            assertThat(event.await(TimeUnit.SECONDS.toNanos(30))).isTrue();
-            event.close();
-            stream.close();
-            BlockContent.of(key).require(back);
-        }
     }
 
     @Test

@@ -3,7 +3,10 @@ package io.kvcache.gpu.tier;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.contract.BlockContent;
+import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
+import io.kvcache.core.identity.BlockShape;
+import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.store.ChunkedCrc;
 import io.kvcache.core.tier.Taken;
@@ -13,6 +16,11 @@ import io.kvcache.core.tier.TierListener;
 import io.kvcache.core.tier.TierOffer;
 import io.kvcache.core.tier.TierRead;
 import io.kvcache.core.tier.TierRead.Outcome;
+import io.kvcache.gpu.driver.DeviceDriver;
+import io.kvcache.gpu.driver.DeviceDriver.Priority;
+import io.kvcache.gpu.driver.DeviceEvent;
+import io.kvcache.gpu.driver.DeviceSpan;
+import io.kvcache.gpu.driver.DeviceStream;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
@@ -30,6 +38,7 @@ import java.util.function.BooleanSupplier;
 final class TierHarness implements TierListener {
 
     static final int BLOCK_BYTES = 20_000;
+    private static final Namespace NAMESPACE = Namespace.of("device", BlockShape.kv(2, 2, 64, 16, Dtype.BF16));
     private static final long PATIENCE_NANOS = TimeUnit.SECONDS.toNanos(60);
 
     private final Arena arena = Arena.ofShared();
@@ -57,6 +66,32 @@ final class TierHarness implements TierListener {
 
     static BlockKey key(long number) {
         return new BlockKey(number, ~number);
+    }
+
+    static BlockChain chain(int blocks) {
+        return chain(0, blocks);
+    }
+
+    static BlockChain chain(int first, int blocks) {
+        int[] tokens = new int[16 * blocks];
+        for (int i = 0; i < tokens.length; i++) {
+            tokens[i] = first + i;
+        }
+        return BlockChain.of(NAMESPACE, tokens);
+    }
+
+    static void requireOnDevice(DeviceDriver driver, DeviceSpan span, BlockKey key) {
+        try (Arena arena = Arena.ofShared()) {
+            MemorySegment back = arena.allocate(BLOCK_BYTES);
+            DeviceStream stream = driver.openStream(Priority.NORMAL);
+            DeviceEvent event = driver.openEvent();
+            stream.toHost(span.address(), back);
+            stream.record(event);
+            assertThat(event.await(PATIENCE_NANOS)).isTrue();
+            event.close();
+            stream.close();
+            BlockContent.of(key).require(back);
+        }
     }
 
     private MemorySegment slot() {
