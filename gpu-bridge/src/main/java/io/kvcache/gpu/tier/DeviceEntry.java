@@ -1,6 +1,7 @@
 package io.kvcache.gpu.tier;
 
 import io.kvcache.core.tier.TierBlock;
+import io.kvcache.core.tier.TierBurial;
 import io.kvcache.gpu.driver.DeviceSpan;
 
 /// A block in a region.
@@ -23,6 +24,13 @@ record DeviceEntry(TierBlock block, Region region, long sequence, long offset) {
     /// The number that the store knows it by; of no other block ever.
     long place() {
         return sequence << OFFSET_BITS | offset / DeviceGeometry.PAGE;
+    }
+
+    /// Whether a burial means it.
+    boolean buriedBy(TierBurial burial) {
+        return burial.whole()
+                ? burial.namespaceId() == block.namespaceId()
+                : burial.keyHi() == block.keyHi() && burial.keyLo() == block.keyLo();
     }
 
     DeviceSpan span() {

@@ -30,13 +30,15 @@ final class DeviceIndex {
     }
 
     /// Forgets an entry, if it is the one that counts.
-    void remove(DeviceEntry entry) {
-        entries.remove(key(entry), entry);
+    ///
+    /// @return whether it was
+    boolean remove(DeviceEntry entry) {
+        return entries.remove(key(entry), entry);
     }
 
     void bury(TierBurial burial) {
         if (burial.whole()) {
-            entries.values().removeIf(entry -> entry.block().namespaceId() == burial.namespaceId());
+            entries.values().removeIf(entry -> entry.buriedBy(burial));
         } else {
             entries.remove(new BlockKey(burial.keyHi(), burial.keyLo()));
         }

@@ -152,6 +152,7 @@ public final class DeviceTier implements Tier {
             return Taken.REFUSED;
         }
         index.bury(burial);
+        reclaim.bury(burial);
         toTell.add(() -> listener.written(tag, 0));
         return Taken.TAKEN;
     }

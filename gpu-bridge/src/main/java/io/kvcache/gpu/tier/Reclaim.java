@@ -1,9 +1,12 @@
 package io.kvcache.gpu.tier;
 
+import io.kvcache.core.tier.TierBurial;
 import io.kvcache.core.tier.TierListener;
 import io.kvcache.core.tier.TierOffer;
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.List;
+import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
 /// Makes regions free: offers what lies in the oldest, moves what is kept into the one that is written
@@ -21,6 +24,9 @@ final class Reclaim {
     private final Lane lane;
     private final TierListener listener;
     private final long mostKeptBytes;
+    /// Of the region that leaves, what engines found there, and are to find where it is moved to.
+    private final Set<DeviceEntry> found = new HashSet<>();
+
     private @Nullable Region leaving;
     private long reclaimed;
     private long kept;
@@ -47,7 +53,7 @@ final class Reclaim {
             return 0;
         }
         leaving = next;
-        next.entries().forEach(index::remove);
+        next.entries().stream().filter(index::remove).forEach(found::add);
         Offer offer = new Offer(next.entries());
         listener.offered(offer);
         offer.moves.forEach(this::move);
@@ -61,8 +67,14 @@ final class Reclaim {
         regions.forget(region);
         regions.free(region);
         leaving = null;
+        found.clear();
         reclaimed++;
         return 1;
+    }
+
+    /// A burial finds nothing in the index of what is being moved: it is not to come back there.
+    void bury(TierBurial burial) {
+        found.removeIf(entry -> entry.buriedBy(burial));
     }
 
     /// From and to.
@@ -80,7 +92,9 @@ final class Reclaim {
             if (copied) {
                 kept++;
                 keptBytes += to.block().bytes();
-                index.add(to);
+                if (found.contains(from)) {
+                    index.add(to);
+                }
                 listener.moved(to.block(), from.place(), to.place());
             } else {
                 listener.lost(from.block(), from.place());

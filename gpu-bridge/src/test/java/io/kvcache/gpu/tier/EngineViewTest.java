@@ -1,6 +1,7 @@
 package io.kvcache.gpu.tier;
 
 import static io.kvcache.gpu.tier.TierHarness.chain;
+import static io.kvcache.gpu.tier.TierHarness.key;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assumptions.assumeThat;
 
@@ -18,6 +19,8 @@ import org.junit.jupiter.api.Test;
 final class EngineViewTest {
 
     private static final long BYTES = 4 << 20;
+    private static final int REGION_BLOCKS =
+            (int) (DeviceGeometry.of(BYTES).regionBytes() / DeviceGeometry.pages(TierHarness.BLOCK_BYTES));
 
     private final StandIn standIn = StandIn.fresh();
     private final TierHarness store = new TierHarness();
@@ -53,5 +56,48 @@ final class EngineViewTest {
         try (DeviceBlockTable table = source.acquire(chain, 0)) {
             assertThat(table.endBlock()).as("of memory that is given back").isZero();
         }
+    }
+
+    /// A chain of one block that the harness keeps when it is offered.
+    private static BlockChain kept(int first) {
+        int from = first;
+        while (chain(from, 1).key(0).hi() % 3 != 0) {
+            from++;
+        }
+        return chain(from, 1);
+    }
+
+    private static int found(DeviceTier tier, BlockChain chain) {
+        try (DeviceBlockTable table = tier.acquire(chain, 0)) {
+            return table.endBlock();
+        }
+    }
+
+    @Test
+    void givenABlockThatIsBeingMoved_whenItIsBuried_thenTheMoveDoesNotBringItBack() {
+        DeviceTier tier = new DeviceTier("device", standIn.open(), DeviceGeometry.of(BYTES), MemorySegment.NULL, store);
+        store.tick(tier);
+        BlockChain buried = kept(0);
+        BlockChain stays = kept(1_000_000);
+        write(tier, buried.key(0));
+        write(tier, stays.key(0));
+        int number = 0;
+        while (number < REGION_BLOCKS) { // so that nothing is on its way to the first region
+            write(tier, key(3L * number++ + 1));
+        }
+        store.until(tier, () -> store.underWay() == 0 && tier.idle());
+        standIn.hold();
+        while (found(tier, buried) == 1) {
+            assertThat(number).as("writes until the first region is reclaimed").isLessThan(10_000);
+            store.write(tier, key(3L * number++ + 1));
+            store.tick(tier, 0);
+        }
+        store.bury(tier, buried.key(0));
+        standIn.release();
+        store.until(tier, () -> store.underWay() == 0 && tier.idle());
+        assertThat(tier.stats().blocksKept()).isEqualTo(2);
+        assertThat(found(tier, stays)).as("what was moved").isEqualTo(1);
+        assertThat(found(tier, buried)).as("what was dropped meanwhile").isZero();
+        tier.close();
     }
 }
