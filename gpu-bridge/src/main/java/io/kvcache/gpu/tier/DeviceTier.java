@@ -27,8 +27,9 @@ import org.jspecify.annotations.Nullable;
 /// is used again, so the store's own order decides what stays; uses by [#acquire] count there. What it holds is not
 /// reclaimed.
 ///
-/// **Failure.** Whatever the device refuses takes the tier out. What was on its way is told only when the
-/// device does nothing any more: until then it might still write to host memory.
+/// **Failure.** Whatever the device refuses takes the tier out. What was on its way is told only when
+/// the device does nothing any more: until then it might still write to host memory. Of a device that
+/// lives on, the memory is given back once all tables are closed, as engines may be reading there.
 public final class DeviceTier implements Tier {
 
     private static final long CLOSING_NANOS = TimeUnit.SECONDS.toNanos(5);
@@ -49,7 +50,7 @@ public final class DeviceTier implements Tier {
     private volatile String cause = "";
     private volatile TierStats stats;
     private @Nullable DeviceException failure;
-    private boolean settled;
+    private boolean told;
     private boolean closed;
 
     /// Takes what it needs of a device; the first tick serves.
@@ -213,19 +214,32 @@ public final class DeviceTier implements Tier {
     /// closed.
     private void settle() {
         DeviceException failed = failure;
-        if (settled || failed == null || !(failed.error().ends() || quiet())) {
+        if (failed == null || closed) {
             return;
         }
-        settled = true;
-        closeDevice();
-        device.abandon();
+        boolean ends = failed.error().ends();
+        if (ends) {
+            closeDevice();
+        }
+        if (!told && (ends || quiet())) {
+            told = true;
+            device.abandon();
+        }
+        if (told && !closed && !regions.pinned()) {
+            closeDevice();
+        }
     }
 
+    /// Not while the device cannot say; one that has ended is closed at the next turn, whatever it was
+    /// doing.
     private boolean quiet() {
         try {
             return device.quiet() && verification.quiet();
-        } catch (DeviceException gone) {
-            return true;
+        } catch (DeviceException unknown) {
+            if (unknown.error().ends()) {
+                failure = unknown;
+            }
+            return false;
         }
     }
 
@@ -258,11 +272,8 @@ public final class DeviceTier implements Tier {
 
     @Override
     public boolean idle() {
-        return toTell.isEmpty()
-                && !verification.busy()
-                && !device.busy()
-                && !reclaim.busy()
-                && (failure == null || settled);
+        boolean working = verification.busy() || device.busy() || reclaim.busy();
+        return toTell.isEmpty() && (failure == null ? !working : closed);
     }
 
     @Override
@@ -287,20 +298,21 @@ public final class DeviceTier implements Tier {
         stop();
         index.end();
         verification.end();
-        for (long waited = 0; !over() && waited < CLOSING_NANOS; waited += TimeUnit.MILLISECONDS.toNanos(1)) {
+        boolean over = over();
+        for (long waited = 0; !over && waited < CLOSING_NANOS; waited += TimeUnit.MILLISECONDS.toNanos(1)) {
             tick(waited, TimeUnit.MILLISECONDS.toNanos(1));
+            over = over();
         }
-        if (!over()) {
+        if (!over) {
             throw new IllegalStateException(
-                    name + " is in use: " + (idle() ? "a device table is open" : "a copy does not end"));
+                    name + " is in use: " + (regions.pinned() ? "a device table is open" : "a copy does not end"));
         }
         if (!closed) {
             closeDevice();
         }
     }
 
-    /// Tables of a device that failed hold nothing.
     private boolean over() {
-        return idle() && (failure != null || !regions.pinned());
+        return idle() && (closed || (!regions.pinned() && quiet()));
     }
 }

@@ -92,8 +92,10 @@ final class Lane {
 
     /// Tells all that has not ended that it never will; the device does nothing any more.
     void abandon() {
-        underWay.forEach(trip -> trip.outcomes.forEach(outcome -> outcome.ended(false)));
-        underWay.clear();
+        for (Trip trip = underWay.poll(); trip != null; trip = underWay.poll()) {
+            free.add(trip.event);
+            trip.outcomes.forEach(outcome -> outcome.ended(false));
+        }
         gathering.forEach(outcome -> outcome.ended(false));
         gathering.clear();
         batch.clear();

@@ -99,13 +99,9 @@ final class TierDevice {
         return up.busy() || down.busy() || within.busy();
     }
 
-    /// Whether the device does nothing of ours any more; also when it cannot say.
+    /// Whether the device does nothing of ours any more.
     boolean quiet() {
-        try {
-            return up.quiet() && down.quiet() && within.quiet();
-        } catch (DeviceException failed) {
-            return true;
-        }
+        return up.quiet() && down.quiet() && within.quiet();
     }
 
     /// Tells all that is on its way that it will not arrive.

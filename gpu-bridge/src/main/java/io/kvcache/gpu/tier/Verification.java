@@ -8,8 +8,6 @@ import io.kvcache.gpu.driver.DeviceException;
 import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.DeviceStream;
 import io.kvcache.gpu.kernel.Kernels;
-import java.lang.System.Logger;
-import java.lang.System.Logger.Level;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;
@@ -18,7 +16,6 @@ import java.util.List;
 import java.util.Queue;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentLinkedQueue;
-import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
 /// Looks at blocks where they lie: the device computes the store's checksum of each, and what differs is
@@ -27,15 +24,11 @@ import org.jspecify.annotations.Nullable;
 /// Owned by the tier's thread, but for what says otherwise.
 final class Verification {
 
-    private static final Logger LOG = System.getLogger(Verification.class.getName());
-
     /// Blocks in one go.
     private static final int MOST_BLOCKS = 64;
 
     /// Few of an engine's processors: nobody is in a hurry.
     private static final int THREAD_GROUPS = 32;
-
-    private static final long LONGEST_NANOS = TimeUnit.SECONDS.toNanos(5);
 
     private final DeviceDriver driver;
     private final DeviceIndex index;
@@ -100,17 +93,23 @@ final class Verification {
         underWay = next;
         table = DeviceIndex.acquire(List.of(index), next.chain, next.from);
         good = 0;
+        tryToBegin(table, next);
+        return 1;
+    }
+
+    /// What the device refuses is for who asked, as of a device that runs no code; the tier serves on.
+    private void tryToBegin(DeviceBlockTable blocks, Asked by) {
         try {
-            begin(table);
+            begin(blocks);
         } catch (DeviceException refused) {
             if (refused.error().ends()) {
                 throw refused;
             }
-            table.close();
             underWay = null;
-            next.answer.completeExceptionally(refused); // as of a device that runs no code
+            table = null;
+            blocks.close();
+            by.answer.completeExceptionally(refused);
         }
-        return 1;
     }
 
     private Means means() {
@@ -171,7 +170,8 @@ final class Verification {
     private int look() {
         Means with = means;
         DeviceBlockTable blocks = table;
-        if (with == null || blocks == null || !with.event.reached()) {
+        Asked by = underWay;
+        if (with == null || blocks == null || by == null || !with.event.reached()) {
             return 0;
         }
         int count = Math.min(MOST_BLOCKS, blocks.blocks() - good);
@@ -187,7 +187,7 @@ final class Verification {
             }
             good++;
         }
-        begin(blocks);
+        tryToBegin(blocks, by);
         return 1;
     }
 
@@ -230,25 +230,15 @@ final class Verification {
         return present == null || present.stream.idle();
     }
 
-    /// Gives back what was taken, once the device is at nothing of it.
+    /// Gives back what was taken. The device is at nothing of it, or has ended.
     void close() {
         Means present = means;
         if (present != null) {
             means = null;
-            await(present);
             present.stream.close();
             present.event.close();
             present.kernels.close();
             driver.free(present.scratch);
-        }
-    }
-
-    private static void await(Means present) {
-        try {
-            present.event.await(LONGEST_NANOS);
-        } catch (DeviceException failed) {
-            // then nothing is on its way; what was taken is given back all the same
-            LOG.log(Level.DEBUG, "not waited for", failed);
         }
     }
 }

@@ -2,13 +2,17 @@ package io.kvcache.gpu.tier;
 
 import static io.kvcache.gpu.tier.TierHarness.chain;
 import static io.kvcache.gpu.tier.TierHarness.key;
+import static io.kvcache.gpu.tier.TierHarness.requireOnDevice;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assumptions.assumeThat;
 
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
+import io.kvcache.core.tier.TierState;
 import io.kvcache.gpu.cuda.StandIn;
+import io.kvcache.gpu.driver.DeviceDriver;
 import java.lang.foreign.MemorySegment;
+import java.util.concurrent.CompletableFuture;
 import java.util.logging.Level;
 import java.util.logging.Logger;
 import org.junit.jupiter.api.AfterEach;
@@ -19,6 +23,11 @@ import org.junit.jupiter.api.Test;
 final class EngineViewTest {
 
     private static final long BYTES = 4 << 20;
+    private static final int OUT_OF_MEMORY = 2;
+
+    /// Two kernels for each of 64 blocks.
+    private static final int LAUNCHES_OF_A_LOOK = 128;
+
     private static final int REGION_BLOCKS =
             (int) (DeviceGeometry.of(BYTES).regionBytes() / DeviceGeometry.pages(TierHarness.BLOCK_BYTES));
 
@@ -40,8 +49,35 @@ final class EngineViewTest {
         store.close();
     }
 
+    private DeviceTier open(DeviceDriver driver) {
+        DeviceTier tier = new DeviceTier("device", driver, DeviceGeometry.of(BYTES), MemorySegment.NULL, store);
+        store.tick(tier);
+        return tier;
+    }
+
     private void write(DeviceTier tier, BlockKey key) {
         store.until(tier, () -> store.write(tier, key));
+    }
+
+    private void settle(DeviceTier tier) {
+        store.until(tier, () -> store.underWay() == 0 && tier.idle());
+    }
+
+    /// Writes until the first region is being reclaimed, where the device holds still.
+    ///
+    /// @param first a block there
+    private void reclaimHeld(DeviceTier tier, BlockChain first) {
+        long number = 0;
+        while (number < REGION_BLOCKS) { // so that nothing is on its way to the first region
+            write(tier, key(3 * number++ + 1));
+        }
+        settle(tier);
+        standIn.hold();
+        while (found(tier, first) == 1) {
+            assertThat(number).as("writes until the first region is reclaimed").isLessThan(10_000);
+            store.write(tier, key(3 * number++ + 1));
+            store.tick(tier, 0);
+        }
     }
 
     @Test
@@ -75,29 +111,83 @@ final class EngineViewTest {
 
     @Test
     void givenABlockThatIsBeingMoved_whenItIsBuried_thenTheMoveDoesNotBringItBack() {
-        DeviceTier tier = new DeviceTier("device", standIn.open(), DeviceGeometry.of(BYTES), MemorySegment.NULL, store);
-        store.tick(tier);
+        DeviceTier tier = open(standIn.open());
         BlockChain buried = kept(0);
         BlockChain stays = kept(1_000_000);
         write(tier, buried.key(0));
         write(tier, stays.key(0));
-        int number = 0;
-        while (number < REGION_BLOCKS) { // so that nothing is on its way to the first region
-            write(tier, key(3L * number++ + 1));
-        }
-        store.until(tier, () -> store.underWay() == 0 && tier.idle());
-        standIn.hold();
-        while (found(tier, buried) == 1) {
-            assertThat(number).as("writes until the first region is reclaimed").isLessThan(10_000);
-            store.write(tier, key(3L * number++ + 1));
-            store.tick(tier, 0);
-        }
+        reclaimHeld(tier, buried);
         store.bury(tier, buried.key(0));
         standIn.release();
-        store.until(tier, () -> store.underWay() == 0 && tier.idle());
+        settle(tier);
         assertThat(tier.stats().blocksKept()).isEqualTo(2);
         assertThat(found(tier, stays)).as("what was moved").isEqualTo(1);
         assertThat(found(tier, buried)).as("what was dropped meanwhile").isZero();
+        tier.close();
+    }
+
+    @Test
+    void givenADeviceThatIsLostWhileBlocksAreMoved_whenSettled_thenTheTierCanBeClosed() {
+        DeviceTier tier = open(standIn.open());
+        BlockChain chain = kept(0);
+        write(tier, chain.key(0));
+        reclaimHeld(tier, chain);
+        standIn.lose(46);
+        standIn.release();
+        store.until(tier, () -> tier.state() == TierState.FAILED);
+        settle(tier);
+        tier.close();
+    }
+
+    private CompletableFuture<DeviceBlockTable> verified(DeviceTier tier, BlockChain chain) {
+        CompletableFuture<DeviceBlockTable> answer =
+                tier.acquireVerified(chain, 0).toCompletableFuture();
+        store.until(tier, answer::isDone);
+        return answer;
+    }
+
+    @Test
+    void givenAnOpenTable_whenTheDeviceRefusesACopyAndLivesOn_thenItsBlocksStayUntilItIsClosed() {
+        DeviceDriver driver = standIn.open();
+        DeviceTier tier = open(driver);
+        BlockChain chain = chain(2);
+        write(tier, chain.key(0));
+        write(tier, chain.key(1));
+        settle(tier);
+        DeviceBlockTable table = tier.acquire(chain, 0);
+        standIn.fail("cuModuleLoadData", 1, OUT_OF_MEMORY);
+        assertThat(verified(tier, chain)).as("a look that is refused").isCompletedExceptionally();
+        standIn.fail("cuMemcpyHtoDAsync_v2", 1, OUT_OF_MEMORY);
+        write(tier, key(1));
+        store.until(tier, () -> store.underWay() == 0);
+        assertThat(tier.state()).isEqualTo(TierState.FAILED);
+        assertThat(store.refused).as("told though the table is open").isEqualTo(1);
+        assertThat(found(tier, chain)).isZero();
+        for (int i = 0; i < table.endBlock(); i++) {
+            requireOnDevice(driver, table.span(i), chain.key(i));
+        }
+        assertThat(tier.idle()).isFalse();
+        table.close();
+        store.until(tier, tier::idle);
+        assertThat(standIn.left()).isEmpty();
+        tier.close();
+    }
+
+    @Test
+    void givenMoreBlocksThanOneLookTakes_whenTheSecondIsRefused_thenTheTierServesOnAndHoldsNothing() {
+        DeviceTier tier = open(standIn.open());
+        BlockChain chain = chain(80);
+        for (int i = 0; i < 80; i++) {
+            write(tier, chain.key(i));
+        }
+        settle(tier);
+        standIn.fail("cuLaunchKernel", LAUNCHES_OF_A_LOOK + 3, OUT_OF_MEMORY);
+        assertThat(verified(tier, chain)).isCompletedExceptionally();
+        assertThat(standIn.injected()).isEqualTo(1);
+        assertThat(tier.state()).isEqualTo(TierState.SERVING);
+        try (DeviceBlockTable table = verified(tier, chain).join()) {
+            assertThat(table.endBlock()).as("asked again").isEqualTo(80);
+        }
         tier.close();
     }
 }
