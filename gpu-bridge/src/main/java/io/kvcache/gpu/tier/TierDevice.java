@@ -50,7 +50,9 @@ final class TierDevice {
     }
 
     /// Copies go without as well, slower: containers often limit how much memory may be fixed in place.
-    private static @Nullable MemorySegment register(DeviceDriver driver, MemorySegment slots) {
+    ///
+    /// @return what is registered now; null when nothing is
+    static @Nullable MemorySegment register(DeviceDriver driver, MemorySegment slots) {
         if (slots.byteSize() == 0) {
             return null;
         }

@@ -46,6 +46,9 @@ final class Verification {
     /// What is taken of the device.
     ///
     /// @param sums of one block each, `sumBytes` apart
+    /// @param read where they come to
+    /// @param registered the same, when it is: a copy to other memory would have the tier's thread wait
+    ///     for it
     private record Means(
             Kernels kernels,
             DeviceStream stream,
@@ -53,7 +56,8 @@ final class Verification {
             DeviceSpan scratch,
             DeviceSpan sums,
             long sumBytes,
-            MemorySegment read) {}
+            MemorySegment read,
+            @Nullable MemorySegment registered) {}
 
     Verification(DeviceDriver driver, DeviceIndex index, long mostBlockBytes) {
         this.driver = driver;
@@ -132,14 +136,19 @@ final class Verification {
             taken.push(() -> driver.free(scratch));
             DeviceStream stream = driver.openStream(Priority.NORMAL);
             taken.push(stream::close);
+            DeviceEvent event = driver.openEvent();
+            taken.push(event::close);
+            long readBytes = DeviceGeometry.pages(MOST_BLOCKS * sumBytes); // what is registered is whole pages
+            MemorySegment read = Arena.ofAuto().allocate(readBytes, DeviceGeometry.PAGE);
             return new Means(
                     kernels,
                     stream,
-                    driver.openEvent(),
+                    event,
                     scratch,
                     scratch.slice(scratchBytes, MOST_BLOCKS * sumBytes),
                     sumBytes,
-                    Arena.ofAuto().allocate(MOST_BLOCKS * sumBytes, 8));
+                    read,
+                    TierDevice.register(driver, read));
         } catch (DeviceException refused) {
             taken.forEach(Runnable::run);
             throw refused;
@@ -235,6 +244,9 @@ final class Verification {
         Means present = means;
         if (present != null) {
             means = null;
+            if (present.registered != null) {
+                driver.unregister(present.registered);
+            }
             present.stream.close();
             present.event.close();
             present.kernels.close();

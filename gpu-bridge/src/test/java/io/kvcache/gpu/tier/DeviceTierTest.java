@@ -206,6 +206,9 @@ final class DeviceTierTest {
         settle(tier);
         DeviceSpan last;
         try (DeviceBlockTable table = verified(tier, chain, 3)) {
+            assertThat(driver.use().registrations())
+                    .as("where the sums come to")
+                    .isEqualTo(1);
             assertThat(table.firstBlock()).isEqualTo(3);
             assertThat(table.endBlock()).isEqualTo(80);
             last = table.span(77).slice(BLOCK_BYTES - 1, 1);
