@@ -1,10 +1,17 @@
 // What the bridge has a device compute. One source for two compilers: nvcc makes the PTX text that is checked in beside
-// the Java sources, g++ makes the same functions part of the stand-in that tests run on. So nothing here needs a warp,
-// shared memory or a header of NVIDIA's, and every kernel is a loop over a grid of any size.
+// the Java sources, g++ makes the same functions part of the stand-in that tests run on. So nothing here needs shared
+// memory or a header of NVIDIA's, nor more of its functions than __shfl_xor_sync and __byte_perm, and every kernel is a
+// loop over a grid of any number of groups of whole warps.
 #ifdef __CUDACC__
 #include <stdint.h>
 #else
 #include "cuda_shim.h"
+#endif
+
+#ifdef __CUDACC__
+#define UNROLL _Pragma("unroll")
+#else
+#define UNROLL
 #endif
 
 #define KERNEL extern "C" __global__ void
@@ -97,79 +104,68 @@ KERNEL kv_crc32c_chunks(const uint32_t* sums, uint64_t bytes, uint32_t run, uint
     }
 }
 
+// Turns a pair of bf16 values.
+static __device__ inline void turn(float& a, float& b, float c, float s) {
+    float turned = a * c - b * s;
+    b = b * c + a * s;
+    a = turned;
+}
+
+static __device__ inline float low_half(uint32_t two) { return of_bits(two << 16); }
+
+static __device__ inline float high_half(uint32_t two) { return of_bits(two & 0xFFFF0000u); }
+
+static __device__ inline uint32_t halves_of(float low, float high) {
+    return to_bf16(low) | (uint32_t) to_bf16(high) << 16;
+}
+
+// Four pairs at once: `first` and `second` are eight bytes each, of four pairs' halves or of two pairs.
+static __device__ inline void turn_four(uint2* first, uint2* second, const uint4* turns, bool halves) {
+    uint2 one = *first, other = *second;
+    uint4 early = turns[0], late = turns[1];
+    float v[8] = {low_half(one.x),   high_half(one.x),   low_half(one.y),   high_half(one.y),
+                  low_half(other.x), high_half(other.x), low_half(other.y), high_half(other.y)};
+    float by[8] = {of_bits(early.x), of_bits(early.y), of_bits(early.z), of_bits(early.w),
+                   of_bits(late.x),  of_bits(late.y),  of_bits(late.z),  of_bits(late.w)};
+    UNROLL for (int i = 0; i < 4; i++) {
+        if (halves) {
+            turn(v[i], v[4 + i], by[2 * i], by[2 * i + 1]);
+        } else {
+            turn(v[2 * i], v[2 * i + 1], by[2 * i], by[2 * i + 1]);
+        }
+    }
+    one.x = halves_of(v[0], v[1]);
+    one.y = halves_of(v[2], v[3]);
+    other.x = halves_of(v[4], v[5]);
+    other.y = halves_of(v[6], v[7]);
+    *first = one;
+    *second = other;
+}
+
 // Rotates rows of K, of `row` bf16 values each, by an angle for each of `pairs` pairs: values i and i + pairs when
-// halves, else 2i and 2i + 1; what is behind them stays. turns: [pairs][cos, sin].
+// halves, else 2i and 2i + 1; what is behind them stays. turns: [pairs][cos, sin]. Four pairs at a time where they
+// lie so.
 KERNEL kv_rope_shift(uint16_t* keys, const float* turns, uint64_t rows, uint32_t row, uint32_t pairs, uint32_t halves) {
+    bool even = ((uintptr_t) keys & 7u) == 0 && ((uintptr_t) turns & 15u) == 0;
+    if (even && row % 4 == 0 && pairs % 4 == 0) {
+        uint32_t fours = pairs / 4;
+        EACH(at, rows * fours) {
+            uint32_t pair = 4 * (uint32_t) (at % fours);
+            uint16_t* first = keys + (at / fours) * row + (halves ? pair : 2 * pair);
+            uint16_t* second = first + (halves ? pairs : 4);
+            turn_four((uint2*) first, (uint2*) second, (const uint4*) (turns + 2 * pair), halves != 0);
+        }
+        return;
+    }
     EACH(at, rows * pairs) {
         uint32_t pair = (uint32_t) (at % pairs);
         uint16_t* first = keys + (at / pairs) * row + (halves ? pair : 2 * pair);
         uint16_t* second = first + (halves ? pairs : 1);
-        float c = turns[2 * pair];
-        float s = turns[2 * pair + 1];
         float a = of_bf16(*first);
         float b = of_bf16(*second);
-        *first = to_bf16(a * c - b * s);
-        *second = to_bf16(b * c + a * s);
-    }
-}
-
-static __device__ inline bool finite(float value) { return (bits_of(value) & 0x7F800000u) != 0x7F800000u; }
-
-static __device__ inline float magnitude(float value) { return of_bits(bits_of(value) & 0x7FFFFFFFu); }
-
-// The scale of a group of bf16 values: its largest finite one becomes 448, the largest of e4m3. 1 for zeroes.
-static __device__ inline float fp8_scale(const uint16_t* values, uint32_t group) {
-    float most = 0;
-    for (uint32_t i = 0; i < group; i++) {
-        float value = magnitude(of_bf16(values[i]));
-        if (finite(value) && value > most) most = value;
-    }
-    float scale = most / 448.0f;
-    return scale > 0 ? scale : 1.0f;
-}
-
-KERNEL kv_fp8_scales(const uint16_t* values, uint64_t groups, uint32_t group, float* scales) {
-    EACH(index, groups) scales[index] = fp8_scale(values + index * group, group);
-}
-
-// Nearest e4m3 of a magnitude, ties to even; 448 is the largest.
-static __device__ inline uint8_t to_e4m3(float value) {
-    if (value >= 448.0f) return 0x7E;
-    uint32_t u = bits_of(value);
-    if (value < 0.015625f) { // 2^-6: below it steps are of 2^-9
-        float steps = value * 512.0f;
-        uint32_t whole = (uint32_t) steps;
-        float rest = steps - (float) whole;
-        return (uint8_t) (whole + (rest > 0.5f || (rest == 0.5f && (whole & 1u)) ? 1 : 0));
-    }
-    u += 0x7FFFFu + ((u >> 20) & 1u);
-    return (uint8_t) ((u >> 20) - (120u << 3)); // exponents are biased by 127 there and by 7 here
-}
-
-static __device__ inline uint8_t to_fp8(uint16_t bits, float scale) {
-    float value = of_bf16(bits);
-    uint8_t sign = (uint8_t) ((bits >> 8) & 0x80u);
-    bool nan = (bits_of(value) & 0x7FFFFFFFu) > 0x7F800000u;
-    return (uint8_t) (sign | (nan ? 0x7F : to_e4m3(magnitude(value) / scale)));
-}
-
-KERNEL kv_to_fp8(const uint16_t* values, uint64_t count, uint32_t group, const float* scales, uint8_t* out) {
-    EACH(at, count) out[at] = to_fp8(values[at], scales[at / group]);
-}
-
-// Of the magnitude alone.
-static __device__ inline float of_e4m3(uint8_t code) {
-    uint32_t exponent = (code >> 3) & 15u;
-    uint32_t mantissa = code & 7u;
-    if ((code & 0x7Fu) == 0x7Fu) return of_bits(0x7FC00000u);
-    if (exponent == 0) return (float) mantissa * 0.001953125f; // 2^-9
-    return of_bits(((exponent + 120u) << 23) | (mantissa << 20));
-}
-
-KERNEL kv_from_fp8(const uint8_t* codes, uint64_t count, uint32_t group, const float* scales, uint16_t* out) {
-    EACH(at, count) {
-        uint16_t value = to_bf16(of_e4m3(codes[at]) * scales[at / group]);
-        out[at] = (uint16_t) (value | ((codes[at] & 0x80u) << 8));
+        turn(a, b, turns[2 * pair], turns[2 * pair + 1]);
+        *first = to_bf16(a);
+        *second = to_bf16(b);
     }
 }
 
@@ -187,114 +183,7 @@ KERNEL kv_relayout_pieces(const uint64_t* from, const uint64_t* to, uint32_t row
     }
 }
 
-// Codes of 4 bits: value = zero + code * scale, both of the group. What is not finite does not count for them.
-struct Range {
-    float scale;
-    float zero;
-};
-
-static __device__ inline Range range_of(const uint16_t* values, uint32_t group) {
-    float least = 0, most = 0;
-    bool any = false;
-    for (uint32_t i = 0; i < group; i++) {
-        float value = of_bf16(values[i]);
-        if (!finite(value)) continue;
-        if (!any || value < least) least = value;
-        if (!any || value > most) most = value;
-        any = true;
-    }
-    Range range;
-    float scale = most / 15.0f - least / 15.0f; // their difference may be no float
-    range.scale = scale > 0 ? scale : 1.0f;
-    range.zero = least;
-    return range;
-}
-
-// Nearest code, ties to even; beyond the ends the nearest of them, and for a NaN the lower one.
-static __device__ inline uint32_t to_int4(float value, Range range) {
-    float over = value - range.zero;
-    float steps = finite(over) ? over / range.scale : value / range.scale - range.zero / range.scale;
-    if (!(steps > 0)) return 0;
-    if (steps >= 15.0f) return 15;
-    uint32_t whole = (uint32_t) steps;
-    float rest = steps - (float) whole;
-    return whole + (rest > 0.5f || (rest == 0.5f && (whole & 1u)) ? 1 : 0);
-}
-
-static __device__ inline void code_int4(const uint16_t* values, uint32_t group, uint8_t* codes, float* scales) {
-    Range range = range_of(values, group);
-    scales[0] = range.scale;
-    scales[1] = range.zero;
-    for (uint32_t i = 0; i < group; i += 2) {
-        uint32_t low = to_int4(of_bf16(values[i]), range);
-        uint32_t high = to_int4(of_bf16(values[i + 1]), range);
-        codes[i / 2] = (uint8_t) (low | (high << 4));
-    }
-}
-
-static __device__ inline void code_fp8(const uint16_t* values, uint32_t group, uint8_t* codes, float* scales) {
-    scales[0] = fp8_scale(values, group);
-    for (uint32_t i = 0; i < group; i++) codes[i] = to_fp8(values[i], scales[0]);
-}
-
-// Gathers pieces of `groups` groups each into codes of 8 bits (e4m3) or 4, in one pass: codes one after the other, and
-// the scales of each group (scale and zero for 4 bits).
-KERNEL kv_gather_coded(const uint64_t* from, uint32_t groups, uint32_t group, uint32_t bits, uint64_t count,
-                       uint8_t* codes, float* scales) {
-    EACH(at, groups * count) {
-        const uint16_t* values = (const uint16_t*) from[at / groups] + (at % groups) * group;
-        if (bits == 4) {
-            code_int4(values, group, codes + at * (group / 2), scales + 2 * at);
-        } else {
-            code_fp8(values, group, codes + at * group, scales + at);
-        }
-    }
-}
-
-static __device__ inline float decoded(const uint8_t* codes, const float* scales, uint32_t group, uint32_t bits,
-                                       uint64_t at) {
-    uint64_t of = at / group;
-    if (bits == 4) {
-        uint32_t code = (codes[at / 2] >> (4 * (at & 1))) & 15u;
-        return scales[2 * of + 1] + (float) code * scales[2 * of];
-    }
-    float value = of_e4m3(codes[at]) * scales[of];
-    return codes[at] & 0x80u ? -value : value;
-}
-
-// Scatters codes to pieces of `rows` rows of `row` bf16 values each, in one pass. Rows of keys are turned as by
-// kv_rope_shift, before they are rounded; pieces come as a block has them, [side][run], and keys are those of side 0.
-// No pairs turn nothing.
-KERNEL kv_scatter_coded(const uint8_t* codes, const float* scales, uint32_t group, uint32_t bits, const uint64_t* to,
-                        uint64_t count, uint32_t rows, uint32_t row, const float* turns, uint32_t pairs,
-                        uint32_t halves, uint32_t sides, uint32_t run) {
-    uint32_t items = row - pairs; // a pair, or a value behind them
-    EACH(at, count * rows * items) {
-        uint32_t item = (uint32_t) (at % items);
-        uint64_t line = at / items;
-        uint64_t piece = line / rows;
-        uint64_t start = line * row;
-        uint16_t* out = (uint16_t*) to[piece] + (line % rows) * row;
-        if (item >= pairs) {
-            uint32_t i = item + pairs;
-            out[i] = to_bf16(decoded(codes, scales, group, bits, start + i));
-            continue;
-        }
-        uint32_t first = halves ? item : 2 * item;
-        uint32_t second = first + (halves ? pairs : 1);
-        float a = decoded(codes, scales, group, bits, start + first);
-        float b = decoded(codes, scales, group, bits, start + second);
-        if ((piece / run) % sides == 0) {
-            float c = turns[2 * item];
-            float s = turns[2 * item + 1];
-            float turned = a * c - b * s;
-            b = b * c + a * s;
-            a = turned;
-        }
-        out[first] = to_bf16(a);
-        out[second] = to_bf16(b);
-    }
-}
+#include "codings.cuh"
 
 // How much queries want of each block of keys: for each query and its head the largest product with a key. Keys are
 // [token][head][dim] of bf16, queries [query][queryHead][dim]; query heads share heads in runs.

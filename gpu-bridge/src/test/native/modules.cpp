@@ -39,7 +39,6 @@ const std::map<std::string, Kernel>& kernels() {
         {"kv_crc32c_runs", Adapter<&kv_crc32c_runs>::kernel()},
         {"kv_crc32c_chunks", Adapter<&kv_crc32c_chunks>::kernel()},
         {"kv_rope_shift", Adapter<&kv_rope_shift>::kernel()},
-        {"kv_fp8_scales", Adapter<&kv_fp8_scales>::kernel()},
         {"kv_to_fp8", Adapter<&kv_to_fp8>::kernel()},
         {"kv_from_fp8", Adapter<&kv_from_fp8>::kernel()},
         {"kv_relayout_pieces", Adapter<&kv_relayout_pieces>::kernel()},
@@ -85,9 +84,9 @@ void run(const Kernel* kernel, Arguments arguments, unsigned blocks, unsigned th
     blockDim = {threads, 1, 1};
     for (unsigned block = 0; block < blocks; block++) {
         blockIdx = {block, 0, 0};
-        for (unsigned thread = 0; thread < threads; thread++) {
-            threadIdx = {thread, 0, 0};
-            kernel->call(places.data());
+        for (unsigned first = 0; first < threads; first += Warp::LANES) {
+            bool whole = Warp().run(first, threads - first, [&] { kernel->call(places.data()); });
+            if (!whole) stick(ILLEGAL_ADDRESS); // on a device some threads would wait for others for ever
         }
     }
 }

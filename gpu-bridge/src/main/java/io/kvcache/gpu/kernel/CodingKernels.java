@@ -51,7 +51,7 @@ public final class CodingKernels {
         launcher.run(
                 stream,
                 gather,
-                (long) groups * block.pieces(),
+                Launcher.wideItems(block.values(), block.group()),
                 new KernelArguments()
                         .with(from.address())
                         .with32(groups)

@@ -42,7 +42,6 @@ public final class Kernels implements AutoCloseable {
     private final DeviceKernel crcRuns;
     private final DeviceKernel crcChunks;
     private final DeviceKernel ropeShift;
-    private final DeviceKernel fp8Scales;
     private final DeviceKernel toFp8;
     private final DeviceKernel fromFp8;
 
@@ -56,7 +55,6 @@ public final class Kernels implements AutoCloseable {
         crcRuns = program.kernel("kv_crc32c_runs");
         crcChunks = program.kernel("kv_crc32c_chunks");
         ropeShift = program.kernel("kv_rope_shift");
-        fp8Scales = program.kernel("kv_fp8_scales");
         toFp8 = program.kernel("kv_to_fp8");
         fromFp8 = program.kernel("kv_from_fp8");
     }
@@ -222,25 +220,21 @@ public final class Kernels implements AutoCloseable {
     }
 
     /// Makes fp8 (e4m3, largest 448) of bf16, each group of values with a scale of its own by which its
-    /// largest finite value becomes 448.
+    /// largest finite value becomes 448, or less when that is smaller than any that float32 can be
+    /// divided by (2^-126). In one pass over memory.
     ///
     /// @param values of bf16, whole groups
     /// @param group values of a group
     /// @param scales float32, one a group
-    /// @param codes 1 byte a value
+    /// @param codes 1 byte a value; groups of a multiple of eight values are coded several times faster
     public void toFp8(DeviceStream stream, DeviceSpan values, int group, DeviceSpan scales, DeviceSpan codes) {
         long count = values.bytes() / 2;
         requireGroups(count, group, scales, codes, values);
         run(
                 stream,
-                fp8Scales,
-                count / group,
-                new KernelArguments()
-                        .with(values.address())
-                        .with(count / group)
-                        .with32(group)
-                        .with(scales.address()));
-        run(stream, toFp8, count, converting(values.address(), count, group, scales, codes.address()));
+                toFp8,
+                Launcher.wideItems(count, group),
+                converting(values.address(), count / group, group, scales, codes.address()));
     }
 
     /// Makes bf16 of what [#toFp8] made.

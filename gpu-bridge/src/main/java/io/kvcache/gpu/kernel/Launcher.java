@@ -11,7 +11,10 @@ import io.kvcache.gpu.driver.KernelArguments;
 /// @param mostGroups of threads that one call takes at a time
 record Launcher(DeviceProgram program, int mostGroups) {
 
+    /// Whole warps, as kernels count on.
     private static final int THREADS = 256;
+
+    private static final int WIDE = 8;
 
     DeviceKernel kernel(String name) {
         return program.kernel(name);
@@ -20,6 +23,12 @@ record Launcher(DeviceProgram program, int mostGroups) {
     void run(DeviceStream stream, DeviceKernel kernel, long items, KernelArguments arguments) {
         long groups = Math.clamp((items + THREADS - 1) / THREADS, 1, mostGroups);
         stream.launch(kernel, (int) groups, THREADS, arguments);
+    }
+
+    /// Threads for values in groups: one for eight values where groups are of multiples of eight, else
+    /// one a group.
+    static long wideItems(long values, int group) {
+        return values / (group % WIDE == 0 ? WIDE : group);
     }
 
     /// Refuses a list of places that is shorter than said.

@@ -65,7 +65,7 @@ final class CodingKernelsTest {
     }
 
     @ParameterizedTest
-    @CsvSource({"2,2,1", "32,32,1", "64,192,7", "6,42,33", "128,2048,5"})
+    @CsvSource({"2,2,1", "8,8,1", "24,72,3", "32,32,1", "64,192,7", "6,42,33", "128,2048,5", "512,1024,2"})
     void givenPieces_whenCodedByFourBits_thenEachValueIsTheNearestOfSixteen(int group, int pieceValues, int pieces) {
         CodedBlock block = new CodedBlock(Coding.INT4, group, pieceValues, pieces);
         MemorySegment values = rig.values(pieceValues * pieces, group);
@@ -85,7 +85,7 @@ final class CodingKernelsTest {
     }
 
     @ParameterizedTest
-    @CsvSource({"2,2,1", "64,192,7", "6,42,33"})
+    @CsvSource({"2,2,1", "64,192,7", "6,42,33", "24,72,3", "512,1024,2"})
     void givenPieces_whenCodedByEightBits_thenTheCodesAreThoseOfTheKernelThatDoesNotGather(
             int group, int pieceValues, int pieces) {
         CodedBlock block = new CodedBlock(Coding.FP8, group, pieceValues, pieces);

@@ -10,6 +10,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 import static org.assertj.core.api.Assertions.within;
+import static org.assertj.core.api.Assumptions.assumeThat;
 
 import io.kvcache.core.store.ChunkedCrc;
 import io.kvcache.gpu.driver.DeviceDriver;
@@ -99,7 +100,16 @@ final class KernelsTest {
     }
 
     @ParameterizedTest
-    @CsvSource({"1,64,32,true", "7,64,32,false", "13,96,32,true", "5,128,3,false", "300,128,64,true"})
+    @CsvSource({
+        "1,64,32,true",
+        "7,64,32,false",
+        "13,96,32,true",
+        "5,128,3,false",
+        "300,128,64,true",
+        "4,64,8,false",
+        "3,66,32,true",
+        "3,66,32,false"
+    })
     void givenKeys_whenTurned_thenWithinHalfAStepOfFloat64(int rows, int row, int pairs, boolean halves) {
         MemorySegment keys = rig.values(rows * row, rows);
         MemorySegment turns = rig.arena.allocate(8L * pairs, 8);
@@ -130,7 +140,7 @@ final class KernelsTest {
     }
 
     @ParameterizedTest
-    @CsvSource({"1,1", "1,64", "9,32", "77,128", "1000,7"})
+    @CsvSource({"1,1", "1,8", "1,64", "3,24", "9,32", "77,128", "5,192", "33,256", "3,1000", "2,2048", "1000,7"})
     void givenValues_whenMadeFp8AndBack_thenEachIsTheNearest(int groups, int group) {
         MemorySegment values = rig.values(groups * group, groups);
         DeviceSpan scales = rig.target(4L * groups);
@@ -192,6 +202,53 @@ final class KernelsTest {
         assertThat(code.get(JAVA_BYTE, 9)).as("minus zero").isEqualTo((byte) 0x80);
         double wanted = bf16(values, 0) / by;
         assertThat(Floats.ofE4m3(code.get(JAVA_BYTE, 0))).isCloseTo(wanted, within(Floats.e4m3Step(wanted)));
+    }
+
+    /// As if there were many places to begin at, of which a device reads the even ones faster.
+    @ParameterizedTest
+    @CsvSource({"2,1", "16,8", "6,4"})
+    void givenOddPlaces_whenMadeFp8AndBack_thenAsAtEvenOnes(int valuesAt, int codesAt) {
+        int count = 3 * 64;
+        MemorySegment values = rig.values(count, valuesAt);
+        MemorySegment moved = rig.arena.allocate(2L * count + valuesAt, 8);
+        MemorySegment.copy(values, 0, moved, valuesAt, 2L * count);
+        DeviceSpan scales = rig.target(12);
+        DeviceSpan codes = rig.target(count);
+        DeviceSpan odd = rig.target((long) count + codesAt);
+        DeviceSpan back = rig.target(2L * count);
+        DeviceSpan oddBack = rig.target(2L * count + valuesAt);
+        rig.kernels.toFp8(rig.stream, rig.source(values), 64, scales, codes);
+        rig.kernels.fromFp8(rig.stream, codes, 64, scales, back);
+        DeviceSpan from = rig.source(moved).slice(valuesAt, 2L * count);
+        rig.kernels.toFp8(rig.stream, from, 64, rig.target(12), odd.slice(codesAt, count));
+        rig.kernels.fromFp8(rig.stream, odd.slice(codesAt, count), 64, scales, oddBack.slice(valuesAt, 2L * count));
+        assertThat(rig.read(odd).asSlice(codesAt).mismatch(rig.read(codes))).isEqualTo(-1);
+        assertThat(rig.read(oddBack).asSlice(valuesAt).mismatch(rig.read(back))).isEqualTo(-1);
+    }
+
+    @Test
+    void givenGroups_whenMadeFp8_thenEachValueIsReadOnceByOneKernel() {
+        assumeThat(rig.standIn.holds()).isTrue();
+        long before = rig.standIn.calls("cuLaunchKernel");
+        rig.kernels.toFp8(rig.stream, rig.source(rig.values(256, 1)), 128, rig.target(8), rig.target(256));
+        assertThat(rig.standIn.calls("cuLaunchKernel") - before).isEqualTo(1);
+    }
+
+    @Test
+    void givenValuesTooSmallToDivideBy_whenMadeFp8_thenTheyAreNotLost() {
+        MemorySegment values = rig.arena.allocate(128, 8);
+        for (int i = 0; i < 64; i++) {
+            values.setAtIndex(JAVA_SHORT, i, (short) i); // i times 2^-133
+        }
+        DeviceSpan scales = rig.target(4);
+        DeviceSpan codes = rig.target(64);
+        rig.kernels.toFp8(rig.stream, rig.source(values), 64, scales, codes);
+        assertThat(rig.read(scales).get(JAVA_FLOAT, 0)).isEqualTo(0x1p-126f);
+        MemorySegment code = rig.read(codes);
+        for (int i = 0; i < 64; i++) {
+            double wanted = i * 0x1p-7;
+            assertThat(Floats.ofE4m3(code.get(JAVA_BYTE, i))).isCloseTo(wanted, within(Floats.e4m3Step(wanted) / 2));
+        }
     }
 
     @Test
