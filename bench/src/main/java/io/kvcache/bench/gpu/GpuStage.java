@@ -8,6 +8,7 @@ import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.DeviceStream;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.util.List;
 import java.util.concurrent.TimeUnit;
 
 /// A device with memory on both sides, two streams, and copies that end before they return.
@@ -52,6 +53,12 @@ final class GpuStage implements AutoCloseable {
 
     void copy(CopyBatch batch) {
         up.copy(batch);
+        finish();
+    }
+
+    /// One behind the other, each handed over while the device is at those before.
+    void copy(List<CopyBatch> batches) {
+        batches.forEach(up::copy);
         finish();
     }
 

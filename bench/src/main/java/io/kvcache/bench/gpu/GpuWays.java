@@ -20,6 +20,7 @@ final class GpuWays {
     private static final int BLOCK = 2 << 20;
     private static final int PIECE = 32 << 10;
     private static final int LAYERS = 32;
+    private static final int PIECES_AT_A_TIME = 1024;
     private static final int GROUP = 128;
     private static final int PAIRS = 64;
 
@@ -44,8 +45,8 @@ final class GpuWays {
     List<GpuWay> copies() {
         CopyBatch there = scattered(CopyBatch.toDevice(), stage.source, stage.first);
         CopyBatch home = scattered(CopyBatch.toHost(), stage.target, stage.second);
-        CopyBatch pagesIn = CopyBatch.toDevice();
-        CopyBatch pagesOut = CopyBatch.toHost();
+        List<CopyBatch> pagesIn = new ArrayList<>();
+        List<CopyBatch> pagesOut = new ArrayList<>();
         pages(pagesIn, pagesOut);
         return List.of(
                 new GpuWay("onboard", stage.bytes, () -> stage.copy(there), stage::bareUp, BLOCKS_LEAST),
@@ -64,8 +65,10 @@ final class GpuWays {
         return batch;
     }
 
-    /// As an engine has them: each layer by itself, pages of a sequence anywhere.
-    private void pages(CopyBatch in, CopyBatch out) {
+    /// As an engine has them: each layer by itself, pages of a sequence anywhere. Layer by layer, as they
+    /// are wanted, and about a thousand pieces at a time: what is done for each piece before a call of the
+    /// driver is done while the device is busy.
+    private void pages(List<CopyBatch> in, List<CopyBatch> out) {
         long layerBytes = stage.bytes / LAYERS;
         List<DeviceSpan> into = new ArrayList<>();
         List<DeviceSpan> from = new ArrayList<>();
@@ -75,11 +78,15 @@ final class GpuWays {
         }
         EnginePages inPages = new EnginePages(PagedLayout.sideFirst(into, 2, blocks, PIECE, 1));
         EnginePages outPages = new EnginePages(PagedLayout.sideFirst(from, 2, blocks, PIECE, 1));
-        for (int i = 0; i < blocks; i++) {
-            int[] page = {order.get(i)};
-            for (int layer = 0; layer < LAYERS; layer++) {
-                inPages.onboard(stage.source.asSlice((long) i * BLOCK, BLOCK), page, layer, in);
-                outPages.offload(page, stage.target.asSlice((long) i * BLOCK, BLOCK), layer, out);
+        for (int layer = 0; layer < LAYERS; layer++) {
+            for (int i = 0; i < blocks; i++) {
+                if (in.isEmpty() || in.getLast().pieces() >= PIECES_AT_A_TIME) {
+                    in.add(CopyBatch.toDevice());
+                    out.add(CopyBatch.toHost());
+                }
+                int[] page = {order.get(i)};
+                inPages.onboard(stage.source.asSlice((long) i * BLOCK, BLOCK), page, layer, in.getLast());
+                outPages.offload(page, stage.target.asSlice((long) i * BLOCK, BLOCK), layer, out.getLast());
             }
         }
     }
