@@ -1,7 +1,6 @@
 package io.kvcache.bench.gpu;
 
 import io.kvcache.gpu.driver.DeviceDriver;
-import io.kvcache.gpu.kernel.Kernels;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -22,12 +21,13 @@ public record GpuComparison(int rounds, long bytes, Consumer<String> progress) {
             GpuWays ways = new GpuWays(stage);
             List<GpuCell> cells = new ArrayList<>();
             for (GpuWay way : ways.copies()) {
-                cells.add(measure(way, ways.bareBytes(way, false)));
+                cells.add(measure(way, way.bytes()));
             }
-            for (Kernels kernels : GpuWays.load(stage)) {
+            GpuKernelWays kernels = GpuKernelWays.load(stage);
+            if (kernels != null) {
                 try (kernels) {
-                    for (GpuWay way : ways.kernels(kernels)) {
-                        cells.add(measure(way, ways.bareBytes(way, true)));
+                    for (GpuWay way : kernels.all()) {
+                        cells.add(measure(way, 2 * bytes));
                     }
                 }
             }

@@ -1,9 +1,7 @@
 package io.kvcache.bench.gpu;
 
 import io.kvcache.gpu.driver.CopyBatch;
-import io.kvcache.gpu.driver.DeviceException;
 import io.kvcache.gpu.driver.DeviceSpan;
-import io.kvcache.gpu.kernel.Kernels;
 import io.kvcache.gpu.paging.EnginePages;
 import io.kvcache.gpu.paging.PagedLayout;
 import java.lang.foreign.MemorySegment;
@@ -13,23 +11,16 @@ import java.util.List;
 import java.util.Random;
 import java.util.stream.IntStream;
 
-/// The ways that are measured: blocks of 2 MiB in scattered slots, pages of 32 KiB a layer and side, and
-/// kernels.
+/// The copies that are measured: blocks of 2 MiB in scattered slots, and pages of 32 KiB a layer and side.
 final class GpuWays {
 
     private static final int BLOCK = 2 << 20;
     private static final int PIECE = 32 << 10;
     private static final int LAYERS = 32;
     private static final int PIECES_AT_A_TIME = 1024;
-    private static final int GROUP = 128;
-    private static final int PAIRS = 64;
-
-    /// Enough threads to use all of a large GPU, which an engine would not leave us.
-    private static final int ALL_GROUPS = 4096;
 
     private static final double BLOCKS_LEAST = 0.95;
     private static final double PAGES_LEAST = 0.85;
-    private static final double KERNELS_LEAST = 0.80;
 
     private final GpuStage stage;
     private final int blocks;
@@ -89,57 +80,5 @@ final class GpuWays {
                 outPages.offload(page, stage.target.asSlice((long) i * BLOCK, BLOCK), layer, out.getLast());
             }
         }
-    }
-
-    /// What kernels do beside a copy within the device of as many bytes, read and written together.
-    List<GpuWay> kernels(Kernels kernels) {
-        DeviceSpan values = stage.first;
-        long count = values.bytes() / 2;
-        DeviceSpan codes = stage.second.slice(0, count);
-        DeviceSpan scales = stage.second.slice(count, count / GROUP * Float.BYTES);
-        DeviceSpan turns = stage.second.slice(0, 8L * PAIRS);
-        DeviceSpan sums = stage.second.slice(0, Kernels.crcSumBytes(values.bytes()));
-        DeviceSpan scratch = stage.second.slice(1 << 20, Kernels.crcScratchBytes(values.bytes()));
-        // A bare copy reads and writes all bytes; a kernel's share of that is what it reads and writes.
-        return List.of(
-                kernel(
-                        "bf16 to fp8",
-                        values.bytes() + count + scales.bytes(),
-                        () -> kernels.toFp8(stage.stream(), values, GROUP, scales, codes)),
-                kernel(
-                        "fp8 to bf16",
-                        values.bytes() + count + scales.bytes(),
-                        () -> kernels.fromFp8(stage.stream(), codes, GROUP, scales, values)),
-                kernel(
-                        "rope shift",
-                        2 * values.bytes(),
-                        () -> kernels.ropeShift(stage.stream(), values, 2 * PAIRS, turns, PAIRS, true)),
-                kernel("crc32c", values.bytes(), () -> kernels.crc32c(stage.stream(), values, scratch, sums)));
-    }
-
-    private GpuWay kernel(String name, long moved, Runnable run) {
-        return new GpuWay(
-                name,
-                moved,
-                () -> {
-                    run.run();
-                    stage.finish();
-                },
-                stage::bareWithin,
-                name.equals("crc32c") ? 0 : KERNELS_LEAST);
-    }
-
-    /// Kernels on this device, or none where it runs no code.
-    static List<Kernels> load(GpuStage stage) {
-        try {
-            return List.of(Kernels.load(stage.driver, ALL_GROUPS));
-        } catch (DeviceException none) {
-            return List.of();
-        }
-    }
-
-    /// Bytes that a bare copy of a way moves.
-    long bareBytes(GpuWay way, boolean kernel) {
-        return kernel ? 2 * stage.bytes : way.bytes();
     }
 }

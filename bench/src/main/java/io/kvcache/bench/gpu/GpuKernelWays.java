@@ -1,0 +1,200 @@
+package io.kvcache.bench.gpu;
+
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
+
+import io.kvcache.gpu.driver.DeviceException;
+import io.kvcache.gpu.driver.DeviceSpan;
+import io.kvcache.gpu.kernel.CodedBlock;
+import io.kvcache.gpu.kernel.Coding;
+import io.kvcache.gpu.kernel.CodingKernels.Turning;
+import io.kvcache.gpu.kernel.Kernels;
+import io.kvcache.gpu.kernel.RopeTurns;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import java.util.Random;
+import java.util.function.Consumer;
+import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
+
+/// The kernels that are measured, beside a copy within the device of as many bytes, read and written
+/// together: a kernel's share of that is what it reads and writes.
+final class GpuKernelWays implements AutoCloseable {
+
+    private static final int GROUP = 128;
+    private static final int ROW = 128;
+    private static final int PAIRS = 64;
+
+    /// A page of 16 tokens and 8 heads, which is a layer's of one side.
+    private static final int PIECE = 32 << 10;
+
+    private static final int TOKENS = 16;
+    private static final int HEADS = 8;
+
+    /// Pieces that a kernel copies rather than the copy engine.
+    private static final int SMALL_PIECE = 16 << 10;
+
+    /// Enough threads to use all of a large GPU, which an engine would not leave us.
+    private static final int ALL_GROUPS = 4096;
+
+    private static final double LEAST = 0.80;
+
+    private final GpuStage stage;
+    private final Kernels kernels;
+    private final DeviceSpan values;
+    private final DeviceSpan other;
+    private final List<DeviceSpan> lists = new ArrayList<>();
+
+    private GpuKernelWays(GpuStage stage, Kernels kernels) {
+        this.stage = stage;
+        this.kernels = kernels;
+        values = stage.first;
+        other = stage.second;
+    }
+
+    /// Of this device, or none where it runs no code.
+    static @Nullable GpuKernelWays load(GpuStage stage) {
+        try {
+            return new GpuKernelWays(stage, Kernels.load(stage.driver, ALL_GROUPS));
+        } catch (DeviceException none) {
+            return null;
+        }
+    }
+
+    List<GpuWay> all() {
+        List<GpuWay> ways = new ArrayList<>(plain());
+        ways.addAll(pieces());
+        ways.addAll(coded());
+        return ways;
+    }
+
+    private List<GpuWay> plain() {
+        long count = values.bytes() / 2;
+        DeviceSpan codes = other.slice(0, count);
+        DeviceSpan scales = other.slice(count, count / GROUP * Float.BYTES);
+        DeviceSpan turns = turns();
+        DeviceSpan sums = other.slice(0, Kernels.crcSumBytes(values.bytes()));
+        DeviceSpan scratch = other.slice(1 << 20, Kernels.crcScratchBytes(values.bytes()));
+        long coding = values.bytes() + count + scales.bytes();
+        return List.of(
+                way("bf16 to fp8", coding, LEAST, () -> kernels.toFp8(stage.stream(), values, GROUP, scales, codes)),
+                way("fp8 to bf16", coding, LEAST, () -> kernels.fromFp8(stage.stream(), codes, GROUP, scales, values)),
+                way(
+                        "rope shift",
+                        2 * values.bytes(),
+                        LEAST,
+                        () -> kernels.ropeShift(stage.stream(), values, ROW, turns, PAIRS, true)),
+                way("crc32c", values.bytes(), 0, () -> kernels.crc32c(stage.stream(), values, scratch, sums)));
+    }
+
+    /// Pieces from one half to the other, as between an engine's pages and blocks.
+    private List<GpuWay> pieces() {
+        int small = count(SMALL_PIECE);
+        int count = count(PIECE);
+        DeviceSpan smallFrom = places(values, SMALL_PIECE, 1);
+        DeviceSpan smallTo = places(other, SMALL_PIECE, 2);
+        DeviceSpan from = places(values, PIECE, 1);
+        DeviceSpan to = places(other, PIECE, 2);
+        int entry = PIECE / TOKENS / HEADS;
+        return List.of(
+                way(
+                        "copied pieces",
+                        2 * values.bytes(),
+                        0,
+                        () -> kernels.copyPieces(stage.stream(), smallFrom, smallTo, SMALL_PIECE, small)),
+                way(
+                        "relayout",
+                        2 * values.bytes(),
+                        0,
+                        () -> kernels.relayoutPieces(stage.stream(), from, to, TOKENS, HEADS, entry, count)));
+    }
+
+    /// Copies so many pieces, and ends with them.
+    Runnable copying(int pieceBytes, int pieces) {
+        DeviceSpan from = places(values, pieceBytes, 1);
+        DeviceSpan to = places(other, pieceBytes, 2);
+        return () -> {
+            kernels.copyPieces(stage.stream(), from, to, pieceBytes, pieces);
+            stage.finish();
+        };
+    }
+
+    /// Blocks of codes from pages and back; keys turn on their way back from 8 bits.
+    private List<GpuWay> coded() {
+        DeviceSpan pages = places(values, PIECE, 3);
+        DeviceSpan turns = turns();
+        int count = count(PIECE);
+        List<GpuWay> ways = new ArrayList<>();
+        for (Coding coding : Coding.values()) {
+            CodedBlock block = new CodedBlock(coding, GROUP, PIECE / 2, count);
+            DeviceSpan bytes = other.slice(0, block.bytes());
+            Turning turning = coding == Coding.FP8 ? new Turning(turns, PAIRS, true, 2, 1) : null;
+            String bits = coding == Coding.FP8 ? "fp8" : "int4";
+            ways.add(way(
+                    "pages to " + bits,
+                    values.bytes() + block.bytes(),
+                    0,
+                    () -> kernels.coding().gather(stage.stream(), pages, block, bytes)));
+            ways.add(way(
+                    bits + (turning == null ? " to pages" : ", turned"),
+                    values.bytes() + block.bytes(),
+                    0,
+                    () -> kernels.coding().scatter(stage.stream(), block, bytes, pages, ROW, turning)));
+        }
+        return ways;
+    }
+
+    private int count(int pieceBytes) {
+        return Math.toIntExact(values.bytes() / pieceBytes);
+    }
+
+    /// Where the pieces of a span lie, in an order that has nothing to do with it.
+    private DeviceSpan places(DeviceSpan of, int pieceBytes, int seed) {
+        List<Integer> order =
+                new ArrayList<>(IntStream.range(0, count(pieceBytes)).boxed().toList());
+        Collections.shuffle(order, new Random(seed));
+        return onDevice(8L * order.size(), places -> {
+            for (int i = 0; i < order.size(); i++) {
+                long at = (long) order.get(i) * pieceBytes;
+                places.setAtIndex(JAVA_LONG, i, of.address().plus(at).value());
+            }
+        });
+    }
+
+    private DeviceSpan turns() {
+        return onDevice(8L * PAIRS, turns -> RopeTurns.compute(1, 10_000, turns));
+    }
+
+    /// Stays there until this is closed.
+    private DeviceSpan onDevice(long bytes, Consumer<MemorySegment> content) {
+        DeviceSpan list = stage.driver.allocate(bytes);
+        lists.add(list);
+        try (Arena arena = Arena.ofShared()) {
+            MemorySegment host = arena.allocate(bytes, 8);
+            content.accept(host);
+            stage.stream().toDevice(host, list.address());
+            stage.finish();
+        }
+        return list;
+    }
+
+    private GpuWay way(String name, long moved, double least, Runnable run) {
+        return new GpuWay(
+                name,
+                moved,
+                () -> {
+                    run.run();
+                    stage.finish();
+                },
+                stage::bareWithin,
+                least);
+    }
+
+    @Override
+    public void close() {
+        kernels.close();
+        lists.forEach(stage.driver::free);
+    }
+}
