@@ -1,6 +1,7 @@
 package io.kvcache.bench.cli;
 
 import io.kvcache.bench.gpu.BenchDevice;
+import io.kvcache.bench.gpu.GpuBandwidth;
 import io.kvcache.bench.gpu.GpuCell;
 import io.kvcache.bench.gpu.GpuComparison;
 import io.kvcache.gpu.driver.DeviceInfo;
@@ -8,6 +9,7 @@ import java.io.PrintWriter;
 import java.util.List;
 import java.util.Locale;
 import java.util.concurrent.Callable;
+import java.util.function.Consumer;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
@@ -31,6 +33,9 @@ final class GpuBenchCommand implements Callable<Integer> {
     /// Two spans of so many bytes are taken, of no more than half of what is free.
     private static final int FREE_SHARE = 4;
 
+    /// Sizes are compared over fewer bytes, as they are many.
+    private static final int SIZES_SHARE = 8;
+
     private static final JsonMapper JSON = JsonMapper.builder().build();
 
     @Spec
@@ -38,6 +43,12 @@ final class GpuBenchCommand implements Callable<Integer> {
 
     @Option(names = "--quick", description = "One short round: shows what is broken, not what is slow.")
     private boolean quick;
+
+    @Option(
+            names = "--sizes",
+            description =
+                    "Instead: bytes a second in pieces of 4 KiB to 2 MiB, one by one, batched, joined, by a kernel.")
+    private boolean sizes;
 
     @Option(names = "--json", description = "One JSON object a line instead of a table.")
     private boolean json;
@@ -71,18 +82,30 @@ final class GpuBenchCommand implements Callable<Integer> {
                 say(spec.commandLine().getErr(), "kvcache bench: no GPU is used: " + device.why());
                 say(spec.commandLine().getErr(), "kvcache bench: these figures are of host memory and mean nothing");
             }
-            List<GpuCell> cells = new GpuComparison(
-                            quick ? 1 : FULL_ROUNDS,
-                            bytes,
-                            step -> say(spec.commandLine().getErr(), "kvcache bench: " + step))
-                    .run(driver);
+            int rounds = quick ? 1 : FULL_ROUNDS;
+            Consumer<String> progress = step -> say(spec.commandLine().getErr(), "kvcache bench: " + step);
             PrintWriter out = spec.commandLine().getOut();
+            if (sizes) {
+                sizes(device, new GpuBandwidth(rounds, Math.max(bytes / SIZES_SHARE, 2 * BLOCK_BYTES), progress), out);
+                return 0;
+            }
+            List<GpuCell> cells = new GpuComparison(rounds, bytes, progress).run(driver);
             if (json) {
                 cells.forEach(cell -> say(out, JSON.writeValueAsString(line(info, device.real(), cell))));
             } else {
                 table(out, info, device.real(), cells);
             }
             return strict && device.real() && !cells.stream().allMatch(GpuCell::ok) ? 1 : 0;
+        }
+    }
+
+    private void sizes(BenchDevice device, GpuBandwidth bandwidth, PrintWriter out) {
+        GpuSizesPage page =
+                new GpuSizesPage(device.driver().info().name(), device.real(), bandwidth.run(device.driver()));
+        if (json) {
+            page.json(JSON, line -> say(out, line));
+        } else {
+            page.table(line -> say(out, line));
         }
     }
 

@@ -33,4 +33,23 @@ final class GpuBenchCommandTest {
     void givenNoGpuOrOne_whenProbed_thenOneLineSaysSo() {
         assertThat(GpuProbe.line()).doesNotContain("\n").containsPattern("NO_DRIVER|NO_DEVICE|GB/s back|\\(CUDA_ERROR");
     }
+
+    @Test
+    void givenSizes_whenRun_thenAFigureForEachSizeDirectionAndWay() {
+        Shell.Run run = Shell.run("bench", "gpu", "--quick", "--sizes", "--json");
+        assertThat(run.exitCode()).isZero();
+        JsonMapper json = JsonMapper.builder().build();
+        List<JsonNode> lines = run.out().lines().map(json::readTree).toList();
+        assertThat(lines).allSatisfy(line -> {
+            assertThat(line.path("device").asString()).isNotBlank();
+            assertThat(line.path("gigabytes").asDouble()).isPositive();
+        });
+        assertThat(lines)
+                .filteredOn(line -> !line.path("way").asString().equals("kernel"))
+                .hasSize(3 * 3 * 10)
+                .extracting(line -> line.path("pieceBytes").asInt())
+                .contains(4 << 10, 2 << 20);
+        Shell.Run table = Shell.run("bench", "gpu", "--quick", "--sizes");
+        assertThat(table.out()).contains("2048 KiB", "to device, loop", "to host, batch", "within, coalesced");
+    }
 }

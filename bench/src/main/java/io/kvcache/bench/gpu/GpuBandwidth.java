@@ -1,0 +1,123 @@
+package io.kvcache.bench.gpu;
+
+import io.kvcache.gpu.driver.CopyBatch;
+import io.kvcache.gpu.driver.CopyDirection;
+import io.kvcache.gpu.driver.DeviceDriver;
+import io.kvcache.gpu.driver.DeviceSpan;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.function.Consumer;
+
+/// How many bytes a second get to a device, back, and from one place of it to another, in pieces of 4
+/// KiB to 2 MiB: each by a call of its own, many in one call, the same bytes without gaps (one run),
+/// and within the device by a kernel?
+///
+/// @param rounds how often each is measured, after one round that is not counted; medians are told
+/// @param bytes of memory on either side, of whole blocks of 4 MiB; half of them move, for the gaps
+public record GpuBandwidth(int rounds, long bytes, Consumer<String> progress) {
+
+    /// The smallest piece; each further size is twice as large.
+    public static final int SMALLEST = 4 << 10;
+
+    /// The largest.
+    public static final int LARGEST = 2 << 20;
+
+    /// More take no other time each.
+    private static final int MOST_PIECES = 4096;
+
+    private static final int PIECES_AT_A_TIME = 1024;
+
+    /// How pieces get there.
+    public enum Way {
+        /// A call for each.
+        LOOP,
+        /// About a thousand a call, none beside another.
+        BATCH,
+        /// All beside each other, and so one run.
+        COALESCED,
+        /// By threads of the device, from lists of places.
+        KERNEL
+    }
+
+    /// A figure.
+    ///
+    /// @param gigabytes a second, 10^9 bytes
+    public record Cell(CopyDirection direction, Way way, int pieceBytes, double gigabytes) {}
+
+    /// Measures, and gives all that it took of the device back. Without figures for kernels where it
+    /// runs no code.
+    public List<Cell> run(DeviceDriver driver) {
+        List<Cell> cells = new ArrayList<>();
+        try (GpuStage stage = new GpuStage(driver, bytes)) {
+            for (CopyDirection direction : CopyDirection.values()) {
+                progress.accept(direction.toString());
+                for (Way way : Way.values()) {
+                    for (int size = SMALLEST; way != Way.KERNEL && size <= LARGEST; size *= 2) {
+                        cells.add(new Cell(direction, way, size, copies(stage, direction, way, size)));
+                    }
+                }
+            }
+            GpuKernelWays kernels = GpuKernelWays.load(stage);
+            if (kernels != null) {
+                try (kernels) {
+                    for (int size = SMALLEST; size <= LARGEST; size *= 2) {
+                        int each = size;
+                        Runnable run = kernels.copying(size, pieces(size));
+                        cells.add(new Cell(CopyDirection.WITHIN, Way.KERNEL, size, gigabytes(run, each)));
+                    }
+                }
+            }
+        }
+        return cells;
+    }
+
+    private int pieces(int size) {
+        return (int) Math.min(MOST_PIECES, bytes / 2 / size);
+    }
+
+    private double copies(GpuStage stage, CopyDirection direction, Way way, int size) {
+        int stride = way == Way.COALESCED ? size : 2 * size;
+        int atATime = way == Way.LOOP ? 1 : way == Way.BATCH ? PIECES_AT_A_TIME : MOST_PIECES;
+        List<CopyBatch> batches = new ArrayList<>();
+        for (int i = 0; i < pieces(size); i++) {
+            if (i % atATime == 0) {
+                batches.add(batch(direction));
+            }
+            add(batches.getLast(), direction, stage, (long) i * stride, size);
+        }
+        return gigabytes(() -> stage.copy(batches), size);
+    }
+
+    private static CopyBatch batch(CopyDirection direction) {
+        return switch (direction) {
+            case TO_DEVICE -> CopyBatch.toDevice();
+            case TO_HOST -> CopyBatch.toHost();
+            case WITHIN -> CopyBatch.within();
+        };
+    }
+
+    private static void add(CopyBatch batch, CopyDirection direction, GpuStage stage, long at, int size) {
+        DeviceSpan first = stage.first.slice(at, size);
+        DeviceSpan second = stage.second.slice(at, size);
+        switch (direction) {
+            case TO_DEVICE -> batch.add(stage.source.asSlice(at, size), first.address());
+            case TO_HOST -> batch.add(stage.target.asSlice(at, size), second.address());
+            case WITHIN -> batch.add(first.address(), second.address(), size);
+        }
+    }
+
+    private double gigabytes(Runnable copy, int size) {
+        double[] found = new double[rounds];
+        for (int round = -1; round < rounds; round++) {
+            long since = System.nanoTime();
+            copy.run();
+            double each = (double) size * pieces(size) / (System.nanoTime() - since);
+            if (round >= 0) {
+                found[round] = each;
+            }
+        }
+        Arrays.sort(found);
+        return found[rounds / 2];
+    }
+}
