@@ -48,7 +48,10 @@ final class DoctorCommand implements Callable<Integer> {
                     spec.commandLine(), "kvcache doctor: DIR is '" + disk + "', must be a directory that is there");
         }
         List<Fact> facts = new ArrayList<>(Checkup.run(disk));
-        facts.add(new Fact("GPU driver", GpuProbe.line(), ""));
+        List<String> gpus = GpuProbe.lines();
+        for (int ordinal = 0; ordinal < gpus.size(); ordinal++) {
+            facts.add(new Fact(ordinal == 0 ? "GPU driver" : "GPU " + ordinal, gpus.get(ordinal), ""));
+        }
         PrintWriter out = spec.commandLine().getOut();
         if (json) {
             out.println(JsonMapper.builder().build().writeValueAsString(object(facts)));

@@ -8,9 +8,9 @@ public final class GpuKit {
 
     private GpuKit() {}
 
-    /// Prints what the GPU is and, with the options of `bench gpu`, how fast blocks get there.
+    /// Prints what the GPUs are and, with the options of `bench gpu`, how fast blocks get there.
     public static void main(String... options) {
-        System.out.println(GpuProbe.line());
+        GpuProbe.lines().forEach(System.out::println);
         System.exit(new CommandLine(new GpuBenchCommand()).execute(options));
     }
 }

@@ -1,29 +1,48 @@
 package io.kvcache.bench.cli;
 
-import io.kvcache.bench.gpu.BenchDevice;
 import io.kvcache.bench.gpu.GpuCell;
 import io.kvcache.bench.gpu.GpuComparison;
+import io.kvcache.gpu.cuda.CudaDriver;
+import io.kvcache.gpu.driver.DeviceDriver;
+import io.kvcache.gpu.driver.DeviceError;
 import io.kvcache.gpu.driver.DeviceException;
 import io.kvcache.gpu.driver.DeviceInfo;
 import io.kvcache.gpu.kernel.Kernels;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 
-/// What `kvcache doctor` says of the first GPU, in one line: what it is, what is free, whether it takes
-/// our kernels, and how fast a copy is.
+/// What `kvcache doctor` says of each GPU, in one line: what it is, what is free, whether it takes our
+/// kernels, and how fast a copy is.
 final class GpuProbe {
 
+    private static final int MOST = 64;
     private static final long COPIED_BYTES = 64L << 20;
     private static final double GIBIBYTE = 1L << 30;
 
     private GpuProbe() {}
 
-    static String line() {
-        BenchDevice device = BenchDevice.open(1);
-        try (var driver = device.driver()) {
-            if (!device.real()) {
-                return device.why();
+    /// A line for each that there is; when there is none, one that says why.
+    static List<String> lines() {
+        List<String> lines = new ArrayList<>();
+        for (int ordinal = 0; ordinal < MOST; ordinal++) {
+            try (DeviceDriver driver = CudaDriver.open(ordinal)) {
+                lines.add(line(driver));
+            } catch (DeviceException refused) {
+                if (ordinal > 0 && refused.error() == DeviceError.NO_DEVICE) {
+                    break; // that was the last
+                }
+                lines.add(String.valueOf(refused.getMessage()));
+                if (ordinal == 0) {
+                    break;
+                }
             }
+        }
+        return lines;
+    }
+
+    private static String line(DeviceDriver driver) {
+        try {
             DeviceInfo info = driver.info();
             List<GpuCell> cells = new GpuComparison(3, COPIED_BYTES, _ -> {}).run(driver);
             return String.format(
@@ -34,7 +53,7 @@ final class GpuProbe {
                     info.capability(),
                     info.totalBytes() / GIBIBYTE,
                     driver.freeBytes() / GIBIBYTE,
-                    kernels(device),
+                    kernels(driver),
                     cells.get(0).bareGigabytes(),
                     cells.get(1).bareGigabytes());
         } catch (DeviceException failed) {
@@ -42,9 +61,9 @@ final class GpuProbe {
         }
     }
 
-    private static String kernels(BenchDevice device) {
+    private static String kernels(DeviceDriver driver) {
         try {
-            Kernels.load(device.driver(), 1).close();
+            Kernels.load(driver, 1).close();
             return "load";
         } catch (DeviceException refused) {
             return refused.error().name();

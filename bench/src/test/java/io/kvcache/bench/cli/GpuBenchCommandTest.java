@@ -30,8 +30,12 @@ final class GpuBenchCommandTest {
     }
 
     @Test
-    void givenNoGpuOrOne_whenProbed_thenOneLineSaysSo() {
-        assertThat(GpuProbe.line()).doesNotContain("\n").containsPattern("NO_DRIVER|NO_DEVICE|GB/s back|\\(CUDA_ERROR");
+    void givenNoGpuOrSome_whenProbed_thenALineEachSaysSo() {
+        assertThat(GpuProbe.lines())
+                .isNotEmpty()
+                .allSatisfy(line -> assertThat(line)
+                        .doesNotContain("\n")
+                        .containsPattern("NO_DRIVER|NO_DEVICE|GB/s back|\\(CUDA_ERROR"));
     }
 
     @Test
