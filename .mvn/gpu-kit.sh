@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2154 # `root` and `logs` are the launcher's
 # Sourced by kvcache: gpu_kit [DIR] packs what runs on a bare x86-64 Linux machine with NVIDIA's driver and nothing else:
-# a JVM, the tests of gpu-bridge and the benchmark. On that machine: DIR/run.sh [RESULTS]
+# a JVM, the tests of gpu-bridge, a store over the GPU and the benchmark. On that machine: DIR/run.sh [RESULTS]
 
 # As the tests and the benchmark need them; zipfs to find tests in a jar.
 gpu_kit_modules=java.base,java.instrument,java.logging,java.management,java.naming,java.xml,jdk.management
@@ -71,8 +71,11 @@ failed=0
     "${java[@]}" io.kvcache.gpu.kit.FirstChecks 2>&1
 } | tee "$results/first.txt"
 "${java[@]}" -ea -Dkvcache.gpu.engine="$here/engine.py" -Dkvcache.gpu.real=true io.kvcache.gpu.kit.KitTests 2>&1 | tee "$results/tests.txt" || failed=1
+"${java[@]}" io.kvcache.bench.cli.GpuKit demo 2>&1 | tee "$results/demo.txt" || failed=1
 "${java[@]}" io.kvcache.bench.cli.GpuKit 2>&1 | tee "$results/bench.txt" || failed=1
 "${java[@]}" io.kvcache.bench.cli.GpuKit --json 2>/dev/null | grep '^{' >"$results/bench.jsonl" || failed=1
+"${java[@]}" io.kvcache.bench.cli.GpuKit --sizes 2>&1 | tee "$results/sizes.txt" || failed=1
+"${java[@]}" io.kvcache.bench.cli.GpuKit --sizes --json 2>/dev/null | grep '^{' >"$results/sizes.jsonl" || failed=1
 exit $failed
 RUN
 }

@@ -5,7 +5,6 @@ import io.kvcache.bench.demo.Demo;
 import io.kvcache.bench.demo.DemoResult;
 import io.kvcache.bench.demo.DemoText;
 import io.kvcache.bench.engine.EngineKind;
-import io.kvcache.bench.gpu.GpuDemo;
 import io.kvcache.bench.trace.MalformedLine;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceFinder;
@@ -16,7 +15,6 @@ import java.io.PrintWriter;
 import java.lang.management.ManagementFactory;
 import java.nio.file.Path;
 import java.util.List;
-import java.util.Locale;
 import java.util.Optional;
 import java.util.concurrent.Callable;
 import org.jspecify.annotations.Nullable;
@@ -148,26 +146,7 @@ final class DemoCommand implements Callable<Integer> {
     }
 
     private int demoGpu() {
-        GpuDemo.Result result = GpuDemo.run();
-        PrintWriter out = spec.commandLine().getOut();
-        if (json) {
-            out.println(JsonMapper.builder().build().writeValueAsString(result));
-        } else {
-            out.println(
-                    result.noGpu().isEmpty()
-                            ? "The GPU is " + result.device()
-                            : "No GPU is used: " + result.noGpu() + "\nInstead: " + result.device());
-            out.printf(
-                    Locale.ROOT,
-                    "%d blocks of 1 MiB were put through 64 MiB of host memory; %d lie on the device, where an engine"
-                            + " could read them;%n%d came back with every byte: %s%n",
-                    result.put(),
-                    result.onDevice(),
-                    result.back(),
-                    result.passed() ? "passed" : "failed");
-        }
-        out.flush();
-        return result.passed() ? 0 : 1;
+        return new GpuDemoPage(spec.commandLine().getOut(), json).show();
     }
 
     private Demo.Settings settings() {
