@@ -1,6 +1,7 @@
 package io.kvcache.core;
 
 import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.BlockKey;
 
 /// What only the caller knows of the future of a chain.
 public sealed interface Hint {
@@ -19,12 +20,22 @@ public sealed interface Hint {
 
     /// Keep the resident blocks of this chain, whatever the policy says.
     ///
-    /// Pins of this kind may hold a quarter of host memory together; more is not taken.
+    /// Pins of this kind may hold a quarter of what the namespace's weight gives it of host memory,
+    /// together with those of all that share it; more is not taken, and a pin that was there stays as it
+    /// was. A pin ends when a block of it is dropped.
     ///
-    /// @param forNanos how long from now; pinning again starts anew, 0 ends the pin
+    /// @param forNanos how long from now, an hour at most: longer counts as an hour. Pinning again starts
+    ///     anew, 0 ends the pin
     record Pin(BlockChain chain, long forNanos) implements Hint {
         public Pin {
             requireNotNegative("forNanos", forNanos);
+        }
+
+        /// By what a pin is known: the key of the chain's last block, which is all that ending it takes.
+        ///
+        /// @throws IndexOutOfBoundsException when the chain is empty
+        public BlockKey key() {
+            return chain.key(chain.length() - 1);
         }
     }
 

@@ -6,44 +6,49 @@ import io.kvcache.core.PutOutcome;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.store.HostStore;
+import io.kvcache.core.store.Inspection;
 import io.kvcache.core.store.Reserved;
+import io.kvcache.core.tree.Control;
 import io.kvcache.core.tree.Handle;
 import java.util.HashMap;
 import java.util.Iterator;
 import java.util.Map;
+import java.util.concurrent.TimeUnit;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /// Acts on hints, and holds the pins that hints ask for until their time is over.
 ///
-/// A pin is one store pin on the deepest resident block of the chain. All of them together hold a quarter of host
-/// memory at most, so that hints cannot bring a store to a halt. Ended pins are let go at the next hint, at the
-/// next put that finds no room, and at the next look at the statistics.
+/// A pin is one store pin on the deepest resident block of the chain. Those of each group of namespaces
+/// hold a quarter of its share of host memory at most, for an hour at most, so that hints cannot bring a
+/// store to a halt, and nobody takes another's part of that quarter. Pins that ended, or whose blocks were
+/// dropped, are let go at the next hint, at the next drop, at the next put that finds no room, and at the
+/// next look at the statistics.
 final class Hints implements AutoCloseable {
 
     private static final int QUOTA_SHARE = 4;
 
+    private static final long LONGEST_PIN_NANOS = TimeUnit.HOURS.toNanos(1);
+
     private final HostStore store;
     private final Clock clock;
     private final Onboarding onboarding;
-    private final long quotaBytes;
     private final Map<BlockKey, Pinned> pins = new HashMap<>();
-    private long pinnedBytes;
+    private final Map<Integer, Long> bytesOfGroup = new HashMap<>();
 
-    private record Pinned(int record, long bytes, long start, long forNanos) {}
+    private record Pinned(int group, int record, long bytes, long start, long forNanos) {}
 
     Hints(HostStore store, Clock clock, Onboarding onboarding) {
         this.store = store;
         this.onboarding = onboarding;
         this.clock = clock;
-        quotaBytes = store.capacityBytes() / QUOTA_SHARE;
     }
 
     boolean take(Hint hint) {
         return switch (hint) {
             case Hint.Expect expect -> expect(expect.chain());
             case Hint.Forget forget -> forget(forget.chain(), forget.from());
-            case Hint.Pin pin -> pin(pin.chain(), pin.forNanos());
+            case Hint.Pin pin -> pin(pin);
         };
     }
 
@@ -63,13 +68,14 @@ final class Hints implements AutoCloseable {
         return true;
     }
 
-    private synchronized boolean pin(BlockChain chain, long forNanos) {
+    private synchronized boolean pin(Hint.Pin pin) {
         sweep();
+        BlockChain chain = pin.chain();
         if (chain.length() == 0) {
             return false;
         }
-        letGo(pins.remove(chain.key(chain.length() - 1)));
-        if (forNanos == 0) {
+        if (pin.forNanos() == 0) {
+            letGo(pins.remove(pin.key()));
             return true;
         }
         long handle = store.lookup().pinDeepest(chain);
@@ -77,14 +83,18 @@ final class Hints implements AutoCloseable {
             return false;
         }
         int record = Handle.record(handle);
-        long blocks = store.records().depth(record) + 1L;
-        Pinned pinned = new Pinned(record, blocks * store.records().bytes(record), clock.nanos(), forNanos);
-        if (pinnedBytes + pinned.bytes > quotaBytes) {
+        Inspection.Share share = store.inspection().share(store.require(chain.namespace()));
+        long bytes = (store.records().depth(record) + 1L) * store.records().bytes(record);
+        Pinned before = pins.get(pin.key());
+        long others = bytesOfGroup.getOrDefault(share.group(), 0L) - (before == null ? 0 : before.bytes);
+        if (others + bytes > share.bytes() / QUOTA_SHARE) {
             store.lookup().unpin(record);
             return false;
         }
-        pins.put(chain.key(chain.length() - 1), pinned);
-        pinnedBytes += pinned.bytes;
+        long time = Math.min(pin.forNanos(), LONGEST_PIN_NANOS);
+        pins.put(pin.key(), new Pinned(share.group(), record, bytes, clock.nanos(), time));
+        bytesOfGroup.merge(share.group(), bytes, Long::sum);
+        letGo(before);
         return true;
     }
 
@@ -98,7 +108,7 @@ final class Hints implements AutoCloseable {
         return ask.get();
     }
 
-    /// Lets go of pins whose time is over.
+    /// Lets go of pins whose time is over, or whose blocks were dropped.
     synchronized void sweep() {
         if (pins.isEmpty()) {
             return;
@@ -106,24 +116,27 @@ final class Hints implements AutoCloseable {
         long now = clock.nanos();
         for (Iterator<Pinned> all = pins.values().iterator(); all.hasNext(); ) {
             Pinned pinned = all.next();
-            if (now - pinned.start >= pinned.forNanos) {
+            if (now - pinned.start >= pinned.forNanos || isDropped(pinned.record)) {
                 all.remove();
                 letGo(pinned);
             }
         }
     }
 
+    private boolean isDropped(int record) {
+        return Control.state(store.records().control(record)) == Control.DOOMED;
+    }
+
     private void letGo(@Nullable Pinned pinned) {
         if (pinned != null) {
-            pinnedBytes -= pinned.bytes;
+            bytesOfGroup.merge(pinned.group, -pinned.bytes, Long::sum);
             store.lookup().unpin(pinned.record);
         }
     }
 
     @Override
     public synchronized void close() {
-        pins.values().forEach(pinned -> store.lookup().unpin(pinned.record));
+        pins.values().forEach(this::letGo);
         pins.clear();
-        pinnedBytes = 0;
     }
 }

@@ -214,13 +214,17 @@ public final class TieredKvCache implements KvCache {
         }
         holders.requireOpen();
         store.require(chain.namespace());
-        return from == chain.length() ? 0 : store.drop(chain, from);
+        int dropped = from == chain.length() ? 0 : store.drop(chain, from);
+        hints.sweep();
+        return dropped;
     }
 
     @Override
     public long drop(Namespace namespace) {
         holders.requireOpen();
-        return store.dropAll(store.require(namespace));
+        long dropped = store.dropAll(store.require(namespace));
+        hints.sweep();
+        return dropped;
     }
 
     @Override

@@ -83,6 +83,23 @@ public final class Inspection implements EventStream {
         }
     }
 
+    /// Out of which share a namespace holds host memory, and how much that is.
+    public Share share(NamespaceEntry entry) {
+        lock.lock();
+        try {
+            int group = parts.shares().groupOf(entry.id());
+            return new Share(group, parts.shares().sureBytes(group));
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /// A part of host memory.
+    ///
+    /// @param group whose it is: namespaces of one group have it together
+    /// @param bytes that the group may hold however much others want
+    public record Share(int group, long bytes) {}
+
     private long bytesPerRecord() {
         return RecordLayout.HOT_BYTES
                 + RecordLayout.COLD_BYTES

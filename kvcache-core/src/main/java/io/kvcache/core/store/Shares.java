@@ -144,6 +144,11 @@ final class Shares {
         return (long) ((double) totalBytes * weights[group] / (allWeights - others));
     }
 
+    /// What a group may hold however much all others want.
+    long sureBytes(int group) {
+        return (long) ((double) totalBytes * weights[group] / allWeights);
+    }
+
     /// The groups, the one that holds most for its weight first. Valid until the next call.
     int[] heaviestFirst() {
         for (int i = 1; i < order.length; i++) {

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assumptions.assumeThat;
 
 import io.kvcache.core.Hint;
+import io.kvcache.core.PutOutcome;
 import io.kvcache.core.identity.BlockChain;
 import java.time.Duration;
 import java.util.concurrent.TimeUnit;
@@ -116,6 +117,46 @@ public abstract class HintContract extends KvCacheContract {
         assertThat(cache().hint(new Hint.Pin(pinned, 0))).isTrue();
         subject().settle();
         assertThat(cache().stats().host().heldBytes()).isZero();
+    }
+
+    @Test
+    void givenAPinnedChain_whenABlockOfItIsDropped_thenItsMemoryIsFreeAtOnce() {
+        BlockChain pinned = stored(chain(1, 10));
+        cache().hint(new Hint.Pin(pinned, MINUTE));
+        assertThat(cache().drop(pinned, 4)).isEqualTo(6);
+        subject().settle();
+        long held = cache().stats().host().heldBytes();
+        assertThat(cache().drop(pinned, 0)).isEqualTo(4);
+        subject().settle();
+        assertThat(cache().stats().host().heldBytes()).isZero();
+        assertThat(held).as("of four blocks").isEqualTo(4 * blockBytes(MIB));
+    }
+
+    @Test
+    void givenAPinForever_whenAnHourIsOver_thenTheChainMayGo() {
+        BlockChain pinned = stored(chain(1, 10));
+        assertThat(cache().hint(new Hint.Pin(pinned, Long.MAX_VALUE))).isTrue();
+        advance(Duration.ofMinutes(59));
+        cache().stats();
+        press(100, 100);
+        assertThat(match(pinned)).isEqualTo(10);
+        advance(Duration.ofMinutes(2));
+        cache().stats();
+        press(300, 100);
+        assertThat(match(pinned)).isZero();
+    }
+
+    @Test
+    void givenAPin_whenItsRenewalIsBeyondTheQuota_thenTheOldOneStays() {
+        BlockChain whole = chain(1, 17);
+        stored(whole.prefix(10));
+        assertThat(cache().hint(new Hint.Pin(whole, MINUTE))).isTrue();
+        for (int index = 10; index < 17; index++) {
+            assertThat(put(whole, index)).isEqualTo(PutOutcome.RESERVED);
+        }
+        assertThat(cache().hint(new Hint.Pin(whole, MINUTE))).isFalse();
+        press(100, 100);
+        assertThat(match(whole)).isEqualTo(10);
     }
 
     @Test
