@@ -192,6 +192,12 @@ final class BlockVerbs {
             case 2 -> new Hint.Forget(chain, from);
             default -> throw new Violation("kind = " + kind + "; allowed: 0 to 2");
         };
-        return () -> request.reply(new BodyWriter().u8(service.cache().hint(hint) ? 1 : 0));
+        return () -> request.reply(new BodyWriter().u8(take(hint) ? 1 : 0));
+    }
+
+    private boolean take(Hint hint) {
+        return hint instanceof Hint.Pin pin
+                ? session.pins().take(service.pins(), service.cache(), pin)
+                : service.cache().hint(hint);
     }
 }

@@ -42,7 +42,7 @@ public final class Endpoint implements AutoCloseable {
         // Virtual threads wait for room and for disks here; bytes of blocks never go through them.
         later = Executors.newThreadPerTaskExecutor(
                 Thread.ofVirtual().name("kvcache-endpoint-", 0).factory());
-        service = new Service(cache, options, new Counters(), later, new Draining());
+        service = new Service(cache, options, new Counters(), later, new Draining(), new PinOwners());
         this.nanoClock = nanoClock;
         tries = new Tries(nanoClock, service.counters());
     }

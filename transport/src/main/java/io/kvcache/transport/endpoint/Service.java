@@ -10,7 +10,8 @@ import org.jspecify.annotations.Nullable;
 ///
 /// @param cache that this conversation uses
 /// @param later runs what may wait; it must not be bounded, as requests are bounded a session
-record Service(KvCache cache, EndpointOptions options, Counters counters, Executor later, Draining draining) {
+record Service(
+        KvCache cache, EndpointOptions options, Counters counters, Executor later, Draining draining, PinOwners pins) {
 
     /// The same for whoever may speak for one tenant only: with the store of its trust domain, if that has
     /// one, which is on no fabric.
@@ -18,7 +19,7 @@ record Service(KvCache cache, EndpointOptions options, Counters counters, Execut
     /// @param only null for who may speak for all
     Service of(@Nullable String only) {
         KvCache own = only == null ? null : options.domains().get(only);
-        return own == null ? this : new Service(own, options.withFabric(null), counters, later, draining);
+        return own == null ? this : new Service(own, options.withFabric(null), counters, later, draining, pins);
     }
 
     /// Does something that may wait, without holding up the connection.

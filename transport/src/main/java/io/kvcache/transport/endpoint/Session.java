@@ -33,6 +33,7 @@ final class Session {
     private final Claims<Lease> leases;
     private final Claims<Reservation> reservations;
     private final SessionStaging staging = new SessionStaging();
+    private final SessionPins pins = new SessionPins();
     private final Set<Outlet> outlets = ConcurrentHashMap.newKeySet();
     private final AtomicBoolean over = new AtomicBoolean();
     private final AtomicInteger waiting = new AtomicInteger();
@@ -95,6 +96,10 @@ final class Session {
 
     SessionStaging staging() {
         return staging;
+    }
+
+    SessionPins pins() {
+        return pins;
     }
 
     AtomicInteger waiting() {
@@ -180,6 +185,7 @@ final class Session {
         reservations.expire(Reservation::close);
         staging.end();
         outlets.forEach(outlet -> outlet.close(reason));
+        pins.end();
         return true;
     }
 }

@@ -1,0 +1,112 @@
+package io.kvcache.transport.remote;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.kvcache.core.Hint;
+import io.kvcache.core.KvCache;
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.tiers.TieredKvCache;
+import io.kvcache.transport.endpoint.EndpointOptions;
+import io.kvcache.transport.tcp.TcpEndpoint;
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/// Pins that clients asked for by hints, and what becomes of them when clients go.
+@Timeout(300)
+final class SessionPinsTest {
+
+    /// Blocks of 1 MiB that fill the store.
+    private static final int FIT = 32;
+
+    private final TieredKvCache store = TieredKvCache.builder()
+            .hostBytes((long) FIT << 20)
+            .strict(true)
+            .touched(false)
+            .build();
+    private final TcpEndpoint endpoint = endpoint(store);
+
+    private static TcpEndpoint endpoint(KvCache store) {
+        try {
+            return TcpEndpoint.open(
+                    store, new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), EndpointOptions.DEFAULTS);
+        } catch (IOException impossible) {
+            throw new AssertionError(impossible);
+        }
+    }
+
+    private RemoteKvCache connect() {
+        RemoteKvCache cache = RemoteKvCache.builder(
+                        "127.0.0.1:" + endpoint.address().getPort())
+                .requestTimeout(Sample.PATIENCE)
+                .strict(true)
+                .connect();
+        cache.register(Sample.SPACE);
+        return cache;
+    }
+
+    @AfterEach
+    void close() throws IOException {
+        endpoint.close();
+        store.validate();
+        store.close();
+    }
+
+    private void fillOver(int seed) {
+        for (int i = 0; i < 2 * FIT; i++) {
+            Sample.stored(store, seed + i, 1);
+        }
+    }
+
+    private void goes(BlockChain chain) {
+        Sample.await("the end of the session and its pin", () -> {
+            fillOver(300);
+            return store.match(chain).blocks() == 0;
+        });
+    }
+
+    @Test
+    void givenPinsOfTwoClients_whenOneGoes_thenThatOfBothStaysUntilTheOtherGoes() {
+        BlockChain both = chain(1);
+        BlockChain one = chain(2);
+        try (RemoteKvCache staying = connect()) {
+            try (RemoteKvCache going = connect()) {
+                assertThat(pin(going, one)).isTrue();
+                assertThat(pin(going, both)).isTrue();
+                assertThat(pin(staying, both)).isTrue();
+                fillOver(100);
+                assertThat(store.match(one).blocks()).isEqualTo(2);
+            }
+            goes(one);
+            assertThat(store.match(both).blocks()).isEqualTo(2);
+        }
+        goes(both);
+    }
+
+    @Test
+    void givenAClientsPin_whenAnotherEndsIt_thenItStays() {
+        BlockChain chain = chain(1);
+        try (RemoteKvCache owner = connect();
+                RemoteKvCache other = connect()) {
+            assertThat(pin(owner, chain)).isTrue();
+            assertThat(other.hint(new Hint.Pin(chain, 0))).isTrue();
+            fillOver(100);
+            assertThat(store.match(chain).blocks()).isEqualTo(2);
+            assertThat(owner.hint(new Hint.Pin(chain, 0))).isTrue();
+            fillOver(300);
+            assertThat(store.match(chain).blocks()).isZero();
+        }
+    }
+
+    private BlockChain chain(int seed) {
+        store.register(Sample.SPACE);
+        return Sample.stored(store, seed, 2);
+    }
+
+    private static boolean pin(RemoteKvCache client, BlockChain chain) {
+        return client.hint(new Hint.Pin(chain, Long.MAX_VALUE));
+    }
+}
