@@ -33,6 +33,7 @@ final class Hints implements AutoCloseable {
     private final HostStore store;
     private final Clock clock;
     private final Onboarding onboarding;
+    private final UseRate rate;
     private final Map<BlockKey, Pinned> pins = new HashMap<>();
     private final Map<Integer, Long> bytesOfGroup = new HashMap<>();
 
@@ -42,19 +43,25 @@ final class Hints implements AutoCloseable {
         this.store = store;
         this.onboarding = onboarding;
         this.clock = clock;
+        rate = new UseRate(clock, store.forecast()::uses);
     }
 
     boolean take(Hint hint) {
         return switch (hint) {
-            case Hint.Expect expect -> expect(expect.chain());
+            case Hint.Expect expect -> expect(expect);
             case Hint.Forget forget -> forget(forget.chain(), forget.from());
             case Hint.Pin pin -> pin(pin);
         };
     }
 
-    private boolean expect(BlockChain chain) {
+    private boolean expect(Hint.Expect hint) {
+        BlockChain chain = hint.chain();
+        long uses = rate.in(hint.inNanos());
+        if (!store.forecast().isWorthKeeping(store.require(chain.namespace()), uses)) {
+            return false;
+        }
         int blocks = store.lookup().match(chain, chain.length());
-        if (!store.expect(chain) && blocks > 0) {
+        if (!store.forecast().expect(chain) && blocks > 0) {
             long handle = store.lookup().find(chain.keyHi(blocks - 1), chain.keyLo(blocks - 1));
             if (Handle.found(handle)) {
                 store.lookup().touch(handle);
@@ -64,7 +71,7 @@ final class Hints implements AutoCloseable {
     }
 
     private boolean forget(BlockChain chain, int from) {
-        store.demote(chain, from);
+        store.forecast().demote(chain, from);
         return true;
     }
 

@@ -71,6 +71,12 @@ public interface EvictionPolicy {
         return Double.NaN;
     }
 
+    /// What the likeliest next victim is worth by the same measure, 0 when there is none, or [Double#NaN] for a
+    /// policy that does not know.
+    default double lowestWorth() {
+        return Double.NaN;
+    }
+
     /// Chooses a victim, claims it and forgets it.
     ///
     /// @param claim tries to claim a record for eviction and answers whether it did; a pinned record refuses, and

@@ -204,6 +204,12 @@ public final class Importance implements EvictionPolicy {
     }
 
     @Override
+    public double lowestWorth() {
+        int lowest = buckets.lowest();
+        return lowest == LeafBuckets.NONE ? 0 : worth(buckets.oldest(lowest));
+    }
+
+    @Override
     public int evict(IntPredicate claim) {
         int count = 0;
         int victim = NONE;

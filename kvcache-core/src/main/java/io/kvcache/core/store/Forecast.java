@@ -3,6 +3,7 @@ package io.kvcache.core.store;
 import static io.kvcache.core.policy.RecordView.NONE;
 
 import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.EvictionPolicy;
 import io.kvcache.core.tree.BlockTree;
 import io.kvcache.core.tree.Handle;
@@ -13,13 +14,14 @@ import java.util.concurrent.locks.ReentrantLock;
 /// them will come. Chains are gone through a bounded number of blocks a turn of the lock.
 ///
 /// **Threads.** Any.
-final class Forecast {
+public final class Forecast {
 
     /// Blocks that are told of in one turn of the lock.
     static final int TURN = 256;
 
     private final BlockTree tree;
     private final RecordPool pool;
+    private final SlabPool slabs;
     private final Namespaces namespaces;
     private final ClassPolicies policies;
     private final Shares shares;
@@ -30,6 +32,7 @@ final class Forecast {
     Forecast(StoreParts parts, Lifecycle lifecycle, Touches touches, ReentrantLock lock) {
         tree = parts.tree();
         pool = parts.pool();
+        slabs = parts.slabs();
         namespaces = parts.namespaces();
         policies = parts.policies();
         shares = parts.shares();
@@ -38,8 +41,9 @@ final class Forecast {
         this.lock = lock;
     }
 
-    /// Tail first, so that each is a leaf when its turn comes.
-    void demote(BlockChain chain, int from) {
+    /// Makes blocks of the chain from `from` on the next victims: tail first, so that each is a leaf when its
+    /// turn comes.
+    public void demote(BlockChain chain, int from) {
         for (int end = chain.length(); end > from; end -= TURN) {
             demote(chain, Math.max(from, end - TURN), end);
         }
@@ -61,7 +65,10 @@ final class Forecast {
         }
     }
 
-    boolean expect(BlockChain chain) {
+    /// A request for a chain is known to come: policies that look ahead are told of all its blocks.
+    ///
+    /// @return whether they were; else it is for the caller to count the resident ones as used
+    public boolean expect(BlockChain chain) {
         if (!policies.lookAhead()) {
             return false;
         }
@@ -85,6 +92,35 @@ final class Forecast {
                     lifecycle.policyOf(record).expect(record);
                 }
             }
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /// Whether blocks that are to be used after so many uses are worth their room until then: there is room that
+    /// nobody uses, or one use in that time is more than the next victim promises. A policy that does not know
+    /// what that promises keeps a block for as long as the next victim has been kept.
+    public boolean isWorthKeeping(NamespaceEntry entry, long uses) {
+        lock.lock();
+        try {
+            touches.drain();
+            EvictionPolicy policy = policies.find(entry.slotClass().id(), shares.groupOf(entry.id()));
+            if (uses == 0 || slabs.freeSlabs() > 0 || policy == null || policy.size() == 0) {
+                return true;
+            }
+            double lowest = policy.lowestWorth();
+            return Double.isNaN(lowest) ? policies.now() - policy.coldestUse() >= uses : 1.0 / uses >= lowest;
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /// The clock that orders uses.
+    public long uses() {
+        lock.lock();
+        try {
+            touches.drain();
+            return policies.now();
         } finally {
             lock.unlock();
         }

@@ -336,16 +336,9 @@ public final class HostStore implements AutoCloseable {
         return listing.blocks(entry);
     }
 
-    /// Makes blocks of the chain from `from` on the next victims.
-    public void demote(BlockChain chain, int from) {
-        forecast.demote(chain, from);
-    }
-
-    /// A request for a chain is known to come: policies that look ahead are told of all its blocks.
-    ///
-    /// @return whether they were; else it is for the caller to count the resident ones as used
-    public boolean expect(BlockChain chain) {
-        return forecast.expect(chain);
+    /// What somebody knows of the future.
+    public Forecast forecast() {
+        return forecast;
     }
 
     /// The records, for whoever holds a pin or may live with a stale answer.

@@ -50,7 +50,7 @@ final class RandomBlocks {
         } else if (dice < 85) {
             drop(chain, run.random.nextInt(chain.length()));
         } else if (dice < 98) {
-            store.demote(chain, run.random.nextInt(chain.length() + 1));
+            store.forecast().demote(chain, run.random.nextInt(chain.length() + 1));
         } else {
             dropAll(space);
         }
