@@ -13,7 +13,7 @@ import org.jspecify.annotations.Nullable;
 /// come too late.
 ///
 /// The policy of host memory is told the same proportion, as a block that is read back in no time need
-/// not be kept there.
+/// not be kept there, and admission to disks by value where in a prompt computing takes longer.
 ///
 /// What a load takes is estimated from the reads of the last while and from what waits to be read. As
 /// nothing is learned
@@ -36,6 +36,9 @@ final class LoadOrCompute {
     LoadOrCompute(HostStore store, @Nullable PrefillCost prefill) {
         this.store = store;
         this.prefill = prefill;
+        if (prefill != null) {
+            store.disks().prefill(prefill);
+        }
     }
 
     /// Blocks that were left on disk so far.

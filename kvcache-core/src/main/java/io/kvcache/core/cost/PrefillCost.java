@@ -41,6 +41,11 @@ public record PrefillCost(double secondsPerToken, double secondsPerPair) {
         return new PrefillCost(1 / tokensPerSecond, 0);
     }
 
+    /// Tokens before a token that make it take twice what the first takes; infinity where all positions are equal.
+    public double doublingTokens() {
+        return secondsPerToken / secondsPerPair;
+    }
+
     /// Seconds for the tokens at positions `[from, to)`, when all before them are there.
     public double seconds(long from, long to) {
         double tokens = to - from;

@@ -15,10 +15,10 @@ import java.util.function.LongConsumer;
 /// false count.
 ///
 /// **Threads.** One writer, the holder of the store's lock.
-final class Departed {
+public final class Departed {
 
     /// Nothing is known of the block.
-    static final long NONE = 0;
+    public static final long NONE = 0;
 
     private static final int WAYS = 8;
     private static final int TAG_BITS = 16;
@@ -34,7 +34,7 @@ final class Departed {
     private final int setShift;
 
     /// @param blocks that are to find room, at least 1
-    Departed(long blocks) {
+    public Departed(long blocks) {
         long wanted = Math.min(MOST_SETS, Math.ceilDiv(Math.max(1, blocks), WAYS));
         int bits = Math.max(1, Long.SIZE - Long.numberOfLeadingZeros(wanted - 1));
         entries = new long[WAYS << bits];
@@ -45,14 +45,15 @@ final class Departed {
         return entries.length;
     }
 
-    long bytes() {
+    /// Bytes of the table.
+    public long bytes() {
         return (long) entries.length * Long.BYTES;
     }
 
     /// Remembers a block that is not here.
     ///
     /// @return the entry that had to go for it, or [#NONE]
-    long put(long fingerprint, int classId, long lastUse) {
+    public long put(long fingerprint, int classId, long lastUse) {
         long spread = fingerprint * SPREAD;
         int from = set(spread);
         int place = from;
@@ -67,7 +68,7 @@ final class Departed {
     }
 
     /// Forgets a block and returns its entry, or [#NONE].
-    long take(long fingerprint) {
+    public long take(long fingerprint) {
         int place = placeOf(fingerprint);
         if (place < 0) {
             return NONE;
@@ -107,7 +108,7 @@ final class Departed {
     }
 
     /// The class that an entry was put with.
-    static int classOf(long entry) {
+    public static int classOf(long entry) {
         return (int) ((entry >>> TAG_BITS) & CLASS_MASK) - 1;
     }
 

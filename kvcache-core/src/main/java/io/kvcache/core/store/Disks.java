@@ -2,6 +2,7 @@ package io.kvcache.core.store;
 
 import static io.kvcache.core.policy.RecordView.NONE;
 
+import io.kvcache.core.cost.PrefillCost;
 import io.kvcache.core.event.EventKind;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.tier.AdmissionKind;
@@ -360,6 +361,11 @@ public final class Disks {
     /// What reading a block from disk takes, as a share of what computing it takes: above 0 to 1.
     public void copyWorth(double share) {
         parts.policies().state().copyWorth(share);
+    }
+
+    /// What computing blocks takes, for [AdmissionKind#VALUE]: where in a prompt they are dearer, and by how much.
+    public void prefill(PrefillCost cost) {
+        locked(() -> offload.cost().of(cost));
     }
 
     /// Records that [#wantAll] looks at in a turn.

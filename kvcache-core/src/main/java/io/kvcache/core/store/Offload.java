@@ -3,7 +3,6 @@ package io.kvcache.core.store;
 import static io.kvcache.core.policy.RecordView.NONE;
 
 import io.kvcache.core.identity.BlockKey;
-import io.kvcache.core.policy.GhostTable;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.core.tier.TierBurial;
 import io.kvcache.core.tree.Control;
@@ -23,20 +22,13 @@ import org.jspecify.annotations.Nullable;
 /// **Threads.** Owned by the store's lock.
 final class Offload {
 
-    /// Keys put and evicted unwritten that are remembered, so that their return counts as a second use: 8
-    /// MiB of heap at most.
-    private static final int MOST_GHOSTS = 1 << 18;
-
     private final RecordPool pool;
     private final LongRing waiting = new LongRing();
     private final Burials burials;
     private final OffloadCounters counters = new OffloadCounters();
-    private final ReuseOdds odds = new ReuseOdds();
+    private final Prospects prospects;
     private @Nullable AdmissionKind admission;
-    private @Nullable GhostTable ghosts;
     private boolean writable = true;
-    private double gain = AdmissionKind.USUAL_GAIN;
-    private WritePrice price = new WritePrice(AdmissionKind.WRITTEN_SHARE, gain);
     private long mostWaitingBytes;
     private long mostBytesEach;
     private final Map<Integer, Long> underWay = new HashMap<>();
@@ -47,8 +39,9 @@ final class Offload {
 
     private final WriteAhead ahead;
 
-    Offload(RecordPool pool) {
+    Offload(RecordPool pool, Prospects prospects) {
         this.pool = pool;
+        this.prospects = prospects;
         ahead = new WriteAhead(pool);
         burials = new Burials(pool);
     }
@@ -60,13 +53,9 @@ final class Offload {
     /// @param usesWorth what one use of a block saves in units of what its write costs
     void begin(AdmissionKind kind, long waitingLimit, long eachLimit, double usesWorth) {
         admission = kind;
-        gain = usesWorth;
-        price = new WritePrice(AdmissionKind.WRITTEN_SHARE, usesWorth);
+        prospects.begin(kind, usesWorth);
         mostWaitingBytes = waitingLimit;
         mostBytesEach = eachLimit;
-        if (kind != AdmissionKind.ALWAYS) {
-            ghosts = new GhostTable(Math.min(MOST_GHOSTS, 2 * pool.capacity()));
-        }
     }
 
     /// Whether anything can be written at all; while not, nothing waits for it.
@@ -81,6 +70,11 @@ final class Offload {
                 unwritten++;
             }
         }
+    }
+
+    /// What computing takes, by which admission by value goes.
+    RecomputeCost cost() {
+        return prospects.cost();
     }
 
     Burials burials() {
@@ -105,25 +99,17 @@ final class Offload {
         if (admission == null) {
             return;
         }
-        price.put(pool.bytes(record));
-        int uses = ghosts == null ? 0 : ghosts.take(pool.fingerprint(record));
-        if (uses > 0) {
-            setUses(record, uses - 1);
-            used(record);
-            return;
-        }
-        odds.put(pool.depth(record));
-        if (worth(record)) {
+        if (prospects.put(record)) {
             admit(record);
         } else {
             counters.notYet++;
         }
     }
 
-    /// A record was found that a disk had before. Whether it was used since it was put nobody knows any more; it
-    /// counts as if it was, because no put is counted that its first use from now on could belong to.
+    /// A record was found that a disk had before; whether it was used since it was written there nobody knows any
+    /// more.
     void found(int record) {
-        setUses(record, 1);
+        prospects.found(record);
         pool.flag(record, Identity.USED_ON_DISK, true);
     }
 
@@ -138,13 +124,9 @@ final class Offload {
         if (admission == null) {
             return;
         }
-        int uses = Identity.uses(pool.identity(record));
-        if (uses == 0) {
-            odds.used(pool.depth(record));
-        }
-        setUses(record, uses + 1);
+        boolean worth = prospects.used(record);
         pool.flag(record, Identity.USED_ON_DISK, true);
-        if (pool.diskPlace(record) == NONE && worth(record)) {
+        if (worth && pool.diskPlace(record) == NONE) {
             admit(record);
         }
     }
@@ -158,33 +140,12 @@ final class Offload {
         return worth;
     }
 
-    private void setUses(int record, int uses) {
-        pool.flag(record, Identity.USES, false);
-        pool.flag(record, Identity.usesBits(Math.min(uses, Identity.MOST_USES)), true);
-    }
-
-    private boolean worth(int record) {
-        int uses = Identity.uses(pool.identity(record));
-        return switch (admission) {
-            case ALWAYS -> true;
-            case SECOND_HIT -> uses > 0;
-            case VALUE -> isWorthItsPrice(uses, pool.depth(record));
-            case null -> false;
-        };
-    }
-
-    /// A block that was used again is taken to be used once more; of the others those that most likely
-    /// are, as far as there is a share of writes left for them.
-    private boolean isWorthItsPrice(int uses, int depth) {
-        double again = uses > 0 ? 1 : odds.of(depth);
-        return again * gain > 1 && again >= price.odds();
-    }
-
     /// A record is about to leave host memory, or the store.
     void leaving(int record) {
         if (Identity.has(pool.identity(record), Identity.QUEUED)) {
             pool.flag(record, Identity.QUEUED, false);
             waitingBytes -= pool.bytes(record);
+            prospects.written(-pool.bytes(record));
             counters.sacrificed++;
         }
     }
@@ -207,9 +168,7 @@ final class Offload {
         if (admission != null) {
             leaving(record);
             counters.evictedUnwritten++;
-            if (ghosts != null) {
-                ghosts.put(pool.fingerprint(record), 1 + Identity.uses(pool.identity(record)));
-            }
+            prospects.left(record);
         }
     }
 
@@ -280,7 +239,7 @@ final class Offload {
         pool.flag(record, Identity.QUEUED, true);
         waiting.add((long) Control.generation(pool.control(record)) << Integer.SIZE | record);
         waitingBytes += pool.bytes(record);
-        price.written(pool.bytes(record));
+        prospects.written(pool.bytes(record));
         counters.admitted++;
         enqueued++;
     }
@@ -310,6 +269,7 @@ final class Offload {
             if (Control.state(control) == Control.SEALED && pool.diskPlace(record) == NONE && follows(record)) {
                 return begin(record, enqueued - waiting.size() - 1);
             }
+            prospects.written(-pool.bytes(record));
             unwritten(record);
         }
         return NONE;
@@ -333,6 +293,7 @@ final class Offload {
             pool.flag(record, Identity.QUEUED, false);
             waitingBytes -= pool.bytes(record);
         } else {
+            prospects.written(pool.bytes(record));
             counters.admitted++;
         }
         return begin(record, enqueued - waiting.size());
@@ -356,6 +317,9 @@ final class Offload {
     /// @param on the disk that it was written to, or -1
     void ended(int record, int on) {
         pool.flag(record, Identity.WRITING, false);
+        if (on == NONE) {
+            prospects.written(-pool.bytes(record));
+        }
         underWay.remove(record);
         writtenInVain.remove(key(record));
         burials.written(record, on);

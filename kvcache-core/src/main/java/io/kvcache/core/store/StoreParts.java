@@ -39,7 +39,7 @@ record StoreParts(
                 new Reports(pool, namespaces, events),
                 new Pins(pool),
                 new DiskLedger(pool, tree, policies.state(), shares),
-                new Offload(pool),
+                new Offload(pool, new Prospects(pool, chains, namespaces)),
                 new Overtaken(),
                 shares,
                 chains);

@@ -1,7 +1,7 @@
 package io.kvcache.core.store;
 
-/// The odds of a use that a block must have to be worth a write, so that only a share of what is put is
-/// written: that which promises most.
+/// What a block must promise to be worth a write, so that only a share of what is put is written: that which
+/// promises most. A promise of 1 is a use for certain of a block of mean cost, see [Prospects].
 ///
 /// After each window of puts the price moves by how far the share that was written is from the one that is
 /// wanted. It is never below what a write costs by itself, so less is written than may be when there is not
@@ -18,9 +18,13 @@ final class WritePrice {
     /// a fourth and four times of this.
     private static final double STEP = 0.25;
 
+    /// Above what blocks promise far into the longest prompts; a higher price would only take longer to fall again
+    /// after a flush has written everything.
+    private static final double MOST = 16;
+
     private final double share;
     private final double floor;
-    private double odds;
+    private double promise;
     private int puts;
     private long putBytes;
     private long writtenBytes;
@@ -30,14 +34,14 @@ final class WritePrice {
     WritePrice(double share, double gain) {
         this.share = share;
         floor = Math.min(1, 1 / gain);
-        odds = floor;
+        promise = floor;
     }
 
     void put(long bytes) {
         putBytes += bytes;
         if (++puts == WINDOW) {
             double wrote = Math.min(1, (double) writtenBytes / putBytes);
-            odds = Math.clamp(odds * Math.exp(STEP * (wrote - share)), floor, 1);
+            promise = Math.clamp(promise * Math.exp(STEP * (wrote - share)), floor, MOST);
             puts = 0;
             putBytes = 0;
             writtenBytes = 0;
@@ -48,8 +52,8 @@ final class WritePrice {
         writtenBytes += bytes;
     }
 
-    /// Odds below which a block is not written, 0 to 1.
-    double odds() {
-        return odds;
+    /// Promise below which a block is not written, 0 to 16.
+    double promise() {
+        return promise;
     }
 }

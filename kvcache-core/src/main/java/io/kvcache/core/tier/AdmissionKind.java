@@ -11,10 +11,10 @@ public enum AdmissionKind {
     /// A block that was used again, or put again after it had been evicted: most of the hits for a fraction
     /// of the writes, since most blocks are never used again.
     SECOND_HIT("second-hit"),
-    /// A block that was used again, as above, and as far as [#WRITTEN_SHARE] goes the best of the others: those
-    /// with the best odds to be used again, as observed in this store of blocks that lie as deep in their
-    /// chains, if that is worth the cost of their write, see [#USUAL_GAIN]. What is on disk is written
-    /// again, when its region is reclaimed, only if it was used there.
+    /// As far as [#WRITTEN_SHARE] goes, the blocks that promise to save most: by the odds that they are used again,
+    /// as observed in this store of blocks that lie as deep in their chains, times what computing them takes,
+    /// if that is worth the cost of their write, see [#USUAL_GAIN]. What was used again is taken to be so once
+    /// more. What is on disk is written again, when its region is reclaimed, only if it was used there.
     VALUE("value");
 
     /// What one use of a block saves in units of what its write costs. A GPU at 2.50 dollars an hour that
@@ -24,7 +24,7 @@ public enum AdmissionKind {
     /// 5 PB in its life has a terabyte written for 0.08.
     public static final double USUAL_GAIN = 6.6;
 
-    /// Of the bytes that are put, those that [#VALUE] writes, on the whole: no more, unless more is used again.
+    /// Of the bytes that are put, those that [#VALUE] writes, on the whole: no more, but for what a flush wants.
     public static final double WRITTEN_SHARE = 0.4;
 
     private final String commandName;

@@ -18,7 +18,7 @@ final class WritePriceTest {
         int written = 0;
         for (int put = 0; put < PUTS; put++) {
             price.put(BYTES);
-            if (random.nextDouble() * mostOdds >= price.odds()) {
+            if (random.nextDouble() * mostOdds >= price.promise()) {
                 price.written(BYTES);
                 written += put >= PUTS / 2 ? 1 : 0;
             }
@@ -30,28 +30,29 @@ final class WritePriceTest {
     void givenMoreThatIsWorthAWriteThanMayBe_whenPut_thenTheShareIsKeptAndTheBestAreWritten() {
         WritePrice price = new WritePrice(0.375, 6.6);
         assertThat(written(price, 1)).isCloseTo(0.375, within(0.02));
-        assertThat(price.odds()).isCloseTo(0.625, within(0.03));
+        assertThat(price.promise()).isCloseTo(0.625, within(0.03));
     }
 
     @Test
     void givenLittleThatIsWorthAWrite_whenPut_thenThePriceStaysWhatAWriteCosts() {
         WritePrice price = new WritePrice(0.375, 2);
         assertThat(written(price, 0.6)).isCloseTo(1.0 / 6, within(0.02));
-        assertThat(price.odds()).isEqualTo(0.5);
+        assertThat(price.promise()).isEqualTo(0.5);
     }
 
     @Test
-    void givenEverythingReturns_whenAllWasWrittenForLong_thenThePriceIsNoHigherThanOddsCanBe() {
+    void givenAllIsWrittenWhateverItPromises_whenForLong_thenThePriceFallsAgainSoon() {
         WritePrice price = new WritePrice(0.1, 6.6);
         for (int put = 0; put < PUTS; put++) {
             price.put(BYTES);
             price.written(BYTES);
         }
-        assertThat(price.odds()).isEqualTo(1);
+        assertThat(price.promise()).isEqualTo(16);
+        assertThat(written(price, 1)).isCloseTo(0.1, within(0.02));
     }
 
     @Test
     void givenAWriteThatCostsMoreThanAnyUseSaves_whenAsked_thenThePriceIsTheHighestThereIs() {
-        assertThat(new WritePrice(0.375, 1e-9).odds()).isEqualTo(1);
+        assertThat(new WritePrice(0.375, 1e-9).promise()).isEqualTo(1);
     }
 }
