@@ -31,7 +31,8 @@ import tools.jackson.databind.json.JsonMapper;
 @Command(
         name = "tiers",
         description = "Compare policies and rules of admission over host memory and a disk: hits, prefill time saved,"
-                + " time to the first token, blocks written.",
+                + " the same less the time of moving (net), time to the first token, blocks written and all bytes"
+                + " that the disk got, both of what was put.",
         mixinStandardHelpOptions = true,
         sortOptions = false)
 final class TierLabCommand implements Callable<Integer> {
@@ -132,7 +133,8 @@ final class TierLabCommand implements Callable<Integer> {
         switch (shown) {
             case "text" ->
                 print(
-                        "policy       admission     host    disk      hits  in host    saved   moving    p50      p99   written");
+                        "policy       admission     host    disk      hits  in host    saved   moving       net    p50      p99"
+                                + "   written  disk bytes");
             case "csv" -> print(TierRow.CSV_HEAD);
             default -> {}
         }
@@ -157,7 +159,7 @@ final class TierLabCommand implements Callable<Integer> {
     private static String text(TierRow row) {
         return String.format(
                 Locale.ROOT,
-                "%-12s %-10s %5.2f %% %5.2f %%  %6.2f %%  %6.2f %%  %,6.0f s  %,5.0f s  %5.2f s  %5.1f s  %6.1f %%",
+                "%-12s %-10s %5.2f %% %5.2f %%  %6.2f %%  %6.2f %%  %,6.0f s  %,5.0f s  %,6.0f s  %5.2f s  %5.1f s  %6.1f %%  %8.1f %%",
                 row.policy(),
                 row.admission(),
                 100 * row.hostShare(),
@@ -166,9 +168,11 @@ final class TierLabCommand implements Callable<Integer> {
                 100 * row.hostHitRatio(),
                 row.prefillSecondsSaved(),
                 row.loadSeconds(),
+                row.savedLessLoading(),
                 row.ttftP50Seconds(),
                 row.ttftP99Seconds(),
-                100 * row.writtenOfPut());
+                100 * row.writtenOfPut(),
+                100 * row.diskBytesOfPut());
     }
 
     private Choices choices() {

@@ -14,6 +14,8 @@ import io.kvcache.bench.store.TierReplayResult;
 /// @param ttftP50Seconds until the first token
 /// @param diskBlocksWritten blocks written to disk, once or more
 /// @param writtenOfPut of the blocks that were put, which a write-through store would all write
+/// @param diskBytesOfPut bytes that the disk was given for all that, with tables and what was written again to make
+///     room, for each byte of blocks that were put; beside that of the row with `always`
 /// @param wrongBlocks whose bytes were not those that were put
 public record TierRow(
         String trace,
@@ -31,6 +33,7 @@ public record TierRow(
         double ttftP99Seconds,
         long diskBlocksWritten,
         double writtenOfPut,
+        double diskBytesOfPut,
         long wrongBlocks,
         double seconds) {
 
@@ -58,8 +61,14 @@ public record TierRow(
                 engine.p99Seconds(),
                 result.written().blockBytes() / settings.blockBytes(),
                 1 - result.written().saved(),
+                result.written().allOfPut(),
                 result.check().wrongBlocks(),
                 result.seconds());
+    }
+
+    /// Prefill that was saved, less the time that moving the blocks took.
+    public double savedLessLoading() {
+        return prefillSecondsSaved - loadSeconds;
     }
 
     /// A line of comma-separated values.

@@ -90,7 +90,8 @@ public final class TierPage {
                 "Written to disk",
                 Figure.Form.BARS,
                 new Figure.Axis("of the blocks that were put", true, null),
-                series("written", Role.SUBJECT, TierRow::writtenOfPut));
+                series("written", Role.SUBJECT, TierRow::writtenOfPut),
+                series("all bytes that the disk got", Role.OTHER, TierRow::diskBytesOfPut));
     }
 
     private Figure bars(String title, Figure.Form form, Figure.Axis axis, Series... series) {
@@ -113,9 +114,11 @@ public final class TierPage {
                 "in host memory",
                 "prefill saved, s",
                 "moving, s",
+                "net, s",
                 "first token p50, s",
                 "p99, s",
                 "written",
+                "disk bytes",
                 "wrong blocks");
         return new Table(
                 "Every policy with every rule of admission",
@@ -131,9 +134,11 @@ public final class TierPage {
                 cell(Page.percent(row.hostHitRatio()), row, TierRow::hostHitRatio, 1),
                 cell(format("%,.0f", row.prefillSecondsSaved()), row, TierRow::prefillSecondsSaved, 1),
                 Cell.number(format("%,.0f", row.loadSeconds())),
+                cell(format("%,.0f", row.savedLessLoading()), row, TierRow::savedLessLoading, 1),
                 cell(format("%.2f", row.ttftP50Seconds()), row, TierRow::ttftP50Seconds, -1),
                 cell(format("%.1f", row.ttftP99Seconds()), row, TierRow::ttftP99Seconds, -1),
                 cell(format("%.1f %%", 100 * row.writtenOfPut()), row, TierRow::writtenOfPut, -1),
+                cell(format("%.1f %%", 100 * row.diskBytesOfPut()), row, TierRow::diskBytesOfPut, -1),
                 Cell.number(String.valueOf(row.wrongBlocks())));
     }
 

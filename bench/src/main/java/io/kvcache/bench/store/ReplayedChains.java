@@ -23,7 +23,14 @@ public final class ReplayedChains {
 
     public ReplayedChains(TraceForest forest, int blockBytes) {
         this.forest = forest;
-        namespace = Namespace.of("replay", shapeOf(blockBytes));
+        namespace = Namespace.of("replay", shapeOf(blockBytes, forest.blockTokens()));
+    }
+
+    /// Some shape of exactly this size and, if there is one, with so many tokens: what a block costs goes by how
+    /// many come before it.
+    private static BlockShape shapeOf(int bytes, int tokens) {
+        boolean exact = bytes % tokens == 0 && tokens <= MOST_PER_AXIS && bytes / tokens <= MOST_PER_AXIS;
+        return exact ? BlockShape.mla(1, bytes / tokens, tokens, Dtype.INT8) : shapeOf(bytes);
     }
 
     /// Some shape of exactly this size; the store does not care which.

@@ -24,6 +24,11 @@ public record TierReplayResult(
             return putBytes == 0 ? 0 : 1 - (double) blockBytes / putBytes;
         }
 
+        /// Bytes that the disk was given, whatever for, for each byte of blocks that were put.
+        public double allOfPut() {
+            return putBytes == 0 ? 0 : (double) allBytes / putBytes;
+        }
+
         /// Bytes that the disk was given for each byte of blocks.
         public double amplification() {
             return blockBytes == 0 ? 0 : (double) allBytes / blockBytes;

@@ -8,12 +8,12 @@ final class CsvTest {
 
     @Test
     void givenARow_whenWritten_thenItHasAValueForEachHead() {
-        TierRow row =
-                new TierRow("a", "lru", "always", 200, 0.02, 1000, 0.1, 0.3, 0.1, 700.5, 50, 0.2, 3, 100, 0.25, 0, 1.5);
+        TierRow row = new TierRow(
+                "a", "lru", "always", 200, 0.02, 1000, 0.1, 0.3, 0.1, 700.5, 50, 0.2, 3, 100, 0.25, 0.3, 0, 1.5);
         assertThat(TierRow.CSV_HEAD)
                 .startsWith("trace,policy,admission,host_blocks,host_share,disk_blocks,disk_share,block_hit_ratio,")
-                .endsWith(",disk_blocks_written,written_of_put,wrong_blocks,seconds");
-        assertThat(row.csv()).isEqualTo("a,lru,always,200,0.02,1000,0.1,0.3,0.1,700.5,50.0,0.2,3.0,100,0.25,0,1.5");
+                .endsWith(",disk_blocks_written,written_of_put,disk_bytes_of_put,wrong_blocks,seconds");
+        assertThat(row.csv()).isEqualTo("a,lru,always,200,0.02,1000,0.1,0.3,0.1,700.5,50.0,0.2,3.0,100,0.25,0.3,0,1.5");
     }
 
     @Test

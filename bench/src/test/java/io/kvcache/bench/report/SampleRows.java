@@ -69,6 +69,7 @@ final class SampleRows {
                         3,
                         100,
                         written,
+                        1.2 * written,
                         0,
                         1));
             }
