@@ -80,8 +80,14 @@ final class Attachment {
     /// @throws CallFailed when it does not want this client
     static Attachment open(Connector connector, Means means, Deadlines deadlines, Runnable ended)
             throws IOException, CallFailed {
-        return new Attachment(
-                connector, means, deadlines, Handshake.open(connector, means.options, deadlines, null), ended);
+        Handshake.Opened opened = Handshake.open(
+                connector, new Handshake.Means(means.options, deadlines, null, means.options.requestNanos()));
+        try {
+            return new Attachment(connector, means, deadlines, opened, ended);
+        } catch (RuntimeException | Error bug) {
+            opened.line().close(CloseReason.INTERNAL);
+            throw bug;
+        }
     }
 
     /// How it behaves, where it counts what is read without a message, and how many sessions there were before.

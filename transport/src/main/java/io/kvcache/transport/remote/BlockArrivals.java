@@ -60,9 +60,8 @@ final class BlockArrivals implements DataLine.Exchange, Landing.Arrived {
         BlockArrivals arrivals =
                 new BlockArrivals(wiring, wanted.from, reply -> opened(wiring, attachment, wanted, reply));
         int number = attachment.number(wanted.chain.namespace());
-        long patience = wiring.options().requestNanos();
         try {
-            attachment.data().use(line -> {
+            attachment.data().use((line, patience) -> {
                 DataLine.About about = line.about(wanted.chain, number);
                 about.body().i32(wanted.from).i32(room(wiring, wanted)).i64(0);
                 line.run(MessageType.ACQUIRE, about, patience, arrivals);
@@ -104,8 +103,7 @@ final class BlockArrivals implements DataLine.Exchange, Landing.Arrived {
     static boolean read(Wiring wiring, Attachment attachment, RemoteTable table, int from, int count) {
         BlockArrivals arrivals = new BlockArrivals(wiring, from, reply -> new Opened(table, reply.count("count")));
         try {
-            long patience = wiring.options().requestNanos();
-            attachment.data().use(line -> {
+            attachment.data().use((line, patience) -> {
                 BodyWriter body = new BodyWriter().i64(table.lease()).i32(from).i32(count);
                 line.run(MessageType.READ, body, patience, arrivals);
             });

@@ -34,30 +34,50 @@ final class DataLines {
     /// Something to do with a connection.
     @FunctionalInterface
     interface Use {
-        void with(DataLine line) throws CallFailed;
+
+        /// Does it.
+        ///
+        /// @param patienceNanos what is left of the time that the use may take
+        void with(DataLine line, long patienceNanos) throws CallFailed;
     }
 
-    /// Lends a connection for one use.
+    /// Lends a connection for one use. Until one is free, until it is open and until it has answered is no longer
+    /// than a request may take, all together.
     void use(Use use) throws CallFailed {
-        acquirePermit();
+        use(System.nanoTime() + options.requestNanos(), use);
+    }
+
+    /// Lends a connection for a use that is over at a moment.
+    void use(long untilNanos, Use use) throws CallFailed {
+        acquirePermit(untilNanos);
         try {
             DataLine line = idle.pollFirst();
             if (line == null || !line.open()) {
-                line = open();
+                line = open(left(untilNanos));
             }
-            use(line, use);
+            use(line, untilNanos, use);
         } finally {
             permits.release();
         }
     }
 
-    private void use(DataLine line, Use use) throws CallFailed {
-        boolean good = false;
+    private static long left(long untilNanos) throws CallFailed {
+        long left = untilNanos - System.nanoTime();
+        if (left <= 0) {
+            throw CallFailed.unanswered("no time was left to ask");
+        }
+        return left;
+    }
+
+    private void use(DataLine line, long untilNanos, Use use) throws CallFailed {
+        boolean good = true;
         try {
-            use.with(line);
+            long left = left(untilNanos);
+            good = false; // what ends it from here on, but an answer, ends the connection
+            use.with(line, left);
             good = true;
         } catch (CallFailed failed) {
-            good = failed.answered();
+            good |= failed.answered();
             throw failed;
         } finally {
             if (good && line.open()) {
@@ -71,9 +91,9 @@ final class DataLines {
         }
     }
 
-    private void acquirePermit() throws CallFailed {
+    private void acquirePermit(long untilNanos) throws CallFailed {
         try {
-            if (!permits.tryAcquire(options.requestNanos(), TimeUnit.NANOSECONDS)) {
+            if (!permits.tryAcquire(untilNanos - System.nanoTime(), TimeUnit.NANOSECONDS)) {
                 throw CallFailed.unanswered("all connections are busy");
             }
         } catch (InterruptedException stopped) {
@@ -82,12 +102,14 @@ final class DataLines {
         }
     }
 
-    private DataLine open() throws CallFailed {
+    private DataLine open(long patienceNanos) throws CallFailed {
         if (closed) {
             throw CallFailed.unanswered("the session is over");
         }
         try {
-            return new DataLine(Handshake.open(connector, options, deadlines, session), deadlines, releases);
+            Handshake.Opened opened =
+                    Handshake.open(connector, new Handshake.Means(options, deadlines, session, patienceNanos));
+            return new DataLine(opened, deadlines, releases);
         } catch (IOException unreachable) {
             throw CallFailed.unanswered(String.valueOf(unreachable.getMessage()));
         }

@@ -44,17 +44,24 @@ final class FabricBlocks implements DataLine.Exchange {
             throws CallFailed {
         FabricBlocks blocks =
                 new FabricBlocks(wiring, reader, reply -> PlacedBlocks.opened(wiring, attachment, wanted, reply));
+        long until = System.nanoTime() + wiring.options().requestNanos();
         int number = attachment.number(wanted.chain().namespace());
-        attachment.data().use(line -> {
-            DataLine.About about = line.about(wanted.chain(), number);
-            about.body().i32(wanted.from()).i32(0).i64(0).u8(OFFSETS);
-            line.run(MessageType.ACQUIRE, about, wiring.options().requestNanos(), blocks);
-        });
+        try {
+            attachment.data().use(until, (line, patience) -> {
+                DataLine.About about = line.about(wanted.chain(), number);
+                about.body().i32(wanted.from()).i32(0).i64(0).u8(OFFSETS);
+                line.run(MessageType.ACQUIRE, about, patience, blocks);
+            });
+        } catch (CallFailed failed) {
+            if (blocks.table == null) {
+                throw failed;
+            }
+        }
         RemoteTable table = blocks.table;
         if (table == null) {
             throw CallFailed.unanswered("no table came");
         }
-        blocks.bring(attachment, table, wanted.from());
+        blocks.bring(new Into(attachment, table, wanted.from(), until));
         table.end();
         return table;
     }
@@ -65,17 +72,15 @@ final class FabricBlocks implements DataLine.Exchange {
     static boolean read(
             Wiring wiring, Attachment attachment, UcxReader reader, RemoteTable table, PlacedBlocks.Run run) {
         FabricBlocks blocks = new FabricBlocks(wiring, reader, reply -> table);
+        long until = System.nanoTime() + wiring.options().requestNanos();
         try {
             BodyWriter body = new BodyWriter()
                     .i64(table.lease())
                     .i32(run.from())
                     .i32(run.count())
                     .u8(OFFSETS);
-            attachment
-                    .data()
-                    .use(line ->
-                            line.run(MessageType.PLACES, body, wiring.options().requestNanos(), blocks));
-            return blocks.bring(attachment, table, run.from()) == run.count();
+            attachment.data().use(until, (line, patience) -> line.run(MessageType.PLACES, body, patience, blocks));
+            return blocks.bring(new Into(attachment, table, run.from(), until)) == run.count();
         } catch (CallFailed failed) {
             wiring.counters().failed.increment();
             return false;
@@ -101,11 +106,17 @@ final class FabricBlocks implements DataLine.Exchange {
         return replied;
     }
 
-    /// Reads the blocks and hands those to the table that came as they were sealed, up to the first that did not.
+    /// Where blocks go.
     ///
     /// @param first block of the chain
+    /// @param untilNanos when nobody waits any longer
+    private record Into(Attachment attachment, RemoteTable table, int first, long untilNanos) {}
+
+    /// Reads the blocks and hands those to the table that came as they were sealed, up to the first that did not.
+    ///
     /// @return how many
-    private int bring(Attachment attachment, RemoteTable into, int first) {
+    private int bring(Into to) {
+        RemoteTable into = to.table;
         List<ArrivalMemory.Slot> slots = new ArrayList<>();
         List<UcxReader.Piece> pieces = new ArrayList<>();
         for (Place place : places) {
@@ -119,14 +130,14 @@ final class FabricBlocks implements DataLine.Exchange {
             slots.add(slot);
             pieces.add(new UcxReader.Piece(place.offset, slot.segment(into.blockBytes())));
         }
-        UcxReader.Outcome outcome = reader.read(pieces, wiring.options().requestNanos());
+        UcxReader.Outcome outcome = reader.read(pieces, Math.max(1, to.untilNanos - System.nanoTime()));
         if (outcome == UcxReader.Outcome.STUCK) {
             return 0; // And the slots stay in use for good.
         }
-        int good = outcome == UcxReader.Outcome.DONE && held(attachment, into.lease()) ? right(pieces) : 0;
+        int good = outcome == UcxReader.Outcome.DONE && held(to) ? right(pieces) : 0;
         for (int i = 0; i < slots.size(); i++) {
             if (i < good) {
-                into.arrive(first + i, new ArrivedBlock(slots.get(i), into.blockBytes(), places.get(i).checksum));
+                into.arrive(to.first + i, new ArrivedBlock(slots.get(i), into.blockBytes(), places.get(i).checksum));
             } else {
                 slots.get(i).free();
             }
@@ -147,13 +158,14 @@ final class FabricBlocks implements DataLine.Exchange {
     }
 
     /// Whether the server has kept the blocks in their places until now.
-    private boolean held(Attachment attachment, long lease) {
+    private boolean held(Into to) {
         try {
-            BodyWriter body = new BodyWriter().i64(lease).i32(0).i32(0);
-            attachment
+            BodyWriter body = new BodyWriter().i64(to.table.lease()).i32(0).i32(0);
+            to.attachment
                     .data()
-                    .use(line ->
-                            line.run(MessageType.PLACES, body, wiring.options().requestNanos(), new Answered()));
+                    .use(
+                            to.untilNanos,
+                            (line, patience) -> line.run(MessageType.PLACES, body, patience, new Answered()));
             return true;
         } catch (CallFailed gone) {
             wiring.counters().failed.increment();

@@ -94,26 +94,28 @@ final class Getting {
 
     private @Nullable ObjectView ask(Attachment attachment, Namespace namespace, byte[] key, long timeoutNanos)
             throws CallFailed {
+        long patience = wiring.options().patienceNanos(timeoutNanos);
+        ObjectArrival.Wanted wanted = new ObjectArrival.Wanted(key, System.nanoTime() + patience);
         BodyWriter body = body(attachment, namespace, key, timeoutNanos);
         if (timeoutNanos == 0 && attachment.shared() == null) {
-            return ObjectArrival.get(wiring, attachment, key, body);
+            return ObjectArrival.get(wiring, attachment, wanted, body);
         }
         if (timeoutNanos == 0) {
-            return open(attachment, key, ObjectLookup.ask(wiring, attachment, body));
+            return open(attachment, wanted, ObjectLookup.ask(attachment, wanted.untilNanos(), body));
         }
-        long patience = wiring.options().patienceNanos(timeoutNanos);
         ObjectArrival.Found found =
                 ControlLine.await(ask(attachment, body, patience), patience, late -> attachment.release(late.lease()));
-        return open(attachment, key, found);
+        return open(attachment, wanted, found);
     }
 
     /// What was found: in place, or brought here.
-    private @Nullable ObjectView open(Attachment attachment, byte[] key, ObjectArrival.Found found) throws CallFailed {
+    private @Nullable ObjectView open(Attachment attachment, ObjectArrival.Wanted wanted, ObjectArrival.Found found)
+            throws CallFailed {
         if (found.lease() == 0) {
             return null;
         }
         ObjectView inPlace = PlacedObjectView.of(wiring, attachment, found);
-        return inPlace == null ? ObjectArrival.read(wiring, attachment, key, found) : inPlace;
+        return inPlace == null ? ObjectArrival.read(wiring, attachment, wanted, found) : inPlace;
     }
 
     CompletionStage<@Nullable ObjectView> fetch(Namespace namespace, byte[] key, long timeoutNanos, Executor executor) {
@@ -136,8 +138,10 @@ final class Getting {
         if (attachment == null || where.found.lease() == 0) {
             return null;
         }
+        long until = System.nanoTime() + wiring.options().requestNanos();
+        ObjectArrival.Wanted wanted = new ObjectArrival.Wanted(key, until);
         Optional<ObjectView> view =
-                asking.or(Optional.empty(), current -> Optional.ofNullable(open(attachment, key, where.found)));
+                asking.or(Optional.empty(), current -> Optional.ofNullable(open(attachment, wanted, where.found)));
         return view.orElse(null);
     }
 

@@ -23,15 +23,15 @@ import org.jspecify.annotations.Nullable;
 /// Opens a connection and says who is there; then passes its frames on to whoever it is for.
 final class Handshake implements FrameHandler {
 
-    private final RemoteOptions options;
+    private final Means means;
     private final Hello hello;
     private @Nullable Challenge challenge;
     private @Nullable Welcome welcome;
     private @Nullable CallFailed refusal;
     private @Nullable FrameHandler next;
 
-    private Handshake(RemoteOptions options, Hello hello) {
-        this.options = options;
+    private Handshake(Means means, Hello hello) {
+        this.means = means;
         this.hello = hello;
     }
 
@@ -44,11 +44,21 @@ final class Handshake implements FrameHandler {
         }
     }
 
-    /// Begins a session, or joins one.
+    /// Who connects, and how.
     ///
-    /// @param joined null to begin one
-    static Opened open(Connector connector, RemoteOptions options, Deadlines deadlines, @Nullable Welcome joined)
-            throws IOException, CallFailed {
+    /// @param deadlines of those who wait at a connection
+    /// @param joined the session, or null to begin one
+    /// @param patienceNanos until it is open and both sides have said who they are
+    record Means(
+            RemoteOptions options,
+            Deadlines deadlines,
+            @Nullable Welcome joined,
+            long patienceNanos) {}
+
+    /// Begins a session, or joins one.
+    static Opened open(Connector connector, Means means) throws IOException, CallFailed {
+        RemoteOptions options = means.options;
+        Welcome joined = means.joined;
         Hello hello = new Hello(
                 Hello.VERSION,
                 joined == null ? 0 : joined.session(),
@@ -57,22 +67,27 @@ final class Handshake implements FrameHandler {
                 joined == null ? Secret.none(Hello.TICKET_BYTES) : joined.ticket(),
                 (int) options.lease().toMillis(),
                 options.tenant());
-        Handshake handshake = new Handshake(options, hello);
-        Line line = connector.connect(handshake, options.requestNanos());
-        deadlines.begin(line, options.requestNanos());
+        Handshake handshake = new Handshake(means, hello);
+        long until = System.nanoTime() + means.patienceNanos;
+        Line line = connector.connect(handshake, means.patienceNanos);
+        long left = Math.max(1, until - System.nanoTime());
+        means.deadlines.begin(line, left);
         try {
-            Welcome welcome = handshake.run(line);
+            Welcome welcome = handshake.run(line, left);
             return new Opened(line, Objects.requireNonNull(handshake.challenge), welcome, handshake);
         } catch (CallFailed failed) {
             line.close(CloseReason.UNAUTHORIZED);
             throw failed;
+        } catch (RuntimeException | Error bug) {
+            line.close(CloseReason.INTERNAL);
+            throw bug;
         } finally {
-            deadlines.end(line);
+            means.deadlines.end(line);
         }
     }
 
-    private Welcome run(Line line) throws CallFailed {
-        line.send(hello.frame(1, options.requestNanos()));
+    private Welcome run(Line line, long patienceNanos) throws CallFailed {
+        line.send(hello.frame(1, patienceNanos));
         while (challenge == null) {
             pump(line);
         }
@@ -80,13 +95,14 @@ final class Handshake implements FrameHandler {
             throw CallFailed.refused(
                     Status.UNSUPPORTED, "version = " + challenge.version() + "; allowed: " + Hello.VERSION);
         }
-        Proof proof = new Proof(options.secret() == null ? Secret.none(1) : options.secret(), hello, challenge);
+        Secret secret = means.options.secret();
+        Proof proof = new Proof(secret == null ? Secret.none(1) : secret, hello, challenge);
         Secret shown = challenge.secret() ? proof.ofClient() : Secret.none(Proof.BYTES);
-        line.send(new BodyWriter().bytes(shown.bytes()).request(MessageType.AUTH, 2, options.requestNanos()));
+        line.send(new BodyWriter().bytes(shown.bytes()).request(MessageType.AUTH, 2, patienceNanos));
         while (welcome == null) {
             pump(line);
         }
-        if (options.secret() != null && !welcome.proof().equals(proof.ofServer())) {
+        if (secret != null && !welcome.proof().equals(proof.ofServer())) {
             throw CallFailed.refused(Status.UNAUTHORIZED, "the server does not know the secret");
         }
         return welcome;

@@ -17,7 +17,7 @@ final class ObjectArrival implements DataLine.Exchange {
 
     private final Wiring wiring;
     private final Attachment attachment;
-    private final byte[] key;
+    private final Wanted wanted;
     private Found found;
     private boolean coming;
     private boolean replied;
@@ -40,33 +40,39 @@ final class ObjectArrival implements DataLine.Exchange {
         }
     }
 
-    private ObjectArrival(Wiring wiring, Attachment attachment, byte[] key, Found found) {
+    /// What a caller wants.
+    ///
+    /// @param untilNanos when he waits no longer
+    @SuppressWarnings("ArrayRecordComponent") // never compared
+    record Wanted(byte[] key, long untilNanos) {}
+
+    private ObjectArrival(Wiring wiring, Attachment attachment, Wanted wanted, Found found) {
         this.wiring = wiring;
         this.attachment = attachment;
-        this.key = key;
+        this.wanted = wanted;
         this.found = found;
     }
 
     /// Asks for a resident object, and waits until it is here.
     ///
     /// @param body of GET_OBJECT
-    static @Nullable ObjectView get(Wiring wiring, Attachment attachment, byte[] key, BodyWriter body)
+    static @Nullable ObjectView get(Wiring wiring, Attachment attachment, Wanted wanted, BodyWriter body)
             throws CallFailed {
-        ObjectArrival arrival = new ObjectArrival(wiring, attachment, key, Found.NOTHING);
+        ObjectArrival arrival = new ObjectArrival(wiring, attachment, wanted, Found.NOTHING);
         return arrival.run(MessageType.GET_OBJECT, body);
     }
 
     /// Reads an object of a lease.
-    static @Nullable ObjectView read(Wiring wiring, Attachment attachment, byte[] key, Found found) throws CallFailed {
-        ObjectArrival arrival = new ObjectArrival(wiring, attachment, key, found);
+    static @Nullable ObjectView read(Wiring wiring, Attachment attachment, Wanted wanted, Found found)
+            throws CallFailed {
+        ObjectArrival arrival = new ObjectArrival(wiring, attachment, wanted, found);
         return arrival.run(
                 MessageType.READ, new BodyWriter().i64(found.lease).i32(0).i32(1));
     }
 
     private @Nullable ObjectView run(MessageType type, BodyWriter body) throws CallFailed {
         try {
-            long patience = wiring.options().requestNanos();
-            attachment.data().use(line -> line.run(type, body, patience, this));
+            attachment.data().use(wanted.untilNanos, (line, patience) -> line.run(type, body, patience, this));
             return view;
         } finally {
             if (view == null) {
@@ -109,7 +115,7 @@ final class ObjectArrival implements DataLine.Exchange {
     private void landed(ArrivalMemory.Slot slot, ChunkedCrc sum, int checksum) {
         coming = false;
         wiring.counters().bytesIn.add(found.bytes);
-        sum.update(MemorySegment.ofArray(key));
+        sum.update(MemorySegment.ofArray(wanted.key));
         if (sum.value() == checksum) {
             landing = null;
             RemoteObjectView.Held held = new RemoteObjectView.Held(found.lease, slot, found.bytes, checksum);

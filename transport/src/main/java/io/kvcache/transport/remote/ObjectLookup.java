@@ -13,13 +13,11 @@ final class ObjectLookup implements DataLine.Exchange {
 
     private ObjectLookup() {}
 
+    /// @param untilNanos when nobody waits any longer
     /// @param body of GET_OBJECT
-    static ObjectArrival.Found ask(Wiring wiring, Attachment attachment, BodyWriter body) throws CallFailed {
+    static ObjectArrival.Found ask(Attachment attachment, long untilNanos, BodyWriter body) throws CallFailed {
         ObjectLookup lookup = new ObjectLookup();
-        attachment
-                .data()
-                .use(line ->
-                        line.run(MessageType.GET_OBJECT, body, wiring.options().requestNanos(), lookup));
+        attachment.data().use(untilNanos, (line, patience) -> line.run(MessageType.GET_OBJECT, body, patience, lookup));
         return lookup.found;
     }
 

@@ -117,7 +117,7 @@ final class Outgoing {
         scope.close();
         Sealing sealing = new Sealing();
         try {
-            from.attachment.data().use(line -> fill(line, from, sum, sealing));
+            from.attachment.data().use((line, patience) -> fill(line, new Filling(from, sum, patience), sealing));
             wiring.counters().bytesOut.add(from.bytes);
             return sealing.outcome;
         } catch (CallFailed failed) {
@@ -130,8 +130,13 @@ final class Outgoing {
         }
     }
 
-    private void fill(DataLine line, Room from, int sum, Sealing sealing) throws CallFailed {
-        long patience = wiring.options().requestNanos();
+    /// What is sent for the room, and how long its answer may take.
+    private record Filling(Room from, int sum, long patienceNanos) {}
+
+    private void fill(DataLine line, Filling filling, Sealing sealing) throws CallFailed {
+        Room from = filling.from;
+        int sum = filling.sum;
+        long patience = filling.patienceNanos;
         BodyWriter body = new BodyWriter().i64(from.reservation);
         switch (from.place) {
             case StagedPlace staged -> {

@@ -37,11 +37,17 @@ final class PlacedBlocks implements DataLine.Exchange {
         PlacedBlocks places =
                 new PlacedBlocks(wiring, store, wanted.from(), reply -> opened(wiring, attachment, wanted, reply));
         int number = attachment.number(wanted.chain().namespace());
-        attachment.data().use(line -> {
-            DataLine.About about = line.about(wanted.chain(), number);
-            about.body().i32(wanted.from()).i32(0).i64(0).u8(1);
-            line.run(MessageType.ACQUIRE, about, wiring.options().requestNanos(), places);
-        });
+        try {
+            attachment.data().use((line, patience) -> {
+                DataLine.About about = line.about(wanted.chain(), number);
+                about.body().i32(wanted.from()).i32(0).i64(0).u8(1);
+                line.run(MessageType.ACQUIRE, about, patience, places);
+            });
+        } catch (CallFailed failed) {
+            if (places.table == null) {
+                throw failed;
+            }
+        }
         RemoteTable table = places.table;
         if (table == null) {
             throw CallFailed.unanswered("no table came");
@@ -69,10 +75,10 @@ final class PlacedBlocks implements DataLine.Exchange {
     static boolean read(Wiring wiring, Attachment attachment, SharedStore store, RemoteTable table, Run run) {
         PlacedBlocks places = new PlacedBlocks(wiring, store, run.from, reply -> table);
         try {
-            attachment.data().use(line -> {
+            attachment.data().use((line, patience) -> {
                 BodyWriter body =
                         new BodyWriter().i64(table.lease()).i32(run.from).i32(run.count);
-                line.run(MessageType.PLACES, body, wiring.options().requestNanos(), places);
+                line.run(MessageType.PLACES, body, patience, places);
             });
             return places.all && places.next == run.from + run.count;
         } catch (CallFailed failed) {

@@ -68,7 +68,7 @@ final class Storing {
             if (blocks.size() > 1) {
                 run.skip(resident(chain) - from);
             }
-            attachment.data().use(line -> run.over(line, attachment.staging(), number));
+            attachment.data().use((line, _) -> run.over(line, attachment.staging(), number));
         });
         run.requireSizes();
         return run;
@@ -151,8 +151,7 @@ final class Storing {
                     .i32(0)
                     .bytes(key);
             Payload payload = Payload.of(bytes.segment());
-            long patience = wiring.options().requestNanos();
-            attachment.data().use(line -> line.run(MessageType.PUT_OBJECT, body, payload, patience, put));
+            attachment.data().use((line, patience) -> line.run(MessageType.PUT_OBJECT, body, payload, patience, put));
             if (put.answer != null && put.answer.stored()) {
                 wiring.counters().bytesOut.add(value.byteSize());
             }

@@ -1,0 +1,99 @@
+package io.kvcache.transport.remote;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.kvcache.tiers.TieredKvCache;
+import io.kvcache.transport.endpoint.Endpoint;
+import io.kvcache.transport.endpoint.EndpointOptions;
+import io.kvcache.transport.link.Connector;
+import io.kvcache.transport.wire.Welcome;
+import java.time.Duration;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.locks.LockSupport;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/// What a call waits for at a connection is one time and not one for each of its parts.
+@Timeout(180)
+final class DataLinesTest {
+
+    private static final long REQUEST = TimeUnit.SECONDS.toNanos(60);
+
+    /// What connecting takes.
+    private static final long SPENT = TimeUnit.MILLISECONDS.toNanos(20);
+
+    private final TieredKvCache store = TieredKvCache.builder()
+            .hostBytes(32 << 20)
+            .touched(false)
+            .strict(true)
+            .build();
+    private final Endpoint endpoint = new Endpoint(store, EndpointOptions.DEFAULTS, System::nanoTime);
+    private final Deadlines deadlines = new Deadlines();
+    private final Connector server = new DirectServer(endpoint, (wire, frame) -> new DirectServer.Heard(frame, false));
+    private final AtomicInteger connected = new AtomicInteger();
+    private final AtomicLong allowed = new AtomicLong();
+
+    @AfterEach
+    void close() {
+        endpoint.close();
+        store.close();
+    }
+
+    private static RemoteOptions options() {
+        return new RemoteOptions(
+                null,
+                "",
+                1,
+                Duration.ofNanos(REQUEST),
+                Duration.ofSeconds(10),
+                1 << 20,
+                false,
+                false,
+                SharedMemoryUse.OFF,
+                0,
+                null);
+    }
+
+    private DataLines lines() throws Exception {
+        Handshake.Means means = new Handshake.Means(options(), deadlines, null, REQUEST);
+        Welcome session = Handshake.open(server, means).welcome();
+        Connector slow = (handler, timeoutNanos) -> {
+            long start = System.nanoTime();
+            connected.incrementAndGet();
+            allowed.set(timeoutNanos);
+            while (System.nanoTime() - start < SPENT) {
+                LockSupport.parkNanos(SPENT);
+            }
+            return server.connect(handler, timeoutNanos);
+        };
+        return new DataLines(slow, options(), deadlines, new Releases(), session);
+    }
+
+    @Test
+    void givenAConnectionThatTakesItsTime_whenUsed_thenOnlyTheRestIsLeftForTheAnswer() throws Exception {
+        DataLines lines = lines();
+        AtomicLong left = new AtomicLong();
+        lines.use((line, patience) -> left.set(patience));
+        assertThat(left.get()).isBetween(1L, REQUEST - SPENT);
+        assertThat(allowed.get()).isBetween(left.get() + SPENT, REQUEST);
+        lines.close();
+    }
+
+    @Test
+    void givenATimeThatIsOver_whenUsed_thenNothingIsAskedAndTheConnectionStays() throws Exception {
+        DataLines lines = lines();
+        lines.use((line, patience) -> assertThat(line.open()).isTrue());
+        assertThatThrownBy(() -> lines.use(System.nanoTime() - 1, (line, patience) -> {
+                    throw new AssertionError("there is no time to ask");
+                }))
+                .isInstanceOf(CallFailed.class)
+                .hasMessage("no time was left to ask");
+        lines.use((line, patience) -> assertThat(line.open()).isTrue());
+        assertThat(connected).as("connections").hasValue(1);
+        lines.close();
+    }
+}
