@@ -5,8 +5,8 @@ import io.kvcache.transport.link.FrameHandler;
 import io.kvcache.transport.link.Line;
 import java.io.IOException;
 import java.net.ConnectException;
+import java.net.InetAddress;
 import java.net.InetSocketAddress;
-import java.net.UnknownHostException;
 import java.nio.channels.SocketChannel;
 import java.util.concurrent.TimeUnit;
 import javax.net.ssl.SSLContext;
@@ -21,6 +21,7 @@ public final class TcpConnector implements Connector {
 
     private final String host;
     private final int port;
+    private final HostLookup lookup;
     private final @Nullable SSLContext tls;
 
     /// @param port 1 to 65,535
@@ -34,18 +35,17 @@ public final class TcpConnector implements Connector {
         this.host = host;
         this.port = port;
         this.tls = tls;
+        lookup = new HostLookup(host, InetAddress::getByName);
     }
 
     @Override
     public Line connect(FrameHandler handler, long timeoutNanos) throws IOException {
-        InetSocketAddress address = new InetSocketAddress(host, port);
-        if (address.isUnresolved()) {
-            throw new UnknownHostException(host + ": no such host");
-        }
+        long start = System.nanoTime();
+        InetSocketAddress address = new InetSocketAddress(lookup.address(timeoutNanos), port);
         SocketChannel channel = SocketChannel.open();
         try {
-            long start = System.nanoTime();
-            channel.socket().connect(address, Math.clamp(TimeUnit.NANOSECONDS.toMillis(timeoutNanos), 1, 60_000));
+            long left = timeoutNanos - (System.nanoTime() - start);
+            channel.socket().connect(address, Math.clamp(TimeUnit.NANOSECONDS.toMillis(left), 1, 60_000));
             requireAnother(channel);
             TcpLine.prepared(channel);
             SSLContext trusted = tls;

@@ -1,0 +1,79 @@
+package io.kvcache.transport.tcp;
+
+import java.io.IOException;
+import java.io.InterruptedIOException;
+import java.net.InetAddress;
+import java.net.SocketTimeoutException;
+import java.net.UnknownHostException;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.FutureTask;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import org.jspecify.annotations.Nullable;
+
+/// Where a host is, asked each time. The system's own lookup has no limit and cannot be stopped, so a name is
+/// looked up by a thread beside, one at a time, and whoever waits for it does so for as long as he wants.
+///
+/// **Threads.** Any.
+final class HostLookup {
+
+    private final String host;
+    private final Names names;
+    private final @Nullable InetAddress literal;
+    private @Nullable FutureTask<InetAddress> going;
+
+    /// What knows names. It may wait for as long as it likes.
+    @FunctionalInterface
+    interface Names {
+
+        /// The address of a name.
+        InetAddress find(String name) throws IOException, InterruptedException;
+    }
+
+    /// @param host an address, or a name
+    HostLookup(String host, Names names) {
+        this.host = host;
+        this.names = names;
+        literal = literal(host);
+    }
+
+    private static @Nullable InetAddress literal(String host) {
+        try {
+            return InetAddress.ofLiteral(host);
+        } catch (IllegalArgumentException name) {
+            return null;
+        }
+    }
+
+    /// The address as it is now, or was when somebody else began to ask for it.
+    ///
+    /// @throws UnknownHostException when there is none
+    /// @throws SocketTimeoutException when it was not found in time
+    InetAddress address(long timeoutNanos) throws IOException {
+        if (literal != null) {
+            return literal;
+        }
+        try {
+            return going().get(timeoutNanos, TimeUnit.NANOSECONDS);
+        } catch (ExecutionException failed) {
+            UnknownHostException unknown = new UnknownHostException(host + ": no such host");
+            unknown.initCause(failed.getCause());
+            throw unknown;
+        } catch (TimeoutException slow) {
+            throw new SocketTimeoutException(host + ": its address was not found in time");
+        } catch (InterruptedException stopped) {
+            Thread.currentThread().interrupt();
+            throw new InterruptedIOException(host + ": interrupted while its address was looked for");
+        }
+    }
+
+    private synchronized FutureTask<InetAddress> going() {
+        FutureTask<InetAddress> now = going;
+        if (now == null || now.isDone()) {
+            now = new FutureTask<>(() -> names.find(host));
+            going = now;
+            Thread.ofPlatform().daemon().name("kvcache-remote-name").start(now);
+        }
+        return now;
+    }
+}
