@@ -215,14 +215,23 @@ final class Attachment {
             int number = ask(MessageType.REGISTER, body, reply -> reply.count("number"), 0);
             numbers.put(namespace, number);
         } catch (CallFailed failed) {
-            if (failed.answered()) {
+            if (failed.answered() && lasts(failed.status())) {
                 refused.add(namespace);
             }
             throw failed;
         }
     }
 
-    /// The session's number of a namespace. When the answer to its registration was lost, it is asked again.
+    /// Whether a refusal will be the same for as long as the session lasts.
+    private static boolean lasts(Status refusal) {
+        return switch (refusal) {
+            case UNSUPPORTED, INVALID, UNAUTHORIZED, FORBIDDEN -> true;
+            case OK, GONE, CORRUPT, BUSY, FAILED -> false;
+        };
+    }
+
+    /// The session's number of a namespace. When the answer to its registration was lost, or was that it could not be
+    /// done just then, it is asked again.
     int number(Namespace namespace) throws CallFailed {
         Integer number = numbers.get(namespace);
         if (number == null && !refused.contains(namespace)) {
