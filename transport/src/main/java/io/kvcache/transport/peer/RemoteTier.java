@@ -82,6 +82,9 @@ final class RemoteTier implements AutoCloseable {
             if (!before.ended(start + timeoutNanos)) {
                 return at;
             }
+            if (misses.getIfPresent(key) != null) {
+                return at; // that is what it has found
+            }
             flights.putIfAbsent(key, mine); // should its chain have been another one from here on
         }
         try {
