@@ -1,5 +1,7 @@
 package io.kvcache.transport.peer;
 
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ForkJoinPool;
 import java.util.concurrent.TimeUnit;
 
 /// Time as the threads of this package see it: they read it, and they wait for each other. A test has one
@@ -42,6 +44,20 @@ interface PeerClock {
 
     /// Wakes who waits. The caller has the monitor.
     void wake(Object monitor);
+
+    /// Has something run at a moment, beside everybody.
+    ///
+    /// @return takes that back, unless it runs already
+    default Runnable at(long momentNanos, Runnable what) {
+        CompletableFuture<Boolean> moment = new CompletableFuture<Boolean>()
+                .completeOnTimeout(true, Math.max(0, momentNanos - nanos()), TimeUnit.NANOSECONDS);
+        var _ = moment.thenAccept(come -> {
+            if (come) {
+                ForkJoinPool.commonPool().execute(what);
+            }
+        });
+        return () -> moment.complete(false);
+    }
 
     /// The moment after a while, which may be as long as there is.
     default long after(long nanos) {

@@ -126,16 +126,21 @@ public final class PeeredKvCache implements KvCache {
             return base;
         }
         PeerTable table = new PeerTable(base, chain.length(), threads.clock());
+        Runnable end = threads.clock().at(until, table::end); // also where other fetches are before this one
         try {
-            threads.fetching().execute(new Fetch(this, chain, table, until));
+            threads.fetching().execute(new Fetch(this, chain, table, new End(until, end)));
         } catch (RejectedExecutionException closing) {
+            end.run();
             table.end();
         }
         return table;
     }
 
+    /// When a table gets no more, and what takes that back.
+    private record End(long nanos, Runnable never) {}
+
     /// Brings what a table lacks, group by group.
-    private record Fetch(PeeredKvCache of, BlockChain chain, PeerTable table, long untilNanos) implements Runnable {
+    private record Fetch(PeeredKvCache of, BlockChain chain, PeerTable table, End end) implements Runnable {
 
         @Override
         public void run() {
@@ -148,12 +153,18 @@ public final class PeeredKvCache implements KvCache {
                     at = after;
                 }
             } finally {
-                table.end();
+                over();
             }
         }
 
+        /// Nothing more comes.
+        void over() {
+            end.never.run();
+            table.end();
+        }
+
         private int next(int at) {
-            long left = untilNanos - of.threads.clock().nanos();
+            long left = end.nanos - of.threads.clock().nanos();
             BlockChain wanted = chain.prefix(BlockGroup.end(at, chain.length()));
             int end = left > 0 ? of.tier.fetch(wanted, at, left) : at;
             return end > at ? table.append(of.local.acquire(chain.prefix(end), at, NO_WAIT)) : at;
@@ -310,7 +321,7 @@ public final class PeeredKvCache implements KvCache {
     private void stopFetching() {
         for (Runnable never : threads.stop()) {
             if (never instanceof Fetch fetch) {
-                fetch.table.end();
+                fetch.over();
             }
         }
     }

@@ -7,6 +7,7 @@ import java.util.List;
 import java.util.SplittableRandom;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
@@ -221,6 +222,18 @@ final class Stage implements PeerClock {
                 each.wakeAt = Math.min(each.wakeAt, now);
             }
         }
+    }
+
+    @Override
+    public Runnable at(long momentNanos, Runnable what) {
+        AtomicBoolean taken = new AtomicBoolean();
+        start("at a moment", () -> {
+            sleep(momentNanos - now);
+            if (taken.compareAndSet(false, true)) {
+                what.run();
+            }
+        });
+        return () -> taken.set(true);
     }
 
     /// Counts something in what tells two runs apart.
