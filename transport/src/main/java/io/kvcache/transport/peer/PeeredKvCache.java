@@ -197,28 +197,40 @@ public final class PeeredKvCache implements KvCache {
     ///     forgotten them
     @Override
     public int drop(BlockChain chain, int from) {
-        int dropped = local.drop(chain, from);
-        rest();
-        if (from < chain.length()) {
-            tier.drop(chain, from);
+        if (from < 0 || from >= chain.length()) {
+            return local.drop(chain, from);
         }
-        return dropped;
+        Runnable over = tier.dropping(chain, from);
+        try {
+            int dropped = local.drop(chain, from);
+            rest();
+            tier.drop(chain, from);
+            return dropped;
+        } finally {
+            over.run();
+        }
     }
 
     /// @throws java.io.UncheckedIOException when a peer cannot be reached; it may keep them, the store has
     ///     forgotten them
     @Override
     public long drop(Namespace namespace) {
-        long dropped = local.drop(namespace);
-        rest();
-        if (!namespace.parts().isEmpty()) {
-            tier.drop(namespace);
+        if (namespace.parts().isEmpty()) {
+            return local.drop(namespace);
         }
-        return dropped;
+        Runnable over = tier.dropping(namespace);
+        try {
+            long dropped = local.drop(namespace);
+            rest();
+            tier.drop(namespace);
+            return dropped;
+        } finally {
+            over.run();
+        }
     }
 
-    /// What is on its way when it is dropped must not arrive after the drop. What waits is looked up again
-    /// before it is given, and is gone by then.
+    /// What is on its way to a peer when it is dropped must not arrive there after the drop. What waits is looked
+    /// up again before it is given, and is gone by then.
     private void rest() {
         try {
             if (giver != null) {

@@ -42,12 +42,14 @@ final class RemoteTier implements AutoCloseable {
     private final PeerClock clock;
     private final Cache<BlockKey, Boolean> misses;
     private final Map<BlockKey, Flight> flights = new ConcurrentHashMap<>();
+    private final Arrivals arrivals;
     private final LongAdder corrupt = new LongAdder();
 
     RemoteTier(KvCache local, List<Peer> peers, PeerOptions options, PeerClock clock) {
         this.local = local;
         this.peers = List.copyOf(peers);
         this.clock = clock;
+        arrivals = new Arrivals(clock);
         replicas = Math.min(options.replicas(), peers.size());
         rendezvous = new Rendezvous(peers.stream().map(Peer::name).toList());
         misses = Caffeine.newBuilder()
@@ -97,14 +99,21 @@ final class RemoteTier implements AutoCloseable {
     }
 
     private int ask(BlockChain chain, int at, long timeoutNanos) {
+        try (Arrivals.Arrival arrival = arrivals.begin(chain)) {
+            return ask(arrival, chain, at, timeoutNanos);
+        }
+    }
+
+    private int ask(Arrivals.Arrival arrival, BlockChain chain, int at, long timeoutNanos) {
         long start = clock.nanos();
         BlockGroup group = BlockGroup.of(chain, at, BlockGroup.end(at, chain.length()));
         int asked = 0;
         for (Peer peer : keepers(group.key())) {
             long left = timeoutNanos - (clock.nanos() - start);
-            PeerCache cache = left > 0 ? peer.ready(group.chain().namespace()) : null;
+            PeerCache cache =
+                    left > 0 && arrival.wanted() ? peer.ready(group.chain().namespace()) : null;
             if (cache != null) {
-                int end = bring(peer, cache, new Wanted(chain, group, at), left);
+                int end = bring(peer, cache, new Wanted(arrival, chain, group, at), left);
                 if (end > at) {
                     return end;
                 }
@@ -117,7 +126,7 @@ final class RemoteTier implements AutoCloseable {
         return at;
     }
 
-    private record Wanted(BlockChain chain, BlockGroup group, int at) {}
+    private record Wanted(Arrivals.Arrival arrival, BlockChain chain, BlockGroup group, int at) {}
 
     /// Answers the block after the last that is here; -1 when the peer failed, or what it had could not be
     /// kept, so that it is no miss.
@@ -132,8 +141,7 @@ final class RemoteTier implements AutoCloseable {
             boolean more = had;
             while (more && at < first + wanted.group.chain().length()) {
                 long left = Math.max(0, timeoutNanos - (clock.nanos() - start));
-                more = table.await(at - wanted.at + 1, left) > at - wanted.at
-                        && keep(wanted.chain, at, table, at - first);
+                more = table.await(at - wanted.at + 1, left) > at - wanted.at && keep(wanted, at, table, at - first);
                 at += more ? 1 : 0;
             }
         }
@@ -150,7 +158,11 @@ final class RemoteTier implements AutoCloseable {
         return had && at == wanted.at ? -1 : at;
     }
 
-    /// Makes a block that has come one of the store's.
+    /// Makes a block that has come one of the store's, unless it was dropped meanwhile.
+    private boolean keep(Wanted wanted, int index, BlockTable from, int of) {
+        return wanted.arrival.keep(() -> keep(wanted.chain, index, from, of));
+    }
+
     private boolean keep(BlockChain chain, int index, BlockTable from, int of) {
         try (BlockWriter writer = local.put(chain, index, 0, KvCache.NO_WAIT)) {
             if (writer.outcome() != PutOutcome.RESERVED) {
@@ -198,6 +210,18 @@ final class RemoteTier implements AutoCloseable {
         }
         peer.given.add(accepted);
         return accepted;
+    }
+
+    /// A drop begins, here and at peers: what comes of it until it is over is not kept.
+    ///
+    /// @return to be run when it is over
+    Runnable dropping(BlockChain chain, int from) {
+        return arrivals.drop(chain, from);
+    }
+
+    /// The same of a namespace.
+    Runnable dropping(Namespace namespace) {
+        return arrivals.drop(namespace);
     }
 
     /// Has peers forget what is below a block.

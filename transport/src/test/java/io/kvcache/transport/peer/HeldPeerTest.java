@@ -1,0 +1,190 @@
+package io.kvcache.transport.peer;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.kvcache.core.BlockTable;
+import io.kvcache.core.BlockWriter;
+import io.kvcache.core.KvCache;
+import io.kvcache.core.PutOutcome;
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.BlockShape;
+import io.kvcache.core.identity.Dtype;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.tiers.TieredKvCache;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Semaphore;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
+import java.util.function.Consumer;
+import java.util.stream.IntStream;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/// What happens while a peer is asked, one thing after the other.
+@Timeout(180)
+final class HeldPeerTest {
+
+    private static final Namespace SPACE = Namespace.of("held", BlockShape.kv(1, 1, 64, 16, Dtype.BF16));
+    private static final long WAIT = TimeUnit.SECONDS.toNanos(60);
+    private static final int BLOCKS = 100; // two groups
+
+    private final TieredKvCache far = store();
+    private final TieredKvCache near = store();
+    private final HeldPeer peer = new HeldPeer(far);
+
+    /// Has a permit for each who begins to wait for another's answer.
+    private final Semaphore waits = new Semaphore(0);
+
+    private final PeeredKvCache cache = PeeredKvCache.over(
+            near,
+            List.of("far"),
+            PeerOptions.DEFAULTS.withGive(false).withMissLasts(Duration.ofMinutes(10)),
+            new PeeredKvCache.Means(name -> peer, threads()));
+
+    private static TieredKvCache store() {
+        return TieredKvCache.builder()
+                .hostBytes(32 << 20)
+                .strict(true)
+                .touched(false)
+                .build();
+    }
+
+    /// Two fetch at a time, by the machine's clock.
+    private PeerThreads threads() {
+        PeerClock clock = new PeerClock() {
+            @Override
+            public long nanos() {
+                return System.nanoTime();
+            }
+
+            @Override
+            public void await(Object monitor, long untilNanos) throws InterruptedException {
+                if (monitor instanceof Flight) {
+                    waits.release();
+                }
+                PeerClock.MACHINE.await(monitor, untilNanos);
+            }
+
+            @Override
+            public void wake(Object monitor) {
+                PeerClock.MACHINE.wake(monitor);
+            }
+        };
+        return new PeerThreads(
+                Executors.newFixedThreadPool(2),
+                Executors.newCachedThreadPool(),
+                Executors.newCachedThreadPool(),
+                clock);
+    }
+
+    @AfterEach
+    void close() {
+        peer.answer();
+        cache.close();
+        assertThat(far.stats().openTables()).isZero();
+        far.close();
+    }
+
+    private static BlockChain chain(int seed) {
+        return BlockChain.of(
+                SPACE,
+                IntStream.range(0, 16 * BLOCKS).map(i -> seed * 1_000_000 + i).toArray());
+    }
+
+    /// A peer that has a chain, in groups, and is connected.
+    private BlockChain had(int seed) {
+        cache.register(SPACE);
+        BlockChain chain = chain(seed);
+        for (int at = 0; at < BLOCKS; at = BlockGroup.end(at, BLOCKS)) {
+            BlockChain group =
+                    BlockGroup.of(chain, at, BlockGroup.end(at, BLOCKS)).chain();
+            far.register(group.namespace());
+            for (int index = 0; index < group.length(); index++) {
+                try (BlockWriter writer = far.put(group, index, 0, KvCache.NO_WAIT)) {
+                    assertThat(writer.outcome()).isEqualTo(PutOutcome.RESERVED);
+                    writer.seal();
+                }
+            }
+        }
+        return chain;
+    }
+
+    private void connected() {
+        while (!cache.peerStats().getFirst().serving()) {
+            LockSupport.parkNanos(TimeUnit.MICROSECONDS.toNanos(200));
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(booleans = {true, false})
+    void givenBlocksOnTheirWay_whenTheyAreDropped_thenTheyDoNotComeBack(boolean wholeNamespace) throws Exception {
+        BlockChain chain = had(1);
+        connected();
+        Consumer<BlockChain> drop = wholeNamespace ? of -> cache.drop(of.namespace()) : of -> cache.drop(of, 0);
+        try (BlockTable table = cache.acquire(chain, 0, WAIT)) {
+            peer.awaitQuestion();
+            drop.accept(chain);
+            peer.answer();
+            assertThat(table.await(BLOCKS, WAIT)).isZero();
+        }
+        assertThat(near.match(chain).blocks()).as("what was dropped").isZero();
+
+        had(1);
+        try (BlockTable table = cache.acquire(chain, 0, WAIT)) {
+            assertThat(table.await(BLOCKS, WAIT)).as("what is put after it").isEqualTo(BLOCKS);
+        }
+    }
+
+    @Test
+    void givenBlocksOnTheirWay_whenOthersAreDropped_thenTheyCome() throws Exception {
+        BlockChain chain = had(1);
+        connected();
+        try (BlockTable table = cache.acquire(chain, 0, WAIT)) {
+            peer.awaitQuestion();
+            cache.drop(had(2), 0);
+            peer.answer();
+            assertThat(table.await(BLOCKS, WAIT)).isEqualTo(BLOCKS);
+        }
+    }
+
+    @Test
+    void givenTwoWhoWantWhatNobodyHas_whenOneHasBeenTold_thenTheOtherDoesNotAsk() throws Exception {
+        cache.register(SPACE);
+        connected();
+        try (BlockTable first = cache.acquire(chain(9), 0, WAIT)) {
+            peer.awaitQuestion();
+            try (BlockTable second = cache.acquire(chain(9), 0, WAIT)) {
+                assertThat(waits.tryAcquire(60, TimeUnit.SECONDS)).isTrue();
+                peer.answer();
+                assertThat(first.await(1, WAIT)).isZero();
+                assertThat(second.await(1, WAIT)).isZero();
+            }
+        }
+        assertThat(peer.questions()).isEqualTo(1);
+    }
+
+    @Test
+    void givenFetchesThatAllWait_whenTheTimeOfAnotherIsOver_thenItsTableEnds() throws Exception {
+        BlockChain chain = had(1);
+        connected();
+        try (BlockTable first = cache.acquire(had(2), 0, WAIT);
+                BlockTable second = cache.acquire(had(3), 0, WAIT)) {
+            peer.awaitQuestion();
+            peer.awaitQuestion();
+            try (BlockTable third = cache.acquire(chain, 0, TimeUnit.MILLISECONDS.toNanos(20))) {
+                int ready =
+                        third.onReady(1, Runnable::run).toCompletableFuture().get(30, TimeUnit.SECONDS);
+                assertThat(ready).isZero();
+                assertThat(third.endBlock()).isZero();
+            }
+            peer.answer();
+            assertThat(first.await(BLOCKS, WAIT)).isEqualTo(BLOCKS);
+            assertThat(second.await(BLOCKS, WAIT)).isEqualTo(BLOCKS);
+        }
+    }
+}
