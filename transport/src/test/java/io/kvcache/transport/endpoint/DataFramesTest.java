@@ -1,5 +1,6 @@
 package io.kvcache.transport.endpoint;
 
+import static io.kvcache.transport.endpoint.HexFrames.assertAnswers;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.identity.BlockShape;
@@ -7,24 +8,13 @@ import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.transport.link.CloseReason;
-import io.kvcache.transport.link.Loopback;
-import io.kvcache.transport.wire.Frame;
-import io.kvcache.transport.wire.FrameHeader;
-import io.kvcache.transport.wire.Payload;
 import io.kvcache.transport.wire.Violation;
-import java.lang.foreign.MemorySegment;
-import java.nio.ByteBuffer;
-import java.util.HexFormat;
-import java.util.List;
-import java.util.stream.Collectors;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
 /// What goes over the wire when blocks and objects are put, looked up, got and forgotten, byte by byte in both
 /// directions, written out by hand. The checksums were computed outside Java.
 final class DataFramesTest {
-
-    private static final HexFormat HEX = HexFormat.of();
 
     /// Blocks of 32 bytes.
     private static final Namespace SPACE = Namespace.of("m", BlockShape.kv(1, 1, 8, 1, Dtype.BF16));
@@ -62,26 +52,6 @@ final class DataFramesTest {
                 101112131415161718191a1b1c1d1e1f 00000000000004d2
                 """, "");
         return peer;
-    }
-
-    private static String spaceless(String hex) {
-        return hex.replaceAll("\\s", "");
-    }
-
-    private static void assertAnswers(Peer peer, String request, String answers) throws Violation {
-        String heard = peer.ask(HEX.parseHex(spaceless(request))).stream()
-                .map(DataFramesTest::hex)
-                .collect(Collectors.joining());
-        assertThat(heard).isEqualTo(spaceless(answers));
-    }
-
-    private static String hex(Loopback.Whole whole) {
-        FrameHeader header = whole.header();
-        ByteBuffer head = ByteBuffer.allocate(FrameHeader.BYTES + whole.body().length);
-        header.write(head);
-        head.put(whole.body()).flip();
-        Payload payload = Payload.of(List.of(MemorySegment.ofArray(whole.payload())));
-        return HEX.formatHex(Loopback.bytes(new Frame(head, payload)));
     }
 
     /// Puts the first block by RESERVE and FILL, and the second one by PUT.

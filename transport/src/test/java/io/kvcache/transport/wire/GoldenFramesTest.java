@@ -234,6 +234,23 @@ final class GoldenFramesTest {
         assertThat(StagingPlace.read(body(STAGED))).isEqualTo(place);
     }
 
+    private static final String FABRIC = """
+            4b564331 0600 0100 0b00000000000000 1d000000 00000000 0000000000000000
+            0010000000000000 0000000400000000 02000000 03000000 a1a2 b1b2b3
+            """;
+
+    @Test
+    void givenAPlaceOnAFabric_whenWrittenAndRead_thenTheseBytes() throws Violation {
+        BodyWriter reply = new BodyWriter();
+        new FabricPlace(4096, 64 << 20, HEX.parseHex("a1a2"), HEX.parseHex("b1b2b3")).write(reply);
+        assertThat(hex(reply.reply(MessageType.FABRIC, 11))).isEqualTo(spaceless(FABRIC));
+        FabricPlace read = FabricPlace.read(body(FABRIC));
+        assertThat(read.base()).isEqualTo(4096);
+        assertThat(read.bytes()).isEqualTo(64 << 20);
+        assertThat(HEX.formatHex(read.address())).isEqualTo("a1a2");
+        assertThat(HEX.formatHex(read.key())).isEqualTo("b1b2b3");
+    }
+
     @Test
     void givenARefusal_whenWritten_thenTheseBytes() {
         assertThat(hex(BodyWriter.refusal(99, 5, Status.UNSUPPORTED, "nope"))).isEqualTo(spaceless(REFUSAL));

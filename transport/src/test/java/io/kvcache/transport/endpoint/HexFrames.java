@@ -1,0 +1,70 @@
+package io.kvcache.transport.endpoint;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.kvcache.transport.link.Loopback;
+import io.kvcache.transport.wire.Frame;
+import io.kvcache.transport.wire.FrameHeader;
+import io.kvcache.transport.wire.Payload;
+import io.kvcache.transport.wire.Violation;
+import java.lang.foreign.MemorySegment;
+import java.nio.ByteBuffer;
+import java.util.HexFormat;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
+import java.util.stream.Collectors;
+
+/// Frames written out by hand, and whether an endpoint answers one by others.
+final class HexFrames {
+
+    private static final HexFormat HEX = HexFormat.of();
+    private static final long PATIENCE_NANOS = TimeUnit.SECONDS.toNanos(60);
+    private static final long LOOK_NANOS = TimeUnit.MICROSECONDS.toNanos(200);
+
+    private HexFrames() {}
+
+    private static String spaceless(String hex) {
+        return hex.replaceAll("\\s", "");
+    }
+
+    /// Eight bytes as they go over the wire.
+    static String u64(long value) {
+        return HEX.toHexDigits(Long.reverseBytes(value));
+    }
+
+    /// Sends a frame, and waits for these answers.
+    static void assertAnswers(Peer peer, String request, String answers) throws Violation {
+        String heard = hex(peer.ask(HEX.parseHex(spaceless(request))));
+        assertHears(peer, heard, answers);
+    }
+
+    /// Waits for frames that nothing of this moment has asked for.
+    static void assertHears(Peer peer, String frames) throws Violation {
+        assertHears(peer, "", frames);
+    }
+
+    private static void assertHears(Peer peer, String before, String frames) throws Violation {
+        String expected = spaceless(frames);
+        String heard = before;
+        long start = System.nanoTime();
+        while (heard.length() < expected.length() && System.nanoTime() - start < PATIENCE_NANOS) {
+            LockSupport.parkNanos(LOOK_NANOS);
+            heard += hex(peer.heard());
+        }
+        assertThat(heard).isEqualTo(expected);
+    }
+
+    private static String hex(List<Loopback.Whole> frames) {
+        return frames.stream().map(HexFrames::hex).collect(Collectors.joining());
+    }
+
+    private static String hex(Loopback.Whole whole) {
+        FrameHeader header = whole.header();
+        ByteBuffer head = ByteBuffer.allocate(FrameHeader.BYTES + whole.body().length);
+        header.write(head);
+        head.put(whole.body()).flip();
+        Payload payload = Payload.of(List.of(MemorySegment.ofArray(whole.payload())));
+        return HEX.formatHex(Loopback.bytes(new Frame(head, payload)));
+    }
+}
