@@ -38,10 +38,8 @@ final class ProspectsTest {
     private final RecordPool pool = new RecordPool(memory.segment(), RECORDS);
     private final StoreParts parts =
             StoreParts.of(pool, new SlabPool(slots.segment()), PolicyKind.LRU, new EventLog(64));
-    private final int space =
-            Registration.add(parts.namespaces(), parts.slabs(), SPACE).id();
-    private final int things =
-            Registration.add(parts.namespaces(), parts.slabs(), THINGS).id();
+    private final int space = Registration.add(parts, SPACE).id();
+    private final int things = Registration.add(parts, THINGS).id();
     private final Prospects prospects = new Prospects(pool, parts.chains(), parts.namespaces());
     private long key;
 
