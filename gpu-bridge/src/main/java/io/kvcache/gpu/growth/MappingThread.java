@@ -5,9 +5,9 @@ import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceException;
 import io.kvcache.gpu.driver.DevicePages;
 import io.kvcache.gpu.driver.VirtualMemory;
-import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
 import org.jspecify.annotations.Nullable;
 
 /// Maps pages beside the thread that computes: a driver belongs to one thread, so this has another of the same
@@ -18,25 +18,14 @@ final class MappingThread implements AutoCloseable {
 
     private final DeviceDriver driver;
     private final VirtualMemory memory;
-    private final BlockingQueue<Runnable> asked = new LinkedBlockingQueue<>();
-    private final Thread thread;
-    private volatile boolean ending;
+    private final ExecutorService thread;
 
     /// @param driver this one's from here on
     MappingThread(DeviceDriver driver) {
         this.driver = driver;
         memory = driver.virtualMemory();
-        thread = Thread.ofPlatform().daemon(true).name("kvcache-growth").start(this::work);
-    }
-
-    private void work() {
-        try {
-            while (!ending) {
-                asked.take().run();
-            }
-        } catch (InterruptedException nobodys) {
-            throw new AssertionError("nobody interrupts this thread", nobodys);
-        }
+        thread = Executors.newSingleThreadExecutor(
+                Thread.ofPlatform().daemon(true).name("kvcache-growth").factory());
     }
 
     /// Has a page mapped.
@@ -45,15 +34,7 @@ final class MappingThread implements AutoCloseable {
     /// @return the page once it is mapped, to be taken over; ends with [DeviceException] when the device refuses,
     ///     and a new page is given back then
     CompletableFuture<DevicePages> map(DeviceAddress at, @Nullable DevicePages page) {
-        CompletableFuture<DevicePages> mapped = new CompletableFuture<>();
-        asked.add(() -> {
-            try {
-                mapped.complete(page == null ? mapNew(at) : mapGiven(at, page));
-            } catch (RuntimeException refused) {
-                mapped.completeExceptionally(refused);
-            }
-        });
-        return mapped;
+        return CompletableFuture.supplyAsync(() -> page == null ? mapNew(at) : mapGiven(at, page), thread);
     }
 
     private DevicePages mapNew(DeviceAddress at) {
@@ -72,21 +53,10 @@ final class MappingThread implements AutoCloseable {
         return page;
     }
 
-    /// Ends the thread, once it has done what it was asked.
+    /// Ends the thread, which has nothing to do any more, and gives the driver back.
     @Override
     public void close() {
-        asked.add(() -> ending = true);
-        boolean interrupted = false;
-        while (thread.isAlive()) {
-            try {
-                thread.join();
-            } catch (InterruptedException later) {
-                interrupted = true;
-            }
-        }
+        thread.close();
         driver.close();
-        if (interrupted) {
-            Thread.currentThread().interrupt();
-        }
     }
 }
