@@ -6,7 +6,6 @@ import static io.kvcache.gpu.tier.TierHarness.key;
 import static io.kvcache.gpu.tier.TierHarness.requireOnDevice;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
-import static org.assertj.core.api.Assumptions.assumeThat;
 
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
@@ -19,79 +18,48 @@ import io.kvcache.gpu.driver.DeviceException;
 import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.DeviceStream;
 import io.kvcache.gpu.host.HostDriver;
-import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.TimeUnit;
-import java.util.logging.Level;
-import java.util.logging.Logger;
-import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.RegisterExtension;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /// What a device tier does besides the contract of all tiers, over the stand-in for NVIDIA's driver.
 final class DeviceTierTest {
 
-    private static final long BYTES = 4 << 20;
     private static final int MOST_CALLS = 20_000;
     private static final long PATIENCE = TimeUnit.SECONDS.toNanos(60);
 
-    private final StandIn standIn = StandIn.fresh();
-    private final TierHarness store = new TierHarness();
-    private final Logger log = Logger.getLogger("io.kvcache.gpu");
+    @RegisterExtension
+    private final TierRig rig = new TierRig();
 
-    @BeforeEach
-    void onlyOnTheStandIn() {
-        assumeThat(standIn.holds()).as("a driver whose copies can be held back").isTrue();
-        log.setLevel(Level.OFF);
-    }
-
-    @AfterEach
-    void reset() {
-        log.setLevel(null);
-        StandIn.fresh();
-        assertThat(standIn.left()).isEmpty();
-        store.close();
-    }
+    private final StandIn standIn = rig.standIn;
+    private final TierHarness store = rig.store;
 
     private DeviceTier open() {
-        return open(standIn.open());
-    }
-
-    private DeviceTier open(DeviceDriver driver) {
-        DeviceTier tier = new DeviceTier("device", driver, DeviceGeometry.of(BYTES), MemorySegment.NULL, store);
-        store.tick(tier);
-        return tier;
-    }
-
-    private void write(DeviceTier tier, BlockKey key) {
-        store.until(tier, () -> store.write(tier, key));
-    }
-
-    private void settle(DeviceTier tier) {
-        store.until(tier, () -> store.underWay() == 0 && tier.idle());
+        return rig.open(standIn.open());
     }
 
     @Test
     void givenAHeldDevice_whenABlockIsWritten_thenItsSlotIsNotGivenBackUntilTheDeviceHasIt() {
         DeviceTier tier = open();
         standIn.hold();
-        write(tier, key(1));
+        rig.write(tier, key(1));
         for (int i = 0; i < 20; i++) {
             store.tick(tier);
         }
         assertThat(store.written).as("told before the event").isZero();
         assertThat(tier.idle()).isFalse();
         standIn.release();
-        settle(tier);
+        rig.settle(tier);
         assertThat(store.written).isEqualTo(1);
         assertThat(store.read(tier, key(1))).isTrue();
-        settle(tier);
+        rig.settle(tier);
         assertThat(store.good).isEqualTo(1);
         tier.close();
     }
@@ -100,13 +68,13 @@ final class DeviceTierTest {
     void givenManyBlocksInOneTick_whenWrittenAndRead_thenOneBatchEach() {
         DeviceTier tier = open();
         for (int i = 0; i < 10; i++) {
-            write(tier, key(i));
+            rig.write(tier, key(i));
         }
-        settle(tier);
+        rig.settle(tier);
         for (int i = 0; i < 10; i++) {
             assertThat(store.read(tier, key(i))).isTrue();
         }
-        settle(tier);
+        rig.settle(tier);
         assertThat(store.good).isEqualTo(10);
         assertThat(standIn.calls("cuMemcpyBatchAsync_v2")).isEqualTo(2);
         assertThat(standIn.calls("cuMemcpyHtoDAsync_v2")).isZero();
@@ -136,7 +104,7 @@ final class DeviceTierTest {
                 store.tick(tier, random.nextBoolean() ? 0 : 50_000);
             }
         }
-        settle(tier);
+        rig.settle(tier);
         assertThat(tier.stats().blocksKept()).isGreaterThan(5);
         assertThat(store.refused + store.notRead).isZero();
         tier.close();
@@ -154,12 +122,12 @@ final class DeviceTierTest {
     @Test
     void givenAChainOnTheDevice_whenAcquired_thenItsBytesAreWhereTheTableSays() {
         DeviceDriver driver = standIn.open();
-        DeviceTier tier = open(driver);
+        DeviceTier tier = rig.open(driver);
         BlockChain chain = chain(6);
         for (int i = 0; i < 4; i++) {
-            write(tier, chain.key(i));
+            rig.write(tier, chain.key(i));
         }
-        settle(tier);
+        rig.settle(tier);
         try (DeviceBlockTable table = tier.acquire(chain, 1)) {
             assertThat(table.firstBlock()).isEqualTo(1);
             assertThat(table.endBlock()).isEqualTo(4);
@@ -179,9 +147,9 @@ final class DeviceTierTest {
         DeviceTier tier = open();
         BlockChain chain = chain(4);
         for (int i = 0; i < 3; i++) {
-            write(tier, chain.key(i));
+            rig.write(tier, chain.key(i));
         }
-        settle(tier);
+        rig.settle(tier);
         tier.acquire(chain, 1).close();
         store.tick(tier);
         assertThat(store.used).containsExactly(chain.key(2), chain.key(1));
@@ -198,12 +166,12 @@ final class DeviceTierTest {
     @Test
     void givenBlocksOnTheDevice_whenTheDeviceLooksAtThem_thenWhatWasChangedIsNotFoundAnyMore() {
         DeviceDriver driver = standIn.open();
-        DeviceTier tier = open(driver);
+        DeviceTier tier = rig.open(driver);
         BlockChain chain = chain(90);
         for (int i = 0; i < 80; i++) {
-            write(tier, chain.key(i));
+            rig.write(tier, chain.key(i));
         }
-        settle(tier);
+        rig.settle(tier);
         DeviceSpan last;
         try (DeviceBlockTable table = verified(tier, chain, 3)) {
             assertThat(driver.use().registrations())
@@ -237,10 +205,10 @@ final class DeviceTierTest {
 
     @Test
     void givenADeviceThatRunsNoCode_whenAskedToLook_thenItSaysSoAndServesOn() {
-        DeviceTier tier = open(HostDriver.open(2 * BYTES));
+        DeviceTier tier = rig.open(HostDriver.open(2 * TierRig.BYTES));
         BlockChain chain = chain(1);
-        write(tier, chain.key(0));
-        settle(tier);
+        rig.write(tier, chain.key(0));
+        rig.settle(tier);
         CompletableFuture<DeviceBlockTable> answer =
                 tier.acquireVerified(chain, 0).toCompletableFuture();
         store.until(tier, answer::isDone);
@@ -252,18 +220,18 @@ final class DeviceTierTest {
     @Test
     void givenAnOpenTable_whenManyTimesTheDeviceIsWritten_thenItsBlocksStay() {
         DeviceDriver driver = standIn.open();
-        DeviceTier tier = open(driver);
+        DeviceTier tier = rig.open(driver);
         BlockChain chain = chain(3);
         for (int i = 0; i < 3; i++) {
-            write(tier, chain.key(i));
+            rig.write(tier, chain.key(i));
         }
-        settle(tier);
+        rig.settle(tier);
         DeviceBlockTable table = tier.acquire(chain, 0);
         assertThat(table.endBlock()).isEqualTo(3);
         for (int i = 0; i < 1_000; i++) {
-            write(tier, key(3L * i + 1));
+            rig.write(tier, key(3L * i + 1));
         }
-        settle(tier);
+        rig.settle(tier);
         for (int i = 0; i < 3; i++) {
             requireOnDevice(driver, table.span(i), chain.key(i));
         }
@@ -281,7 +249,7 @@ final class DeviceTierTest {
         int index = 0;
         for (int tries = 0; tries < 1000 && index < 400; tries++) {
             if (store.write(tier, chain.key(index))) {
-                settle(tier);
+                rig.settle(tier);
                 tables.add(tier.acquire(chain, index++));
             }
             store.tick(tier, 0);
@@ -290,23 +258,23 @@ final class DeviceTierTest {
         int next = index;
         tables.forEach(DeviceBlockTable::close);
         store.until(tier, () -> store.write(tier, chain.key(next)));
-        settle(tier);
+        rig.settle(tier);
         tier.close();
     }
 
     @Test
     void givenADeviceThatIsLost_whenWorking_thenTheTierIsOutAndAllIsTold() {
         DeviceTier tier = open();
-        write(tier, key(1));
-        settle(tier);
+        rig.write(tier, key(1));
+        rig.settle(tier);
         standIn.hold();
-        write(tier, key(2));
+        rig.write(tier, key(2));
         assertThat(store.read(tier, key(1))).isTrue();
         store.tick(tier, 0);
         standIn.lose(46);
         standIn.release();
         store.until(tier, () -> tier.state() == TierState.FAILED);
-        settle(tier);
+        rig.settle(tier);
         assertThat(tier.cause()).contains("DEVICE_LOST");
         assertThat(store.refused).isEqualTo(1);
         assertThat(store.notRead).isEqualTo(1);

@@ -4,64 +4,32 @@ import static io.kvcache.gpu.tier.TierHarness.chain;
 import static io.kvcache.gpu.tier.TierHarness.key;
 import static io.kvcache.gpu.tier.TierHarness.requireOnDevice;
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.assertj.core.api.Assumptions.assumeThat;
 
 import io.kvcache.core.identity.BlockChain;
-import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.tier.TierState;
 import io.kvcache.gpu.cuda.StandIn;
 import io.kvcache.gpu.driver.DeviceDriver;
 import java.lang.foreign.MemorySegment;
 import java.util.concurrent.CompletableFuture;
-import java.util.logging.Level;
-import java.util.logging.Logger;
-import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.RegisterExtension;
 
 /// What an engine finds on a device, and keeps of it, while the tier closes, fails or moves blocks.
 final class EngineViewTest {
 
-    private static final long BYTES = 4 << 20;
     private static final int OUT_OF_MEMORY = 2;
 
     /// Two kernels for each of 64 blocks.
     private static final int LAUNCHES_OF_A_LOOK = 128;
 
     private static final int REGION_BLOCKS =
-            (int) (DeviceGeometry.of(BYTES).regionBytes() / DeviceGeometry.pages(TierHarness.BLOCK_BYTES));
+            (int) (DeviceGeometry.of(TierRig.BYTES).regionBytes() / DeviceGeometry.pages(TierHarness.BLOCK_BYTES));
 
-    private final StandIn standIn = StandIn.fresh();
-    private final TierHarness store = new TierHarness();
-    private final Logger log = Logger.getLogger("io.kvcache.gpu");
+    @RegisterExtension
+    private final TierRig rig = new TierRig();
 
-    @BeforeEach
-    void onlyOnTheStandIn() {
-        assumeThat(standIn.holds()).as("a driver whose copies can be held back").isTrue();
-        log.setLevel(Level.OFF);
-    }
-
-    @AfterEach
-    void reset() {
-        log.setLevel(null);
-        StandIn.fresh();
-        assertThat(standIn.left()).isEmpty();
-        store.close();
-    }
-
-    private DeviceTier open(DeviceDriver driver) {
-        DeviceTier tier = new DeviceTier("device", driver, DeviceGeometry.of(BYTES), MemorySegment.NULL, store);
-        store.tick(tier);
-        return tier;
-    }
-
-    private void write(DeviceTier tier, BlockKey key) {
-        store.until(tier, () -> store.write(tier, key));
-    }
-
-    private void settle(DeviceTier tier) {
-        store.until(tier, () -> store.underWay() == 0 && tier.idle());
-    }
+    private final StandIn standIn = rig.standIn;
+    private final TierHarness store = rig.store;
 
     /// Writes until the first region is being reclaimed, where the device holds still.
     ///
@@ -69,9 +37,9 @@ final class EngineViewTest {
     private void reclaimHeld(DeviceTier tier, BlockChain first) {
         long number = 0;
         while (number < REGION_BLOCKS) { // so that nothing is on its way to the first region
-            write(tier, key(3 * number++ + 1));
+            rig.write(tier, key(3 * number++ + 1));
         }
-        settle(tier);
+        rig.settle(tier);
         standIn.hold();
         while (found(tier, first) == 1) {
             assertThat(number).as("writes until the first region is reclaimed").isLessThan(10_000);
@@ -83,10 +51,10 @@ final class EngineViewTest {
     @Test
     void givenAWriteThatEndsWhileTheTierCloses_whenAcquiredAfterwards_thenNothingIsFound() {
         BlockChain chain = chain(1);
-        CudaTier source = CudaTier.over("device", standIn::open, BYTES);
+        CudaTier source = CudaTier.over("device", standIn::open, TierRig.BYTES);
         DeviceTier tier = (DeviceTier) source.open(store, MemorySegment.NULL);
         store.tick(tier);
-        write(tier, chain.key(0));
+        rig.write(tier, chain.key(0));
         tier.close();
         assertThat(store.written).isEqualTo(1);
         try (DeviceBlockTable table = source.acquire(chain, 0)) {
@@ -111,15 +79,15 @@ final class EngineViewTest {
 
     @Test
     void givenABlockThatIsBeingMoved_whenItIsBuried_thenTheMoveDoesNotBringItBack() {
-        DeviceTier tier = open(standIn.open());
+        DeviceTier tier = rig.open(standIn.open());
         BlockChain buried = kept(0);
         BlockChain stays = kept(1_000_000);
-        write(tier, buried.key(0));
-        write(tier, stays.key(0));
+        rig.write(tier, buried.key(0));
+        rig.write(tier, stays.key(0));
         reclaimHeld(tier, buried);
         store.bury(tier, buried.key(0));
         standIn.release();
-        settle(tier);
+        rig.settle(tier);
         assertThat(tier.stats().blocksKept()).isEqualTo(2);
         assertThat(found(tier, stays)).as("what was moved").isEqualTo(1);
         assertThat(found(tier, buried)).as("what was dropped meanwhile").isZero();
@@ -128,14 +96,14 @@ final class EngineViewTest {
 
     @Test
     void givenADeviceThatIsLostWhileBlocksAreMoved_whenSettled_thenTheTierCanBeClosed() {
-        DeviceTier tier = open(standIn.open());
+        DeviceTier tier = rig.open(standIn.open());
         BlockChain chain = kept(0);
-        write(tier, chain.key(0));
+        rig.write(tier, chain.key(0));
         reclaimHeld(tier, chain);
         standIn.lose(46);
         standIn.release();
         store.until(tier, () -> tier.state() == TierState.FAILED);
-        settle(tier);
+        rig.settle(tier);
         tier.close();
     }
 
@@ -149,16 +117,16 @@ final class EngineViewTest {
     @Test
     void givenAnOpenTable_whenTheDeviceRefusesACopyAndLivesOn_thenItsBlocksStayUntilItIsClosed() {
         DeviceDriver driver = standIn.open();
-        DeviceTier tier = open(driver);
+        DeviceTier tier = rig.open(driver);
         BlockChain chain = chain(2);
-        write(tier, chain.key(0));
-        write(tier, chain.key(1));
-        settle(tier);
+        rig.write(tier, chain.key(0));
+        rig.write(tier, chain.key(1));
+        rig.settle(tier);
         DeviceBlockTable table = tier.acquire(chain, 0);
         standIn.fail("cuModuleLoadData", 1, OUT_OF_MEMORY);
         assertThat(verified(tier, chain)).as("a look that is refused").isCompletedExceptionally();
         standIn.fail("cuMemcpyHtoDAsync_v2", 1, OUT_OF_MEMORY);
-        write(tier, key(1));
+        rig.write(tier, key(1));
         store.until(tier, () -> store.underWay() == 0);
         assertThat(tier.state()).isEqualTo(TierState.FAILED);
         assertThat(store.refused).as("told though the table is open").isEqualTo(1);
@@ -175,12 +143,12 @@ final class EngineViewTest {
 
     @Test
     void givenMoreBlocksThanOneLookTakes_whenTheSecondIsRefused_thenTheTierServesOnAndHoldsNothing() {
-        DeviceTier tier = open(standIn.open());
+        DeviceTier tier = rig.open(standIn.open());
         BlockChain chain = chain(80);
         for (int i = 0; i < 80; i++) {
-            write(tier, chain.key(i));
+            rig.write(tier, chain.key(i));
         }
-        settle(tier);
+        rig.settle(tier);
         standIn.fail("cuLaunchKernel", LAUNCHES_OF_A_LOOK + 3, OUT_OF_MEMORY);
         assertThat(verified(tier, chain)).isCompletedExceptionally();
         assertThat(standIn.injected()).isEqualTo(1);

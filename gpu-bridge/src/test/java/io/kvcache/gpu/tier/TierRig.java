@@ -1,0 +1,52 @@
+package io.kvcache.gpu.tier;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assumptions.assumeThat;
+
+import io.kvcache.core.identity.BlockKey;
+import io.kvcache.gpu.cuda.StandIn;
+import io.kvcache.gpu.driver.DeviceDriver;
+import java.lang.foreign.MemorySegment;
+import java.util.logging.Level;
+import java.util.logging.Logger;
+import org.junit.jupiter.api.extension.AfterEachCallback;
+import org.junit.jupiter.api.extension.BeforeEachCallback;
+import org.junit.jupiter.api.extension.ExtensionContext;
+
+/// A store's side of a device tier over the stand-in alone: without what it logs, and with nothing left behind.
+final class TierRig implements BeforeEachCallback, AfterEachCallback {
+
+    static final long BYTES = 4 << 20;
+
+    final StandIn standIn = StandIn.fresh();
+    final TierHarness store = new TierHarness();
+    private final Logger log = Logger.getLogger("io.kvcache.gpu");
+
+    @Override
+    public void beforeEach(ExtensionContext test) {
+        assumeThat(standIn.holds()).as("a driver whose copies can be held back").isTrue();
+        log.setLevel(Level.OFF);
+    }
+
+    @Override
+    public void afterEach(ExtensionContext test) {
+        log.setLevel(null);
+        StandIn.fresh();
+        assertThat(standIn.left()).isEmpty();
+        store.close();
+    }
+
+    DeviceTier open(DeviceDriver driver) {
+        DeviceTier tier = new DeviceTier("device", driver, DeviceGeometry.of(BYTES), MemorySegment.NULL, store);
+        store.tick(tier);
+        return tier;
+    }
+
+    void write(DeviceTier tier, BlockKey key) {
+        store.until(tier, () -> store.write(tier, key));
+    }
+
+    void settle(DeviceTier tier) {
+        store.until(tier, () -> store.underWay() == 0 && tier.idle());
+    }
+}
