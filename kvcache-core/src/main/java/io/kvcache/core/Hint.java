@@ -9,11 +9,11 @@ public sealed interface Hint {
     /// The chain that is spoken of.
     BlockChain chain();
 
-    /// A request for this chain is queued or expected: its blocks count as used now, and what is on disk alone
-    /// is brought in.
+    /// A request for this chain is queued or expected: its blocks count as used now, and what is on disk
+    /// alone is brought in.
     ///
-    /// One that is so far off that its blocks promise fewer uses for the room that they take until then than
-    /// what would go for them is not taken: give it again when it is nearer.
+    /// One that is so far off that its blocks promise fewer uses for the room that they take until then
+    /// than what would go for them is not taken: give it again when it is nearer.
     ///
     /// @param inNanos when it is expected, from now; 0 for as soon as possible, which is never too far off
     record Expect(BlockChain chain, long inNanos) implements Hint {

@@ -71,8 +71,8 @@ public interface EvictionPolicy {
         return Double.NaN;
     }
 
-    /// What the likeliest next victim is worth by the same measure, 0 when there is none, or [Double#NaN] for a
-    /// policy that does not know.
+    /// What the likeliest next victim is worth by the same measure, 0 when there is none, or [Double#NaN]
+    /// for a policy that does not know.
     default double lowestWorth() {
         return Double.NaN;
     }

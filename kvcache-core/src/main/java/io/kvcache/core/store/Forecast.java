@@ -41,8 +41,8 @@ public final class Forecast {
         this.lock = lock;
     }
 
-    /// Makes blocks of the chain from `from` on the next victims: tail first, so that each is a leaf when its
-    /// turn comes.
+    /// Makes blocks of the chain from `from` on the next victims: tail first, so that each is a leaf when
+    /// its turn comes.
     public void demote(BlockChain chain, int from) {
         for (int end = chain.length(); end > from; end -= TURN) {
             demote(chain, Math.max(from, end - TURN), end);
@@ -97,9 +97,9 @@ public final class Forecast {
         }
     }
 
-    /// Whether blocks that are to be used after so many uses are worth their room until then: there is room that
-    /// nobody uses, or one use in that time is more than the next victim promises. A policy that does not know
-    /// what that promises keeps a block for as long as the next victim has been kept.
+    /// Whether blocks that are to be used after so many uses are worth their room until then: there is room
+    /// that nobody uses, or one use in that time is more than the next victim promises. A policy that does
+    /// not know what that promises keeps a block for as long as the next victim has been kept.
     public boolean isWorthKeeping(NamespaceEntry entry, long uses) {
         lock.lock();
         try {
