@@ -23,6 +23,8 @@ final class PolicySuite {
     private static final List<PolicyKind> FINDERS = List.of(PolicyKind.LRU, PolicyKind.LFU_DA, PolicyKind.IMPORTANCE);
     private static final List<String> PERCENTS = List.of("3", "11");
 
+    private static final List<String> TENANTS = List.of("1", "20");
+
     private static final String REPLACE = "EvictionBenchmark.replace";
 
     private PolicySuite() {}
@@ -38,6 +40,7 @@ final class PolicySuite {
                 nanos("importance", REPLACE, PolicyKind.IMPORTANCE),
                 nanos("LRU", REPLACE, PolicyKind.LRU),
                 new Budget.AtMost(2400)));
+        TENANTS.forEach(tenants -> questions.add(small(tenants)));
         String trace = new TraceFinder().find("conversation").isPresent() ? "conversation" : "generated:1";
         for (String percent : PERCENTS) {
             FINDERS.forEach(kind -> questions.add(found(kind, percent, trace)));
@@ -54,6 +57,21 @@ final class PolicySuite {
                 nanos("importance", "PolicyCostBenchmark." + name, PolicyKind.IMPORTANCE),
                 nanos("LRU", "PolicyCostBenchmark." + name, PolicyKind.LRU),
                 new Budget.AtMost(budget));
+    }
+
+    private static Question small(String tenants) {
+        return new Question(
+                "touch-small-" + tenants,
+                "What does a use cost for each block where " + tenants + " tenants have 2,000 blocks each?",
+                "ns",
+                small("importance", tenants, PolicyKind.IMPORTANCE),
+                small("LRU", tenants, PolicyKind.LRU),
+                new Budget.AtMost(400));
+    }
+
+    private static Measure small(String title, String tenants, PolicyKind kind) {
+        Map<String, String> parameters = Map.of("kind", kind.name(), "tenants", tenants);
+        return Measure.nanosPer(title, 1, new Fork("SmallStoreBenchmark.touch", 1, parameters));
     }
 
     private static Measure nanos(String title, String benchmark, PolicyKind kind) {

@@ -381,7 +381,7 @@ public final class Importance implements EvictionPolicy {
 
     private long tick() {
         long now = state.tick();
-        if (lessons.isDue(now)) {
+        if (lessons.isDue()) {
             lessons.turn(now, size);
             rank(now);
             expire(now);

@@ -5,7 +5,8 @@ package io.kvcache.core.policy;
 /// Each block that is remembered counts in [LeafBuckets] under its class and the span of its last use.
 /// Once a turn, time is added up for all of them at once, list by list, so nothing is done for blocks
 /// that nobody uses. A turn is 64 uses or a 64th of the resident blocks, whichever is more; the model
-/// is computed anew every 1,024 uses or an eighth of them.
+/// is computed anew every 1,024 uses or an eighth of them. Uses of this instance's blocks are meant: others
+/// move the clock that all share, but give this one nothing to do.
 ///
 /// **Threads.** One writer, the holder of the store's lock.
 final class Lessons {
@@ -26,8 +27,9 @@ final class Lessons {
     private final ReuseModel model;
     private Departed departed = new Departed(1);
     private long turnBegan;
-    private long nextTurn;
-    private long lessonBegan;
+    private int turnLength = 1;
+    private int usesInTurn;
+    private long usesInLesson;
 
     /// @param now reading of the clock that orders uses
     Lessons(ImportanceRules rules, LeafBuckets buckets, long now) {
@@ -35,7 +37,6 @@ final class Lessons {
         this.buckets = buckets;
         model = new ReuseModel(rules);
         turnBegan = now;
-        lessonBegan = now;
     }
 
     /// A resident block with this word is remembered from now on.
@@ -86,9 +87,11 @@ final class Lessons {
         buckets.track(buckets.bucket(classId, lastUse), 1);
     }
 
-    /// Whether time is to pass.
-    boolean isDue(long now) {
-        return now >= nextTurn;
+    /// A block of this instance is used.
+    ///
+    /// @return whether time is to pass
+    boolean isDue() {
+        return ++usesInTurn >= turnLength;
     }
 
     /// Lets time pass for everything that is remembered. The lists are to be ranked then.
@@ -99,13 +102,15 @@ final class Lessons {
             expose(span, now);
         }
         buckets.cut(now);
-        if (now - lessonBegan >= Math.max(SHORTEST_LESSON, size / LESSONS_IN_MEMORY)) {
-            double halfLives = (now - lessonBegan) / (rules.halfLife() * Math.max(SHORTEST_LESSON, size));
+        usesInLesson += usesInTurn;
+        if (usesInLesson >= Math.max(SHORTEST_LESSON, size / LESSONS_IN_MEMORY)) {
+            double halfLives = usesInLesson / (rules.halfLife() * Math.max(SHORTEST_LESSON, size));
             model.refresh(Math.pow(0.5, halfLives), AgeBins.of(buckets.age(0, now)));
-            lessonBegan = now;
+            usesInLesson = 0;
         }
         turnBegan = now;
-        nextTurn = now + Math.max(SHORTEST_TURN, size / TURNS_IN_MEMORY);
+        usesInTurn = 0;
+        turnLength = Math.max(SHORTEST_TURN, size / TURNS_IN_MEMORY);
     }
 
     /// Ranks all lists by what their leaves are worth. What is known to be used soon is above all
@@ -116,9 +121,9 @@ final class Lessons {
     ///     be computed again
     void rankByWorth(long now, double copyWorth) {
         for (int span = 0; span < buckets.spans(); span++) {
-            long age = buckets.age(span, now);
+            int bin = AgeBins.of(buckets.age(span, now));
             for (int classId = 0; classId < ReuseModel.CLASSES; classId++) {
-                float density = model.density(classId, age);
+                float density = model.density(classId, bin);
                 buckets.rank(buckets.at(classId, span), density);
                 buckets.rank(buckets.at(BlockWord.copiedClass(classId), span), (float) (density * copyWorth));
             }
@@ -155,7 +160,7 @@ final class Lessons {
     }
 
     private double worth(int classId, long age, boolean byAge) {
-        return byAge ? 1.0 / (1 + age) : model.density(classId, age);
+        return byAge ? 1.0 / (1 + age) : model.density(classId, AgeBins.of(age));
     }
 
     /// Bytes of the memory of evicted blocks.
@@ -164,12 +169,12 @@ final class Lessons {
     }
 
     private void expose(int span, long now) {
-        long age = buckets.age(span, now);
+        int bin = AgeBins.of(buckets.age(span, now));
         for (int classId = 0; classId < ReuseModel.CLASSES; classId++) {
             int tracked = buckets.tracked(buckets.at(classId, span))
                     + buckets.tracked(buckets.at(BlockWord.copiedClass(classId), span));
             if (tracked > 0) {
-                model.unused(classId, age, (double) tracked * (now - turnBegan));
+                model.unused(classId, bin, (double) tracked * (now - turnBegan));
             }
         }
     }

@@ -64,14 +64,17 @@ final class ReuseModel {
 
     /// Blocks were not used for a while.
     ///
+    /// @param bin of their age, as [AgeBins] has it
     /// @param blockTime blocks times time
-    void unused(int classId, long age, double blockTime) {
-        add(exposure, classId, AgeBins.of(age), blockTime);
+    void unused(int classId, int bin, double blockTime) {
+        add(exposure, classId, bin, blockTime);
     }
 
     /// Uses expected per block and unit of time, as of the last [#refresh].
-    float density(int classId, long age) {
-        return density[classId * BINS + AgeBins.of(age)];
+    ///
+    /// @param bin of their age, as [AgeBins] has it
+    float density(int classId, int bin) {
+        return density[classId * BINS + bin];
     }
 
     /// Computes the densities anew.
