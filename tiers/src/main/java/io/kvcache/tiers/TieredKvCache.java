@@ -105,8 +105,7 @@ public final class TieredKvCache implements KvCache {
         store.weigh(store.require(namespace), weight);
     }
 
-    /// Has a namespace hold host memory out of the share of another one that has a weight. To be said before
-    /// the namespace holds anything.
+    /// Has a namespace hold host memory out of the share of another one, before it holds anything.
     ///
     /// @return whether it does; not when it holds something already
     public boolean share(Namespace namespace, Namespace with) {
