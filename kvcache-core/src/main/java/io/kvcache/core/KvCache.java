@@ -211,8 +211,8 @@ public interface KvCache extends AutoCloseable {
         return null;
     }
 
-    /// All the host memory that this store's blocks lie in, for who has a device fix it in place: it is read by
-    /// tables and written by writers alone. Null of a store that has none in this process.
+    /// All the host memory that this store's blocks lie in, for who has a device fix it in place: it is
+    /// read by tables and written by writers alone. Null of a store that has none in this process.
     default @Nullable MemorySegment hostMemory() {
         return null;
     }

@@ -70,8 +70,8 @@ final class CudaContext {
                 String.format(Locale.ROOT, "CUDA %d.%d", version[0] / 1000, version[0] % 1000 / 10));
     }
 
-    /// Of a part of a device (MIG) the part's own, as engines ask for it; JCuda only has the call that gives the
-    /// whole device's.
+    /// Of a part of a device (MIG) the part's own, as engines ask for it; JCuda only has the call that
+    /// gives the whole device's.
     private byte[] uuid() {
         Optional<MemorySegment> ofParts = functions.find("cuDeviceGetUuid_v2");
         if (ofParts.isEmpty()) {
@@ -97,8 +97,8 @@ final class CudaContext {
         }
     }
 
-    /// Whether the device knows registered host memory by the addresses that the CPU has for it, which it does
-    /// not under WSL, for one: copies of a batch, which do not say where they are from, fail then.
+    /// Whether the device knows registered host memory by the addresses that the CPU has for it, which it
+    /// does not under WSL, for one: copies of a batch, which do not say where they are from, fail then.
     boolean takesHostPointers() {
         Boolean known = hostPointers;
         if (known == null) {

@@ -323,8 +323,8 @@ public final class CudaDriver implements DeviceDriver {
         return present;
     }
 
-    /// By which call of the driver's batches are copied, and how many of them it took and declined: in words,
-    /// for people who look at a machine the first time.
+    /// By which call of the driver's batches are copied, and how many of them it took and declined: in
+    /// words, for people who look at a machine the first time.
     public String batches() {
         return batches.describe();
     }

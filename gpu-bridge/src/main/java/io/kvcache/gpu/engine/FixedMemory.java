@@ -7,9 +7,9 @@ import java.lang.System.Logger.Level;
 import java.lang.foreign.MemorySegment;
 import org.jspecify.annotations.Nullable;
 
-/// The store's host memory, fixed in place for the device while a session lasts: copies are then queued, and
-/// wait in their stream for what comes before. With other memory the driver itself waits, within the call
-/// that asks for the copy, for as long as that takes.
+/// The store's host memory, fixed in place for the device while a session lasts: copies are then queued,
+/// and wait in their stream for what comes before. With other memory the driver itself waits, within the
+/// call that asks for the copy, for as long as that takes.
 ///
 /// **Threads.** The session's.
 final class FixedMemory implements AutoCloseable {

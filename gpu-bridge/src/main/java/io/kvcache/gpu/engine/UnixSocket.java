@@ -104,8 +104,8 @@ final class UnixSocket implements AutoCloseable {
 
     /// The next who connects; null when none did in this time.
     ///
-    /// @throws IOException when nobody can be let in, as where a process has all the descriptors it may have,
-    ///     or the socket was ended: at once, and again and again
+    /// @throws IOException when nobody can be let in, as where a process has all the descriptors it may
+    ///     have, or the socket was ended: at once, and again and again
     @Nullable
     UnixSocket accept(int timeoutMillis) throws IOException {
         if (!readable(timeoutMillis)) {

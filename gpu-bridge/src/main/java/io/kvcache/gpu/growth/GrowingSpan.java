@@ -89,8 +89,8 @@ public final class GrowingSpan implements AutoCloseable {
         return range.address().plus(pageCount * memory.pageBytes());
     }
 
-    /// Makes it smaller. What is cut off may be gone: copies and kernels in streams of the driver are waited
-    /// for before it goes, those in streams of others must be over.
+    /// Makes it smaller. What is cut off may be gone: copies and kernels in streams of the driver are
+    /// waited for before it goes, those in streams of others must be over.
     ///
     /// @param newBytes 0 and up to as many as it has
     public void shrink(long newBytes) {
@@ -132,8 +132,8 @@ public final class GrowingSpan implements AutoCloseable {
         return true;
     }
 
-    /// Waits for a page that is being mapped: not longer than mapping it here would take, but for others that
-    /// were asked for before.
+    /// Waits for a page that is being mapped: not longer than mapping it here would take, but for others
+    /// that were asked for before.
     ///
     /// @return whether there was one
     /// @throws DeviceException when the device is of no use any more

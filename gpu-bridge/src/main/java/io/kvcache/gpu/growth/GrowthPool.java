@@ -42,11 +42,11 @@ public final class GrowthPool implements AutoCloseable {
         this(memory, mostBytes, slackBytes, null);
     }
 
-    /// The same, with pages mapped ahead by a thread of its own: a span that needs its last page has the next one
-    /// mapped while its owner goes on, within the slack.
+    /// The same, with pages mapped ahead by a thread of its own: a span that needs its last page has the
+    /// next one mapped while its owner goes on, within the slack.
     ///
-    /// @param beside another driver of the same device, open and unused; the pool's from here on, unless this
-    ///     throws
+    /// @param beside another driver of the same device, open and unused; the pool's from here on, unless
+    ///     this throws
     public GrowthPool(VirtualMemory memory, long mostBytes, long slackBytes, @Nullable DeviceDriver beside) {
         this.memory = memory;
         mostPages = mostBytes / memory.pageBytes();
@@ -153,9 +153,8 @@ public final class GrowthPool implements AutoCloseable {
         kept.addFirst(page);
     }
 
-    /// Maps at most so many pages ahead, or has them mapped, one for each span that has less than a page of room and is
-    /// asked
-    /// about in turn, and gives back what is over the slack.
+    /// Maps at most so many pages ahead, or has them mapped, one for each span that has less than a page of
+    /// room and is asked about in turn, and gives back what is over the slack.
     ///
     /// @return how much was done
     public int tick(int aheadAtMost) {

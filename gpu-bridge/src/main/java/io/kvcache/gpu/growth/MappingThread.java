@@ -10,8 +10,8 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import org.jspecify.annotations.Nullable;
 
-/// Maps pages beside the thread that computes: a driver belongs to one thread, so this has another of the same
-/// device, and hands over what it mapped.
+/// Maps pages beside the thread that computes: a driver belongs to one thread, so this has another of the
+/// same device, and hands over what it mapped.
 ///
 /// **Threads.** Asked and closed by the pool's.
 final class MappingThread implements AutoCloseable {
@@ -31,8 +31,8 @@ final class MappingThread implements AutoCloseable {
     /// Has a page mapped.
     ///
     /// @param page or null for a new one
-    /// @return the page once it is mapped, to be taken over; ends with [DeviceException] when the device refuses,
-    ///     and a new page is given back then
+    /// @return the page once it is mapped, to be taken over; ends with [DeviceException] when the device
+    ///     refuses, and a new page is given back then
     CompletableFuture<DevicePages> map(DeviceAddress at, @Nullable DevicePages page) {
         return CompletableFuture.supplyAsync(() -> page == null ? mapNew(at) : mapGiven(at, page), thread);
     }

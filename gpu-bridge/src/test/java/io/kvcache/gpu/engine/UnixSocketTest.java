@@ -93,8 +93,8 @@ final class UnixSocketTest {
         }
     }
 
-    /// As with no descriptor left to have: the socket is ready, and whoever takes null for nobody asks again at
-    /// once.
+    /// As with no descriptor left to have: the socket is ready, and whoever takes null for nobody asks
+    /// again at once.
     @Test
     void givenASocketThatLetsNobodyIn_whenAccepting_thenItSaysSo() throws IOException {
         try (UnixSocket deaf = UnixSocket.bound(folder.resolve("deaf"))) {

@@ -9,8 +9,8 @@ import java.nio.file.Path;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/// Two disks and one GPU, which is shared out: each part has a driver of its own, and all of the store's memory
-/// to tell it of.
+/// Two disks and one GPU, which is shared out: each part has a driver of its own, and all of the store's
+/// memory to tell it of.
 final class TwoPartsTest {
 
     private static final long DISK_BYTES = 256L << 20;
