@@ -3,9 +3,6 @@ package io.kvcache.tiers.memory;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
-import java.nio.channels.FileLock;
-import java.nio.channels.OverlappingFileLockException;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
 import java.nio.file.LinkOption;
@@ -13,11 +10,12 @@ import java.nio.file.NoSuchFileException;
 import java.nio.file.OpenOption;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
+import java.nio.file.attribute.BasicFileAttributes;
 import java.nio.file.attribute.FileAttribute;
 import java.nio.file.attribute.PosixFilePermission;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.util.Set;
-import java.util.UUID;
+import java.util.concurrent.ThreadLocalRandom;
 import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
@@ -25,8 +23,9 @@ import org.jspecify.annotations.Nullable;
 /// ends with the process at the latest.
 ///
 /// Who gives it up takes the lock's file away, and the folder if he made it. Somebody else may have opened
-/// that file just before, and would lock what nobody else can find: so whoever has the lock writes a word
-/// into the file and looks whether it is to be read under the name.
+/// that file just before, and would lock what nobody else can find: so whoever has the lock gives the file
+/// a random length and looks whether it is the length of what has the name. It is not opened for that:
+/// closing it would drop the lock ([Claimed]).
 ///
 /// Whoever gets it removes what an earlier store left there that was killed. Processes that have those
 /// files mapped keep what they have: a file without a name stays as it is until its last mapping goes.
@@ -43,11 +42,15 @@ final class FolderClaim implements AutoCloseable {
     private static final Set<OpenOption> READ_WRITE = Set.of(
             StandardOpenOption.READ, StandardOpenOption.WRITE, StandardOpenOption.CREATE, LinkOption.NOFOLLOW_LINKS);
 
+    private static final long MOST_BYTES = 1L << 30;
+
+    private final Claimed here;
     private final FileChannel lock;
     private final Path folder;
     private final boolean made;
 
-    private FolderClaim(FileChannel lock, Path folder, boolean made) {
+    private FolderClaim(Claimed here, FileChannel lock, Path folder, boolean made) {
+        this.here = here;
         this.lock = lock;
         this.folder = folder;
         this.made = made;
@@ -58,38 +61,46 @@ final class FolderClaim implements AutoCloseable {
     /// @param made whether the caller has made it
     /// @throws IllegalStateException when another store has it
     static FolderClaim take(Reservation wanted, Path folder, boolean made) throws IOException {
-        FileChannel channel = FileChannel.open(folder.resolve(LOCK), READ_WRITE, OWNER_ONLY);
+        Claimed here = Claimed.take(folder, LOCK);
+        if (here == null) {
+            throw taken(wanted, folder);
+        }
+        FileChannel channel = null;
+        boolean good = false;
         try {
-            if (lock(channel) == null) {
-                throw wanted.failed(folder + " belongs to another store that runs; name another");
+            channel = FileChannel.open(folder.resolve(LOCK), READ_WRITE, OWNER_ONLY);
+            if (channel.tryLock() == null) {
+                throw taken(wanted, folder);
             }
             if (!found(channel, folder.resolve(LOCK))) {
                 throw wanted.failed(folder + " is just being given up by another store; try again");
             }
             removeLeftovers(folder);
-            return new FolderClaim(channel, folder, made);
-        } catch (IOException | RuntimeException refused) {
-            channel.close();
-            throw refused;
+            good = true;
+            return new FolderClaim(here, channel, folder, made);
+        } finally {
+            if (!good) {
+                letGo(here, channel);
+            }
         }
     }
 
-    private static @Nullable FileLock lock(FileChannel channel) throws IOException {
-        try {
-            return channel.tryLock();
-        } catch (OverlappingFileLockException here) {
-            return null; // by another store of this process
-        }
+    private static IllegalStateException taken(Reservation wanted, Path folder) {
+        return wanted.failed(folder + " belongs to another store that runs; name another");
     }
 
     /// Whether a locked file is the one of this name.
     private static boolean found(FileChannel locked, Path name) throws IOException {
-        String word = UUID.randomUUID().toString();
-        locked.truncate(0).write(ByteBuffer.wrap(word.getBytes(StandardCharsets.US_ASCII)), 0);
+        long bytes = ThreadLocalRandom.current().nextLong(1, MOST_BYTES);
+        locked.truncate(0).write(ByteBuffer.allocate(1), bytes - 1);
         try {
-            return Files.readString(name, StandardCharsets.US_ASCII).equals(word);
+            return Files.readAttributes(name, BasicFileAttributes.class, LinkOption.NOFOLLOW_LINKS)
+                            .size()
+                    == bytes;
         } catch (NoSuchFileException gone) {
             return false;
+        } finally {
+            locked.truncate(0);
         }
     }
 
@@ -113,10 +124,20 @@ final class FolderClaim implements AutoCloseable {
         } catch (IOException _) {
             // Somebody keeps something else in the folder.
         }
+        letGo(here, lock);
+    }
+
+    /// The descriptor goes first: were the claim free before, somebody else here could have locked the file
+    /// by the time that closing this one drops the lock.
+    private static void letGo(Claimed here, @Nullable FileChannel lock) {
         try {
-            lock.close();
+            if (lock != null) {
+                lock.close();
+            }
         } catch (IOException _) {
             // The lock ends with the process at the latest.
+        } finally {
+            here.letGo();
         }
     }
 }

@@ -7,12 +7,12 @@ import io.kvcache.tiers.os.Errno;
 import io.kvcache.tiers.os.Libc;
 import java.io.IOException;
 import java.nio.channels.FileChannel;
-import java.nio.channels.FileLock;
-import java.nio.channels.OverlappingFileLockException;
 import java.nio.file.Files;
 import java.nio.file.LinkOption;
+import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
+import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
 /// Host memory whose slots lie in one file of a known name, for clients that map it by that name.
@@ -60,9 +60,7 @@ public final class NamedMemorySource implements HostMemorySource {
             throw wanted.refused("fallocate", -Errno.ENOSYS.number());
         }
         try {
-            removeLeftover(wanted);
-            files.requireSpace(wanted, 0);
-            SharedFile file = create(wanted);
+            SharedFile file = claimed(wanted);
             try {
                 files.reserveSpace(wanted, file);
             } catch (IOException | RuntimeException failure) {
@@ -73,6 +71,29 @@ public final class NamedMemorySource implements HostMemorySource {
         } catch (IOException failure) {
             throw wanted.failed(failure.toString());
         }
+    }
+
+    private SharedFile claimed(Reservation wanted) throws IOException {
+        Claimed here = Claimed.take(files.directory(), path.getFileName().toString());
+        if (here == null) {
+            throw taken(wanted);
+        }
+        boolean good = false;
+        try {
+            removeLeftover(wanted);
+            files.requireSpace(wanted, 0);
+            SharedFile file = create(wanted, here);
+            good = true;
+            return file;
+        } finally {
+            if (!good) {
+                here.letGo();
+            }
+        }
+    }
+
+    private IllegalStateException taken(Reservation wanted) {
+        return wanted.failed(path + " belongs to another store that runs; name another");
     }
 
     private void removeLeftover(Reservation wanted) throws IOException {
@@ -86,8 +107,8 @@ public final class NamedMemorySource implements HostMemorySource {
             throw wanted.failed(path + " is there and not a file of this user; remove it or name another");
         }
         try (FileChannel channel = open()) {
-            if (lock(channel) == null) {
-                throw wanted.failed(path + " belongs to another store that runs; name another");
+            if (channel.tryLock() == null) {
+                throw taken(wanted);
             }
             Files.delete(path);
         }
@@ -97,30 +118,52 @@ public final class NamedMemorySource implements HostMemorySource {
         return FileChannel.open(path, StandardOpenOption.READ, StandardOpenOption.WRITE, LinkOption.NOFOLLOW_LINKS);
     }
 
-    private static @Nullable FileLock lock(FileChannel channel) throws IOException {
-        try {
-            return channel.tryLock();
-        } catch (OverlappingFileLockException here) {
-            return null; // by another store of this process
-        }
-    }
-
-    private SharedFile create(Reservation wanted) throws IOException {
+    private SharedFile create(Reservation wanted, Claimed here) throws IOException {
         long descriptor =
                 libc.callWithText(Call.OPEN, path.toString(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, OWNER_ONLY);
         if (descriptor < 0) {
             throw wanted.refused("creating " + path, descriptor);
         }
-        FileChannel locked = open();
-        lock(locked);
-        return new SharedFile((int) descriptor, path, "file " + path, () -> {
-            libc.call(Call.CLOSE, (int) descriptor);
-            path.toFile().delete();
-            try {
-                locked.close();
-            } catch (IOException _) {
-                // Its lock ends with the process at the latest.
+        FileChannel locked = null;
+        boolean good = false;
+        try {
+            locked = open();
+            if (locked.tryLock() == null || !named((int) descriptor)) {
+                throw wanted.failed(path + " was taken by another store at the same moment; name another");
             }
+            good = true;
+        } finally {
+            if (!good) {
+                close((int) descriptor, locked);
+            }
+        }
+        FileChannel lock = locked;
+        return new SharedFile((int) descriptor, path, "file " + path, () -> {
+            path.toFile().delete(); // while the lock says that what has the name is this file
+            close((int) descriptor, lock);
+            here.letGo();
         });
+    }
+
+    /// Whether an open file is the one of the name: who found it before it was locked took it for a
+    /// leftover.
+    private boolean named(int descriptor) throws IOException {
+        Object open = Files.getAttribute(Path.of("/proc/self/fd/" + descriptor), "fileKey");
+        try {
+            return Objects.equals(open, Files.getAttribute(path, "fileKey", LinkOption.NOFOLLOW_LINKS));
+        } catch (NoSuchFileException gone) {
+            return false;
+        }
+    }
+
+    private void close(int descriptor, @Nullable FileChannel locked) {
+        libc.call(Call.CLOSE, descriptor);
+        try {
+            if (locked != null) {
+                locked.close();
+            }
+        } catch (IOException _) {
+            // Its lock ends with the process at the latest.
+        }
     }
 }

@@ -17,7 +17,7 @@ import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
 /// A program of a test, in a JVM of its own, that the test talks to by lines.
-final class ChildJvm implements AutoCloseable {
+public final class ChildJvm implements AutoCloseable {
 
     private final Process process;
     private final BufferedReader out;
@@ -25,7 +25,7 @@ final class ChildJvm implements AutoCloseable {
     /// Starts the main method of a class.
     ///
     /// @param before what goes before the command, a tracer for example
-    ChildJvm(List<String> before, Class<?> program, String... arguments) throws IOException {
+    public ChildJvm(List<String> before, Class<?> program, String... arguments) throws IOException {
         List<String> command = new ArrayList<>(before);
         command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
         command.addAll(List.of("-XX:TieredStopAtLevel=1", "--enable-native-access=ALL-UNNAMED", "-cp", classes()));
@@ -57,17 +57,17 @@ final class ChildJvm implements AutoCloseable {
     }
 
     /// The next line that it prints; empty when it has ended.
-    String line() throws IOException {
+    public String line() throws IOException {
         String line = out.readLine();
         return line == null ? "" : line;
     }
 
-    long pid() {
+    public long pid() {
         return process.pid();
     }
 
     /// Says that it may go on, and waits until it has ended.
-    int end() throws IOException, InterruptedException {
+    public int end() throws IOException, InterruptedException {
         try (OutputStream in = process.getOutputStream()) {
             in.write('\n');
         }
@@ -75,7 +75,7 @@ final class ChildJvm implements AutoCloseable {
     }
 
     /// Kills it as `kill -9` does.
-    void kill() {
+    public void kill() {
         process.destroyForcibly().onExit().join();
     }
 
