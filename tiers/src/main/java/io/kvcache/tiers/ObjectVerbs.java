@@ -96,11 +96,42 @@ final class ObjectVerbs {
         long handle = find(wanted);
         long begun = Handle.found(handle) ? Handle.MISS : onboarding.beginObject(wanted.key);
         if (!Handle.found(begun)) {
-            return CompletableFuture.supplyAsync(() -> view(wanted, handle), executor);
+            return view(wanted, CompletableFuture.completedFuture(handle), executor);
         }
-        return onboarding
-                .arrival(Handle.record(begun), timeoutNanos)
-                .thenApplyAsync(here -> view(wanted, here ? begun : Handle.MISS), executor);
+        CompletionStage<Long> arrival =
+                onboarding.arrival(Handle.record(begun), timeoutNanos).thenApply(here -> here ? begun : Handle.MISS);
+        return view(wanted, arrival, executor);
+    }
+
+    /// Once a handle is known, on an executor; of one that takes nothing any more everything is given back.
+    private CompletionStage<@Nullable ObjectView> view(
+            Wanted wanted, CompletionStage<Long> arrival, Executor executor) {
+        CompletableFuture<@Nullable ObjectView> answer = new CompletableFuture<>();
+        arrival.whenComplete((handle, failed) -> {
+            long known = failed == null ? handle : Handle.MISS;
+            try {
+                executor.execute(() -> view(wanted, known, answer));
+            } catch (RuntimeException refused) {
+                letGo(wanted, known);
+                answer.completeExceptionally(refused);
+            }
+        });
+        return answer;
+    }
+
+    private void view(Wanted wanted, long handle, CompletableFuture<@Nullable ObjectView> answer) {
+        try {
+            answer.complete(view(wanted, handle));
+        } catch (RuntimeException | Error failed) {
+            answer.completeExceptionally(failed);
+        }
+    }
+
+    private void letGo(Wanted wanted, long handle) {
+        if (Handle.found(handle)) {
+            store.lookup().unpin(Handle.record(handle));
+        }
+        source.holders().leave(wanted.hold);
     }
 
     /// An object that somebody asks for, and holds the store open for.

@@ -305,7 +305,7 @@ public final class TieredKvCache implements KvCache {
         Waiting.requireNotNegative(timeoutNanos);
         holders.requireOpen();
         Movement movement = source.movement();
-        return movement != null && movement.await(movement.flush(), timeoutNanos);
+        return movement != null && movement.awaitUntilInterrupted(movement.flush(), timeoutNanos);
     }
 
     /// Has a disk that was taken out, or does not write any more, opened again now.

@@ -8,6 +8,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.BlockWriter;
 import io.kvcache.core.ObjectView;
+import io.kvcache.core.ObjectWriter;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockShape;
@@ -16,8 +17,13 @@ import io.kvcache.core.identity.Namespace;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.CompletionStage;
+import java.util.concurrent.RejectedExecutionException;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
 
 final class TieredKvCacheTest {
@@ -149,6 +155,51 @@ final class TieredKvCacheTest {
             assertThat(cache.putAll(CHAIN, 0, blocks, 0).stored()).isEqualTo(2);
             assertThat(cache.putAll(CHAIN, 0, blocks, 0).present()).isEqualTo(2);
             assertThat(cache.match(CHAIN).blocks()).isEqualTo(2);
+        }
+    }
+
+    @Test
+    void givenAFullStore_whenAPutThatWaitsIsInterrupted_thenItEndsWithoutRoom() throws InterruptedException {
+        byte[] key = {1};
+        List<ObjectWriter> writers = new ArrayList<>();
+        try (TieredKvCache cache = small().build()) {
+            cache.register(SPACE);
+            boolean room = true;
+            while (room) {
+                ObjectWriter writer = cache.putObject(SPACE, new byte[] {2, (byte) writers.size()}, 16 << 20, 0);
+                room = writer.outcome() == PutOutcome.RESERVED;
+                writers.add(writer);
+            }
+            AtomicReference<PutOutcome> outcome = new AtomicReference<>();
+            Thread waiting = Thread.ofPlatform().daemon().start(() -> {
+                try (ObjectWriter writer = cache.putObject(SPACE, key, 16 << 20, Long.MAX_VALUE)) {
+                    outcome.set(writer.outcome());
+                }
+            });
+            waiting.interrupt();
+            assertThat(waiting.join(Duration.ofSeconds(60))).isTrue();
+            assertThat(outcome).hasValue(PutOutcome.NO_ROOM);
+            writers.forEach(ObjectWriter::close);
+        }
+    }
+
+    @Test
+    void givenAnExecutorThatIsClosed_whenAnObjectIsFetched_thenNothingIsHeldForIt() {
+        byte[] key = {1};
+        try (TieredKvCache cache = small().strict(true).build()) {
+            cache.register(SPACE);
+            try (ObjectWriter writer = cache.putObject(SPACE, key, 100, 0)) {
+                writer.seal();
+            }
+            for (byte[] wanted : List.of(key, new byte[] {2})) {
+                CompletionStage<@Nullable ObjectView> fetched = cache.fetchObject(SPACE, wanted, 1, work -> {
+                    throw new RejectedExecutionException("closed");
+                });
+                assertThat(fetched).isCompletedExceptionally();
+            }
+            assertThat(cache.stats().openTables()).isZero();
+            assertThat(cache.dropObject(SPACE, key)).isTrue();
+            cache.validate();
         }
     }
 }

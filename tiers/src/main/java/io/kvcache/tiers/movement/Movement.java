@@ -9,6 +9,7 @@ import java.util.BitSet;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
+import java.util.function.BooleanSupplier;
 
 /// All movement between host memory and the tiers below it: one [Mover] and one queue a tier.
 ///
@@ -174,14 +175,25 @@ public final class Movement implements Mover.Progress {
         return all;
     }
 
-    /// Waits for a flush.
+    /// Waits for a flush, through interrupts: who closes a store must not lose what it has.
     ///
     /// @return whether all that was asked for is durable
     public boolean await(Flush flush, long timeoutNanos) {
+        return await(flush, timeoutNanos, () -> false);
+    }
+
+    /// Waits for a flush until this thread is interrupted.
+    ///
+    /// @return whether all that was asked for is durable
+    public boolean awaitUntilInterrupted(Flush flush, long timeoutNanos) {
+        return await(flush, timeoutNanos, () -> Thread.currentThread().isInterrupted());
+    }
+
+    private boolean await(Flush flush, long timeoutNanos, BooleanSupplier givenUp) {
         long start = clock.nanos();
         long pause = FIRST_PAUSE_NANOS;
         while (!flush.ended()) {
-            if (clock.nanos() - start >= timeoutNanos) {
+            if (givenUp.getAsBoolean() || clock.nanos() - start >= timeoutNanos) {
                 return false;
             }
             clock.pause(pause);
