@@ -13,6 +13,7 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.locks.LockSupport;
 import java.util.function.LongSupplier;
 import org.jspecify.annotations.Nullable;
 
@@ -26,7 +27,12 @@ import org.jspecify.annotations.Nullable;
 /// **Threads.** Any.
 public final class Endpoint implements AutoCloseable {
 
+    private static final System.Logger LOG = System.getLogger(Endpoint.class.getName());
+
     private static final long SHORTEST_LEASE_MILLIS = 10;
+
+    /// How late it may be noticed at the end that nobody waits.
+    private static final long LOOK_NANOS = TimeUnit.MILLISECONDS.toNanos(1);
 
     private final Service service;
     private final ExecutorService later;
@@ -106,13 +112,26 @@ public final class Endpoint implements AutoCloseable {
         return service.draining().quiet(now);
     }
 
-    /// Ends all sessions and connections.
+    /// Ends all sessions and connections, and waits for requests that wait for something, five seconds at
+    /// most: until they have ended they may use the cache. Stops at an interrupt.
     @Override
     public void close() {
         closed = true;
         sessions.values().forEach(session -> end(session, CloseReason.SHUTDOWN));
         conversations.forEach(each -> each.outlet().close(CloseReason.SHUTDOWN));
         later.shutdown();
+        awaitWaiting();
+    }
+
+    private void awaitWaiting() {
+        long start = System.nanoTime();
+        while (service.counters().waiting.sum() > 0 && !Thread.currentThread().isInterrupted()) {
+            if (System.nanoTime() - start > EndpointThreads.LONGEST_NANOS) {
+                LOG.log(System.Logger.Level.WARNING, "requests of clients still wait when the endpoint closes");
+                return;
+            }
+            LockSupport.parkNanos(LOOK_NANOS);
+        }
     }
 
     Tries tries() {

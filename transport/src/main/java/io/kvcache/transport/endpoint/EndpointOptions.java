@@ -122,6 +122,11 @@ public record EndpointOptions(
                 access, maxConnections, other, maxWaiting, longestLease, stall, handshake, namespaces, fabric, domains);
     }
 
+    public EndpointOptions withMaxWaiting(int other) {
+        return new EndpointOptions(
+                access, maxConnections, maxClaims, other, longestLease, stall, handshake, namespaces, fabric, domains);
+    }
+
     public EndpointOptions withNamespaces(NamespaceRule other) {
         return new EndpointOptions(
                 access, maxConnections, maxClaims, maxWaiting, longestLease, stall, handshake, other, fabric, domains);

@@ -16,7 +16,7 @@ public final class EndpointThreads {
     private static final System.Logger LOG = System.getLogger(EndpointThreads.class.getName());
 
     /// Far longer than any thread takes to notice that its connection is closed.
-    private static final long LONGEST_NANOS = TimeUnit.SECONDS.toNanos(5);
+    static final long LONGEST_NANOS = TimeUnit.SECONDS.toNanos(5);
 
     private final Set<Thread> running = ConcurrentHashMap.newKeySet();
 

@@ -54,9 +54,11 @@ final class ObjectVerbs {
         if (timeout == 0) {
             return () -> answer(request, cache.getObject(namespace, key), new Wanted(send, places));
         }
-        return () -> cache.fetchObject(namespace, key, timeout, service.later())
-                .whenComplete((view, failed) ->
-                        service.attempt(request, () -> answer(request, view, new Wanted(false, places))));
+        return () -> service.later(
+                session,
+                request,
+                () -> cache.fetchObject(namespace, key, timeout, service.later()),
+                view -> answer(request, view, new Wanted(false, places)));
     }
 
     /// What the client wants of an object: its bytes, or where they lie.

@@ -2,8 +2,10 @@ package io.kvcache.transport.endpoint;
 
 import io.kvcache.core.KvCache;
 import io.kvcache.transport.wire.Status;
+import java.util.concurrent.CompletionStage;
 import java.util.concurrent.Executor;
 import java.util.concurrent.RejectedExecutionException;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /// What all conversations of an endpoint share, but for the store.
@@ -22,30 +24,57 @@ record Service(
         return own == null ? this : new Service(own, options.withFabric(null), counters, later, draining, pins);
     }
 
-    /// Does something that may wait, without holding up the connection.
+    /// Does something that may wait, without holding up the connection, unless the session ends first.
     void later(Session session, Request request, Step step) throws Refused {
-        if (session.waiting().incrementAndGet() > options.maxWaiting()) {
-            session.waiting().decrementAndGet();
-            throw new Refused(Status.BUSY, "%d requests wait already; allowed: %1$d".formatted(options.maxWaiting()));
-        }
-        counters.waiting.increment();
+        begin(session);
         try {
             later.execute(() -> {
                 try {
-                    attempt(request, step);
+                    session.waits().run(() -> attempt(request, step));
                 } finally {
-                    waitsNoMore(session);
+                    end(session);
                 }
             });
         } catch (RejectedExecutionException closed) {
-            waitsNoMore(session);
+            end(session);
             throw new Refused(Status.GONE, "the server is closed");
         }
     }
 
-    private void waitsNoMore(Session session) {
+    /// Waits without a thread, and does something with what comes.
+    ///
+    /// @param then gets null when nothing comes
+    <T> void later(Session session, Request request, Supplier<CompletionStage<@Nullable T>> wait, Then<T> then)
+            throws Refused {
+        begin(session);
+        boolean begun = false;
+        try {
+            CompletionStage<@Nullable T> stage = wait.get();
+            begun = true;
+            stage.whenComplete((found, failed) -> {
+                try {
+                    attempt(request, () -> then.run(found));
+                } finally {
+                    end(session);
+                }
+            });
+        } finally {
+            if (!begun) {
+                end(session);
+            }
+        }
+    }
+
+    private void begin(Session session) throws Refused {
+        if (!session.waits().begin(options.maxWaiting())) {
+            throw new Refused(Status.BUSY, "%d requests wait already; allowed: %1$d".formatted(options.maxWaiting()));
+        }
+        counters.waiting.increment();
+    }
+
+    private void end(Session session) {
         counters.waiting.decrement();
-        session.waiting().decrementAndGet();
+        session.waits().end();
     }
 
     /// Does something for a request, and answers it when that fails.
@@ -67,5 +96,11 @@ record Service(
     @FunctionalInterface
     interface Step {
         void run() throws Refused;
+    }
+
+    /// One thing to do with what has come, or with nothing.
+    @FunctionalInterface
+    interface Then<T> {
+        void run(@Nullable T found) throws Refused;
     }
 }

@@ -13,7 +13,6 @@ import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicBoolean;
-import java.util.concurrent.atomic.AtomicInteger;
 import org.jspecify.annotations.Nullable;
 
 /// One client: its connections, the namespaces that it has named, and what it holds of the store.
@@ -36,7 +35,7 @@ final class Session {
     private final SessionPins pins = new SessionPins();
     private final Set<Outlet> outlets = ConcurrentHashMap.newKeySet();
     private final AtomicBoolean over = new AtomicBoolean();
-    private final AtomicInteger waiting = new AtomicInteger();
+    private final Waits waits = new Waits();
     private volatile Names names = new Names(List.of(), Map.of());
     private volatile @Nullable Snapshot snapshot;
     private volatile long snapshots;
@@ -102,8 +101,8 @@ final class Session {
         return pins;
     }
 
-    AtomicInteger waiting() {
-        return waiting;
+    Waits waits() {
+        return waits;
     }
 
     Names names() {
@@ -185,6 +184,7 @@ final class Session {
         reservations.expire(Reservation::close);
         staging.end();
         outlets.forEach(outlet -> outlet.close(reason));
+        waits.close();
         pins.end();
         return true;
     }
