@@ -35,7 +35,7 @@ final class BlockVerbs {
     }
 
     /// `chain` → `u32 device, u32 host, u32 disk`
-    Requests.Parsed match(Request request, BodyReader body) throws Violation {
+    Requests.Parsed match(Request request, BodyReader body) throws Violation, Refused {
         BlockChain chain = chains.read(body);
         return () -> {
             Match match = service.cache().match(chain);
@@ -49,7 +49,7 @@ final class BlockVerbs {
     /// `chain, u32 from, u32 most to send, u64 timeout[, u8 places]` → `u64 lease, u32 ready, u32 end, u32
     /// sent[, places]` ([#write][ShareVerbs]) and as many DATA as sent; then PROGRESS until all has arrived that
     /// will.
-    Requests.Parsed acquire(Request request, BodyReader body) throws Violation {
+    Requests.Parsed acquire(Request request, BodyReader body) throws Violation, Refused {
         BlockChain chain = chains.read(body);
         int from = body.count("from");
         int most = body.count("most");
@@ -174,14 +174,14 @@ final class BlockVerbs {
     }
 
     /// `chain, u32 from` → `u32 blocks`
-    Requests.Parsed drop(Request request, BodyReader body) throws Violation {
+    Requests.Parsed drop(Request request, BodyReader body) throws Violation, Refused {
         BlockChain chain = chains.read(body);
         int from = body.count("from");
         return () -> request.reply(new BodyWriter().i32(service.cache().drop(chain, from)));
     }
 
     /// `chain, u8 kind (0 expect, 1 pin, 2 forget), 3 × 0, u32 from, u64 nanoseconds` → `u8 taken`
-    Requests.Parsed hint(Request request, BodyReader body) throws Violation {
+    Requests.Parsed hint(Request request, BodyReader body) throws Violation, Refused {
         BlockChain chain = chains.read(body);
         int kind = body.u8("kind");
         int from = body.skip(3).count("from");

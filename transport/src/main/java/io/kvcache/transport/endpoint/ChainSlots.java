@@ -3,25 +3,57 @@ package io.kvcache.transport.endpoint;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.transport.wire.BodyReader;
+import io.kvcache.transport.wire.Status;
 import io.kvcache.transport.wire.Violation;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
-/// The chains that a client has told over one connection, so that it need not tell them again.
+/// The chains that a client has told over one connection, so that it need not tell them again. They take no
+/// more of the heap than a connection may, and all connections may.
+///
+/// CHAIN has no reply. So of one that there is no room for the slot remembers why, which is what requests
+/// about it are answered, and whoever is told in its terms.
+///
+/// **Threads.** The connection's.
 final class ChainSlots {
 
     /// Slots of a connection.
     static final int COUNT = 16;
 
-    private final Session session;
-    private final List<@Nullable BlockChain> chains = new ArrayList<>();
+    /// What a block takes at most: a digest, and what a chain that grows keeps free.
+    static final int BLOCK_BYTES = 48;
 
-    ChainSlots(Session session) {
+    private static final Slot EMPTY = new Slot(null, 0, null);
+
+    private final Session session;
+    private final HeapLimits limits;
+    private final HeapShare shared;
+    private final List<Slot> slots = new ArrayList<>();
+    private long taken;
+
+    /// One slot.
+    ///
+    /// @param bytes that its chain takes
+    /// @param refused why it has none, if one was told
+    private record Slot(
+            @Nullable BlockChain chain,
+            long bytes,
+            @Nullable Refused refused) {}
+
+    /// A chain that is spoken of.
+    ///
+    /// @param bytes of the heap that it keeps
+    record Told(BlockChain chain, long bytes) {}
+
+    /// @param shared by all connections
+    ChainSlots(Session session, HeapLimits limits, HeapShare shared) {
         this.session = session;
+        this.limits = limits;
+        this.shared = shared;
         for (int i = 0; i < COUNT; i++) {
-            chains.add(null);
+            slots.add(EMPTY);
         }
     }
 
@@ -37,12 +69,61 @@ final class ChainSlots {
         if (namespace == null || namespace.parts().isEmpty()) {
             throw new Violation("a chain of a namespace without number or without blocks; allowed: those registered");
         }
-        BlockChain old = chains.get(source);
+        Slot from = slots.get(source);
+        if (kept > 0 && from.refused != null) {
+            refuse(slot, from.refused);
+            return;
+        }
+        BlockChain old = from.chain;
         if (kept > 0 && (old == null || kept > old.length() || !old.namespace().equals(namespace))) {
             throw new Violation("kept = %d blocks of slot %d; allowed: 0 to %d of the same namespace"
                     .formatted(kept, source, old == null ? 0 : old.length()));
         }
-        chains.set(slot, grown(namespace, kept == 0 ? null : old, kept, named));
+        long bytes = (kept + more) * BLOCK_BYTES;
+        Refused refusal = room(kept + more, bytes - slots.get(slot).bytes);
+        if (refusal != null) {
+            refuse(slot, refusal);
+            return;
+        }
+        slots.set(slot, new Slot(grown(namespace, kept == 0 ? null : old, kept, named), bytes, null));
+    }
+
+    private void refuse(int slot, Refused why) {
+        give(slots.get(slot).bytes);
+        slots.set(slot, new Slot(null, 0, why));
+    }
+
+    /// Takes room for a chain, or says why there is none.
+    ///
+    /// @param bytes more than are taken; fewer if negative
+    private @Nullable Refused room(long blocks, long bytes) {
+        if (blocks > limits.chainBlocks()) {
+            return new Refused(
+                    Status.INVALID, "a chain of %d blocks; allowed: 0 to %d".formatted(blocks, limits.chainBlocks()));
+        }
+        if (taken + bytes > limits.connectionBytes()) {
+            return new Refused(
+                    Status.BUSY,
+                    "the chains of this connection would take %d bytes; allowed: %d"
+                            .formatted(taken + bytes, limits.connectionBytes()));
+        }
+        if (bytes > 0 && !shared.take(bytes)) {
+            return new Refused(Status.BUSY, full(shared));
+        }
+        if (bytes < 0) {
+            shared.give(-bytes);
+        }
+        taken += bytes;
+        return null;
+    }
+
+    static String full(HeapShare shared) {
+        return "the chains of all connections take %d bytes; allowed: %d".formatted(shared.taken(), shared.most());
+    }
+
+    private void give(long bytes) {
+        shared.give(bytes);
+        taken -= bytes;
     }
 
     private static BlockChain grown(Namespace namespace, @Nullable BlockChain old, int kept, ByteBuffer named)
@@ -57,15 +138,32 @@ final class ChainSlots {
     }
 
     /// Reads `u8 slot, 3 × 0, u32 length`: the chain that is meant.
-    BlockChain read(BodyReader body) throws Violation {
-        int slot = slot(body.u8("slot"));
+    ///
+    /// @throws Refused when there was no room for it
+    BlockChain read(BodyReader body) throws Violation, Refused {
+        return told(body).chain;
+    }
+
+    /// As [#read], for whoever keeps the chain for longer than its request is handled.
+    Told told(BodyReader body) throws Violation, Refused {
+        int number = slot(body.u8("slot"));
         int length = body.skip(3).count("length");
-        BlockChain chain = chains.get(slot);
+        Slot slot = slots.get(number);
+        if (slot.refused != null) {
+            throw slot.refused;
+        }
+        BlockChain chain = slot.chain;
         if (chain == null || length > chain.length()) {
             throw new Violation("%d blocks of slot %d; allowed: 0 to %d"
-                    .formatted(length, slot, chain == null ? 0 : chain.length()));
+                    .formatted(length, number, chain == null ? 0 : chain.length()));
         }
-        return length == chain.length() ? chain : chain.prefix(length);
+        return new Told(length == chain.length() ? chain : chain.prefix(length), slot.bytes);
+    }
+
+    /// The connection is over.
+    void closed() {
+        give(taken);
+        slots.replaceAll(slot -> EMPTY);
     }
 
     private static int slot(int slot) throws Violation {

@@ -48,7 +48,8 @@ public final class Endpoint implements AutoCloseable {
         // Virtual threads wait for room and for disks here; bytes of blocks never go through them.
         later = Executors.newThreadPerTaskExecutor(
                 Thread.ofVirtual().name("kvcache-endpoint-", 0).factory());
-        service = new Service(cache, options, new Counters(), later, new Draining(), new PinOwners());
+        HeapShare chains = new HeapShare(options.heap().chainBytes());
+        service = new Service(cache, options, new Counters(), later, new Draining(), new PinOwners(), chains);
         this.nanoClock = nanoClock;
         tries = new Tries(nanoClock, service.counters());
     }

@@ -22,6 +22,7 @@ import org.jspecify.annotations.Nullable;
 /// @param namespaces which of them clients may use
 /// @param fabric where the store's slots can be read one-sided by clients that may see all of them, or null
 /// @param domains stores of tenants that have one of their own, by tenant; see [#withDomain]
+/// @param heap how much of this process's heap clients may take
 public record EndpointOptions(
         Access access,
         int maxConnections,
@@ -32,7 +33,8 @@ public record EndpointOptions(
         Duration handshake,
         NamespaceRule namespaces,
         @Nullable FabricPlace fabric,
-        Map<String, KvCache> domains) {
+        Map<String, KvCache> domains,
+        HeapLimits heap) {
 
     // First, because the defaults are checked against them.
     private static final Duration SHORTEST = Duration.ofMillis(10);
@@ -48,7 +50,8 @@ public record EndpointOptions(
             Duration.ofSeconds(5),
             NamespaceRule.ANY,
             null,
-            Map.of());
+            Map.of(),
+            HeapLimits.of(Runtime.getRuntime().maxMemory()));
 
     public EndpointOptions {
         domains = Map.copyOf(domains);
@@ -85,12 +88,23 @@ public record EndpointOptions(
                 handshake,
                 namespaces,
                 fabric,
-                domains);
+                domains,
+                heap);
     }
 
     public EndpointOptions withLongestLease(Duration other) {
         return new EndpointOptions(
-                access, maxConnections, maxClaims, maxWaiting, other, stall, handshake, namespaces, fabric, domains);
+                access,
+                maxConnections,
+                maxClaims,
+                maxWaiting,
+                other,
+                stall,
+                handshake,
+                namespaces,
+                fabric,
+                domains,
+                heap);
     }
 
     public EndpointOptions withStall(Duration other) {
@@ -104,32 +118,98 @@ public record EndpointOptions(
                 handshake,
                 namespaces,
                 fabric,
-                domains);
+                domains,
+                heap);
     }
 
     public EndpointOptions withHandshake(Duration other) {
         return new EndpointOptions(
-                access, maxConnections, maxClaims, maxWaiting, longestLease, stall, other, namespaces, fabric, domains);
+                access,
+                maxConnections,
+                maxClaims,
+                maxWaiting,
+                longestLease,
+                stall,
+                other,
+                namespaces,
+                fabric,
+                domains,
+                heap);
     }
 
     public EndpointOptions withMaxConnections(int other) {
         return new EndpointOptions(
-                access, other, maxClaims, maxWaiting, longestLease, stall, handshake, namespaces, fabric, domains);
+                access,
+                other,
+                maxClaims,
+                maxWaiting,
+                longestLease,
+                stall,
+                handshake,
+                namespaces,
+                fabric,
+                domains,
+                heap);
     }
 
     public EndpointOptions withMaxClaims(int other) {
         return new EndpointOptions(
-                access, maxConnections, other, maxWaiting, longestLease, stall, handshake, namespaces, fabric, domains);
+                access,
+                maxConnections,
+                other,
+                maxWaiting,
+                longestLease,
+                stall,
+                handshake,
+                namespaces,
+                fabric,
+                domains,
+                heap);
     }
 
     public EndpointOptions withMaxWaiting(int other) {
         return new EndpointOptions(
-                access, maxConnections, maxClaims, other, longestLease, stall, handshake, namespaces, fabric, domains);
+                access,
+                maxConnections,
+                maxClaims,
+                other,
+                longestLease,
+                stall,
+                handshake,
+                namespaces,
+                fabric,
+                domains,
+                heap);
     }
 
     public EndpointOptions withNamespaces(NamespaceRule other) {
         return new EndpointOptions(
-                access, maxConnections, maxClaims, maxWaiting, longestLease, stall, handshake, other, fabric, domains);
+                access,
+                maxConnections,
+                maxClaims,
+                maxWaiting,
+                longestLease,
+                stall,
+                handshake,
+                other,
+                fabric,
+                domains,
+                heap);
+    }
+
+    public EndpointOptions withHeap(HeapLimits other) {
+        return new EndpointOptions(
+                access,
+                maxConnections,
+                maxClaims,
+                maxWaiting,
+                longestLease,
+                stall,
+                handshake,
+                namespaces,
+                fabric,
+                domains,
+                other);
     }
 
     /// With slots that can be read one-sided, which must be those of the store that is served; null for
@@ -145,7 +225,8 @@ public record EndpointOptions(
                 handshake,
                 namespaces,
                 other,
-                domains);
+                domains,
+                heap);
     }
 
     /// With a store for tenants that may read each other: a trust domain. Whoever comes in as one of them,
@@ -165,6 +246,16 @@ public record EndpointOptions(
             }
         }
         return new EndpointOptions(
-                access, maxConnections, maxClaims, maxWaiting, longestLease, stall, handshake, namespaces, fabric, all);
+                access,
+                maxConnections,
+                maxClaims,
+                maxWaiting,
+                longestLease,
+                stall,
+                handshake,
+                namespaces,
+                fabric,
+                all,
+                heap);
     }
 }

@@ -36,13 +36,13 @@ final class PutVerbs {
     }
 
     /// `chain, u32 index, u32 part, u64 timeout` → `u8 outcome, 7 × 0, u64 reservation`
-    Requests.Parsed reserve(Request request, BodyReader body) throws Violation {
-        BlockChain chain = chains.read(body);
+    Requests.Parsed reserve(Request request, BodyReader body) throws Violation, Refused {
+        ChainSlots.Told told = chains.told(body);
         int index = body.count("index");
         int part = body.count("part");
         long timeout = request.bounded(body.amount("timeout"));
-        return () -> now(request, timeout, () -> {
-            BlockWriter writer = service.cache().put(chain, index, part, timeout);
+        return () -> now(request, timeout, told.bytes(), () -> {
+            BlockWriter writer = service.cache().put(told.chain(), index, part, timeout);
             answer(request, writer.outcome(), new Reservation.Block(writer));
         });
     }
@@ -54,18 +54,20 @@ final class PutVerbs {
         long bytes = body.amount("bytes");
         long timeout = request.bounded(body.amount("timeout"));
         byte[] key = body.bytes("key", keyBytes);
-        return () -> now(request, timeout, () -> {
+        return () -> now(request, timeout, 0, () -> {
             ObjectWriter writer = service.cache().putObject(namespace, key, bytes, timeout);
             answer(request, writer.outcome(), new Reservation.Opaque(writer, key));
         });
     }
 
     /// At once if it cannot wait, else beside the connection.
-    private void now(Request request, long timeoutNanos, Service.Step step) throws Refused {
+    ///
+    /// @param chainBytes that are kept for its chain while it waits
+    private void now(Request request, long timeoutNanos, long chainBytes, Service.Step step) throws Refused {
         if (timeoutNanos == 0) {
             step.run();
         } else {
-            service.later(session, request, step);
+            service.later(session, request, chainBytes, step);
         }
     }
 
@@ -137,7 +139,7 @@ final class PutVerbs {
     }
 
     /// `chain, u32 index, u32 part, u32 checksum, u32 0`, payload → `u8 outcome, u8 sealed, 6 × 0`
-    Landing put(FrameHeader header, Request request, BodyReader body) throws Violation {
+    Landing put(FrameHeader header, Request request, BodyReader body) throws Violation, Refused {
         BlockChain chain = chains.read(body);
         int index = body.count("index");
         int part = body.count("part");

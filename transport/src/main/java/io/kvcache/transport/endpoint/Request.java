@@ -46,6 +46,10 @@ record Request(MessageType type, long number, long deadlineNanos, Outlet outlet,
         return sent;
     }
 
+    void refuse(Refused why) {
+        refuse(why.status(), String.valueOf(why.getMessage()));
+    }
+
     void refuse(Status status, String text) {
         counters.refusals.increment();
         if (number != 0) {

@@ -13,6 +13,7 @@ final class Requests {
 
     private final Service service;
     private final Session session;
+    private final ChainSlots chains;
     private final Bytes bytes;
     private final BlockVerbs blocks;
     private final PutVerbs puts;
@@ -24,7 +25,7 @@ final class Requests {
     Requests(Service service, Session session) {
         this.service = service;
         this.session = session;
-        ChainSlots chains = new ChainSlots(session);
+        chains = new ChainSlots(session, service.options().heap(), service.chains());
         bytes = new Bytes(service, session);
         share = new ShareVerbs(service, session, bytes);
         blocks = new BlockVerbs(service, session, chains, bytes, share);
@@ -40,7 +41,13 @@ final class Requests {
 
     void message(MessageType type, Request request, BodyReader body) throws Violation {
         bytes.confirm();
-        Parsed parsed = parse(type, request, body);
+        Parsed parsed;
+        try {
+            parsed = parse(type, request, body);
+        } catch (Refused refused) {
+            request.refuse(refused);
+            return;
+        }
         if (service.draining().refuses(type)) {
             request.refuse(Status.BUSY, Draining.TEXT);
             return;
@@ -54,7 +61,7 @@ final class Requests {
         void run() throws Refused;
     }
 
-    private Parsed parse(MessageType type, Request request, BodyReader body) throws Violation {
+    private Parsed parse(MessageType type, Request request, BodyReader body) throws Violation, Refused {
         return switch (type) {
             case PING, RENEW -> () -> request.reply(new BodyWriter());
             case SHARE -> share.share(request);
@@ -91,14 +98,19 @@ final class Requests {
 
     Landing payload(FrameHeader header, Request request, BodyReader body) throws Violation {
         bytes.confirm();
+        try {
+            return landing(header, request, body);
+        } catch (Refused refused) {
+            return Landing.discard(header.payloadBytes(), sum -> request.refuse(refused));
+        }
+    }
+
+    private Landing landing(FrameHeader header, Request request, BodyReader body) throws Violation, Refused {
         return switch (request.type()) {
             case FILL -> puts.fill(header, request, body);
             case PUT -> puts.put(header, request, body);
             case PUT_OBJECT -> puts.putObject(header, request, body);
-            default -> {
-                String text = request.type() + " takes no payload";
-                yield Landing.discard(header.payloadBytes(), sum -> request.refuse(Status.INVALID, text));
-            }
+            default -> throw new Refused(Status.INVALID, request.type() + " takes no payload");
         };
     }
 
@@ -106,5 +118,6 @@ final class Requests {
     void closed() {
         bytes.closed();
         puts.closed();
+        chains.closed();
     }
 }

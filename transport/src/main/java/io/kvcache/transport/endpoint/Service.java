@@ -12,8 +12,16 @@ import org.jspecify.annotations.Nullable;
 ///
 /// @param cache that this conversation uses
 /// @param later runs what may wait; it must not be bounded, as requests are bounded a session
+/// @param pins who has asked for which pins, of all sessions
+/// @param chains what chains of all connections take of the heap
 record Service(
-        KvCache cache, EndpointOptions options, Counters counters, Executor later, Draining draining, PinOwners pins) {
+        KvCache cache,
+        EndpointOptions options,
+        Counters counters,
+        Executor later,
+        Draining draining,
+        PinOwners pins,
+        HeapShare chains) {
 
     /// The same for whoever may speak for one tenant only: with the store of its trust domain, if that has
     /// one, which is on no fabric.
@@ -21,22 +29,31 @@ record Service(
     /// @param only null for who may speak for all
     Service of(@Nullable String only) {
         KvCache own = only == null ? null : options.domains().get(only);
-        return own == null ? this : new Service(own, options.withFabric(null), counters, later, draining, pins);
+        return own == null
+                ? this
+                : new Service(own, options.withFabric(null), counters, later, draining, pins, chains);
     }
 
     /// Does something that may wait, without holding up the connection, unless the session ends first.
     void later(Session session, Request request, Step step) throws Refused {
-        begin(session);
+        later(session, request, 0, step);
+    }
+
+    /// The same.
+    ///
+    /// @param chainBytes of the heap that a chain keeps meanwhile
+    void later(Session session, Request request, long chainBytes, Step step) throws Refused {
+        begin(session, chainBytes);
         try {
             later.execute(() -> {
                 try {
                     session.waits().run(() -> attempt(request, step));
                 } finally {
-                    end(session);
+                    end(session, chainBytes);
                 }
             });
         } catch (RejectedExecutionException closed) {
-            end(session);
+            end(session, chainBytes);
             throw new Refused(Status.GONE, "the server is closed");
         }
     }
@@ -46,7 +63,7 @@ record Service(
     /// @param then gets null when nothing comes
     <T> void later(Session session, Request request, Supplier<CompletionStage<@Nullable T>> wait, Then<T> then)
             throws Refused {
-        begin(session);
+        begin(session, 0);
         boolean begun = false;
         try {
             CompletionStage<@Nullable T> stage = wait.get();
@@ -55,24 +72,29 @@ record Service(
                 try {
                     attempt(request, () -> then.run(found));
                 } finally {
-                    end(session);
+                    end(session, 0);
                 }
             });
         } finally {
             if (!begun) {
-                end(session);
+                end(session, 0);
             }
         }
     }
 
-    private void begin(Session session) throws Refused {
+    private void begin(Session session, long chainBytes) throws Refused {
+        if (!chains.take(chainBytes)) {
+            throw new Refused(Status.BUSY, ChainSlots.full(chains));
+        }
         if (!session.waits().begin(options.maxWaiting())) {
+            chains.give(chainBytes);
             throw new Refused(Status.BUSY, "%d requests wait already; allowed: %1$d".formatted(options.maxWaiting()));
         }
         counters.waiting.increment();
     }
 
-    private void end(Session session) {
+    private void end(Session session, long chainBytes) {
+        chains.give(chainBytes);
         counters.waiting.decrement();
         session.waits().end();
     }
@@ -82,7 +104,7 @@ record Service(
         try {
             step.run();
         } catch (Refused refused) {
-            request.refuse(refused.status(), String.valueOf(refused.getMessage()));
+            request.refuse(refused);
         } catch (IllegalArgumentException | IndexOutOfBoundsException wrong) {
             request.refuse(Status.INVALID, String.valueOf(wrong.getMessage()));
         } catch (RuntimeException failed) {

@@ -76,7 +76,7 @@ final class StagedVerbs {
     }
 
     /// `chain, u32 index, u32 part`, [StagedBytes] → `u8 outcome, u8 sealed, 6 × 0`
-    Requests.Parsed put(Request request, BodyReader body) throws Violation {
+    Requests.Parsed put(Request request, BodyReader body) throws Violation, Refused {
         BlockChain chain = chains.read(body);
         int index = body.count("index");
         int part = body.count("part");

@@ -1,0 +1,36 @@
+package io.kvcache.transport.endpoint;
+
+/// How much of the heap clients may have an endpoint keep for them. What does not fit is refused; the
+/// connection goes on.
+///
+/// @param chainBlocks of one chain that a client tells, 1 to 16,777,216
+/// @param connectionBytes that all chains told over one connection take, 1 KiB and up
+/// @param chainBytes that all chains of all connections take, and of requests that wait, 1 KiB and up
+public record HeapLimits(int chainBlocks, long connectionBytes, long chainBytes) {
+
+    /// Sixteen million tokens in blocks of sixteen.
+    private static final int CHAIN_BLOCKS = 1 << 20;
+
+    private static final int MOST_CHAIN_BLOCKS = 1 << 24;
+    private static final long LEAST_BYTES = 1 << 10;
+
+    public HeapLimits {
+        check("chainBlocks", chainBlocks, 1, MOST_CHAIN_BLOCKS);
+        check("connectionBytes", connectionBytes, LEAST_BYTES, Long.MAX_VALUE);
+        check("chainBytes", chainBytes, LEAST_BYTES, Long.MAX_VALUE);
+    }
+
+    /// Shares of a heap: an eighth of it for chains, and a quarter of that for those of one connection.
+    ///
+    /// @param bytes of the heap, 1 MiB and up
+    public static HeapLimits of(long bytes) {
+        return new HeapLimits(CHAIN_BLOCKS, bytes / 32, bytes / 8);
+    }
+
+    private static void check(String name, long value, long least, long most) {
+        if (value < least || value > most) {
+            throw new IllegalArgumentException(
+                    "%s = %d is out of range; allowed: %d to %d".formatted(name, value, least, most));
+        }
+    }
+}

@@ -1,0 +1,121 @@
+package io.kvcache.transport.endpoint;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.kvcache.core.store.ChunkedCrc;
+import io.kvcache.transport.link.CloseReason;
+import io.kvcache.transport.link.Loopback;
+import io.kvcache.transport.wire.BodyWriter;
+import io.kvcache.transport.wire.MessageType;
+import io.kvcache.transport.wire.Payload;
+import io.kvcache.transport.wire.Status;
+import io.kvcache.transport.wire.Violation;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.util.List;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+
+/// How much of the heap the chains that clients tell may take.
+final class ChainRoomTest {
+
+    private static final EndpointOptions OPTIONS = Serving.OPTIONS.withHeap(
+            new HeapLimits(100, 200L * ChainSlots.BLOCK_BYTES, 300L * ChainSlots.BLOCK_BYTES));
+
+    private final Serving serving = new Serving();
+
+    @BeforeEach
+    void register() {
+        serving.store().register(Serving.SPACE);
+    }
+
+    @AfterEach
+    void nothingIsLeft() {
+        serving.requireNothingLeft();
+    }
+
+    private static void tell(Peer peer, int slot, int blocks) throws Violation {
+        peer.tell(MessageType.CHAIN, Peer.chain(slot, peer.register(Serving.SPACE), Serving.chain(slot, blocks)));
+    }
+
+    private static void require(Peer peer, int slot, Status status, String text) throws Violation {
+        Loopback.Whole reply = peer.ask(MessageType.MATCH, Peer.about(slot, 1));
+        assertThat(reply.header().status()).isEqualTo(status);
+        if (status != Status.OK) {
+            assertThat(reply.reader().text("text")).contains(text);
+        }
+    }
+
+    @Test
+    void givenAChainThatIsTooLong_whenSpokenOf_thenRefusedWithTheLimitAndTheConnectionGoesOn() throws Violation {
+        try (Endpoint endpoint = serving.open(OPTIONS)) {
+            Peer peer = Peer.welcomed(endpoint);
+            tell(peer, 0, 101);
+            require(peer, 0, Status.INVALID, "a chain of 101 blocks; allowed: 0 to 100");
+            tell(peer, 0, 100);
+            require(peer, 0, Status.OK, "");
+            BodyWriter grown = new BodyWriter().u8(0).u8(0).u16(0).i32(peer.register(Serving.SPACE));
+            peer.tell(
+                    MessageType.CHAIN,
+                    grown.i32(100).i32(1).i64(1).i64(1).i64(1));
+            require(peer, 0, Status.INVALID, "a chain of 101 blocks");
+            peer.end(CloseReason.PEER_CLOSED);
+        }
+    }
+
+    @Test
+    void givenAConnectionWithManyChains_whenOneMoreIsTold_thenItIsBusyUntilAnotherIsShorter() throws Violation {
+        try (Endpoint endpoint = serving.open(OPTIONS)) {
+            Peer peer = Peer.welcomed(endpoint);
+            tell(peer, 0, 100);
+            tell(peer, 1, 100);
+            tell(peer, 2, 1);
+            require(peer, 2, Status.BUSY, "chains of this connection would take 9648 bytes; allowed: 9600");
+            require(peer, 1, Status.OK, "");
+            BodyWriter forked = new BodyWriter().u8(3).u8(2).u16(0).i32(peer.register(Serving.SPACE));
+            peer.tell(MessageType.CHAIN, forked.i32(1).i32(0));
+            require(peer, 3, Status.BUSY, "chains of this connection");
+            tell(peer, 0, 99);
+            tell(peer, 2, 1);
+            require(peer, 2, Status.OK, "");
+            peer.end(CloseReason.PEER_CLOSED);
+        }
+    }
+
+    @Test
+    void givenManyConnections_whenTheirChainsTakeAll_thenTheNextIsBusyUntilOneEnds() throws Violation {
+        try (Endpoint endpoint = serving.open(OPTIONS)) {
+            Peer first = Peer.welcomed(endpoint);
+            tell(first, 0, 100);
+            tell(first, 1, 100);
+            Peer second = Peer.welcomed(endpoint);
+            tell(second, 0, 100);
+            tell(second, 1, 1);
+            require(second, 1, Status.BUSY, "chains of all connections take 14400 bytes; allowed: 14400");
+            first.end(CloseReason.PEER_CLOSED);
+            tell(second, 1, 1);
+            require(second, 1, Status.OK, "");
+            assertThat(endpoint.service().chains().taken()).isEqualTo(101L * ChainSlots.BLOCK_BYTES);
+            second.end(CloseReason.PEER_CLOSED);
+            assertThat(endpoint.service().chains().taken()).isZero();
+        }
+    }
+
+    @Test
+    void givenAPutOfAChainWithoutRoom_whenItsBytesCome_thenTheyAreThrownAwayAndItIsRefused() throws Violation {
+        try (Endpoint endpoint = serving.open(OPTIONS)) {
+            Peer peer = Peer.welcomed(endpoint);
+            tell(peer, 0, 101);
+            MemorySegment bytes = Arena.ofAuto().allocate(1 << 16);
+            BodyWriter body =
+                    Peer.about(0, 1).i32(0).i32(0).i32(ChunkedCrc.of(bytes)).i32(0);
+            List<Loopback.Whole> replies = peer.ask(body.request(MessageType.PUT, 7, 0, Payload.of(List.of(bytes))));
+            assertThat(replies).hasSize(1);
+            assertThat(replies.getFirst().header().status()).isEqualTo(Status.INVALID);
+            assertThat(peer.ask(MessageType.PING, new BodyWriter()).header().status())
+                    .isEqualTo(Status.OK);
+            peer.end(CloseReason.PEER_CLOSED);
+        }
+    }
+}
