@@ -48,8 +48,9 @@ public final class Endpoint implements AutoCloseable {
         // Virtual threads wait for room and for disks here; bytes of blocks never go through them.
         later = Executors.newThreadPerTaskExecutor(
                 Thread.ofVirtual().name("kvcache-endpoint-", 0).factory());
-        HeapShare chains = new HeapShare(options.heap().chainBytes());
-        service = new Service(cache, options, new Counters(), later, new Draining(), new PinOwners(), chains);
+        Service.Common common = new Service.Common(
+                new PinOwners(), new HeapShare(options.heap().chainBytes()), new Snapshots(options, nanoClock));
+        service = new Service(cache, options, new Counters(), later, new Draining(), common);
         this.nanoClock = nanoClock;
         tries = new Tries(nanoClock, service.counters());
     }
@@ -78,6 +79,7 @@ public final class Endpoint implements AutoCloseable {
                 ended++;
             }
         }
+        service.common().snapshots().tick(now);
         long handshake = service.options().handshake().toNanos();
         for (Conversation conversation : conversations) {
             if (conversation.late(now, handshake)) {
@@ -122,6 +124,7 @@ public final class Endpoint implements AutoCloseable {
         conversations.forEach(each -> each.outlet().close(CloseReason.SHUTDOWN));
         later.shutdown();
         awaitWaiting();
+        service.common().snapshots().close();
     }
 
     private void awaitWaiting() {

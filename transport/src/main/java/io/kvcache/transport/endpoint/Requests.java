@@ -25,7 +25,8 @@ final class Requests {
     Requests(Service service, Session session) {
         this.service = service;
         this.session = session;
-        chains = new ChainSlots(session, service.options().heap(), service.chains());
+        chains = new ChainSlots(
+                session, service.options().heap(), service.common().chains());
         bytes = new Bytes(service, session);
         share = new ShareVerbs(service, session, bytes);
         blocks = new BlockVerbs(service, session, chains, bytes, share);

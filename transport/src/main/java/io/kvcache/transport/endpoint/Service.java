@@ -12,16 +12,16 @@ import org.jspecify.annotations.Nullable;
 ///
 /// @param cache that this conversation uses
 /// @param later runs what may wait; it must not be bounded, as requests are bounded a session
-/// @param pins who has asked for which pins, of all sessions
-/// @param chains what chains of all connections take of the heap
+/// @param common what all sessions have together
 record Service(
-        KvCache cache,
-        EndpointOptions options,
-        Counters counters,
-        Executor later,
-        Draining draining,
-        PinOwners pins,
-        HeapShare chains) {
+        KvCache cache, EndpointOptions options, Counters counters, Executor later, Draining draining, Common common) {
+
+    /// What all sessions have together.
+    ///
+    /// @param pins who has asked for which
+    /// @param chains what they take of the heap
+    /// @param snapshots few at a time
+    record Common(PinOwners pins, HeapShare chains, Snapshots snapshots) {}
 
     /// The same for whoever may speak for one tenant only: with the store of its trust domain, if that has
     /// one, which is on no fabric.
@@ -29,9 +29,7 @@ record Service(
     /// @param only null for who may speak for all
     Service of(@Nullable String only) {
         KvCache own = only == null ? null : options.domains().get(only);
-        return own == null
-                ? this
-                : new Service(own, options.withFabric(null), counters, later, draining, pins, chains);
+        return own == null ? this : new Service(own, options.withFabric(null), counters, later, draining, common);
     }
 
     /// Does something that may wait, without holding up the connection, unless the session ends first.

@@ -1,6 +1,5 @@
 package io.kvcache.transport.endpoint;
 
-import io.kvcache.core.event.Snapshot;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.transport.link.CloseReason;
 import io.kvcache.transport.link.Outlet;
@@ -37,8 +36,6 @@ final class Session {
     private final AtomicBoolean over = new AtomicBoolean();
     private final Waits waits = new Waits();
     private volatile Names names = new Names(List.of(), Map.of());
-    private volatile @Nullable Snapshot snapshot;
-    private volatile long snapshots;
     private volatile long heardNanos;
 
     /// The namespaces by number, from 1 on, and back.
@@ -131,18 +128,6 @@ final class Session {
     Namespace namespace(int id) {
         List<Namespace> all = names.byNumber;
         return id < 1 || id > all.size() ? null : all.get(id - 1);
-    }
-
-    /// Keeps a snapshot to be read in pieces, instead of the last one; answers its number.
-    synchronized long keep(Snapshot taken) {
-        snapshot = taken;
-        return ++snapshots;
-    }
-
-    /// The snapshot with this number, if it is the last one.
-    @Nullable
-    synchronized Snapshot snapshot(long wanted) {
-        return wanted == snapshots ? snapshot : null;
     }
 
     void heard(long nowNanos) {

@@ -109,21 +109,22 @@ final class StoreVerbs {
         return () -> {
             refuseTenants();
             if (number != 0) {
-                page(request, number, first);
+                Snapshot kept = service.common().snapshots().find(session, number);
+                if (kept == null) {
+                    throw new Refused(Status.GONE, "snapshot " + number + " was read, or gave way to another");
+                }
+                page(request, new Snapshots.Taken(number, kept), first);
             } else {
-                service.later(session, request, () -> {
-                    long taken = session.keep(service.cache().events().snapshot());
-                    page(request, taken, first);
-                });
+                service.later(
+                        session,
+                        request,
+                        () -> page(request, service.common().snapshots().take(session, service.cache()), first));
             }
         };
     }
 
-    private void page(Request request, long number, int first) throws Refused {
-        Snapshot snapshot = session.snapshot(number);
-        if (snapshot == null) {
-            throw new Refused(Status.GONE, "snapshot " + number + " gave way to another");
-        }
+    private void page(Request request, Snapshots.Taken taken, int first) {
+        Snapshot snapshot = taken.snapshot();
         int stored = snapshot.stored().size();
         int from = Math.min(first, stored);
         List<CacheEvent> events = snapshot.stored().subList(from, Math.min(stored, from + MOST_EVENTS));
@@ -135,7 +136,10 @@ final class StoreVerbs {
                 names.i32(id).i32(own);
             }
         });
-        reply.i64(number).i64(snapshot.nextSequence()).i32(stored).i32(names.size() / 8);
+        if (from + events.size() == stored) {
+            service.common().snapshots().done(session, taken.number());
+        }
+        reply.i64(taken.number()).i64(snapshot.nextSequence()).i32(stored).i32(names.size() / 8);
         reply.i32(events.size()).i32(0).append(names);
         events.forEach(event -> EventCodec.write(event, reply));
         request.reply(reply);

@@ -21,7 +21,7 @@ import org.junit.jupiter.api.Test;
 final class ChainRoomTest {
 
     private static final EndpointOptions OPTIONS = Serving.OPTIONS.withHeap(
-            new HeapLimits(100, 200L * ChainSlots.BLOCK_BYTES, 300L * ChainSlots.BLOCK_BYTES));
+            new HeapLimits(100, 200L * ChainSlots.BLOCK_BYTES, 300L * ChainSlots.BLOCK_BYTES, 1, 1));
 
     private final Serving serving = new Serving();
 
@@ -56,9 +56,7 @@ final class ChainRoomTest {
             tell(peer, 0, 100);
             require(peer, 0, Status.OK, "");
             BodyWriter grown = new BodyWriter().u8(0).u8(0).u16(0).i32(peer.register(Serving.SPACE));
-            peer.tell(
-                    MessageType.CHAIN,
-                    grown.i32(100).i32(1).i64(1).i64(1).i64(1));
+            peer.tell(MessageType.CHAIN, grown.i32(100).i32(1).i64(1).i64(1).i64(1));
             require(peer, 0, Status.INVALID, "a chain of 101 blocks");
             peer.end(CloseReason.PEER_CLOSED);
         }
@@ -96,9 +94,9 @@ final class ChainRoomTest {
             first.end(CloseReason.PEER_CLOSED);
             tell(second, 1, 1);
             require(second, 1, Status.OK, "");
-            assertThat(endpoint.service().chains().taken()).isEqualTo(101L * ChainSlots.BLOCK_BYTES);
+            assertThat(endpoint.service().common().chains().taken()).isEqualTo(101L * ChainSlots.BLOCK_BYTES);
             second.end(CloseReason.PEER_CLOSED);
-            assertThat(endpoint.service().chains().taken()).isZero();
+            assertThat(endpoint.service().common().chains().taken()).isZero();
         }
     }
 
