@@ -32,7 +32,7 @@ final class Conversation implements FrameHandler {
         this.outlet = outlet;
         this.since = since;
         counters = endpoint.service().counters();
-        greeting = new Greeting(endpoint, outlet);
+        greeting = new Greeting(endpoint, this);
     }
 
     /// Whether it has taken too long to say who it is.

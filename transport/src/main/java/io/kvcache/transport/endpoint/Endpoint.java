@@ -38,6 +38,7 @@ public final class Endpoint implements AutoCloseable {
     private final ExecutorService later;
     private final LongSupplier nanoClock;
     private final Tries tries;
+    private final Admission admission;
     private final Map<Long, Session> sessions = new ConcurrentHashMap<>();
     private final Set<Conversation> conversations = ConcurrentHashMap.newKeySet();
     private final AtomicLong lastSession = new AtomicLong();
@@ -52,17 +53,21 @@ public final class Endpoint implements AutoCloseable {
                 new PinOwners(), new HeapShare(options.heap().chainBytes()), new Snapshots(options, nanoClock));
         service = new Service(cache, options, new Counters(), later, new Draining(), common);
         this.nanoClock = nanoClock;
+        admission = new Admission(options.maxConnections());
         tries = new Tries(nanoClock, service.counters());
     }
 
-    /// Hears of a connection: its frames go to what is answered. One too many is closed at once.
+    /// Hears of a connection: its frames go to what is answered. When there are too many whose clients have
+    /// not said who they are, one of these is closed at once.
     public FrameHandler connected(Outlet outlet) {
         Conversation conversation = new Conversation(this, outlet, nowNanos());
         conversations.add(conversation);
+        Conversation tooMany = admission.come(conversation);
+        if (tooMany != null) {
+            tooMany.outlet().close(CloseReason.OVER_LIMIT);
+        }
         if (closed) {
             outlet.close(CloseReason.SHUTDOWN);
-        } else if (conversations.size() > service.options().maxConnections()) {
-            outlet.close(CloseReason.OVER_LIMIT);
         }
         return conversation;
     }
@@ -138,6 +143,10 @@ public final class Endpoint implements AutoCloseable {
         }
     }
 
+    Admission admission() {
+        return admission;
+    }
+
     Tries tries() {
         return tries;
     }
@@ -176,6 +185,7 @@ public final class Endpoint implements AutoCloseable {
     /// A connection is over, and its session with it if that has ended.
     void gone(Conversation conversation, @Nullable Session session) {
         conversations.remove(conversation);
+        admission.gone(conversation);
         if (session != null && session.over()) {
             sessions.remove(session.number());
         }

@@ -11,7 +11,7 @@ import org.jspecify.annotations.Nullable;
 /// How an endpoint treats its clients.
 ///
 /// @param access who may talk to it
-/// @param maxConnections at a time, 1 to 65,536
+/// @param maxConnections at a time, 1 to 65,536; and as many that have not said who they are
 /// @param maxClaims leases and reservations of one session at a time, 1 to 1,048,576
 /// @param maxWaiting requests of one session that wait for something at a time, 1 to 65,536
 /// @param longestLease how long a client that is not heard of keeps what it has, 10 ms to 10 minutes;

@@ -22,15 +22,18 @@ import org.jspecify.annotations.Nullable;
 final class Greeting {
 
     private final Endpoint endpoint;
+    private final Conversation conversation;
     private final Outlet outlet;
     private @Nullable Hello hello;
     private @Nullable Challenge challenge;
     private Access access = Access.open();
     private boolean began;
 
-    Greeting(Endpoint endpoint, Outlet outlet) {
+    /// @param conversation whose beginning this is
+    Greeting(Endpoint endpoint, Conversation conversation) {
         this.endpoint = endpoint;
-        this.outlet = outlet;
+        this.conversation = conversation;
+        outlet = conversation.outlet();
     }
 
     /// Whether this connection began its session, and so ends it.
@@ -94,6 +97,12 @@ final class Greeting {
         if (said.begins() && endpoint.service().draining().begun()) {
             request.refuse(Status.BUSY, Draining.TEXT);
             outlet.close(CloseReason.SHUTDOWN);
+            return null;
+        }
+        if (!endpoint.admission().welcome(conversation)) {
+            int most = endpoint.service().options().maxConnections();
+            request.refuse(Status.BUSY, most + " connections are open; allowed: " + most);
+            outlet.close(CloseReason.OVER_LIMIT);
             return null;
         }
         Session session = said.begins() ? endpoint.begin(said, access, right) : joined;

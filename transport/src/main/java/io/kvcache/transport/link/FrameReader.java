@@ -10,8 +10,8 @@ import org.jspecify.annotations.Nullable;
 ///
 /// Headers and bodies go through a buffer; a payload goes to its slot at once, but for what came in one
 /// piece with its header. A buffer for a body grows with the bytes that come, not with those that are
-/// announced, is never larger than the handler [allows][FrameHandler#longestBody] at the moment, and one for a
-/// long body is not kept.
+/// announced, is never larger than the handler [allows][FrameHandler#longestBody] at the moment, and one
+/// for a long body is not kept.
 ///
 /// **Threads.** One at a time.
 public final class FrameReader {

@@ -90,6 +90,26 @@ final class EndpointAccessTest {
     }
 
     @Test
+    void givenManyWhoSayNothing_whenAClientComes_thenTheOldestOfTheirPlaceGivesWay() throws Violation {
+        try (Endpoint endpoint = serving.open(Serving.OPTIONS.withMaxConnections(2))) {
+            Peer slow = new Peer(endpoint, "10.0.0.1");
+            Peer silent = new Peer(endpoint, "10.0.0.2");
+            Peer first = new Peer(endpoint, "10.0.0.2");
+            assertThat(silent.reason()).isEqualTo(CloseReason.OVER_LIMIT);
+            assertThat(first.greet("", null, null).header().status()).isEqualTo(Status.OK);
+            Peer another = new Peer(endpoint, "10.0.0.2");
+            assertThat(slow.greet("", null, null).header().status())
+                    .as("it came first, but from elsewhere")
+                    .isEqualTo(Status.OK);
+            assertThat(another.reason()).isNull();
+            for (Peer each : List.of(slow, silent, first, another)) {
+                each.end(CloseReason.PEER_CLOSED);
+            }
+            assertThat(endpoint.stats().connections()).isZero();
+        }
+    }
+
+    @Test
     void givenAWrongTicket_whenJoined_thenUnauthorized() throws Violation {
         try (Endpoint endpoint = serving.open(Serving.OPTIONS)) {
             Peer peer = new Peer(endpoint);

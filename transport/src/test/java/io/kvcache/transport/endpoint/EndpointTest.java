@@ -302,9 +302,13 @@ final class EndpointTest {
             assertThat(reply.reader().text("text")).contains("allowed: 2");
             assertThat(serving.store().stats().openTables()).isEqualTo(2);
             Peer second = new Peer(endpoint);
+            Loopback.Whole refusal = second.greet("", null, null);
+            assertThat(refusal.header().status()).isEqualTo(Status.BUSY);
+            assertThat(refusal.reader().text("text")).contains("1 connections are open; allowed: 1");
             assertThat(second.reason()).isEqualTo(CloseReason.OVER_LIMIT);
             second.end(CloseReason.OVER_LIMIT);
             peer.end(CloseReason.PEER_CLOSED);
+            Peer.welcomed(endpoint).end(CloseReason.PEER_CLOSED);
         }
     }
 

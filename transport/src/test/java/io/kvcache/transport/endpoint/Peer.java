@@ -25,12 +25,18 @@ final class Peer {
 
     private static final int MOST = 1 << 20;
 
-    private final Loopback loopback = new Loopback();
+    private final Loopback loopback;
     private final FrameHandler handler;
     private final FrameReader reader;
     private long number;
 
     Peer(Endpoint endpoint) {
+        this(endpoint, "");
+    }
+
+    /// @param place that it comes from
+    Peer(Endpoint endpoint, String place) {
+        loopback = new Loopback(place);
         handler = endpoint.connected(loopback);
         reader = new FrameReader(handler, 4096);
     }

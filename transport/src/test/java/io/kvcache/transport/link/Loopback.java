@@ -20,6 +20,17 @@ public final class Loopback implements Outlet {
     private final ByteArrayOutputStream sent = new ByteArrayOutputStream();
     private final AtomicReference<@Nullable CloseReason> reason = new AtomicReference<>();
 
+    private final String place;
+
+    public Loopback() {
+        this("");
+    }
+
+    /// @param place that the peer comes from
+    public Loopback(String place) {
+        this.place = place;
+    }
+
     /// A frame with all that belongs to it.
     @SuppressWarnings("ArrayRecordComponent") // never compared
     public record Whole(FrameHeader header, byte[] body, byte[] payload) {
@@ -80,6 +91,11 @@ public final class Loopback implements Outlet {
     @Override
     public void close(CloseReason why) {
         reason.compareAndSet(null, why);
+    }
+
+    @Override
+    public String place() {
+        return place;
     }
 
     /// Why it was closed, or null.
