@@ -146,6 +146,7 @@ final class AeronMedia {
                 .mtuLength(address.messageBytes())
                 .ipcTermBufferLength(address.termBytes())
                 .publicationTermBufferLength(address.termBytes())
+                .receiveChannelEndpointSupplier(new TermLimit(address.termBytes()))
                 // A sparse file is found to have no room when it is written to, and that ends the process.
                 .termBufferSparseFile(false)
                 .timerIntervalNs(TIMER_NANOS)

@@ -82,6 +82,21 @@ final class AeronTest {
     }
 
     @Test
+    void givenAStreamOfLongTermsThatTheServerDoesNotHave_whenItComes_thenNothingIsTakenForIt() throws IOException {
+        try (TieredKvCache store = store();
+                AeronEndpoint endpoint = serve(store, UDP)) {
+            String longer = endpoint.address() + "|term-length=8388608";
+            assertThatThrownBy(() -> connect(longer, Duration.ofSeconds(2)).close())
+                    .isInstanceOf(RuntimeException.class);
+            assertThat(endpoint.stats().closed().values()).as("none came").allMatch(count -> count == 0);
+            try (RemoteKvCache cache = connect(endpoint.address())) {
+                BlockChain chain = Sample.stored(cache, 1, 2);
+                assertThat(Sample.verified(cache, chain)).isEqualTo(2);
+            }
+        }
+    }
+
+    @Test
     void givenSmallTerms_whenABlockIsLargerThanAll_thenItComesThroughInPieces() throws IOException {
         // An eighth of a term is the most that goes at a time.
         try (TieredKvCache store = store();
