@@ -2,6 +2,7 @@ package io.kvcache.gpu.kit;
 
 import io.kvcache.core.contract.BlockContent;
 import io.kvcache.gpu.cuda.CudaDriver;
+import io.kvcache.gpu.driver.CopyBatch;
 import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceDriver.Priority;
 import io.kvcache.gpu.driver.DeviceEvent;
@@ -26,6 +27,7 @@ import java.util.concurrent.TimeUnit;
 /// what it lets us do. Nothing here is a benchmark but by the way.
 public final class FirstChecks {
 
+    private static final int PIECE_BYTES = 64 << 10;
     private static final long REGISTERED_BYTES = 256L << 20;
 
     private final DeviceDriver driver;
@@ -71,6 +73,7 @@ public final class FirstChecks {
         line("libcuda", FirstChecks::libraries);
         line("kernels load", () -> millis(() -> Kernels.load(driver, 1).close()));
         line("pieces are copied", this::threshold);
+        line("batches", this::batches);
         line("registering " + (REGISTERED_BYTES >> 20) + " MiB", this::registering);
         line("pages of virtual memory", () -> driver.virtualMemory().pageBytes() + " bytes");
         line("memory by descriptor", this::byDescriptor);
@@ -100,6 +103,36 @@ public final class FirstChecks {
         try (Kernels kernels = Kernels.load(driver, 32)) {
             return "from "
                     + CopyThreshold.measure(driver, kernels, System::nanoTime).pieceBytes() + " bytes on";
+        }
+    }
+
+    /// One of two pieces each way, as the driver answers what it can do with them only then.
+    private String batches() {
+        DeviceSpan slab = driver.allocate(4L * PIECE_BYTES);
+        try (Arena arena = Arena.ofShared();
+                DeviceStream stream = driver.openStream(Priority.NORMAL);
+                DeviceEvent event = driver.openEvent()) {
+            MemorySegment content = arena.allocate(4L * PIECE_BYTES, 4096);
+            CopyBatch there = CopyBatch.toDevice();
+            CopyBatch back = CopyBatch.toHost();
+            for (int i = 0; i < 2; i++) {
+                long at = 2L * i * PIECE_BYTES; // with a gap, so that the two do not become one
+                there.add(content.asSlice(at, PIECE_BYTES), slab.address().plus(at));
+                back.add(content.asSlice(at, PIECE_BYTES), slab.address().plus(at));
+            }
+            driver.register(content);
+            try {
+                stream.copy(there);
+                stream.copy(back);
+                stream.record(event);
+                boolean ended = event.await(TimeUnit.SECONDS.toNanos(30));
+                String way = driver instanceof CudaDriver cuda ? cuda.batches() : "none";
+                return ended ? way : "AND THEY DO NOT END: " + way;
+            } finally {
+                driver.unregister(content);
+            }
+        } finally {
+            driver.free(slab);
         }
     }
 
