@@ -328,8 +328,7 @@ public final class TieredKvCache implements KvCache {
         return store.inspection().stats(holders.count());
     }
 
-    /// What a policy that learns has found, beside what plain LRU of the same size would have; all zero under the
-    /// others.
+    /// What a policy that learns has found, and what plain LRU would have; all zero under the others.
     public Guard.Report guard() {
         holders.requireOpen();
         return store.inspection().guard();
@@ -364,8 +363,7 @@ public final class TieredKvCache implements KvCache {
         return store.disks().unsavedBytes();
     }
 
-    /// Where memory that an open table or view shows lies, in bytes from the start of all memory for blocks
-    /// and objects: for those who map the same memory.
+    /// Where memory that an open table or view shows lies, in bytes from the start of all: for who maps it too.
     public long place(MemorySegment shown) {
         return HostShare.place(store, shown);
     }
@@ -386,8 +384,7 @@ public final class TieredKvCache implements KvCache {
         return store.inspection();
     }
 
-    /// Checks every link, count and slot of the store against the others. For tests and for a doubtful
-    /// operator.
+    /// Checks every link, count and slot of the store against the others: for tests, and when in doubt.
     ///
     /// @throws AssertionError that names what does not agree
     public void validate() {
