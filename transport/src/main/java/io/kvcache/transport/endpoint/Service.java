@@ -81,18 +81,18 @@ record Service(
     }
 
     private void begin(Session session, long chainBytes) throws Refused {
-        if (!chains.take(chainBytes)) {
-            throw new Refused(Status.BUSY, ChainSlots.full(chains));
+        if (!common.chains.take(chainBytes)) {
+            throw new Refused(Status.BUSY, ChainSlots.full(common.chains));
         }
         if (!session.waits().begin(options.maxWaiting())) {
-            chains.give(chainBytes);
+            common.chains.give(chainBytes);
             throw new Refused(Status.BUSY, "%d requests wait already; allowed: %1$d".formatted(options.maxWaiting()));
         }
         counters.waiting.increment();
     }
 
     private void end(Session session, long chainBytes) {
-        chains.give(chainBytes);
+        common.chains.give(chainBytes);
         counters.waiting.decrement();
         session.waits().end();
     }
