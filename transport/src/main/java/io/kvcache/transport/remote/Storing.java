@@ -39,6 +39,7 @@ final class Storing {
         PutOutcome last = PutOutcome.PRESENT;
         while (stored + present < blocks.size()) {
             int at = stored + present;
+            long begun = System.nanoTime();
             PutRun run = straight(chain, from + at, blocks.subList(at, blocks.size()));
             stored += run.stored();
             present += run.present();
@@ -47,6 +48,9 @@ final class Storing {
             long left = Math.max(0, timeoutNanos - (System.nanoTime() - start));
             if (refusal != null && (refusal != PutOutcome.NO_ROOM || left == 0)) {
                 return new PutSummary(stored, present, refusal);
+            }
+            if (run.accepted() == 0 && late(begun, left)) {
+                return new PutSummary(stored, present, PutOutcome.NO_ROOM);
             }
             if (run.accepted() == 0) {
                 last = reserved(chain, from + at, blocks.get(at), left);
@@ -58,6 +62,11 @@ final class Storing {
             }
         }
         return new PutSummary(stored, present, last);
+    }
+
+    /// Whether an answer was waited for in vain since a moment, and no more time is left to try otherwise.
+    private boolean late(long begunNanos, long leftNanos) {
+        return System.nanoTime() - begunNanos >= wiring.options().patienceNanos(leftNanos);
     }
 
     /// As many as can be put without waiting for room; none when the server takes them one by one only.
@@ -118,11 +127,15 @@ final class Storing {
     }
 
     boolean object(Namespace namespace, byte[] key, MemorySegment value, long timeoutNanos) {
+        long start = System.nanoTime();
         ObjectPut put = new ObjectPut();
         attempt(attachment -> send(attachment, namespace, key, value, put));
         PutRun.Answer answer = put.answer;
         if (answer != null && (answer.outcome() == PutOutcome.RESERVED || timeoutNanos == 0)) {
             return answer.stored();
+        }
+        if (answer == null && late(start, timeoutNanos)) {
+            return false;
         }
         Outgoing outgoing = putting.object(namespace, key, value.byteSize(), timeoutNanos);
         try {

@@ -3,11 +3,14 @@ package io.kvcache.transport.remote;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.kvcache.core.identity.Namespace;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.transport.endpoint.Endpoint;
 import io.kvcache.transport.endpoint.EndpointOptions;
 import io.kvcache.transport.link.Connector;
+import io.kvcache.transport.wire.MessageType;
 import io.kvcache.transport.wire.Welcome;
+import java.lang.foreign.MemorySegment;
 import java.time.Duration;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -81,6 +84,25 @@ final class DataLinesTest {
         assertThat(left.get()).isBetween(1L, REQUEST - SPENT);
         assertThat(allowed.get()).isBetween(left.get() + SPENT, REQUEST);
         lines.close();
+    }
+
+    @Test
+    void givenAPutThatIsNotAnswered_whenItsTimeIsOver_thenItIsNotTriedOtherwise() {
+        Namespace objects = Namespace.objects("o", "t");
+        AtomicInteger reserving = new AtomicInteger();
+        DirectServer silent = new DirectServer(endpoint, (wire, frame) -> {
+            reserving.addAndGet(frame[4] == MessageType.RESERVE_OBJECT.code() ? 1 : 0);
+            boolean lost = frame[4] == MessageType.PUT_OBJECT.code();
+            return new DirectServer.Heard(lost ? new byte[0] : frame, false);
+        });
+        try (RemoteKvCache cache = new RemoteKvCacheBuilder(silent)
+                .requestTimeout(Duration.ofMillis(500))
+                .connect()) {
+            cache.register(objects);
+            MemorySegment value = MemorySegment.ofArray(new byte[10]);
+            assertThat(cache.storeObject(objects, new byte[] {1}, value, 0)).isFalse();
+            assertThat(reserving).hasValue(0);
+        }
     }
 
     @Test
