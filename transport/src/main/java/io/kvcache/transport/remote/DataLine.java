@@ -27,6 +27,7 @@ final class DataLine implements FrameHandler {
     private long number;
     private long answered;
     private @Nullable Exchange exchange;
+    private boolean replied;
     private @Nullable Series series;
     private @Nullable CallFailed refusal;
 
@@ -107,6 +108,7 @@ final class DataLine implements FrameHandler {
 
     private void run(Frame frame, long patienceNanos, Exchange with) throws CallFailed {
         exchange = with;
+        replied = false;
         refusal = null;
         List<Long> back = releases.take();
         deadlines.begin(line, patienceNanos);
@@ -178,6 +180,10 @@ final class DataLine implements FrameHandler {
             return;
         }
         Exchange with = expected(header);
+        if (replied) {
+            throw new Violation("a second answer to request %d; allowed: one".formatted(number));
+        }
+        replied = true;
         if (header.status() == Status.OK) {
             with.reply(body);
         } else {
