@@ -1,5 +1,6 @@
 package io.kvcache.core;
 
+import io.kvcache.core.identity.Namespace;
 import java.lang.foreign.MemorySegment;
 
 /// The memory of a store whose slots and index other processes may map.
@@ -18,6 +19,11 @@ public interface SharedMemory {
 
     /// Whether this tenant belongs to the domain. Who may speak for all tenants need not be asked about.
     boolean mayBeMappedBy(String tenant);
+
+    /// The number that the records of a namespace's blocks carry.
+    ///
+    /// @throws IllegalArgumentException when it is not registered
+    int number(Namespace namespace);
 
     /// Somebody has read a block without asking. One that is gone meanwhile, or never was, is passed over.
     ///

@@ -37,6 +37,11 @@ record HostShare(HostStore store, SharedFiles files, Set<String> tenants, Shared
     }
 
     @Override
+    public int number(Namespace namespace) {
+        return store.require(namespace).id();
+    }
+
+    @Override
     public void touched(long handle) {
         int record = Handle.record(handle);
         if (record >= 0 && record < store.records().capacity()) {

@@ -25,6 +25,9 @@ import java.lang.invoke.VarHandle;
 /// **Threads.** Any.
 public final class IndexReader {
 
+    /// Of [RecordLayout#IDENTITY].
+    private static final int NAMESPACE_SHIFT = 16;
+
     private final IndexHeader header;
     private final MemorySegment page;
     private final RecordPool pool;
@@ -99,6 +102,11 @@ public final class IndexReader {
     /// afterwards.
     public int checksum(long handle) {
         return line(handle).get(INT32, RecordLayout.CHECKSUM);
+    }
+
+    /// The number of the block's namespace; means something if the record [holds][#holds] it afterwards.
+    public int namespace(long handle) {
+        return line(handle).get(INT32, RecordLayout.IDENTITY) >>> NAMESPACE_SHIFT;
     }
 
     /// Whether the record holds the same block as when it was found, so that all that was read of it until

@@ -1,5 +1,6 @@
 package io.kvcache.transport.endpoint;
 
+import io.kvcache.core.SharedMemory;
 import io.kvcache.core.event.CacheEvent;
 import io.kvcache.core.event.EventBatch;
 import io.kvcache.core.event.Snapshot;
@@ -27,7 +28,7 @@ final class StoreVerbs {
         this.session = session;
     }
 
-    /// A namespace → `u32 number`
+    /// A namespace → `u32 number`, and where memory is shared `u32` that its records have
     Requests.Parsed register(Request request, BodyReader body) throws Violation {
         Namespace namespace = namespace(body);
         return () -> {
@@ -47,7 +48,9 @@ final class StoreVerbs {
                 throw new Refused(
                         Status.BUSY, "%d namespaces are registered; allowed: %1$d".formatted(Session.MAX_NAMESPACES));
             }
-            request.reply(new BodyWriter().i32(number));
+            BodyWriter reply = new BodyWriter().i32(number);
+            SharedMemory memory = service.cache().sharedMemory();
+            request.reply(memory == null ? reply : reply.i32(memory.number(namespace)));
         };
     }
 

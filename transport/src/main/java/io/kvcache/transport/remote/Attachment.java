@@ -40,6 +40,7 @@ final class Attachment {
     private final DataLines data;
     private final Releases releases = new Releases();
     private final Map<Namespace, Integer> numbers = new ConcurrentHashMap<>();
+    private final Map<Namespace, Integer> inRecords = new ConcurrentHashMap<>();
     private final Set<Namespace> refused = ConcurrentHashMap.newKeySet();
     private final Map<Long, RemoteTable> expecting = new ConcurrentHashMap<>();
     private final Touched touched = new Touched();
@@ -212,14 +213,28 @@ final class Attachment {
         BodyWriter body = new BodyWriter(512);
         NamespaceCodec.write(namespace, body);
         try {
-            int number = ask(MessageType.REGISTER, body, reply -> reply.count("number"), 0);
-            numbers.put(namespace, number);
+            Numbers told = ask(MessageType.REGISTER, body, Numbers::read, 0);
+            inRecords.put(namespace, told.inRecords);
+            numbers.put(namespace, told.number);
         } catch (CallFailed failed) {
             if (failed.answered() && lasts(failed.status())) {
                 refused.add(namespace);
             }
             throw failed;
         }
+    }
+
+    /// What a namespace is called in this session, and in the records of a server that shares its memory.
+    private record Numbers(int number, int inRecords) {
+
+        static Numbers read(BodyReader reply) throws Violation {
+            return new Numbers(reply.count("number"), reply.more() ? reply.count("in records") : SharedStore.ANY);
+        }
+    }
+
+    /// The number of a namespace in the records of shared memory, or [SharedStore#ANY] when it was not told.
+    int inRecords(Namespace namespace) {
+        return inRecords.getOrDefault(namespace, SharedStore.ANY);
     }
 
     /// Whether a refusal will be the same for as long as the session lasts.

@@ -26,12 +26,13 @@ final class InPlace {
     Match match(BlockChain chain) {
         Attachment attachment = attachment();
         SharedStore store = attachment == null ? null : attachment.shared();
-        if (store == null || !store.retain()) {
+        if (attachment == null || store == null || !store.retain()) {
             return null;
         }
         try {
-            int host = store.resident(chain, chain.length());
-            int known = host < 0 ? UNSURE : store.known(chain, host);
+            SharedStore.Wanted wanted = new SharedStore.Wanted(chain, attachment.inRecords(chain.namespace()));
+            int host = store.resident(wanted, chain.length());
+            int known = host < 0 ? UNSURE : store.known(wanted, host);
             return known < 0 ? null : known == 0 ? Match.NOTHING : new Match(0, host, known - host);
         } finally {
             store.release();
@@ -47,7 +48,8 @@ final class InPlace {
         }
         try {
             long blockBytes = chain.namespace().parts().getFirst().bytes();
-            Copied copied = store.copy(chain, from, blockBytes, into);
+            SharedStore.Wanted wanted = new SharedStore.Wanted(chain, attachment.inRecords(chain.namespace()));
+            Copied copied = store.copy(wanted, from, blockBytes, into);
             if (Handle.found(copied.last())) {
                 attachment.touch(copied.last());
             }

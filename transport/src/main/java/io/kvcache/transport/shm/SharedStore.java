@@ -26,6 +26,9 @@ import org.jspecify.annotations.Nullable;
 /// **Threads.** Any.
 public final class SharedStore {
 
+    /// Where no server has told a namespace's number.
+    public static final int ANY = -1;
+
     private final SharedFiles files;
     private final Mapping mapping;
     private final IndexReader index;
@@ -90,20 +93,38 @@ public final class SharedStore {
         mapping.release();
     }
 
+    /// A chain, and the number that its namespace has in the records, or [#ANY] when that is not known: who names
+    /// blocks by keys may name another namespace's.
+    public record Wanted(BlockChain chain, int namespace) {}
+
     /// How many leading blocks of a chain are in host memory, looking at `limit` at most.
     ///
     /// @return -1 when records moved under the look-up too often to tell
-    public int resident(BlockChain chain, int limit) {
-        return Prefix.length(0, limit, block -> index.find(chain.keyHi(block), chain.keyLo(block)));
+    public int resident(Wanted wanted, int limit) {
+        return Prefix.length(0, limit, block -> find(wanted, block));
+    }
+
+    private long find(Wanted wanted, int block) {
+        return own(wanted, index.find(wanted.chain.keyHi(block), wanted.chain.keyLo(block)));
+    }
+
+    /// A block of another namespace is not here.
+    private long own(Wanted wanted, long handle) {
+        boolean another =
+                Handle.found(handle) && wanted.namespace != ANY && index.namespace(handle) != wanted.namespace;
+        return another ? Handle.MISS : handle;
     }
 
     /// How many leading blocks of a chain are in host memory or on disk.
     ///
     /// @param resident blocks of which that is known
     /// @return -1 when records moved under the look-up too often to tell
-    public int known(BlockChain chain, int resident) {
+    public int known(Wanted wanted, int resident) {
+        BlockChain chain = wanted.chain;
         return Prefix.length(
-                resident, chain.length(), block -> index.findKnown(chain.keyHi(block), chain.keyLo(block)));
+                resident,
+                chain.length(),
+                block -> own(wanted, index.findKnown(chain.keyHi(block), chain.keyLo(block))));
     }
 
     /// Copies leading blocks that are in host memory, from block `from` on, and stops at the first that is
@@ -113,17 +134,17 @@ public final class SharedStore {
     /// @param into each at least that large
     /// @return blocks copied, and the handle of the last; -1 blocks when records moved under the look-up
     ///     too often to tell
-    public Copied copy(BlockChain chain, int from, long blockBytes, List<MemorySegment> into) {
-        int limit = (int) Math.min(chain.length(), (long) from + into.size());
-        int here = resident(chain, limit);
-        if (here < 0 || !inPlace(chain, here)) {
+    public Copied copy(Wanted wanted, int from, long blockBytes, List<MemorySegment> into) {
+        int limit = (int) Math.min(wanted.chain.length(), (long) from + into.size());
+        int here = resident(wanted, limit);
+        if (here < 0 || !inPlace(wanted, here)) {
             counters.missed.add(limit - from);
             return here < 0 ? Copied.UNSURE : Copied.NOTHING;
         }
         int copied = 0;
         long last = Handle.MISS;
         for (boolean whole = true; whole && from + copied < here; ) {
-            long handle = index.find(chain.keyHi(from + copied), chain.keyLo(from + copied));
+            long handle = find(wanted, from + copied);
             whole = Handle.found(handle) && copy(handle, blockBytes, into.get(copied));
             if (whole) {
                 last = handle;
@@ -138,11 +159,11 @@ public final class SharedStore {
     /// Whether the last of so many blocks lies as deep in the store as in the caller's chain. A chain of
     /// engine keys may begin in the middle of another: its keys are here, but the blocks above them are not
     /// its own.
-    private boolean inPlace(BlockChain chain, int blocks) {
+    private boolean inPlace(Wanted wanted, int blocks) {
         if (blocks == 0) {
             return true;
         }
-        long handle = index.find(chain.keyHi(blocks - 1), chain.keyLo(blocks - 1));
+        long handle = find(wanted, blocks - 1);
         return Handle.found(handle) && index.depth(handle) == blocks - 1 && index.holds(handle);
     }
 

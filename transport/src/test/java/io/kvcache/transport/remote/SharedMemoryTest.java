@@ -9,6 +9,7 @@ import io.kvcache.core.Match;
 import io.kvcache.core.ObjectView;
 import io.kvcache.core.contract.BlockContent;
 import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.tiers.TieredKvCache;
@@ -101,6 +102,27 @@ final class SharedMemoryTest {
             assertThat(endpoint.stats().bytesOut()).isZero();
         }
         assertThat(folder.files()).as("what the store leaves").isEmpty();
+    }
+
+    @Test
+    void givenKeysOfAnotherNamespace_whenLookedUpInPlace_thenTheyAreNotHereAsTheyAreNotThere() throws IOException {
+        Namespace other = Sample.SPACE.toBuilder().adapter("another").build();
+        try (TieredKvCache store = store().shared(folder.path()).build();
+                TcpEndpoint endpoint = serve(store, EndpointOptions.DEFAULTS);
+                RemoteKvCache cache = client(address(endpoint)).connect()) {
+            cache.register(Sample.SPACE);
+            cache.register(other);
+            BlockChain chain = Sample.stored(cache, 1, 2);
+            List<BlockKey> keys = List.of(chain.key(0), chain.key(1));
+            BlockChain own = BlockChain.ofKeys(Sample.SPACE, keys);
+            BlockChain another = BlockChain.ofKeys(other, keys);
+
+            assertThat(cache.match(own)).isEqualTo(new Match(0, 2, 0));
+            assertThat(cache.match(another)).isEqualTo(Match.NOTHING);
+            assertThat(cache.getAll(another, 0, room(2))).isZero();
+            assertThat(cache.getAll(own, 0, room(2))).isEqualTo(2);
+            assertThat(store.match(another)).isEqualTo(Match.NOTHING);
+        }
     }
 
     @Test

@@ -65,7 +65,9 @@ final class SharedStoreTortureTest {
     private static int readAll(SharedStore store, MemorySegment into) {
         int read = 0;
         for (int seed = 0; seed < Torture.BLOCKS; seed++) {
-            if (store.copy(Torture.chain(seed), 0, 1 << 20, List.of(into)).blocks() > 0) {
+            if (store.copy(new SharedStore.Wanted(Torture.chain(seed), SharedStore.ANY), 0, 1 << 20, List.of(into))
+                            .blocks()
+                    > 0) {
                 BlockContent.of(Torture.chain(seed).key(0)).require(into);
                 read++;
             }

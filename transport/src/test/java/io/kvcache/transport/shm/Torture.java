@@ -136,7 +136,8 @@ final class Torture implements AutoCloseable {
             while (!seen.all() && System.nanoTime() < end) {
                 BlockChain chain = chain(random.nextInt(BLOCKS));
                 BlockContent content = BlockContent.of(chain.key(0));
-                Copied copied = store.copy(chain, 0, BLOCK_BYTES, List.of(into));
+                Copied copied =
+                        store.copy(new SharedStore.Wanted(chain, SharedStore.ANY), 0, BLOCK_BYTES, List.of(into));
                 if (Handle.found(copied.last())) {
                     content.require(into);
                     hits++;
