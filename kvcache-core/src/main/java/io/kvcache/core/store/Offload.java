@@ -172,11 +172,6 @@ final class Offload {
         }
     }
 
-    /// A disk has forgotten a record that was nowhere else. When it is put again, that counts as a use as well.
-    void evictedFromDisk(int record) {
-        prospects.left(record);
-    }
-
     /// A burial was not written: what it was to bury is on disk as before.
     ///
     /// @param present record of that key, or none
