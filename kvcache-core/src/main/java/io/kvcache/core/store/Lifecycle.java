@@ -203,6 +203,7 @@ final class Lifecycle {
         reports.removed(record, EventKind.EVICTED, TierKind.DISK);
         reports.left(record);
         buryObject(record);
+        offload.evictedFromDisk(record);
         disks.unplace(record);
         tree.unindex(record);
         free(record);
@@ -265,6 +266,9 @@ final class Lifecycle {
             reports.removed(record, cause, TierKind.HOST);
         } else if (before == Control.ON_DISK) {
             disks.order(record).forget(record);
+            if (cause == EventKind.EVICTED) {
+                offload.evictedFromDisk(record);
+            }
         }
         boolean known = Control.known(before);
         if (known) {

@@ -172,6 +172,14 @@ final class Offload {
         }
     }
 
+    /// A disk has forgotten a record that was nowhere else. By value, when it is put again that counts as a use as
+    /// well; else it would be written at each return, whatever that saves.
+    void evictedFromDisk(int record) {
+        if (countsPaths()) {
+            prospects.left(record);
+        }
+    }
+
     /// A burial was not written: what it was to bury is on disk as before.
     ///
     /// @param present record of that key, or none

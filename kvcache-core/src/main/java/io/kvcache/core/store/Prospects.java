@@ -12,10 +12,10 @@ import org.jspecify.annotations.Nullable;
 /// ones. One that was used again is taken to be used once more. [WritePrice] says how much a promise has to be, so
 /// that a share of what is put is written.
 ///
-/// **What has left.** Uses of records that were evicted and that no disk had are remembered in [Departed], of twice
-/// as many as there are records: one that returns counts as used. That takes 16 to 32 bytes of heap a record. What
-/// made room on a disk is not: it had its chance there, and on the synthetic trace two fifths more was written
-/// under second-hit, and less found, when it was.
+/// **What has left.** Uses of records that nobody has any more are remembered in [Departed], of twice as many as
+/// there are records: one that returns counts as used. That takes 16 to 32 bytes of heap a record. Of what made room
+/// on a disk they are remembered by value alone: under second-hit two fifths more was written on the synthetic
+/// trace, and less found, when they were.
 ///
 /// **Threads.** Owned by the store's lock.
 final class Prospects {
@@ -97,7 +97,7 @@ final class Prospects {
         return isWorth(record);
     }
 
-    /// A record has left host memory, no disk has it, and it may be put again.
+    /// A record has left, nobody has it any more, and it may be put again.
     void left(int record) {
         if (departed != null) {
             departures += DEPARTURE;
