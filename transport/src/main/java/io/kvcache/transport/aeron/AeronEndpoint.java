@@ -141,7 +141,7 @@ public final class AeronEndpoint implements AutoCloseable {
     }
 
     private String resolved(Subscription arrivals) throws IOException {
-        long end = System.nanoTime() + options.handshake().toNanos();
+        long end = System.nanoTime() + options.times().handshake().toNanos();
         String endpoint = arrivals.resolvedEndpoint();
         while (endpoint == null) {
             if (System.nanoTime() - end > 0) {
@@ -166,7 +166,7 @@ public final class AeronEndpoint implements AutoCloseable {
     /// A client's stream is there; said by a thread that may not wait.
     private void arrived(AeronMedia by, Image image) {
         Arrival arrival = new Arrival(by, address, image);
-        boolean room = arriving.incrementAndGet() <= options.maxConnections();
+        boolean room = arriving.incrementAndGet() <= options.most().connections();
         if (!lines.open() || !room || !by.retain()) {
             arriving.decrementAndGet();
             return;
@@ -201,7 +201,7 @@ public final class AeronEndpoint implements AutoCloseable {
     }
 
     private @Nullable Streams meet(Arrival arrival) {
-        long end = System.nanoTime() + options.handshake().toNanos();
+        long end = System.nanoTime() + options.times().handshake().toNanos();
         Streams streams = null;
         try {
             streams = arrival.meet(() -> lines.open() && System.nanoTime() - end < 0);

@@ -33,7 +33,7 @@ final class Bytes {
     }
 
     private long grant(Lease lease) throws Refused {
-        int most = service.options().maxClaims();
+        int most = service.options().most().claims();
         if (session.leases().size() >= most) {
             lease.end();
             throw new Refused(Status.BUSY, "%d leases are held; allowed: %1$d".formatted(most));

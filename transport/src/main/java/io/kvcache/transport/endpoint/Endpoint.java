@@ -50,10 +50,10 @@ public final class Endpoint implements AutoCloseable {
         later = Executors.newThreadPerTaskExecutor(
                 Thread.ofVirtual().name("kvcache-endpoint-", 0).factory());
         Service.Common common = new Service.Common(
-                new PinOwners(), new HeapShare(options.heap().chainBytes()), new Snapshots(options, nanoClock));
+                new PinOwners(), new HeapShare(options.most().heap().chainBytes()), new Snapshots(options, nanoClock));
         service = new Service(cache, options, new Counters(), later, new Draining(), common);
         this.nanoClock = nanoClock;
-        admission = new Admission(options.maxConnections());
+        admission = new Admission(options.most().connections());
         tries = new Tries(nanoClock, service.counters());
     }
 
@@ -85,7 +85,7 @@ public final class Endpoint implements AutoCloseable {
             }
         }
         service.common().snapshots().tick(now);
-        long handshake = service.options().handshake().toNanos();
+        long handshake = service.options().times().handshake().toNanos();
         for (Conversation conversation : conversations) {
             if (conversation.late(now, handshake)) {
                 conversation.outlet().close(CloseReason.SILENT);
@@ -161,7 +161,7 @@ public final class Endpoint implements AutoCloseable {
 
     /// A session for a client that has shown who it is.
     Session begin(Hello hello, Access access, Secret secret) {
-        long longest = service.options().longestLease().toMillis();
+        long longest = service.options().times().longestLease().toMillis();
         long asked =
                 hello.leaseMillis() == 0 ? longest : Math.clamp(hello.leaseMillis(), SHORTEST_LEASE_MILLIS, longest);
         String only = access.limit(hello.tenant());

@@ -33,7 +33,7 @@ public final class EndpointLines {
     public EndpointLines(Endpoint endpoint, EndpointOptions options, UnaryOperator<String> named) {
         this.endpoint = endpoint;
         this.named = named;
-        stallNanos = options.stall().toNanos();
+        stallNanos = options.times().stall().toNanos();
     }
 
     /// Begins to watch the clock.

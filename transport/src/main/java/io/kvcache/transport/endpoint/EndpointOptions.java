@@ -11,30 +11,18 @@ import org.jspecify.annotations.Nullable;
 /// How an endpoint treats its clients.
 ///
 /// @param access who may talk to it
-/// @param maxConnections at a time, 1 to 65,536; and as many that have not said who they are
-/// @param maxClaims leases and reservations of one session at a time, 1 to 1,048,576
-/// @param maxWaiting requests of one session that wait for something at a time, 1 to 65,536
-/// @param longestLease how long a client that is not heard of keeps what it has, 10 ms to 10 minutes;
-///     clients may ask for less
-/// @param stall how long a client may take no bytes that it has asked for, or send none that it has
-///     begun, 10 ms to 10 minutes
-/// @param handshake how long a client may take to say who it is, 10 ms to 10 minutes
+/// @param most how much of each they may have
+/// @param times how long they may take
 /// @param namespaces which of them clients may use
 /// @param fabric where the store's slots can be read one-sided by clients that may see all of them, or null
 /// @param domains stores of tenants that have one of their own, by tenant; see [#withDomain]
-/// @param heap how much of this process's heap clients may take
 public record EndpointOptions(
         Access access,
-        int maxConnections,
-        int maxClaims,
-        int maxWaiting,
-        Duration longestLease,
-        Duration stall,
-        Duration handshake,
+        Most most,
+        Times times,
         NamespaceRule namespaces,
         @Nullable FabricPlace fabric,
-        Map<String, KvCache> domains,
-        HeapLimits heap) {
+        Map<String, KvCache> domains) {
 
     // First, because the defaults are checked against them.
     private static final Duration SHORTEST = Duration.ofMillis(10);
@@ -42,25 +30,43 @@ public record EndpointOptions(
 
     public static final EndpointOptions DEFAULTS = new EndpointOptions(
             Access.open(),
-            256,
-            1 << 16,
-            1024,
-            Duration.ofSeconds(30),
-            Duration.ofSeconds(10),
-            Duration.ofSeconds(5),
+            new Most(256, 1 << 16, 1024, HeapLimits.of(Runtime.getRuntime().maxMemory())),
+            new Times(Duration.ofSeconds(30), Duration.ofSeconds(10), Duration.ofSeconds(5)),
             NamespaceRule.ANY,
             null,
-            Map.of(),
-            HeapLimits.of(Runtime.getRuntime().maxMemory()));
+            Map.of());
+
+    /// How much clients may have at a time.
+    ///
+    /// @param connections 1 to 65,536; and as many that have not said who they are
+    /// @param claims leases and reservations of one session, 1 to 1,048,576
+    /// @param waiting requests of one session that wait for something, 1 to 65,536
+    /// @param heap of this process
+    public record Most(int connections, int claims, int waiting, HeapLimits heap) {
+
+        public Most {
+            check("maxConnections", connections, 1 << 16);
+            check("maxClaims", claims, 1 << 20);
+            check("maxWaiting", waiting, 1 << 16);
+        }
+    }
+
+    /// How long clients may take, 10 ms to 10 minutes each.
+    ///
+    /// @param longestLease how long one that is not heard of keeps what it has; clients may ask for less
+    /// @param stall how long one may take no bytes that it has asked for, or send none that it has begun
+    /// @param handshake how long one may take to say who it is
+    public record Times(Duration longestLease, Duration stall, Duration handshake) {
+
+        public Times {
+            check("longestLease", longestLease);
+            check("stall", stall);
+            check("handshake", handshake);
+        }
+    }
 
     public EndpointOptions {
         domains = Map.copyOf(domains);
-        check("maxConnections", maxConnections, 1 << 16);
-        check("maxClaims", maxClaims, 1 << 20);
-        check("maxWaiting", maxWaiting, 1 << 16);
-        check("longestLease", longestLease);
-        check("stall", stall);
-        check("handshake", handshake);
     }
 
     private static void check(String name, int value, int most) {
@@ -77,156 +83,54 @@ public record EndpointOptions(
         }
     }
 
+    private EndpointOptions with(Most other) {
+        return new EndpointOptions(access, other, times, namespaces, fabric, domains);
+    }
+
+    private EndpointOptions with(Times other) {
+        return new EndpointOptions(access, most, other, namespaces, fabric, domains);
+    }
+
     public EndpointOptions withAccess(Access other) {
-        return new EndpointOptions(
-                other,
-                maxConnections,
-                maxClaims,
-                maxWaiting,
-                longestLease,
-                stall,
-                handshake,
-                namespaces,
-                fabric,
-                domains,
-                heap);
-    }
-
-    public EndpointOptions withLongestLease(Duration other) {
-        return new EndpointOptions(
-                access,
-                maxConnections,
-                maxClaims,
-                maxWaiting,
-                other,
-                stall,
-                handshake,
-                namespaces,
-                fabric,
-                domains,
-                heap);
-    }
-
-    public EndpointOptions withStall(Duration other) {
-        return new EndpointOptions(
-                access,
-                maxConnections,
-                maxClaims,
-                maxWaiting,
-                longestLease,
-                other,
-                handshake,
-                namespaces,
-                fabric,
-                domains,
-                heap);
-    }
-
-    public EndpointOptions withHandshake(Duration other) {
-        return new EndpointOptions(
-                access,
-                maxConnections,
-                maxClaims,
-                maxWaiting,
-                longestLease,
-                stall,
-                other,
-                namespaces,
-                fabric,
-                domains,
-                heap);
+        return new EndpointOptions(other, most, times, namespaces, fabric, domains);
     }
 
     public EndpointOptions withMaxConnections(int other) {
-        return new EndpointOptions(
-                access,
-                other,
-                maxClaims,
-                maxWaiting,
-                longestLease,
-                stall,
-                handshake,
-                namespaces,
-                fabric,
-                domains,
-                heap);
+        return with(new Most(other, most.claims, most.waiting, most.heap));
     }
 
     public EndpointOptions withMaxClaims(int other) {
-        return new EndpointOptions(
-                access,
-                maxConnections,
-                other,
-                maxWaiting,
-                longestLease,
-                stall,
-                handshake,
-                namespaces,
-                fabric,
-                domains,
-                heap);
+        return with(new Most(most.connections, other, most.waiting, most.heap));
     }
 
     public EndpointOptions withMaxWaiting(int other) {
-        return new EndpointOptions(
-                access,
-                maxConnections,
-                maxClaims,
-                other,
-                longestLease,
-                stall,
-                handshake,
-                namespaces,
-                fabric,
-                domains,
-                heap);
-    }
-
-    public EndpointOptions withNamespaces(NamespaceRule other) {
-        return new EndpointOptions(
-                access,
-                maxConnections,
-                maxClaims,
-                maxWaiting,
-                longestLease,
-                stall,
-                handshake,
-                other,
-                fabric,
-                domains,
-                heap);
+        return with(new Most(most.connections, most.claims, other, most.heap));
     }
 
     public EndpointOptions withHeap(HeapLimits other) {
-        return new EndpointOptions(
-                access,
-                maxConnections,
-                maxClaims,
-                maxWaiting,
-                longestLease,
-                stall,
-                handshake,
-                namespaces,
-                fabric,
-                domains,
-                other);
+        return with(new Most(most.connections, most.claims, most.waiting, other));
+    }
+
+    public EndpointOptions withLongestLease(Duration other) {
+        return with(new Times(other, times.stall, times.handshake));
+    }
+
+    public EndpointOptions withStall(Duration other) {
+        return with(new Times(times.longestLease, other, times.handshake));
+    }
+
+    public EndpointOptions withHandshake(Duration other) {
+        return with(new Times(times.longestLease, times.stall, other));
+    }
+
+    public EndpointOptions withNamespaces(NamespaceRule other) {
+        return new EndpointOptions(access, most, times, other, fabric, domains);
     }
 
     /// With slots that can be read one-sided, which must be those of the store that is served; null for
     /// none.
     public EndpointOptions withFabric(@Nullable FabricPlace other) {
-        return new EndpointOptions(
-                access,
-                maxConnections,
-                maxClaims,
-                maxWaiting,
-                longestLease,
-                stall,
-                handshake,
-                namespaces,
-                other,
-                domains,
-                heap);
+        return new EndpointOptions(access, most, times, namespaces, other, domains);
     }
 
     /// With a store for tenants that may read each other: a trust domain. Whoever comes in as one of them,
@@ -245,17 +149,6 @@ public record EndpointOptions(
                 throw new IllegalArgumentException("tenant \"" + tenant + "\" is in a trust domain already");
             }
         }
-        return new EndpointOptions(
-                access,
-                maxConnections,
-                maxClaims,
-                maxWaiting,
-                longestLease,
-                stall,
-                handshake,
-                namespaces,
-                fabric,
-                all,
-                heap);
+        return new EndpointOptions(access, most, times, namespaces, fabric, all);
     }
 }

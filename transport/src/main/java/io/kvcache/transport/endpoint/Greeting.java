@@ -100,7 +100,7 @@ final class Greeting {
             return null;
         }
         if (!endpoint.admission().welcome(conversation)) {
-            int most = endpoint.service().options().maxConnections();
+            int most = endpoint.service().options().most().connections();
             request.refuse(Status.BUSY, most + " connections are open; allowed: " + most);
             outlet.close(CloseReason.OVER_LIMIT);
             return null;

@@ -83,7 +83,7 @@ final class PutVerbs {
     }
 
     private long grant(Reservation reservation) throws Refused {
-        int most = service.options().maxClaims();
+        int most = service.options().most().claims();
         if (session.reservations().size() >= most) {
             reservation.close();
             throw new Refused(Status.BUSY, "%d reservations are held; allowed: %1$d".formatted(most));

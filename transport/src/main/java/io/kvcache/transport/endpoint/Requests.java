@@ -26,7 +26,7 @@ final class Requests {
         this.service = service;
         this.session = session;
         chains = new ChainSlots(
-                session, service.options().heap(), service.common().chains());
+                session, service.options().most().heap(), service.common().chains());
         bytes = new Bytes(service, session);
         share = new ShareVerbs(service, session, bytes);
         blocks = new BlockVerbs(service, session, chains, bytes, share);

@@ -84,9 +84,12 @@ record Service(
         if (!common.chains.take(chainBytes)) {
             throw new Refused(Status.BUSY, ChainSlots.full(common.chains));
         }
-        if (!session.waits().begin(options.maxWaiting())) {
+        if (!session.waits().begin(options.most().waiting())) {
             common.chains.give(chainBytes);
-            throw new Refused(Status.BUSY, "%d requests wait already; allowed: %1$d".formatted(options.maxWaiting()));
+            throw new Refused(
+                    Status.BUSY,
+                    "%d requests wait already; allowed: %1$d"
+                            .formatted(options.most().waiting()));
         }
         counters.waiting.increment();
     }

@@ -31,8 +31,8 @@ final class Snapshots {
     record Taken(long number, Snapshot snapshot) {}
 
     Snapshots(EndpointOptions options, LongSupplier nanoClock) {
-        limits = options.heap();
-        idleNanos = options.stall().toNanos();
+        limits = options.most().heap();
+        idleNanos = options.times().stall().toNanos();
         this.nanoClock = nanoClock;
     }
 

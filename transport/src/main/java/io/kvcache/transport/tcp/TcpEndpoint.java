@@ -46,7 +46,7 @@ public final class TcpEndpoint implements AutoCloseable {
             Endpoint endpoint, ServerSocketChannel listener, EndpointOptions options, @Nullable Supplier<SSLEngine> tls)
             throws IOException {
         this.tls = tls;
-        handshakeNanos = options.handshake().toNanos();
+        handshakeNanos = options.times().handshake().toNanos();
         this.endpoint = endpoint;
         this.listener = listener;
         address = (InetSocketAddress) listener.getLocalAddress();

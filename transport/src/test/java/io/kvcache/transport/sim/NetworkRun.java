@@ -105,7 +105,7 @@ final class NetworkRun {
 
     private void serve() {
         Endpoint endpoint = new Endpoint(store, OPTIONS, System::nanoTime);
-        network.serve(SERVER, endpoint, OPTIONS.stall().toNanos());
+        network.serve(SERVER, endpoint, OPTIONS.times().stall().toNanos());
     }
 
     /// Tried again until it is connected: with so short a time-out a busy machine may be too late, even in fair

@@ -124,7 +124,7 @@ final class PeerRun {
             network.serve(
                     server,
                     new Endpoint(store, OPTIONS, System::nanoTime),
-                    OPTIONS.stall().toNanos());
+                    OPTIONS.times().stall().toNanos());
         }
     }
 
