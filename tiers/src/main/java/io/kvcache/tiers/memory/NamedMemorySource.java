@@ -106,8 +106,10 @@ public final class NamedMemorySource implements HostMemorySource {
         if (!own) {
             throw wanted.failed(path + " is there and not a file of this user; remove it or name another");
         }
+        Object seen = identity();
         try (FileChannel channel = open()) {
-            if (channel.tryLock() == null) {
+            // The name may be another file's by the time that the lock is had: then its owner is at work.
+            if (channel.tryLock() == null || seen == null || !seen.equals(identity())) {
                 throw taken(wanted);
             }
             Files.delete(path);
@@ -127,7 +129,7 @@ public final class NamedMemorySource implements HostMemorySource {
         FileChannel locked = null;
         boolean good = false;
         try {
-            locked = open();
+            locked = openCreated();
             if (locked.tryLock() == null || !named((int) descriptor)) {
                 throw wanted.failed(path + " was taken by another store at the same moment; name another");
             }
@@ -145,14 +147,29 @@ public final class NamedMemorySource implements HostMemorySource {
         });
     }
 
+    /// Opens what was just created, which would otherwise stay.
+    private FileChannel openCreated() throws IOException {
+        try {
+            return open();
+        } catch (IOException failed) {
+            path.toFile().delete();
+            throw failed;
+        }
+    }
+
     /// Whether an open file is the one of the name: who found it before it was locked took it for a
     /// leftover.
     private boolean named(int descriptor) throws IOException {
         Object open = Files.getAttribute(Path.of("/proc/self/fd/" + descriptor), "fileKey");
+        return Objects.equals(open, identity());
+    }
+
+    /// What file has the name; null when none has.
+    private @Nullable Object identity() throws IOException {
         try {
-            return Objects.equals(open, Files.getAttribute(path, "fileKey", LinkOption.NOFOLLOW_LINKS));
+            return Files.getAttribute(path, "fileKey", LinkOption.NOFOLLOW_LINKS);
         } catch (NoSuchFileException gone) {
-            return false;
+            return null;
         }
     }
 
