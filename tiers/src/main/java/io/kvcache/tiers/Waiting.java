@@ -40,7 +40,8 @@ final class Waiting {
     Reserved reserve(long timeoutNanos, Attempt attempt) {
         long start = clock.nanos();
         Reserved spared = poll(Math.min(timeoutNanos, MOST_FOR_WRITES_NANOS), () -> attempt.reserve(true));
-        return spared.outcome() == PutOutcome.NO_ROOM
+        boolean ended = timeoutNanos > 0 && Thread.currentThread().isInterrupted();
+        return spared.outcome() == PutOutcome.NO_ROOM && !ended // who was sent away evicts nothing any more
                 ? poll(left(start, timeoutNanos), () -> attempt.reserve(false))
                 : spared;
     }

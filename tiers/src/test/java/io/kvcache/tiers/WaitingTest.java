@@ -1,0 +1,41 @@
+package io.kvcache.tiers;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.kvcache.core.PutOutcome;
+import io.kvcache.core.store.Reserved;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Test;
+
+final class WaitingTest {
+
+    private static final long LONG_NANOS = TimeUnit.MINUTES.toNanos(5);
+
+    /// Whether each attempt spared what waits to be written.
+    private final List<Boolean> attempts = new ArrayList<>();
+
+    private Reserved none(boolean sparing) {
+        attempts.add(sparing);
+        return new Reserved(PutOutcome.NO_ROOM, -1);
+    }
+
+    @Test
+    void givenAnInterruptedThread_whenItWaitsForRoom_thenNothingIsEvictedUnwrittenForIt() {
+        Thread.currentThread().interrupt();
+
+        Reserved answer = new Waiting(SystemClock.INSTANCE).reserve(LONG_NANOS, this::none);
+
+        assertThat(Thread.interrupted()).as("it stays so").isTrue();
+        assertThat(answer.outcome()).isEqualTo(PutOutcome.NO_ROOM);
+        assertThat(attempts).isNotEmpty().doesNotContain(false);
+    }
+
+    @Test
+    void givenNoTime_whenAskedForRoom_thenWhatWaitsIsNotSparedInTheEnd() {
+        new Waiting(SystemClock.INSTANCE).reserve(0, this::none);
+
+        assertThat(attempts).containsExactly(true, false);
+    }
+}
