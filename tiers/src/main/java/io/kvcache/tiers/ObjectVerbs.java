@@ -111,9 +111,10 @@ final class ObjectVerbs {
             long known = failed == null ? handle : Handle.MISS;
             try {
                 executor.execute(() -> view(wanted, known, answer));
-            } catch (RuntimeException refused) {
+            } catch (RuntimeException | Error refused) {
                 letGo(wanted, known);
-                answer.completeExceptionally(refused);
+                // Not here: this may be a disk's thread, and what hangs on the answer is the caller's.
+                var _ = CompletableFuture.runAsync(() -> answer.completeExceptionally(refused));
             }
         });
         return answer;
@@ -121,7 +122,10 @@ final class ObjectVerbs {
 
     private void view(Wanted wanted, long handle, CompletableFuture<@Nullable ObjectView> answer) {
         try {
-            answer.complete(view(wanted, handle));
+            ObjectView view = view(wanted, handle);
+            if (!answer.complete(view) && view != null) {
+                view.close(); // whoever asked has given up meanwhile
+            }
         } catch (RuntimeException | Error failed) {
             answer.completeExceptionally(failed);
         }
