@@ -179,7 +179,14 @@ public final class Movement implements Mover.Progress {
     ///
     /// @return whether all that was asked for is durable
     public boolean await(Flush flush, long timeoutNanos) {
-        return await(flush, timeoutNanos, () -> false);
+        boolean interrupted = Thread.interrupted(); // no pause takes any time while it is
+        try {
+            return await(flush, timeoutNanos, () -> false);
+        } finally {
+            if (interrupted) {
+                Thread.currentThread().interrupt();
+            }
+        }
     }
 
     /// Waits for a flush until this thread is interrupted.
