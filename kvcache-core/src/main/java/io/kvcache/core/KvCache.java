@@ -67,7 +67,7 @@ public interface KvCache extends AutoCloseable {
     ///     being
     ///     written
     /// @param part number of the block's part, `0 <= part <` parts of the namespace
-    /// @param timeoutNanos how long to wait for room while every block is pinned
+    /// @param timeoutNanos how long to wait for room while every block is pinned; an interrupt ends the wait
     /// @return a writer whose [BlockWriter#outcome()] says whether there is anything to write; close it in every
     ///     case
     BlockWriter put(BlockChain chain, int index, int part, long timeoutNanos);
@@ -199,7 +199,7 @@ public interface KvCache extends AutoCloseable {
     /// Makes durable what was sealed and dropped before: it survives a crash from then on, until it is evicted,
     /// replaced or dropped. Without a flush, a crash may lose what was sealed and bring back what was dropped.
     ///
-    /// @param timeoutNanos the longest wait
+    /// @param timeoutNanos the longest wait; an interrupt ends it
     /// @return whether all of it is durable; false of a store that keeps nothing on disk
     default boolean flush(long timeoutNanos) {
         return false;
@@ -212,7 +212,8 @@ public interface KvCache extends AutoCloseable {
     }
 
     /// All the host memory that this store's blocks lie in, for who has a device fix it in place: it is
-    /// read by tables and written by writers alone. Null of a store that has none in this process.
+    /// read by tables and written by writers alone, and ends with the store. Null of a store that has none
+    /// in this process.
     default @Nullable MemorySegment hostMemory() {
         return null;
     }

@@ -115,6 +115,13 @@ final class Hints implements AutoCloseable {
         return ask.get();
     }
 
+    /// Lets go of what was dropped, if anything was: there may be many pins.
+    void sweep(long dropped) {
+        if (dropped > 0) {
+            sweep();
+        }
+    }
+
     /// Lets go of pins whose time is over, or whose blocks were dropped.
     synchronized void sweep() {
         if (pins.isEmpty()) {

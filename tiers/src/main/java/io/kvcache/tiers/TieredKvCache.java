@@ -173,8 +173,7 @@ public final class TieredKvCache implements KvCache {
     /// Pins one block that an engine has named.
     ///
     /// @param timeoutNanos how long it may take to arrive from a slower tier; 0 takes what is resident
-    /// @return a table that has or expects this block alone, whose number in its chain is
-    ///     [BlockTable#firstBlock()], or that is empty
+    /// @return a table of this block alone, numbered [BlockTable#firstBlock()], or an empty one
     public BlockTable acquire(Namespace namespace, EngineKey key, long timeoutNanos) {
         Waiting.requireNotNegative(timeoutNanos);
         holders.requireOpen();
@@ -214,7 +213,7 @@ public final class TieredKvCache implements KvCache {
         holders.requireOpen();
         store.require(chain.namespace());
         int dropped = from == chain.length() ? 0 : store.drop(chain, from);
-        hints.sweep();
+        hints.sweep(dropped);
         return dropped;
     }
 
@@ -222,7 +221,7 @@ public final class TieredKvCache implements KvCache {
     public long drop(Namespace namespace) {
         holders.requireOpen();
         long dropped = store.dropAll(store.require(namespace));
-        hints.sweep();
+        hints.sweep(dropped);
         return dropped;
     }
 
@@ -370,6 +369,7 @@ public final class TieredKvCache implements KvCache {
 
     @Override
     public MemorySegment hostMemory() {
+        holders.requireOpen();
         return store.memory().asReadOnly();
     }
 
