@@ -207,19 +207,19 @@ public final class HostStore implements AutoCloseable {
     ///
     /// @param pins that the caller takes on each block that comes: 1, or 0 when nobody waits
     public Loads beginLoads(BlockChain chain, int from, int to, int pins) {
-        Loads loads = new Loads(chain, require(chain.namespace()).id(), from, to);
+        Loads loads = new Loads(require(chain.namespace()).id(), from, to);
         boolean comes = true;
         while (comes && loads.end() < to) {
             lock.lock();
             try {
                 for (int left = LOADS_A_TURN; comes && left > 0 && loads.end() < to; left--) {
-                    comes = loads.begin(pool, tree, onboard, pins);
+                    comes = loads.begin(chain, pool, tree, onboard, pins);
                 }
             } finally {
                 lock.unlock();
             }
         }
-        return loads;
+        return loads.ended();
     }
 
     /// Has an object brought into host memory.

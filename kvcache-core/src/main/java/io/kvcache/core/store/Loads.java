@@ -5,22 +5,21 @@ import io.kvcache.core.policy.RecordView;
 import io.kvcache.core.tree.BlockTree;
 import io.kvcache.core.tree.DiskNumber;
 import io.kvcache.core.tree.RecordPool;
+import java.util.Arrays;
 import java.util.BitSet;
 
 /// A run of blocks of one chain that are resident or on their way to host memory.
 public final class Loads {
 
-    private final BlockChain chain;
     private final int namespace;
     private final int from;
-    private final int[] records;
-    private final byte[] disks;
+    private int[] records;
+    private byte[] disks;
     private final BitSet started = new BitSet();
     private int count;
 
     /// @param namespace number of the chain's
-    Loads(BlockChain chain, int namespace, int from, int to) {
-        this.chain = chain;
+    Loads(int namespace, int from, int to) {
         this.namespace = namespace;
         this.from = from;
         records = new int[to - from];
@@ -58,7 +57,7 @@ public final class Loads {
     }
 
     /// Begins with the next block; under the store's lock.
-    boolean begin(RecordPool pool, BlockTree tree, Onboard onboard, int pins) {
+    boolean begin(BlockChain chain, RecordPool pool, BlockTree tree, Onboard onboard, int pins) {
         int index = from + count;
         int record = tree.findAny(chain.keyHi(index), chain.keyLo(index));
         boolean inPlace = record != RecordView.NONE
@@ -72,5 +71,12 @@ public final class Loads {
             records[count++] = record;
         }
         return start.comes();
+    }
+
+    /// No more blocks begin: keeps what is of those that come, as a run may be kept for long and its chain may be long.
+    Loads ended() {
+        records = Arrays.copyOf(records, count);
+        disks = Arrays.copyOf(disks, count);
+        return this;
     }
 }

@@ -53,8 +53,14 @@ final class Prospects {
         gain = usesWorth;
         price = new WritePrice(AdmissionKind.WRITTEN_SHARE, usesWorth);
         if (newKind != AdmissionKind.ALWAYS) {
-            departed = new Departed(2L * pool.capacity());
+            departed = new Departed(Math.min(2L * pool.capacity(), mostDeparted()));
         }
+    }
+
+    /// A sixteenth of the heap, whatever the store: an entry takes 8 bytes, and twice as many may be made as are asked
+    /// for.
+    private static long mostDeparted() {
+        return Runtime.getRuntime().maxMemory() / 16 / (2 * Long.BYTES);
     }
 
     /// What computing takes.

@@ -52,7 +52,7 @@ final class WritePriceTest {
     }
 
     @Test
-    void givenAWriteThatCostsMoreThanAnyUseSaves_whenAsked_thenThePriceIsTheHighestThereIs() {
+    void givenAWriteThatCostsMoreThanAnyUseSaves_whenAsked_thenThePriceBeginsWithAUseForCertain() {
         assertThat(new WritePrice(0.375, 1e-9).promise()).isEqualTo(1);
     }
 }
