@@ -120,8 +120,9 @@ public record TransportConfig(
             return this;
         }
         boolean ownMachine = access.listeners().stream()
-                .allMatch(each ->
-                        each.port() != 0 && each.socketAddress().getAddress().isLoopbackAddress());
+                .allMatch(each -> each.port() != 0
+                        && each.port() != USUAL_PORT
+                        && each.socketAddress().getAddress().isLoopbackAddress());
         boolean usual = ownMachine && isOpen(access.tenants()) && free.test(USUAL_PORT);
         return listeningAt(usual ? "127.0.0.1:" + USUAL_PORT : "");
     }

@@ -42,6 +42,7 @@ final class TransportConfigTest {
                 "transport: {listen: off}",
                 "transport: {listen: ''}",
                 "listen: {port: 0}",
+                "listen: {port: 7420}",
                 "listen: {address: 0.0.0.0, without_auth: true}",
                 "tenants: [{name: default, password_file: /p}]",
                 "tenants: [{name: blue}]"
