@@ -11,12 +11,14 @@ import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /// The chains that a client has told over one connection, so that it need not tell them again. They take no
-/// more of the heap than a connection may, and all connections may.
+/// more of the heap than a connection may, and all connections may: for one more, those spoken of least
+/// recently are given up.
 ///
-/// CHAIN has no reply. So of one that there is no room for the slot remembers why, which is what requests
-/// about it are answered, and whoever is told in its terms.
+/// CHAIN has no reply. So of one that there is no room for, or that was given up, the slot remembers why,
+/// which is what requests about it are answered, and whoever is told in its terms.
 ///
-/// **Threads.** The connection's.
+/// **Threads.** The connection's, which alone fills slots; any may have one [given up][#giveUp]. It never
+/// holds its lock while it takes from what is shared.
 final class ChainSlots {
 
     /// Slots of a connection.
@@ -31,6 +33,8 @@ final class ChainSlots {
     private final HeapLimits limits;
     private final HeapShare shared;
     private final List<Slot> slots = new ArrayList<>();
+    private final long[] lastUse = new long[COUNT];
+    private long uses;
     private long taken;
 
     /// One slot.
@@ -55,6 +59,7 @@ final class ChainSlots {
         for (int i = 0; i < COUNT; i++) {
             slots.add(EMPTY);
         }
+        shared.joins(this);
     }
 
     /// Reads CHAIN: `u8 slot, u8 source, u16 0, u32 namespace, u32 kept, u32 more, then for each 16 bytes
@@ -69,7 +74,7 @@ final class ChainSlots {
         if (namespace == null || namespace.parts().isEmpty()) {
             throw new Violation("a chain of a namespace without number or without blocks; allowed: those registered");
         }
-        Slot from = slots.get(source);
+        Slot from = used(source);
         if (kept > 0 && from.refused != null) {
             refuse(slot, from.refused);
             return;
@@ -80,50 +85,80 @@ final class ChainSlots {
                     .formatted(kept, source, old == null ? 0 : old.length()));
         }
         long bytes = (kept + more) * BLOCK_BYTES;
-        Refused refusal = room(kept + more, bytes - slots.get(slot).bytes);
+        set(slot, EMPTY);
+        Refused refusal = room(kept + more, bytes);
         if (refusal != null) {
             refuse(slot, refusal);
             return;
         }
-        slots.set(slot, new Slot(grown(namespace, kept == 0 ? null : old, kept, named), bytes, null));
+        boolean told = false;
+        try {
+            set(slot, new Slot(grown(namespace, kept == 0 ? null : old, kept, named), bytes, null));
+            told = true;
+        } finally {
+            if (!told) {
+                shared.give(bytes);
+            }
+        }
+    }
+
+    private synchronized Slot used(int slot) {
+        lastUse[slot] = ++uses;
+        return slots.get(slot);
+    }
+
+    /// Gives back what the slot had; what it gets has been taken.
+    private synchronized void set(int slot, Slot now) {
+        long had = slots.set(slot, now).bytes;
+        shared.give(had);
+        taken += now.bytes - had;
+        lastUse[slot] = ++uses;
     }
 
     private void refuse(int slot, Refused why) {
-        give(slots.get(slot).bytes);
-        slots.set(slot, new Slot(null, 0, why));
+        set(slot, new Slot(null, 0, why));
     }
 
     /// Takes room for a chain, or says why there is none.
-    ///
-    /// @param bytes more than are taken; fewer if negative
     private @Nullable Refused room(long blocks, long bytes) {
         if (blocks > limits.chainBlocks()) {
             return new Refused(
                     Status.INVALID, "a chain of %d blocks; allowed: 0 to %d".formatted(blocks, limits.chainBlocks()));
         }
-        if (taken + bytes > limits.connectionBytes()) {
+        if (bytes > limits.connectionBytes()) {
             return new Refused(
                     Status.BUSY,
-                    "the chains of this connection would take %d bytes; allowed: %d"
-                            .formatted(taken + bytes, limits.connectionBytes()));
+                    "a chain of %d bytes; allowed for all of this connection: %d"
+                            .formatted(bytes, limits.connectionBytes()));
         }
-        if (bytes > 0 && !shared.take(bytes)) {
-            return new Refused(Status.BUSY, full(shared));
+        boolean some = true;
+        while (some && taken() + bytes > limits.connectionBytes()) {
+            some = giveUp();
         }
-        if (bytes < 0) {
-            shared.give(-bytes);
-        }
-        taken += bytes;
-        return null;
+        return shared.take(bytes) ? null : new Refused(Status.BUSY, full(shared));
     }
 
     static String full(HeapShare shared) {
         return "the chains of all connections take %d bytes; allowed: %d".formatted(shared.taken(), shared.most());
     }
 
-    private void give(long bytes) {
-        shared.give(bytes);
-        taken -= bytes;
+    /// Bytes that its chains take.
+    synchronized long taken() {
+        return taken;
+    }
+
+    /// Gives up the chain that was spoken of least recently; answers whether there was one. Any thread.
+    synchronized boolean giveUp() {
+        int oldest = -1;
+        for (int slot = 0; slot < COUNT; slot++) {
+            if (slots.get(slot).bytes > 0 && (oldest < 0 || lastUse[slot] < lastUse[oldest])) {
+                oldest = slot;
+            }
+        }
+        if (oldest >= 0) {
+            refuse(oldest, new Refused(Status.BUSY, "the chain was given up for others; tell it again"));
+        }
+        return oldest >= 0;
     }
 
     private static BlockChain grown(Namespace namespace, @Nullable BlockChain old, int kept, ByteBuffer named)
@@ -148,7 +183,7 @@ final class ChainSlots {
     Told told(BodyReader body) throws Violation, Refused {
         int number = slot(body.u8("slot"));
         int length = body.skip(3).count("length");
-        Slot slot = slots.get(number);
+        Slot slot = used(number);
         if (slot.refused != null) {
             throw slot.refused;
         }
@@ -162,8 +197,10 @@ final class ChainSlots {
 
     /// The connection is over.
     void closed() {
-        give(taken);
-        slots.replaceAll(slot -> EMPTY);
+        shared.leaves(this);
+        for (int slot = 0; slot < COUNT; slot++) {
+            set(slot, EMPTY);
+        }
     }
 
     private static int slot(int slot) throws Violation {

@@ -62,9 +62,12 @@ final class BlockArrivals implements DataLine.Exchange, Landing.Arrived {
         int number = attachment.number(wanted.chain.namespace());
         try {
             attachment.data().use((line, patience) -> {
-                DataLine.About about = line.about(wanted.chain, number);
-                about.body().i32(wanted.from).i32(room(wiring, wanted)).i64(0);
-                line.run(MessageType.ACQUIRE, about, patience, arrivals);
+                DataLine.About about = new DataLine.About(
+                        MessageType.ACQUIRE,
+                        wanted.chain,
+                        number,
+                        body -> body.i32(wanted.from).i32(room(wiring, wanted)).i64(0));
+                line.run(about, patience, arrivals);
             });
         } catch (CallFailed failed) {
             arrivals.abort();

@@ -47,7 +47,8 @@ final class ControlLine implements FrameHandler {
         T parse(BodyReader body) throws Violation;
     }
 
-    private record Call<T>(Parser<T> parser, CompletableFuture<T> result) {
+    /// @param chain whether it is about one
+    private record Call<T>(Parser<T> parser, CompletableFuture<T> result, boolean chain) {
 
         void complete(BodyReader body) throws Violation {
             result.complete(parser.parse(body));
@@ -78,7 +79,7 @@ final class ControlLine implements FrameHandler {
     /// Asks, and answers what the reply will say.
     <T> CompletableFuture<T> ask(Question<T> question) {
         long number = numbers.incrementAndGet();
-        Call<T> call = begin(number, question);
+        Call<T> call = begin(number, question, false);
         send(number, question);
         return call.result;
     }
@@ -97,15 +98,15 @@ final class ControlLine implements FrameHandler {
             ToldChains.Telling telling = chains.tell(chain, namespace);
             BodyWriter body = new BodyWriter().u8(telling.slot()).u8(0).u16(0).i32(chain.length());
             Question<T> asked = question.apply(body);
-            Call<T> call = begin(number, asked);
+            Call<T> call = begin(number, asked, true);
             Frame request = asked.body.request(asked.type, number, asked.patienceNanos);
             line.send(Releases.before(telling.then(request), releases.take()));
             return call.result;
         }
     }
 
-    private <T> Call<T> begin(long number, Question<T> question) {
-        Call<T> call = new Call<>(question.parser, new CompletableFuture<>());
+    private <T> Call<T> begin(long number, Question<T> question, boolean chain) {
+        Call<T> call = new Call<>(question.parser, new CompletableFuture<>(), chain);
         calls.put(number, call);
         if (closed) {
             fail(number);
@@ -163,8 +164,15 @@ final class ControlLine implements FrameHandler {
         if (call != null && header.status() == Status.OK) {
             answer(call, body);
         } else if (call != null) {
-            call.result.completeExceptionally(CallFailed.refused(header.status(), body.text("text")));
+            refused(call, CallFailed.refused(header.status(), body.text("text")));
         }
+    }
+
+    private void refused(Call<?> call, CallFailed refusal) {
+        if (call.chain) {
+            chains.doubt(refusal);
+        }
+        call.result.completeExceptionally(refusal);
     }
 
     private static void answer(Call<?> call, BodyReader body) throws Violation {

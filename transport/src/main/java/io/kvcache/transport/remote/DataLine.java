@@ -14,6 +14,7 @@ import io.kvcache.transport.wire.Payload;
 import io.kvcache.transport.wire.Status;
 import io.kvcache.transport.wire.Violation;
 import java.util.List;
+import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /// A connection that carries blocks. It is lent to one thread at a time, which asks and then reads the
@@ -75,23 +76,41 @@ final class DataLine implements FrameHandler {
         line.close(CloseReason.SHUTDOWN);
     }
 
-    /// The beginning of a body about a chain, and what has to be sent before it.
-    record About(BodyWriter body, ToldChains.Telling telling) {}
-
-    About about(BlockChain chain, int namespace) {
-        ToldChains.Telling telling = tell(chain, namespace);
-        return new About(new BodyWriter().u8(telling.slot()).u8(0).u16(0).i32(chain.length()), telling);
-    }
+    /// A request about a chain.
+    ///
+    /// @param number of its namespace in this session
+    /// @param rest writes what comes after the chain
+    record About(MessageType type, BlockChain chain, int number, Consumer<BodyWriter> rest) {}
 
     /// Makes a chain known, with what has to be sent before it is spoken of.
     ToldChains.Telling tell(BlockChain chain, int namespace) {
         return chains.tell(chain, namespace);
     }
 
-    /// Asks about a chain, and waits for all of the answer.
-    void run(MessageType type, About about, long patienceNanos, Exchange with) throws CallFailed {
-        number++;
-        run(about.telling.then(about.body.request(type, number, patienceNanos)), patienceNanos, with);
+    /// Something about a chain was refused; answers whether it may help to tell it again and ask once more.
+    boolean doubt(CallFailed refusal) {
+        return chains.doubt(refusal);
+    }
+
+    /// Asks about a chain, once more if the server has given it up, and waits for all of the answer.
+    void run(About about, long patienceNanos, Exchange with) throws CallFailed {
+        long start = System.nanoTime();
+        try {
+            ask(about, patienceNanos, with);
+        } catch (CallFailed failed) {
+            long left = patienceNanos - (System.nanoTime() - start);
+            if (!doubt(failed) || left <= 0) {
+                throw failed;
+            }
+            ask(about, left, with);
+        }
+    }
+
+    private void ask(About about, long patienceNanos, Exchange with) throws CallFailed {
+        ToldChains.Telling telling = tell(about.chain, about.number);
+        BodyWriter body = new BodyWriter().u8(telling.slot()).u8(0).u16(0).i32(about.chain.length());
+        about.rest.accept(body);
+        run(telling.then(body.request(about.type, ++number, patienceNanos)), patienceNanos, with);
     }
 
     /// Asks, and waits for all of the answer.

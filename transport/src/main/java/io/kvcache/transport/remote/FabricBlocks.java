@@ -48,9 +48,12 @@ final class FabricBlocks implements DataLine.Exchange {
         int number = attachment.number(wanted.chain().namespace());
         try {
             attachment.data().use(until, (line, patience) -> {
-                DataLine.About about = line.about(wanted.chain(), number);
-                about.body().i32(wanted.from()).i32(0).i64(0).u8(OFFSETS);
-                line.run(MessageType.ACQUIRE, about, patience, blocks);
+                DataLine.About about = new DataLine.About(
+                        MessageType.ACQUIRE,
+                        wanted.chain(),
+                        number,
+                        body -> body.i32(wanted.from()).i32(0).i64(0).u8(OFFSETS));
+                line.run(about, patience, blocks);
             });
         } catch (CallFailed failed) {
             if (blocks.table == null) {

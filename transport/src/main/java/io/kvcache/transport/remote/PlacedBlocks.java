@@ -39,9 +39,12 @@ final class PlacedBlocks implements DataLine.Exchange {
         int number = attachment.number(wanted.chain().namespace());
         try {
             attachment.data().use((line, patience) -> {
-                DataLine.About about = line.about(wanted.chain(), number);
-                about.body().i32(wanted.from()).i32(0).i64(0).u8(1);
-                line.run(MessageType.ACQUIRE, about, patience, places);
+                DataLine.About about = new DataLine.About(
+                        MessageType.ACQUIRE,
+                        wanted.chain(),
+                        number,
+                        body -> body.i32(wanted.from()).i32(0).i64(0).u8(1));
+                line.run(about, patience, places);
             });
         } catch (CallFailed failed) {
             if (places.table == null) {

@@ -105,6 +105,10 @@ final class PutRun implements DataLine.Series {
         int ahead = Math.clamp(BYTES_AHEAD / blockBytes, 2, MOST_AHEAD);
         try {
             line.run(this, ahead, wiring.options().requestNanos());
+            if (wrong != null && line.doubt(wrong)) {
+                again();
+                line.run(this, ahead, wiring.options().requestNanos());
+            }
         } finally {
             done();
             // If the connection broke, the server may still copy what is there: it has its checksum.
@@ -114,6 +118,14 @@ final class PutRun implements DataLine.Series {
         if (wrong != null) {
             throw wrong;
         }
+    }
+
+    /// From the block that was refused, after telling the chain again, which the server may have given up.
+    private void again() {
+        sent = accepted();
+        telling = null;
+        refusal = null;
+        wrong = null;
     }
 
     @Override

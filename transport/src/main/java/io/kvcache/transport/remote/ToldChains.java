@@ -4,14 +4,19 @@ import io.kvcache.core.identity.BlockChain;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.Frame;
 import io.kvcache.transport.wire.MessageType;
+import io.kvcache.transport.wire.Status;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.atomic.AtomicBoolean;
 import org.jspecify.annotations.Nullable;
 
 /// What chains the server has been told over one connection. A chain that begins as one of them does is
 /// told by what is new: one that grows costs its new blocks, one that forks what comes after the fork.
 ///
-/// Not safe for several threads.
+/// Telling has no answer: that the server has not taken a chain, or has given it up since, is heard when it
+/// refuses what is asked about it. Then nothing that was told is [relied on][#doubt] any more.
+///
+/// Not safe for several threads, but for [#doubt].
 final class ToldChains {
 
     private static final int SLOTS = 16;
@@ -20,6 +25,7 @@ final class ToldChains {
     private static final int MOST_AT_ONCE = 150_000;
 
     private final List<@Nullable Told> slots = new ArrayList<>();
+    private final AtomicBoolean doubted = new AtomicBoolean();
     private long uses;
 
     /// @param lastUse when it was last spoken of
@@ -44,8 +50,41 @@ final class ToldChains {
         }
     }
 
+    /// Something about a chain was refused: if it may be for the chain, all are told anew from here on, and
+    /// what the server still keeps of them it is told to let go. Once too often does no harm. Any thread.
+    ///
+    /// @return whether it may help to ask once more
+    boolean doubt(CallFailed refusal) {
+        if (refusal.answered() && (refusal.status() == Status.BUSY || refusal.status() == Status.INVALID)) {
+            doubted.set(true);
+        }
+        return refusal.answered() && refusal.status() == Status.BUSY;
+    }
+
     /// @param namespace the session's number of its namespace
     Telling tell(BlockChain chain, int namespace) {
+        if (!doubted.getAndSet(false)) {
+            return told(chain, namespace);
+        }
+        List<Frame> before = forgotten();
+        Telling anew = told(chain, namespace);
+        before.addAll(anew.before);
+        return new Telling(anew.slot, before);
+    }
+
+    private List<Frame> forgotten() {
+        List<Frame> frames = new ArrayList<>();
+        for (int slot = 0; slot < SLOTS; slot++) {
+            Told told = slots.set(slot, null);
+            if (told != null) {
+                BodyWriter empty = new BodyWriter().u8(slot).u8(slot).u16(0).i32(told.namespace);
+                frames.add(empty.i32(0).i32(0).request(MessageType.CHAIN, 0, 0));
+            }
+        }
+        return frames;
+    }
+
+    private Telling told(BlockChain chain, int namespace) {
         int nearest = 0;
         int most = 0;
         for (int slot = 0; slot < SLOTS && most < chain.length(); slot++) {

@@ -12,10 +12,16 @@ import io.kvcache.transport.wire.Status;
 import io.kvcache.transport.wire.Violation;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.util.Collections;
 import java.util.List;
+import java.util.concurrent.Callable;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 
 /// How much of the heap the chains that clients tell may take.
 final class ChainRoomTest {
@@ -63,26 +69,42 @@ final class ChainRoomTest {
     }
 
     @Test
-    void givenAConnectionWithManyChains_whenOneMoreIsTold_thenItIsBusyUntilAnotherIsShorter() throws Violation {
+    void givenAConnectionWithManyChains_whenOneMoreIsTold_thenTheOneUsedLeastRecentlyIsGivenUp() throws Violation {
         try (Endpoint endpoint = serving.open(OPTIONS)) {
             Peer peer = Peer.welcomed(endpoint);
             tell(peer, 0, 100);
             tell(peer, 1, 100);
-            tell(peer, 2, 1);
-            require(peer, 2, Status.BUSY, "chains of this connection would take 9648 bytes; allowed: 9600");
-            require(peer, 1, Status.OK, "");
-            BodyWriter forked = new BodyWriter().u8(3).u8(2).u16(0).i32(peer.register(Serving.SPACE));
-            peer.tell(MessageType.CHAIN, forked.i32(1).i32(0));
-            require(peer, 3, Status.BUSY, "chains of this connection");
-            tell(peer, 0, 99);
+            require(peer, 0, Status.OK, "");
             tell(peer, 2, 1);
             require(peer, 2, Status.OK, "");
+            require(peer, 0, Status.OK, "");
+            require(peer, 1, Status.BUSY, "given up for others");
+            BodyWriter forked = new BodyWriter().u8(3).u8(1).u16(0).i32(peer.register(Serving.SPACE));
+            peer.tell(MessageType.CHAIN, forked.i32(1).i32(0));
+            require(peer, 3, Status.BUSY, "given up for others");
+            tell(peer, 1, 99);
+            for (int slot = 0; slot < 3; slot++) {
+                require(peer, slot, Status.OK, "");
+            }
             peer.end(CloseReason.PEER_CLOSED);
         }
     }
 
     @Test
-    void givenManyConnections_whenTheirChainsTakeAll_thenTheNextIsBusyUntilOneEnds() throws Violation {
+    void givenAChainTooLongForAConnection_whenTold_thenItIsBusyAndTheOthersStay() throws Violation {
+        HeapLimits limits = new HeapLimits(300, 200L * ChainSlots.BLOCK_BYTES, 300L * ChainSlots.BLOCK_BYTES, 1, 1);
+        try (Endpoint endpoint = serving.open(Serving.OPTIONS.withHeap(limits))) {
+            Peer peer = Peer.welcomed(endpoint);
+            tell(peer, 0, 200);
+            tell(peer, 1, 201);
+            require(peer, 1, Status.BUSY, "a chain of 9648 bytes; allowed for all of this connection: 9600");
+            require(peer, 0, Status.OK, "");
+            peer.end(CloseReason.PEER_CLOSED);
+        }
+    }
+
+    @Test
+    void givenConnectionsThatTookAll_whenAnotherTells_thenTheOneThatTookMostGivesUp() throws Violation {
         try (Endpoint endpoint = serving.open(OPTIONS)) {
             Peer first = Peer.welcomed(endpoint);
             tell(first, 0, 100);
@@ -90,12 +112,41 @@ final class ChainRoomTest {
             Peer second = Peer.welcomed(endpoint);
             tell(second, 0, 100);
             tell(second, 1, 1);
-            require(second, 1, Status.BUSY, "chains of all connections take 14400 bytes; allowed: 14400");
-            first.end(CloseReason.PEER_CLOSED);
-            tell(second, 1, 1);
+            require(second, 0, Status.OK, "");
             require(second, 1, Status.OK, "");
-            assertThat(endpoint.service().common().chains().taken()).isEqualTo(101L * ChainSlots.BLOCK_BYTES);
+            require(first, 0, Status.BUSY, "given up for others");
+            require(first, 1, Status.OK, "");
+            tell(first, 0, 100);
+            require(first, 0, Status.OK, "");
+            require(first, 1, Status.OK, "");
+            require(second, 0, Status.BUSY, "given up for others");
+            require(second, 1, Status.OK, "");
+            first.end(CloseReason.PEER_CLOSED);
+            assertThat(endpoint.service().common().chains().taken()).isEqualTo(ChainSlots.BLOCK_BYTES);
             second.end(CloseReason.PEER_CLOSED);
+            assertThat(endpoint.service().common().chains().taken()).isZero();
+        }
+    }
+
+    @Test
+    @Timeout(180)
+    void givenConnectionsThatTellAtOnce_whenEachTakesFromTheOthers_thenNoMoreIsTakenThanAllowedAndNothingStays()
+            throws Exception {
+        try (Endpoint endpoint = serving.open(OPTIONS);
+                ExecutorService threads = Executors.newFixedThreadPool(4)) {
+            List<Callable<Void>> tellers = Collections.nCopies(4, () -> {
+                Peer peer = Peer.welcomed(endpoint);
+                for (int round = 0; round < 300; round++) {
+                    tell(peer, round % ChainSlots.COUNT, 1 + round * 7 % 100);
+                    assertThat(endpoint.service().common().chains().taken())
+                            .isBetween(0L, 300L * ChainSlots.BLOCK_BYTES);
+                }
+                peer.end(CloseReason.PEER_CLOSED);
+                return null;
+            });
+            for (Future<Void> teller : threads.invokeAll(tellers)) {
+                teller.get();
+            }
             assertThat(endpoint.service().common().chains().taken()).isZero();
         }
     }
