@@ -96,7 +96,7 @@ final class DataLinesTest {
             return new DirectServer.Heard(lost ? new byte[0] : frame, false);
         });
         try (RemoteKvCache cache = new RemoteKvCacheBuilder(silent)
-                .requestTimeout(Duration.ofMillis(500))
+                .requestTimeout(Duration.ofSeconds(5))
                 .connect()) {
             cache.register(objects);
             MemorySegment value = MemorySegment.ofArray(new byte[10]);

@@ -42,7 +42,7 @@ final class KeeperTest {
 
     private static RemoteKvCache connect(Connector connector) {
         return new RemoteKvCacheBuilder(connector)
-                .requestTimeout(Duration.ofMillis(200))
+                .requestTimeout(Duration.ofSeconds(5))
                 .connect();
     }
 
