@@ -12,6 +12,8 @@ import io.kvcache.core.identity.Namespace;
 import io.kvcache.tiers.TieredKvCache;
 import java.time.Duration;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.locks.LockSupport;
+import java.util.function.BooleanSupplier;
 import java.util.stream.IntStream;
 
 /// A store, and endpoints that serve it without a network, by a clock that the test moves.
@@ -21,6 +23,12 @@ final class Serving {
 
     static final EndpointOptions OPTIONS =
             EndpointOptions.DEFAULTS.withLongestLease(Duration.ofSeconds(10)).withHandshake(Duration.ofSeconds(2));
+
+    /// How long anything may take before a test gives up.
+    private static final Duration PATIENCE = Duration.ofSeconds(60);
+
+    /// Between two looks, so that what is waited for has the processor.
+    private static final long LOOK_NANOS = 1_000_000;
 
     private final AtomicLong nanos = new AtomicLong(1);
     private final TieredKvCache store = TieredKvCache.builder()
@@ -36,6 +44,20 @@ final class Serving {
 
     Endpoint open(EndpointOptions options) {
         return new Endpoint(store, options, nanos::get);
+    }
+
+    /// Returns once it is so.
+    static void await(String what, BooleanSupplier so) {
+        long start = System.nanoTime();
+        while (!so.getAsBoolean()) {
+            look(what, start);
+        }
+    }
+
+    /// Before another look at what is waited for since a moment, unless that is too long ago.
+    static void look(String what, long startNanos) {
+        assertThat(System.nanoTime() - startNanos).as(what).isLessThan(PATIENCE.toNanos());
+        LockSupport.parkNanos(LOOK_NANOS);
     }
 
     void pass(Duration time) {

@@ -18,7 +18,6 @@ import io.kvcache.transport.wire.Violation;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicLong;
-import java.util.concurrent.locks.LockSupport;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -67,8 +66,9 @@ final class SnapshotsTest {
     private static BodyReader answer(Peer peer, long number, int first, Status status) throws Violation {
         BodyWriter body = new BodyWriter().i64(number).i32(first).i32(0);
         List<Loopback.Whole> heard = peer.ask(body.request(MessageType.SNAPSHOT, 5, 0));
+        long start = System.nanoTime();
         while (heard.isEmpty()) { // a thread of its own makes it
-            LockSupport.parkNanos(1_000_000);
+            Serving.look("a snapshot", start);
             heard = peer.heard();
         }
         assertThat(heard.getFirst().header().status()).isEqualTo(status);

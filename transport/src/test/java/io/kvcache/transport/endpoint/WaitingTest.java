@@ -20,7 +20,6 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.atomic.AtomicLong;
-import java.util.concurrent.locks.LockSupport;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -77,9 +76,7 @@ final class WaitingTest {
         fill();
         try (Endpoint endpoint = open(store, EndpointOptions.DEFAULTS)) {
             reserving(endpoint).end(CloseReason.PEER_CLOSED);
-            while (endpoint.stats().waiting() > 0) {
-                LockSupport.parkNanos(1_000_000);
-            }
+            Serving.await("what waited", () -> endpoint.stats().waiting() == 0);
             assertThat(endpoint.stats().reservations().open()).isZero();
         }
         writers.forEach(ObjectWriter::close);

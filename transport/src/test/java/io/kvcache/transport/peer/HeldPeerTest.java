@@ -115,7 +115,9 @@ final class HeldPeerTest {
     }
 
     private void connected() {
+        long start = System.nanoTime();
         while (!cache.peerStats().getFirst().serving()) {
+            assertThat(System.nanoTime() - start).as("connecting").isLessThan(WAIT);
             LockSupport.parkNanos(TimeUnit.MICROSECONDS.toNanos(200));
         }
     }
