@@ -55,7 +55,7 @@ public final class TcpConnector implements Connector {
             TlsChannel behind = new TlsChannel(channel, engine(trusted));
             shake(behind, timeoutNanos - (System.nanoTime() - start));
             return new TcpLine(channel, behind, 0, line -> handler);
-        } catch (IOException failed) {
+        } catch (IOException | RuntimeException | Error failed) {
             channel.close();
             throw failed;
         }
