@@ -71,8 +71,8 @@ final class HostLookup {
         FutureTask<InetAddress> now = going;
         if (now == null || now.isDone()) {
             now = new FutureTask<>(() -> names.find(host));
+            Thread.ofPlatform().daemon().name("kvcache-remote-name").start(now); // which may fail
             going = now;
-            Thread.ofPlatform().daemon().name("kvcache-remote-name").start(now);
         }
         return now;
     }
