@@ -197,7 +197,7 @@ final class BlockVerbs {
 
     private boolean take(Hint hint) {
         return hint instanceof Hint.Pin pin
-                ? session.pins().take(service.common().pins(), service.cache(), pin)
+                ? session.pins().take(PinOwners.of(service.cache()), service.cache(), pin)
                 : service.cache().hint(hint);
     }
 }

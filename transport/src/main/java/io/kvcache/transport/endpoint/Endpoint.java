@@ -50,7 +50,7 @@ public final class Endpoint implements AutoCloseable {
         later = Executors.newThreadPerTaskExecutor(
                 Thread.ofVirtual().name("kvcache-endpoint-", 0).factory());
         Service.Common common = new Service.Common(
-                new PinOwners(), new HeapShare(options.most().heap().chainBytes()), new Snapshots(options, nanoClock));
+                new HeapShare(options.most().heap().chainBytes()), new Snapshots(options, nanoClock));
         service = new Service(cache, options, new Counters(), later, new Draining(), common);
         this.nanoClock = nanoClock;
         admission = new Admission(options.most().connections());

@@ -8,13 +8,26 @@ import io.kvcache.core.identity.Namespace;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.WeakHashMap;
 
-/// How many sessions want each pin that a hint asked for: it ends with the last of them.
+/// How many sessions want each pin that a hint asked for, of all endpoints that serve a store: it ends with
+/// the last of them. A pin that the store's own process asked for is not known here, so it ends then, too.
 ///
 /// **Threads.** Any.
 final class PinOwners {
 
+    private static final Map<KvCache, PinOwners> BY_STORE = new WeakHashMap<>();
+
     private final Map<BlockKey, Integer> sessions = new HashMap<>();
+
+    private PinOwners() {}
+
+    /// Those of a store, for as long as it is used.
+    static PinOwners of(KvCache store) {
+        synchronized (BY_STORE) {
+            return BY_STORE.computeIfAbsent(store, _ -> new PinOwners());
+        }
+    }
 
     /// Asks for a pin, or for it anew.
     ///

@@ -18,10 +18,9 @@ record Service(
 
     /// What all sessions have together.
     ///
-    /// @param pins who has asked for which
     /// @param chains what they take of the heap
     /// @param snapshots few at a time
-    record Common(PinOwners pins, HeapShare chains, Snapshots snapshots) {}
+    record Common(HeapShare chains, Snapshots snapshots) {}
 
     /// The same for whoever may speak for one tenant only: with the store of its trust domain, if that has
     /// one, which is on no fabric.

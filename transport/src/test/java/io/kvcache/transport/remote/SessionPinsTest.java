@@ -39,6 +39,10 @@ final class SessionPinsTest {
     }
 
     private RemoteKvCache connect() {
+        return connect(endpoint);
+    }
+
+    private static RemoteKvCache connect(TcpEndpoint endpoint) {
         RemoteKvCache cache = RemoteKvCache.builder(
                         "127.0.0.1:" + endpoint.address().getPort())
                 .requestTimeout(Sample.PATIENCE)
@@ -84,6 +88,22 @@ final class SessionPinsTest {
             assertThat(store.match(both).blocks()).isEqualTo(2);
         }
         goes(both);
+    }
+
+    @Test
+    void givenPinsOfClientsOfTwoEndpoints_whenOneGoes_thenThatOfBothStays() throws Exception {
+        BlockChain both = chain(1);
+        BlockChain one = chain(2);
+        try (TcpEndpoint second = endpoint(store);
+                RemoteKvCache staying = connect()) {
+            try (RemoteKvCache going = connect(second)) {
+                assertThat(pin(staying, both)).isTrue();
+                assertThat(pin(going, one)).isTrue();
+                assertThat(pin(going, both)).isTrue();
+            }
+            goes(one);
+            assertThat(store.match(both).blocks()).isEqualTo(2);
+        }
     }
 
     @Test
