@@ -101,6 +101,11 @@ final class Asking {
     /// What is asked, and how to read the answer.
     record Asked<T>(MessageType type, ControlLine.Parser<T> parser) {}
 
+    /// How long a request may take.
+    long requestNanos() {
+        return wiring.options().requestNanos();
+    }
+
     /// The namespaces of the present session by number.
     Map<Integer, Namespace> names() {
         return must(Attachment::names);

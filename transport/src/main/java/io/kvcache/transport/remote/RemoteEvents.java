@@ -9,11 +9,14 @@ import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.EventCodec;
 import io.kvcache.transport.wire.MessageType;
+import io.kvcache.transport.wire.Status;
 import io.kvcache.transport.wire.Violation;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
 
 /// The server's events, asked for page by page. Of namespaces only those are named that this cache has
 /// registered.
@@ -29,6 +32,9 @@ final class RemoteEvents implements EventStream {
 
     /// So many sessions have numbers of their own that are not negative.
     private static final long SESSIONS = 1L << (Long.SIZE - 1 - SESSION_SHIFT);
+
+    /// Between two questions for a snapshot.
+    private static final long PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(20);
 
     private final Asking asking;
 
@@ -135,8 +141,7 @@ final class RemoteEvents implements EventStream {
     @Override
     public Snapshot snapshot() {
         synchronized (oneSnapshot) {
-            Taken taken = asking.must(attachment ->
-                    new Taken(base(attachment), attachment.ask(MessageType.SNAPSHOT, piece(0, 0), Page::read, 0)));
+            Taken taken = asking.must(attachment -> new Taken(base(attachment), first(attachment)));
             Page page = taken.first;
             List<CacheEvent> stored = new ArrayList<>(page.events);
             Page last = page;
@@ -153,6 +158,24 @@ final class RemoteEvents implements EventStream {
                 }
             });
             return new Snapshot(taken.base + page.next, stored, names);
+        }
+    }
+
+    /// Asks for a snapshot, again for a while when others have all that there may be.
+    private Page first(Attachment attachment) throws CallFailed {
+        long start = System.nanoTime();
+        while (true) {
+            try {
+                return attachment.ask(MessageType.SNAPSHOT, piece(0, 0), Page::read, 0);
+            } catch (CallFailed failed) {
+                boolean busy = failed.answered() && failed.status() == Status.BUSY;
+                if (!busy
+                        || System.nanoTime() - start > asking.requestNanos()
+                        || Thread.currentThread().isInterrupted()) {
+                    throw failed;
+                }
+                LockSupport.parkNanos(PAUSE_NANOS);
+            }
         }
     }
 
