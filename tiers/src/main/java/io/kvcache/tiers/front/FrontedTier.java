@@ -21,6 +21,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Function;
+import org.jspecify.annotations.Nullable;
 
 /// A disk with a faster tier in front of it, as one tier.
 ///
@@ -45,6 +46,7 @@ public final class FrontedTier implements Tier {
     private final Deque<TierRead> again = new ArrayDeque<>();
     private final Set<TierRead> promoting = new HashSet<>();
     private final Set<TierRead> buriedMeanwhile = new HashSet<>();
+    private volatile boolean diskClosed;
 
     /// A write that ends when both have ended.
     private static final class Writing {
@@ -207,25 +209,33 @@ public final class FrontedTier implements Tier {
     public int tick(long nowNanos, long waitNanos) {
         readAgain();
         boolean busy = front.busy() || !again.isEmpty();
-        int done = disk.tick(nowNanos, busy ? 0 : waitNanos);
+        int done = diskClosed ? 0 : disk.tick(nowNanos, busy ? 0 : waitNanos);
         boolean waits = busy && done == 0;
         return done + front.tick(nowNanos, waits ? Math.min(waitNanos, FRONT_WAIT_NANOS) : 0);
     }
 
     @Override
     public void wake() {
-        disk.wake();
+        if (!diskClosed) {
+            disk.wake();
+        }
         front.wake();
     }
 
     @Override
     public boolean idle() {
-        return disk.idle() && !front.busy() && again.isEmpty() && writing.isEmpty() && promoting.isEmpty();
+        return (diskClosed || disk.idle())
+                && !front.busy()
+                && again.isEmpty()
+                && writing.isEmpty()
+                && promoting.isEmpty();
     }
 
     @Override
     public void stop() {
-        disk.stop();
+        if (!diskClosed) {
+            disk.stop();
+        }
     }
 
     /// The disk's, with what was read in front.
@@ -252,14 +262,34 @@ public final class FrontedTier implements Tier {
                 of.blocksRecovered());
     }
 
-    /// Lets go of the front, then of the disk.
+    /// Lets go of the front, then of the disk, also when somebody still uses the front.
     ///
-    /// @throws IllegalStateException when one of them is in use; what is closed by then stays closed, and the rest
-    ///     can be closed later
+    /// @throws IllegalStateException when one of them is in use; the other is closed and stays so, and
+    ///     this one can be closed later
     @Override
     public void close() {
-        front.close();
-        disk.close();
+        try {
+            front.close();
+        } catch (IllegalStateException used) {
+            closeDisk(used);
+            throw used;
+        }
+        closeDisk(null);
+    }
+
+    private void closeDisk(@Nullable IllegalStateException before) {
+        if (diskClosed) {
+            return;
+        }
+        try {
+            disk.close();
+            diskClosed = true;
+        } catch (RuntimeException stuck) {
+            if (before == null) {
+                throw stuck;
+            }
+            before.addSuppressed(stuck);
+        }
     }
 
     /// The store as the disk sees it.

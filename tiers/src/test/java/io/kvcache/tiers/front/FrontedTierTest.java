@@ -378,6 +378,20 @@ final class FrontedTierTest {
     }
 
     @Test
+    void givenAFrontThatSomebodyUses_whenClosed_thenTheDiskIsClosedOnceAndTheFrontLater() {
+        written(1);
+        front().inUse = true;
+        assertThatIllegalStateException().isThrownBy(tier::close).withMessage("somebody reads there");
+        assertThat(disk.closed).isEqualTo(1);
+        tick();
+        assertThat(disk.ticksAfterClosing).isZero();
+        front().inUse = false;
+        tier.close();
+        assertThat(front().closed).isEqualTo(1);
+        assertThat(disk.closed).isEqualTo(1);
+    }
+
+    @Test
     void givenAFrontThatCannotBeOpened_whenOpened_thenTheDiskIsClosedAndTheCauseThrown() {
         refused = true;
         HeldFront[] other = new HeldFront[1];

@@ -31,6 +31,9 @@ final class HeldFront implements Tier {
     final List<String> asked = new ArrayList<>();
     boolean held = true;
     boolean corrupt;
+    boolean inUse;
+    int closed;
+    int ticksAfterClosing;
     private TierState state = TierState.SERVING;
     private long nextPlace = FIRST_PLACE;
 
@@ -110,6 +113,7 @@ final class HeldFront implements Tier {
 
     @Override
     public int tick(long nowNanos, long waitNanos) {
+        ticksAfterClosing += closed > 0 ? 1 : 0;
         int done = held ? 0 : underWay.size();
         for (int i = 0; i < done; i++) {
             underWay.remove().run();
@@ -160,7 +164,11 @@ final class HeldFront implements Tier {
 
     @Override
     public void close() {
+        if (inUse) {
+            throw new IllegalStateException("somebody reads there");
+        }
         held = false;
         tick(0, 0);
+        closed++;
     }
 }
