@@ -42,6 +42,7 @@ final class Front implements TierListener {
     private long pauseNanos = FIRST_PAUSE_NANOS;
     private long againAt = Long.MIN_VALUE / 2;
     private boolean out;
+    private boolean failed;
 
     /// @param opener opens the tier in front
     Front(String name, Function<TierListener, Tier> opener, TierListener store) {
@@ -58,6 +59,7 @@ final class Front implements TierListener {
     /// @throws RuntimeException when it cannot be opened
     void open() {
         tier = opener.apply(this);
+        failed = false;
     }
 
     private boolean serves() {
@@ -127,8 +129,12 @@ final class Front implements TierListener {
         int done = present.tick(nowNanos, waitNanos);
         if (present.state() == TierState.FAILED) {
             copies.clear();
+            if (!failed) {
+                failed = true;
+                LOG.log(Level.WARNING, "{0} is taken out, and its disk serves on: {1}", name, present.cause());
+            }
             if (present.idle() && nowNanos - againAt >= 0) {
-                takeOut(present, nowNanos);
+                takeOut(nowNanos);
             }
         } else if (done > 0) {
             pauseNanos = FIRST_PAUSE_NANOS;
@@ -136,11 +142,10 @@ final class Front implements TierListener {
         return done;
     }
 
-    private void takeOut(Tier present, long nowNanos) {
+    private void takeOut(long nowNanos) {
         try {
             close();
             out = true;
-            LOG.log(Level.WARNING, "{0} is taken out, and its disk serves on: {1}", name, present.cause());
         } catch (IllegalStateException used) {
             LOG.log(Level.WARNING, name + " failed, and cannot be closed yet", used);
         }
@@ -165,9 +170,14 @@ final class Front implements TierListener {
         }
     }
 
+    /// Whether something is on its way there. One that failed may be in somebody's use for long, with
+    /// nothing to do about it.
     boolean busy() {
         Tier present = tier;
-        return present != null && !present.idle();
+        if (present == null) {
+            return false;
+        }
+        return present.state() == TierState.FAILED ? !(writes.isEmpty() && reads.isEmpty()) : !present.idle();
     }
 
     /// Any thread.

@@ -14,12 +14,15 @@ import io.kvcache.core.tier.TierRead.Outcome;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.text.MessageFormat;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.logging.Handler;
 import java.util.logging.Level;
+import java.util.logging.LogRecord;
 import java.util.logging.Logger;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -389,6 +392,52 @@ final class FrontedTierTest {
         tier.close();
         assertThat(front().closed).isEqualTo(1);
         assertThat(disk.closed).isEqualTo(1);
+    }
+
+    /// Counts what is logged.
+    private static final class Counting extends Handler {
+        private final List<String> said = new ArrayList<>();
+
+        @Override
+        public void publish(LogRecord logged) {
+            said.add(String.valueOf(MessageFormat.format(logged.getMessage(), logged.getParameters())));
+        }
+
+        @Override
+        public void flush() {}
+
+        @Override
+        public void close() {}
+    }
+
+    @Test
+    void givenAFrontThatFailsWhileSomebodyUsesIt_whenItsReadsAreTold_thenItIsSaidOnceAndTheTierIsIdle() {
+        long place = written(1);
+        Counting counting = new Counting();
+        log.setUseParentHandlers(false);
+        log.addHandler(counting);
+        try {
+            front().inUse = true;
+            read(1, place, 9);
+            front().fail();
+            front().held = true;
+            tick();
+            assertThat(tier.idle()).as("a read is on its way").isFalse();
+            let(false, true);
+            let(true, false);
+            let(true, true);
+            assertThat(store.reads).containsEntry(9L, Outcome.GOOD);
+            assertThat(tier.idle()).isTrue();
+            tick();
+            assertThat(counting.said).hasSize(1).first().asString().contains("the test wants it so");
+            front().inUse = false;
+            tick(Front.FIRST_PAUSE_NANOS);
+            tick(Front.FIRST_PAUSE_NANOS);
+            assertThat(fronts).hasSize(2);
+        } finally {
+            log.removeHandler(counting);
+            log.setUseParentHandlers(true);
+        }
     }
 
     @Test

@@ -151,7 +151,7 @@ final class HeldFront implements Tier {
 
     @Override
     public boolean idle() {
-        return underWay.isEmpty();
+        return underWay.isEmpty() && !(inUse && state == TierState.FAILED);
     }
 
     @Override
