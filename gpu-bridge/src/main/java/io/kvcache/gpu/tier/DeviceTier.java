@@ -292,7 +292,7 @@ public final class DeviceTier implements Tier {
     /// device.
     ///
     /// @throws IllegalStateException when they do not end: the device stays open then, as its memory is
-    ///     in use
+    ///     in use; the store's slots are let go of once no copy is on its way
     @Override
     public void close() {
         stop();
@@ -304,6 +304,9 @@ public final class DeviceTier implements Tier {
             over = over();
         }
         if (!over) {
+            if (!closed && !device.busy() && quiet()) {
+                device.letGoOfSlots();
+            }
             throw new IllegalStateException(
                     name + " is in use: " + (regions.pinned() ? "a device table is open" : "a copy does not end"));
         }

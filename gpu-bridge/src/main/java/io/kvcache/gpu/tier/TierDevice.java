@@ -23,7 +23,7 @@ final class TierDevice {
     private final Lane up;
     private final Lane down;
     private final Lane within;
-    private final @Nullable MemorySegment registered;
+    private @Nullable MemorySegment registered;
     private boolean closed;
 
     private TierDevice(DeviceDriver driver, long bytes, MemorySegment slots) {
@@ -125,9 +125,7 @@ final class TierDevice {
         closed = true;
         try {
             besides.run();
-            if (registered != null) {
-                driver.unregister(registered);
-            }
+            unregister();
             lanes().forEach(Lane::close);
             driver.free(memory);
         } catch (DeviceException refused) {
@@ -136,6 +134,24 @@ final class TierDevice {
             return;
         }
         driver.close();
+    }
+
+    /// Lets go of the store's slots alone: they may be unmapped while the rest is in use. Nothing is on
+    /// its way there.
+    void letGoOfSlots() {
+        try {
+            unregister();
+        } catch (DeviceException refused) {
+            LOG.log(Level.WARNING, "host memory stays registered: {0}", refused.getMessage());
+        }
+    }
+
+    private void unregister() {
+        MemorySegment slots = registered;
+        if (slots != null) {
+            registered = null;
+            driver.unregister(slots);
+        }
     }
 
     private static void closeWithAll(DeviceDriver driver) {

@@ -18,6 +18,8 @@ import io.kvcache.gpu.driver.DeviceException;
 import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.DeviceStream;
 import io.kvcache.gpu.host.HostDriver;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
@@ -239,6 +241,28 @@ final class DeviceTierTest {
         table.close();
         assertThatIllegalStateException().isThrownBy(table::close);
         tier.close();
+    }
+
+    /// The store's memory goes, and other memory may come to lie where it was.
+    @Test
+    void givenAnOpenTable_whenTheTierCannotBeClosed_thenTheSlotsAreNotRegisteredAnyMore() {
+        DeviceDriver driver = standIn.open();
+        try (Arena arena = Arena.ofShared()) {
+            MemorySegment slots = arena.allocate(1 << 20, 4096);
+            DeviceTier tier = new DeviceTier("device", driver, DeviceGeometry.of(TierRig.BYTES), slots, store);
+            store.tick(tier);
+            BlockChain chain = chain(1);
+            rig.write(tier, chain.key(0));
+            rig.settle(tier);
+            DeviceBlockTable table = tier.acquire(chain, 0);
+            assertThat(driver.use().registrations()).isEqualTo(1);
+            assertThatIllegalStateException().isThrownBy(tier::close).withMessageContaining("a device table is open");
+            assertThat(driver.use().registrations()).isZero();
+            assertThat(standIn.calls("cuMemHostUnregister")).isEqualTo(1);
+            requireOnDevice(driver, table.span(0), chain.key(0));
+            table.close();
+            tier.close();
+        }
     }
 
     @Test
