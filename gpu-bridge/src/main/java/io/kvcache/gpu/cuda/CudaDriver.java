@@ -52,6 +52,7 @@ public final class CudaDriver implements DeviceDriver {
     private @Nullable VirtualCalls virtual;
     private @Nullable SharingCalls sharing;
     private boolean failed;
+    private boolean lost;
     private boolean closed;
 
     private CudaDriver(SymbolLookup functions, int ordinal) {
@@ -95,7 +96,7 @@ public final class CudaDriver implements DeviceDriver {
         try {
             CudaResult.check(call, result);
         } catch (DeviceException refused) {
-            failed |= refused.error().ends();
+            note(refused);
             throw refused;
         }
     }
@@ -105,9 +106,14 @@ public final class CudaDriver implements DeviceDriver {
         try {
             CudaResult.tried(call, result);
         } catch (DeviceException refused) {
-            failed |= refused.error().ends();
+            note(refused);
             throw refused;
         }
+    }
+
+    private void note(DeviceException refused) {
+        failed |= refused.error().ends();
+        lost |= refused.error().ends();
     }
 
     /// Gives something back; what the driver has against that is noted, as nothing can be done about it.
@@ -124,11 +130,14 @@ public final class CudaDriver implements DeviceDriver {
     /// The driver did not do what cannot be refused: it is of no use any more.
     void fail(String what, DeviceException refused) {
         failed = true;
+        lost |= refused.error().ends();
         LOG.log(Level.WARNING, "{0}: {1}", what, refused.getMessage());
     }
 
-    boolean failed() {
-        return failed;
+    /// Whether the device is gone, or does not end what it has: it is not waited for then. One that only
+    /// refused to take something back may have copies on their way like any.
+    boolean lost() {
+        return lost;
     }
 
     CudaStreams streams() {

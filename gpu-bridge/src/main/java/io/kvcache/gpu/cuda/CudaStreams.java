@@ -90,7 +90,7 @@ final class CudaStreams {
 
     private void await(BooleanSupplier over) {
         long since = System.nanoTime();
-        while (!driver.failed() && !over.getAsBoolean()) {
+        while (!driver.lost() && !over.getAsBoolean()) {
             if (System.nanoTime() - since > LONGEST_DRAIN_NANOS) {
                 DeviceException endless =
                         new DeviceException(DeviceError.DEVICE_LOST, "drain", "what is on its way does not end");
