@@ -160,9 +160,12 @@ public final class GrowingSpan implements AutoCloseable {
     }
 
     /// Takes the last page away, which is surplus, when none is being mapped.
+    ///
+    /// @throws DeviceException when what is on its way there does not end; the page stays then
     DevicePages unmapLast() {
-        DevicePages page = pages.removeLast();
-        memory.unmap(end(pages.size()), page);
+        DevicePages page = pages.getLast();
+        memory.unmap(end(pages.size() - 1), page);
+        pages.removeLast();
         return page;
     }
 
@@ -172,18 +175,24 @@ public final class GrowingSpan implements AutoCloseable {
         }
     }
 
-    /// Gives its memory and its addresses back.
+    /// Gives its memory and its addresses back, once all is over that streams of the driver were given:
+    /// a minute at most for each page.
     ///
+    /// @throws DeviceException when that does not end, or the device fails; the span is closed all the
+    ///     same, and what it still has goes with the driver
     /// @throws IllegalStateException when closed twice
     @Override
     public void close() {
         requireOpen();
         closed = true;
-        settle();
-        while (!pages.isEmpty()) {
-            pool.keep(unmapLast());
+        try {
+            settle();
+            while (!pages.isEmpty()) {
+                pool.keep(unmapLast());
+            }
+            memory.unreserve(range);
+        } finally {
+            pool.gone(this);
         }
-        memory.unreserve(range);
-        pool.gone(this);
     }
 }

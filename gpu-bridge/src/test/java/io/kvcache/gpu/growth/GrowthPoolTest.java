@@ -13,6 +13,7 @@ import io.kvcache.gpu.driver.DeviceDriver.Priority;
 import io.kvcache.gpu.driver.DeviceError;
 import io.kvcache.gpu.driver.DeviceEvent;
 import io.kvcache.gpu.driver.DeviceException;
+import io.kvcache.gpu.driver.DevicePages;
 import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.DeviceStream;
 import io.kvcache.gpu.driver.VirtualMemory;
@@ -353,6 +354,43 @@ final class GrowthPoolTest {
             }
             pool.close();
         }
+    }
+
+    @Test
+    void givenADeviceThatFails_whenASpanIsClosed_thenThePoolCanBeClosedAndTheRestGoesWithTheDriver() {
+        assumeThat(standIn.holds()).as("a driver that fails when told to").isTrue();
+        Logger.getLogger("io.kvcache.gpu").setLevel(Level.OFF);
+        GrowthPool pool = new GrowthPool(memory, 4 * page, 0);
+        GrowingSpan span = pool.open(4 * page);
+        assertThat(span.grow(2 * page)).isTrue();
+        standIn.fail("cuStreamQuery", 1, 46);
+        assertThatExceptionOfType(DeviceException.class).isThrownBy(span::close);
+        assertThatIllegalStateException().isThrownBy(span::close).withMessageContaining("closed");
+        pool.close();
+        assertThat(driver.use().virtual()).as("a range and two pages, mapped").isEqualTo(5);
+        Logger.getLogger("io.kvcache.gpu").setLevel(null);
+    }
+
+    /// A refusal to take something back says nothing of the copies that are on their way.
+    @Test
+    void givenADriverThatRefusedToTakeAnEventBack_whenAPageIsUnmapped_thenCopiesToItAreStillWaitedFor() {
+        assumeThat(standIn.holds()).as("a driver that is late when told to").isTrue();
+        Logger.getLogger("io.kvcache.gpu").setLevel(Level.OFF);
+        DeviceSpan range = memory.reserve(page);
+        DevicePages pages = memory.create(page);
+        memory.map(range.address(), pages);
+        DeviceEvent other = driver.openEvent();
+        standIn.fail("cuEventDestroy_v2", 1, 1);
+        other.close();
+        assertThat(standIn.injected()).isEqualTo(1);
+        standIn.delay(200_000);
+        stream.toDevice(arena.allocate(4096), range.address());
+        assertThat(stream.idle()).as("the copy comes later").isFalse();
+        memory.unmap(range.address(), pages);
+        assertThat(stream.idle()).isTrue();
+        memory.release(pages);
+        memory.unreserve(range);
+        Logger.getLogger("io.kvcache.gpu").setLevel(null);
     }
 
     @Test
