@@ -135,7 +135,7 @@ public final class EngineDoor implements AutoCloseable {
             EngineSession session;
             try {
                 session = new EngineSession(socket, cache, namespaces, driver);
-            } catch (DeviceException refused) {
+            } catch (RuntimeException refused) {
                 closeWithAll(driver);
                 throw refused;
             }

@@ -7,21 +7,27 @@ import static org.assertj.core.api.Assertions.assertThatIOException;
 import static org.assertj.core.api.Assumptions.assumeThat;
 
 import io.kvcache.core.BlockTable;
+import io.kvcache.core.KvCache;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.gpu.cuda.StandIn;
+import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.tiers.TieredKvCache;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.lang.reflect.Proxy;
 import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.BooleanSupplier;
+import java.util.logging.Level;
+import java.util.logging.Logger;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -89,6 +95,34 @@ final class EngineDoorTest {
             assertThat(table.segment(block).mismatch(PoolOfTwo.block(arena, layers, pages)))
                     .isEqualTo(-1);
         }
+    }
+
+    @Test
+    void givenAStoreThatFails_whenAnEngineComes_thenItsDriverIsClosed() throws IOException {
+        KvCache failing = (KvCache) Proxy.newProxyInstance(
+                KvCache.class.getClassLoader(), new Class<?>[] {KvCache.class}, (_, called, _) -> {
+                    if (called.getName().equals("register")) {
+                        return null;
+                    }
+                    throw new IllegalStateException("the store does not answer");
+                });
+        AtomicInteger opened = new AtomicInteger();
+        Logger log = Logger.getLogger(EngineDoor.class.getName());
+        log.setLevel(Level.OFF);
+        Path other = folder.resolve("other");
+        try (EngineDoor second = EngineDoor.open(failing, () -> counted(opened), Map.of("", PoolOfTwo.SPACE), other);
+                EngineClient _ = new EngineClient(other)) {
+            until(() -> opened.get() == 1 && second.engines() == 0);
+            assertThat(standIn.left()).isEmpty();
+        } finally {
+            log.setLevel(null);
+        }
+    }
+
+    private DeviceDriver counted(AtomicInteger opened) {
+        DeviceDriver driver = standIn.open();
+        opened.incrementAndGet();
+        return driver;
     }
 
     @Test
