@@ -210,11 +210,14 @@ public final class GrowthPool implements AutoCloseable {
             throw new IllegalStateException(closed ? "the pool is closed" : spans.size() + " spans are open");
         }
         closed = true;
-        if (mapping != null) {
-            mapping.close();
+        try {
+            if (mapping != null) {
+                mapping.close();
+            }
+        } finally {
+            kept.forEach(memory::release);
+            kept.clear();
+            pages = 0;
         }
-        kept.forEach(memory::release);
-        kept.clear();
-        pages = 0;
     }
 }

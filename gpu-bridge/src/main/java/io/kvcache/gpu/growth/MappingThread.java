@@ -5,9 +5,12 @@ import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceException;
 import io.kvcache.gpu.driver.DevicePages;
 import io.kvcache.gpu.driver.VirtualMemory;
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
+import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
 /// Maps pages beside the thread that computes: a driver belongs to one thread, so this has another of the
@@ -15,6 +18,9 @@ import org.jspecify.annotations.Nullable;
 ///
 /// **Threads.** Asked and closed by the pool's.
 final class MappingThread implements AutoCloseable {
+
+    private static final Logger LOG = System.getLogger(MappingThread.class.getName());
+    private static final long LONGEST_CLOSE_NANOS = TimeUnit.SECONDS.toNanos(60);
 
     private final DeviceDriver driver;
     private final VirtualMemory memory;
@@ -53,10 +59,34 @@ final class MappingThread implements AutoCloseable {
         return page;
     }
 
-    /// Ends the thread, which has nothing to do any more, and gives the driver back.
+    /// Ends the thread, which has nothing to do any more, and gives the driver back. A thread that does not
+    /// come back from the device keeps its driver for good.
+    ///
+    /// @throws IllegalStateException when the driver still had something
     @Override
     public void close() {
-        thread.close();
-        driver.close();
+        thread.shutdown();
+        if (ended()) {
+            driver.close();
+        } else {
+            LOG.log(Level.ERROR, "the thread that maps pages does not come back from the device: it is left behind");
+        }
+    }
+
+    private boolean ended() {
+        long since = System.nanoTime();
+        boolean interrupted = false;
+        while (true) {
+            try {
+                long left = LONGEST_CLOSE_NANOS - (System.nanoTime() - since);
+                boolean ended = thread.awaitTermination(left, TimeUnit.NANOSECONDS);
+                if (interrupted) {
+                    Thread.currentThread().interrupt();
+                }
+                return ended;
+            } catch (InterruptedException stopped) {
+                interrupted = true;
+            }
+        }
     }
 }

@@ -371,6 +371,20 @@ final class GrowthPoolTest {
         Logger.getLogger("io.kvcache.gpu").setLevel(null);
     }
 
+    @Test
+    void givenASecondDriverThatStillHasSomething_whenThePoolIsClosed_thenItsPagesAreGivenBackAllTheSame() {
+        assumeThat(standIn.holds()).as("a driver that counts what it has").isTrue();
+        DeviceDriver beside = standIn.open();
+        GrowthPool pool = new GrowthPool(memory, 4 * page, 4 * page, beside);
+        beside.allocate(1);
+        GrowingSpan span = pool.open(4 * page);
+        assertThat(span.grow(2 * page)).isTrue();
+        span.close();
+        assertThat(pool.physicalBytes()).isPositive();
+        assertThatIllegalStateException().isThrownBy(pool::close).withMessageContaining("before all was given back");
+        assertThat(driver.use().virtual()).isZero();
+    }
+
     /// A refusal to take something back says nothing of the copies that are on their way.
     @Test
     void givenADriverThatRefusedToTakeAnEventBack_whenAPageIsUnmapped_thenCopiesToItAreStillWaitedFor() {
