@@ -1,6 +1,7 @@
 package io.kvcache.gpu.kernel;
 
 import static io.kvcache.gpu.kernel.Launcher.require;
+import static io.kvcache.gpu.kernel.Launcher.requireAligned;
 
 import io.kvcache.gpu.driver.DeviceAddress;
 import io.kvcache.gpu.driver.DeviceKernel;
@@ -36,6 +37,7 @@ public final class CodingKernels {
 
         public Turning {
             require(pairs > 0 && turns.bytes() >= 8L * pairs, "pairs", pairs);
+            requireAligned("turns", turns, Float.BYTES);
             require(sides == 1 || sides == 2, "sides", sides);
             require(run > 0, "pieces in a row", run);
         }
@@ -47,6 +49,8 @@ public final class CodingKernels {
     /// @param into [CodedBlock#bytes], beginning at a multiple of 16
     public void gather(DeviceStream stream, DeviceSpan from, CodedBlock block, DeviceSpan into) {
         Launcher.requirePlaces(from, block.pieces());
+        requireAligned("places", from, Long.BYTES);
+        requireAligned("blocks", into, CodedBlock.ALIGNMENT);
         int groups = block.pieceValues() / block.group();
         launcher.run(
                 stream,
@@ -64,6 +68,7 @@ public final class CodingKernels {
 
     /// Makes pieces of a block.
     ///
+    /// @param from [CodedBlock#bytes], beginning at a multiple of 16
     /// @param to on the device, an address of 8 bytes for each piece, all apart
     /// @param rowValues values of one token and head; a divisor of a piece's
     /// @param turning of the keys among the pieces, or null for none
@@ -75,6 +80,8 @@ public final class CodingKernels {
             int rowValues,
             @Nullable Turning turning) {
         Launcher.requirePlaces(to, block.pieces());
+        requireAligned("places", to, Long.BYTES);
+        requireAligned("blocks", from, CodedBlock.ALIGNMENT);
         require(rowValues > 0 && block.pieceValues() % rowValues == 0, "values of a row", rowValues);
         int pairs = turning == null ? 0 : turning.pairs;
         require(2L * pairs <= rowValues, "pairs", pairs);

@@ -149,6 +149,8 @@ public final class Kernels implements AutoCloseable {
         long chunks = (data.bytes() + CRC_CHUNK_BYTES - 1) / CRC_CHUNK_BYTES;
         require(scratch.bytes() >= 4 * runs, "scratch bytes", scratch.bytes());
         require(sums.bytes() >= 4 * chunks, "bytes for sums", sums.bytes());
+        Launcher.requireAligned("scratch bytes", scratch, Integer.BYTES);
+        Launcher.requireAligned("sums", sums, Integer.BYTES);
         run(
                 stream,
                 crcRuns,
@@ -205,6 +207,8 @@ public final class Kernels implements AutoCloseable {
         require(pairs > 0 && 2L * pairs <= rowValues, "pairs", pairs);
         require(turns.bytes() >= 8L * pairs, "bytes of turns", turns.bytes());
         require(keys.bytes() % (2L * rowValues) == 0, "bytes of keys", keys.bytes());
+        Launcher.requireAligned("keys", keys, Short.BYTES);
+        Launcher.requireAligned("turns", turns, Float.BYTES);
         long rows = keys.bytes() / (2L * rowValues);
         run(
                 stream,
@@ -259,6 +263,8 @@ public final class Kernels implements AutoCloseable {
         require(scales.bytes() >= count / group * Float.BYTES, "bytes of scales", scales.bytes());
         require(codes.bytes() >= count, "bytes of codes", codes.bytes());
         require(values.bytes() >= 2 * count, "bytes of values", values.bytes());
+        Launcher.requireAligned("scales", scales, Float.BYTES);
+        Launcher.requireAligned("values", values, Short.BYTES);
     }
 
     private static void require(boolean holds, String what, long value) {

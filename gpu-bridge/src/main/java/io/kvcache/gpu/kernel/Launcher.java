@@ -36,6 +36,14 @@ record Launcher(DeviceProgram program, int mostGroups) {
         require(count > 0 && places.bytes() >= 8L * count, "count", count);
     }
 
+    /// Refuses what begins where the device could not read it as it does: that would end the device.
+    static void requireAligned(String what, DeviceSpan span, int bytes) {
+        long at = span.address().value();
+        if (at % bytes != 0) {
+            throw new IllegalArgumentException("%s begin at 0x%x; it takes multiples of %d".formatted(what, at, bytes));
+        }
+    }
+
     static void require(boolean holds, String what, long value) {
         if (!holds) {
             throw new IllegalArgumentException(what + " " + value + " does not fit the rest");

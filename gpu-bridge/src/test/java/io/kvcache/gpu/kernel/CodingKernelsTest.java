@@ -198,5 +198,29 @@ final class CodingKernelsTest {
                 .isThrownBy(() -> coding.scatter(rig.stream, block, whole, whole, 4, turning))
                 .withMessageContaining("pairs 3");
         assertThatIllegalArgumentException().isThrownBy(() -> new Turning(small, 4, true, 2, 1));
+        assertThatIllegalArgumentException()
+                .isThrownBy(() -> new CodedBlock(Coding.FP8, 1 << 29, 1 << 29, 1))
+                .withMessageContaining("it takes 2 to 268435456");
+    }
+
+    @Test
+    void givenABlockThatBeginsAtNoMultipleOf16_whenCalled_thenRefusedBeforeAnythingRuns() {
+        CodingKernels coding = rig.kernels.coding();
+        CodedBlock block = new CodedBlock(Coding.FP8, 2, 8, 4);
+        DeviceSpan whole = rig.target(256);
+        DeviceSpan eight = whole.slice(8, block.bytes());
+        assertThatIllegalArgumentException()
+                .isThrownBy(() -> coding.gather(rig.stream, whole, block, eight))
+                .withMessageContaining("blocks begin")
+                .withMessageContaining("multiples of 16");
+        assertThatIllegalArgumentException()
+                .isThrownBy(() -> coding.scatter(rig.stream, block, eight, whole, 4, null))
+                .withMessageContaining("blocks begin");
+        assertThatIllegalArgumentException()
+                .isThrownBy(() -> coding.gather(rig.stream, whole.slice(4, 64), block, whole))
+                .withMessageContaining("places begin");
+        assertThatIllegalArgumentException()
+                .isThrownBy(() -> new Turning(whole.slice(2, 64), 4, true, 2, 1))
+                .withMessageContaining("turns begin");
     }
 }

@@ -20,6 +20,7 @@ import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.host.HostDriver;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
+import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -273,6 +274,27 @@ final class KernelsTest {
                 .withMessageContaining("pairs 17");
         assertThatIllegalArgumentException().isThrownBy(() -> rig.kernels.toFp8(rig.stream, small, 5, small, small));
         assertThatIllegalArgumentException().isThrownBy(() -> Kernels.load(rig.driver, 0));
+    }
+
+    /// A device that reads a number where none of its size can begin is of no use any more.
+    @Test
+    void givenSpansThatBeginAtOddPlaces_whenCalled_thenRefusedBeforeAnythingRuns() {
+        DeviceSpan even = rig.target(1024);
+        DeviceSpan odd = even.slice(1, 512);
+        DeviceSpan half = even.slice(2, 512);
+        Kernels kernels = rig.kernels;
+        assertRefused("keys begin", () -> kernels.ropeShift(rig.stream, odd, 32, even, 16, true));
+        assertRefused("turns begin", () -> kernels.ropeShift(rig.stream, even, 32, half, 16, true));
+        assertRefused("values begin", () -> kernels.toFp8(rig.stream, odd, 2, even, even));
+        assertRefused("scales begin", () -> kernels.toFp8(rig.stream, even.slice(0, 64), 2, half, even));
+        assertRefused("values begin", () -> kernels.fromFp8(rig.stream, even.slice(1, 64), 2, even, odd));
+        assertRefused("scratch bytes begin", () -> kernels.crc32c(rig.stream, even, half, even));
+        assertRefused("sums begin", () -> kernels.crc32c(rig.stream, even, even, half));
+        kernels.fromFp8(rig.stream, even.slice(1, 64), 2, even.slice(512, 128), even.slice(640, 128));
+    }
+
+    private static void assertRefused(String why, ThrowingCallable call) {
+        assertThatIllegalArgumentException().isThrownBy(call).withMessageContaining(why);
     }
 
     @Test
