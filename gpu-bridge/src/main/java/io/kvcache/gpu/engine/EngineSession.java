@@ -233,6 +233,11 @@ final class EngineSession {
         int end() {
             return from + pages.length;
         }
+
+        /// What is left of the time to wait, which is for all blocks together.
+        long leftNanos(long since) {
+            return Math.max(0, waitNanos - (System.nanoTime() - since));
+        }
     }
 
     private Wanted wanted(ByteBuffer body) {
@@ -258,8 +263,9 @@ final class EngineSession {
 
     private ByteBuffer load(int number, ByteBuffer body) {
         Wanted wanted = wanted(body);
+        long since = System.nanoTime();
         BlockTable table = cache.acquire(wanted.chain.prefix(wanted.end()), wanted.from, wanted.waitNanos);
-        int ready = table.await(wanted.pages.length, wanted.waitNanos);
+        int ready = table.await(wanted.pages.length, wanted.leftNanos(since));
         if (ready == 0) {
             table.close();
             return Wire.done(number, new long[] {0});
@@ -274,8 +280,9 @@ final class EngineSession {
             throw new IllegalArgumentException("too many stores wait to be sealed; seal some first");
         }
         List<BlockWriter> writers = new ArrayList<>();
+        long since = System.nanoTime();
         for (int index = wanted.from; index < wanted.end(); index++) {
-            BlockWriter writer = cache.put(wanted.chain, index, 0, wanted.waitNanos);
+            BlockWriter writer = cache.put(wanted.chain, index, 0, wanted.leftNanos(since));
             if (!writer.outcome().continues()) {
                 writer.close();
                 break;
