@@ -3,12 +3,10 @@ package io.kvcache.tiers.front;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 
-import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.tier.Taken;
 import io.kvcache.core.tier.TierBlock;
 import io.kvcache.core.tier.TierBurial;
 import io.kvcache.core.tier.TierListener;
-import io.kvcache.core.tier.TierOffer;
 import io.kvcache.core.tier.TierRead;
 import io.kvcache.core.tier.TierRead.Outcome;
 import java.lang.foreign.Arena;
@@ -16,7 +14,6 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.text.MessageFormat;
 import java.util.ArrayList;
-import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
@@ -34,7 +31,7 @@ final class FrontedTierTest {
 
     private final Arena arena = Arena.ofShared();
     private final Logger log = Logger.getLogger(Front.class.getName());
-    private final Store store = new Store();
+    private final HeardStore store = new HeardStore();
     private final List<HeldFront> fronts = new ArrayList<>();
     private HeldFront disk;
     private TierListener diskSide;
@@ -68,65 +65,6 @@ final class FrontedTierTest {
 
     private HeldFront front() {
         return fronts.getLast();
-    }
-
-    /// What the store hears.
-    private static final class Store implements TierListener {
-        final Map<Long, Long> places = new HashMap<>();
-        final Map<Long, Outcome> reads = new HashMap<>();
-        final Map<Long, Double> worths = new HashMap<>();
-        final List<Long> used = new ArrayList<>();
-
-        @Override
-        public double worth(long keyHi, long keyLo) {
-            return worths.getOrDefault(keyHi, Double.NaN);
-        }
-
-        @Override
-        public void used(TierBlock block, long place) {
-            used.add(block.keyHi());
-        }
-
-        @Override
-        public Namespace namespace(int namespaceId) {
-            throw new AssertionError("nobody asks");
-        }
-
-        @Override
-        public int namespaceId(Namespace namespace) {
-            throw new AssertionError("nobody asks");
-        }
-
-        @Override
-        public void written(long tag, long place) {
-            assertThat(places.put(tag, place)).as("told once").isNull();
-        }
-
-        @Override
-        public void read(long tag, Outcome outcome) {
-            assertThat(reads.put(tag, outcome)).as("told once").isNull();
-        }
-
-        @Override
-        public void flushed(long tag, boolean durable) {}
-
-        @Override
-        public void recovered(TierBlock block, long place) {}
-
-        @Override
-        public void buried(long keyHi, long keyLo) {}
-
-        @Override
-        public void recoveryEnded() {}
-
-        @Override
-        public void offered(TierOffer offer) {}
-
-        @Override
-        public void moved(TierBlock block, long from, long to) {}
-
-        @Override
-        public void lost(TierBlock block, long place) {}
     }
 
     private static TierBlock block(long key, boolean object) {
@@ -298,35 +236,6 @@ final class FrontedTierTest {
         assertThat(front().asked).isEmpty();
     }
 
-    /// An offer that remembers what was kept, of blocks that were written in the order of their keys.
-    private record Offered(List<Long> places, List<Long> kept) implements TierOffer {
-
-        @Override
-        public int size() {
-            return places.size();
-        }
-
-        @Override
-        public long keyHi(int index) {
-            return places.get(index) - HeldFront.FIRST_PLACE;
-        }
-
-        @Override
-        public long keyLo(int index) {
-            return 1;
-        }
-
-        @Override
-        public long place(int index) {
-            return places.get(index);
-        }
-
-        @Override
-        public boolean keep(int index) {
-            return kept.add(places.get(index));
-        }
-    }
-
     @Test
     void givenAFrontThatIsFull_whenItOffers_thenWhatWasReadSinceIsKeptOnce() {
         long first = written(1);
@@ -335,11 +244,11 @@ final class FrontedTierTest {
         let(false, true);
         Offered offer = new Offered(List.of(1001L, 1002L), new ArrayList<>());
         front().offer(offer);
-        assertThat(offer.kept).containsExactly(1001L);
+        assertThat(offer.kept()).containsExactly(1001L);
         assertThat(tier.copies()).isEqualTo(1);
         Offered again = new Offered(List.of(1001L), new ArrayList<>());
         front().offer(again);
-        assertThat(again.kept).isEmpty();
+        assertThat(again.kept()).isEmpty();
         assertThat(tier.copies()).isZero();
     }
 
@@ -352,7 +261,7 @@ final class FrontedTierTest {
         front().use(block(1, false), 1001);
         Offered offer = new Offered(List.of(1001L, 1002L, 1003L, 1005L), new ArrayList<>());
         front().offer(offer);
-        assertThat(offer.kept).containsExactly(1005L, 1002L, 1003L);
+        assertThat(offer.kept()).containsExactly(1005L, 1002L, 1003L);
         assertThat(tier.copies()).as("those and the one that was not on offer").isEqualTo(4);
     }
 
@@ -364,7 +273,7 @@ final class FrontedTierTest {
         assertThat(store.used).containsExactly(2L);
         Offered offer = new Offered(List.of(1001L, 1002L), new ArrayList<>());
         front().offer(offer);
-        assertThat(offer.kept).containsExactly(1002L);
+        assertThat(offer.kept()).containsExactly(1002L);
     }
 
     @Test
