@@ -232,9 +232,11 @@ final class Attachment {
         }
     }
 
-    /// The number of a namespace in the records of shared memory, or [SharedStore#ANY] when it was not told.
-    int inRecords(Namespace namespace) {
-        return inRecords.getOrDefault(namespace, SharedStore.ANY);
+    /// The number of a namespace in the records of shared memory, or [SharedStore#ANY] when the server tells
+    /// none; null as long as its registration was not answered in this session.
+    @Nullable
+    Integer inRecords(Namespace namespace) {
+        return inRecords.get(namespace);
     }
 
     /// Whether a refusal will be the same for as long as the session lasts.

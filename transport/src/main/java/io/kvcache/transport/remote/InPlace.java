@@ -26,11 +26,12 @@ final class InPlace {
     Match match(BlockChain chain) {
         Attachment attachment = attachment();
         SharedStore store = attachment == null ? null : attachment.shared();
-        if (attachment == null || store == null || !store.retain()) {
+        Integer number = attachment == null ? null : attachment.inRecords(chain.namespace());
+        if (store == null || number == null || !store.retain()) {
             return null;
         }
         try {
-            SharedStore.Wanted wanted = new SharedStore.Wanted(chain, attachment.inRecords(chain.namespace()));
+            SharedStore.Wanted wanted = new SharedStore.Wanted(chain, number);
             int host = store.resident(wanted, chain.length());
             int known = host < 0 ? UNSURE : store.known(wanted, host);
             return known < 0 ? null : known == 0 ? Match.NOTHING : new Match(0, host, known - host);
@@ -43,12 +44,16 @@ final class InPlace {
     int copy(BlockChain chain, int from, List<MemorySegment> into) {
         Attachment attachment = attachment();
         SharedStore store = attachment == null ? null : attachment.shared();
-        if (attachment == null || store == null || chain.namespace().parts().isEmpty() || !store.retain()) {
+        Integer number = attachment == null ? null : attachment.inRecords(chain.namespace());
+        if (attachment == null || store == null || number == null) {
+            return UNSURE;
+        }
+        if (chain.namespace().parts().isEmpty() || !store.retain()) {
             return UNSURE;
         }
         try {
             long blockBytes = chain.namespace().parts().getFirst().bytes();
-            SharedStore.Wanted wanted = new SharedStore.Wanted(chain, attachment.inRecords(chain.namespace()));
+            SharedStore.Wanted wanted = new SharedStore.Wanted(chain, number);
             Copied copied = store.copy(wanted, from, blockBytes, into);
             if (Handle.found(copied.last())) {
                 attachment.touch(copied.last());
