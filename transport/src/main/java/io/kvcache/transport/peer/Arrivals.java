@@ -82,10 +82,16 @@ final class Arrivals {
     ///
     /// @return to be run when peers have forgotten it, or could not be reached
     Runnable drop(BlockChain chain, int from) {
-        return drop(other -> other.length() > from
-                && other.namespace().equals(chain.namespace())
-                && other.keyHi(from) == chain.keyHi(from)
-                && other.keyLo(from) == chain.keyLo(from));
+        return drop(other -> other.namespace().equals(chain.namespace()) && has(other, chain, from));
+    }
+
+    /// Whether a block of one chain is one of another's; where keys are an engine's, at any place of it.
+    private static boolean has(BlockChain chain, BlockChain of, int block) {
+        boolean found = false;
+        for (int index = 0; index < chain.length() && !found; index++) {
+            found = chain.keyHi(index) == of.keyHi(block) && chain.keyLo(index) == of.keyLo(block);
+        }
+        return found;
     }
 
     /// All blocks of a namespace are being dropped.
