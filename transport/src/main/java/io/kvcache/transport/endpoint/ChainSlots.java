@@ -48,8 +48,9 @@ final class ChainSlots {
 
     /// A chain that is spoken of.
     ///
-    /// @param bytes of the heap that it keeps
-    record Told(BlockChain chain, long bytes) {}
+    /// @param whole what its slot has
+    /// @param bytes of the heap that this keeps
+    record Told(BlockChain chain, BlockChain whole, long bytes) {}
 
     /// @param shared by all connections
     ChainSlots(Session session, HeapLimits limits, HeapShare shared) {
@@ -192,7 +193,7 @@ final class ChainSlots {
             throw new Violation("%d blocks of slot %d; allowed: 0 to %d"
                     .formatted(length, number, chain == null ? 0 : chain.length()));
         }
-        return new Told(length == chain.length() ? chain : chain.prefix(length), slot.bytes);
+        return new Told(length == chain.length() ? chain : chain.prefix(length), chain, slot.bytes);
     }
 
     /// The connection is over.

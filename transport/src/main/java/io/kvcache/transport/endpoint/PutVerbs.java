@@ -23,6 +23,7 @@ final class PutVerbs {
     private final Service service;
     private final Session session;
     private final ChainSlots chains;
+    private final ChainHolds holds;
     private final Sealing sealing;
 
     /// What the payload that is coming in over this connection fills.
@@ -32,6 +33,7 @@ final class PutVerbs {
         this.service = service;
         this.session = session;
         this.chains = chains;
+        holds = new ChainHolds(service.common().chains());
         sealing = new Sealing(service);
     }
 
@@ -41,7 +43,7 @@ final class PutVerbs {
         int index = body.count("index");
         int part = body.count("part");
         long timeout = request.bounded(body.amount("timeout"));
-        return () -> now(request, timeout, told.bytes(), () -> {
+        return () -> now(request, timeout, holds.of(told), () -> {
             BlockWriter writer = service.cache().put(told.chain(), index, part, timeout);
             answer(request, writer.outcome(), new Reservation.Block(writer));
         });
@@ -54,7 +56,7 @@ final class PutVerbs {
         long bytes = body.amount("bytes");
         long timeout = request.bounded(body.amount("timeout"));
         byte[] key = body.bytes("key", keyBytes);
-        return () -> now(request, timeout, 0, () -> {
+        return () -> now(request, timeout, Service.Hold.NONE, () -> {
             ObjectWriter writer = service.cache().putObject(namespace, key, bytes, timeout);
             answer(request, writer.outcome(), new Reservation.Opaque(writer, key));
         });
@@ -62,12 +64,12 @@ final class PutVerbs {
 
     /// At once if it cannot wait, else beside the connection.
     ///
-    /// @param chainBytes that are kept for its chain while it waits
-    private void now(Request request, long timeoutNanos, long chainBytes, Service.Step step) throws Refused {
+    /// @param hold what is kept for its chain while it waits
+    private void now(Request request, long timeoutNanos, Service.Hold hold, Service.Step step) throws Refused {
         if (timeoutNanos == 0) {
             step.run();
         } else {
-            service.later(session, request, chainBytes, step);
+            service.later(session, request, hold, step);
         }
     }
 

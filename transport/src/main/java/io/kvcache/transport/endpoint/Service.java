@@ -33,24 +33,24 @@ record Service(
 
     /// Does something that may wait, without holding up the connection, unless the session ends first.
     void later(Session session, Request request, Step step) throws Refused {
-        later(session, request, 0, step);
+        later(session, request, Hold.NONE, step);
     }
 
     /// The same.
     ///
-    /// @param chainBytes of the heap that a chain keeps meanwhile
-    void later(Session session, Request request, long chainBytes, Step step) throws Refused {
-        begin(session, chainBytes);
+    /// @param hold what is kept meanwhile
+    void later(Session session, Request request, Hold hold, Step step) throws Refused {
+        begin(session, hold);
         try {
             later.execute(() -> {
                 try {
                     session.waits().run(() -> attempt(request, step));
                 } finally {
-                    end(session, chainBytes);
+                    end(session, hold);
                 }
             });
         } catch (RejectedExecutionException closed) {
-            end(session, chainBytes);
+            end(session, hold);
             throw new Refused(Status.GONE, "the server is closed");
         }
     }
@@ -60,7 +60,7 @@ record Service(
     /// @param then gets null when nothing comes
     <T> void later(Session session, Request request, Supplier<CompletionStage<@Nullable T>> wait, Then<T> then)
             throws Refused {
-        begin(session, 0);
+        begin(session, Hold.NONE);
         boolean begun = false;
         try {
             CompletionStage<@Nullable T> stage = wait.get();
@@ -69,22 +69,22 @@ record Service(
                 try {
                     attempt(request, () -> then.run(found));
                 } finally {
-                    end(session, 0);
+                    end(session, Hold.NONE);
                 }
             });
         } finally {
             if (!begun) {
-                end(session, 0);
+                end(session, Hold.NONE);
             }
         }
     }
 
-    private void begin(Session session, long chainBytes) throws Refused {
-        if (!common.chains.take(chainBytes)) {
+    private void begin(Session session, Hold hold) throws Refused {
+        if (!hold.begin()) {
             throw new Refused(Status.BUSY, ChainSlots.full(common.chains));
         }
         if (!session.waits().begin(options.most().waiting())) {
-            common.chains.give(chainBytes);
+            hold.end();
             throw new Refused(
                     Status.BUSY,
                     "%d requests wait already; allowed: %1$d"
@@ -93,8 +93,8 @@ record Service(
         counters.waiting.increment();
     }
 
-    private void end(Session session, long chainBytes) {
-        common.chains.give(chainBytes);
+    private void end(Session session, Hold hold) {
+        hold.end();
         counters.waiting.decrement();
         session.waits().end();
     }
@@ -112,6 +112,30 @@ record Service(
                     .log(System.Logger.Level.WARNING, request.type() + " of a remote client failed", failed);
             request.refuse(Status.FAILED, String.valueOf(failed.getMessage()));
         }
+    }
+
+    /// Heap that a request keeps while it waits.
+    interface Hold {
+
+        /// For those that keep none.
+        Hold NONE = new Hold() {
+
+            @Override
+            public boolean begin() {
+                return true;
+            }
+
+            @Override
+            public void end() {
+                // Nothing to give back.
+            }
+        };
+
+        /// Takes it; answers whether there was room.
+        boolean begin();
+
+        /// Gives back what was taken.
+        void end();
     }
 
     /// One thing to do for a request.
