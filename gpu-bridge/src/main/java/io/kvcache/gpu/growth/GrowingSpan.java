@@ -89,8 +89,9 @@ public final class GrowingSpan implements AutoCloseable {
         return range.address().plus(pageCount * memory.pageBytes());
     }
 
-    /// Makes it smaller. What is cut off may be gone: copies and kernels in streams of the driver are
-    /// waited for before it goes, those in streams of others must be over.
+    /// Makes it smaller, at once. What is cut off may go later, when the pool or another span takes
+    /// it: copies and kernels in streams of the driver are waited for then, a minute at most, and
+    /// those in streams of others must be over.
     ///
     /// @param newBytes 0 and up to as many as it has
     public void shrink(long newBytes) {
@@ -136,7 +137,7 @@ public final class GrowingSpan implements AutoCloseable {
     /// that were asked for before.
     ///
     /// @return whether there was one
-    /// @throws DeviceException when the device is of no use any more
+    /// @throws DeviceException when the device is of no use any more, or lets this thread in no more
     boolean settle() {
         Coming awaited = coming;
         if (awaited == null) {
@@ -175,11 +176,11 @@ public final class GrowingSpan implements AutoCloseable {
         }
     }
 
-    /// Gives its memory and its addresses back, once all is over that streams of the driver were given:
-    /// a minute at most for each page.
+    /// Gives its memory and its addresses back, once all is over that streams of the driver were
+    /// given: a minute at most for each page.
     ///
-    /// @throws DeviceException when that does not end, or the device fails; the span is closed all the
-    ///     same, and what it still has goes with the driver
+    /// @throws DeviceException when that does not end, or the device fails; the span is closed all
+    ///     the same, and what it still has goes with the driver
     /// @throws IllegalStateException when closed twice
     @Override
     public void close() {
