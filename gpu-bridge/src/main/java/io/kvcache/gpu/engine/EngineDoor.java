@@ -28,8 +28,9 @@ import java.util.function.Supplier;
 ///
 /// Every engine has a thread and a [DeviceDriver] of its own. One that dies leaves nothing: what it was
 /// loading goes on to its end, what it was storing and has not sealed is thrown away, and its memory is
-/// closed once nothing is on its way there. Only where copies do not end within a minute, or a session
-/// does not come back before [#close] gives up, what they use is kept for good, and the log says so.
+/// closed once nothing is on its way there. Only where copies do not end within a minute, or a
+/// session does not come back before [#close] gives up, what they use is kept for good, and the log
+/// says so.
 ///
 /// **Security.** Whoever may open the socket may read and write the namespaces that are served; it has
 /// mode 0600.

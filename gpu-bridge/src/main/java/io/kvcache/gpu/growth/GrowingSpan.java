@@ -137,7 +137,7 @@ public final class GrowingSpan implements AutoCloseable {
     /// that were asked for before.
     ///
     /// @return whether there was one
-    /// @throws DeviceException when the device is of no use any more, or lets this thread in no more
+    /// @throws DeviceException when the device is of no use any more, or lets this thread not in
     boolean settle() {
         Coming awaited = coming;
         if (awaited == null) {
