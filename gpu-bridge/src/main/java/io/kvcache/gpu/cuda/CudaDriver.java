@@ -134,8 +134,8 @@ public final class CudaDriver implements DeviceDriver {
         LOG.log(Level.WARNING, "{0}: {1}", what, refused.getMessage());
     }
 
-    /// Whether the device is gone, or does not end what it has: it is not waited for then. One that only
-    /// refused to take something back may have copies on their way like any.
+    /// Whether the device is gone, or does not end what it has: it is not waited for then. One that
+    /// only refused to take something back may have copies on their way like any.
     boolean lost() {
         return lost;
     }

@@ -59,8 +59,8 @@ final class MappingThread implements AutoCloseable {
         return page;
     }
 
-    /// Ends the thread, which has nothing to do any more, and gives the driver back. A thread that does not
-    /// come back from the device keeps its driver for good.
+    /// Ends the thread, which has nothing to do any more, and gives the driver back. A thread that does
+    /// not come back from the device keeps its driver for good.
     ///
     /// @throws IllegalStateException when the driver still had something
     @Override

@@ -36,7 +36,7 @@ record Launcher(DeviceProgram program, int mostGroups) {
         require(count > 0 && places.bytes() >= 8L * count, "count", count);
     }
 
-    /// Refuses what begins where the device could not read it as it does: that would end the device.
+    /// Refuses what begins where the device could not read it as it does: that would end it.
     static void requireAligned(String what, DeviceSpan span, int bytes) {
         long at = span.address().value();
         if (at % bytes != 0) {

@@ -136,8 +136,8 @@ final class TierDevice {
         driver.close();
     }
 
-    /// Lets go of the store's slots alone: they may be unmapped while the rest is in use. Nothing is on
-    /// its way there.
+    /// Lets go of the store's slots alone: they may be unmapped while the rest is in use. Nothing is
+    /// on its way there.
     void letGoOfSlots() {
         try {
             unregister();

@@ -170,8 +170,8 @@ final class Front implements TierListener {
         }
     }
 
-    /// Whether something is on its way there. One that failed may be in somebody's use for long, with
-    /// nothing to do about it.
+    /// Whether something is on its way there. One that failed may be in somebody's use for long,
+    /// with nothing to do about it.
     boolean busy() {
         Tier present = tier;
         if (present == null) {

@@ -264,8 +264,8 @@ public final class FrontedTier implements Tier {
 
     /// Lets go of the front, then of the disk, also when somebody still uses the front.
     ///
-    /// @throws IllegalStateException when one of them is in use; the other is closed and stays so, and
-    ///     this one can be closed later
+    /// @throws IllegalStateException when one of them is in use; the other is closed and stays so,
+    ///     and this one can be closed later
     @Override
     public void close() {
         try {
