@@ -3,8 +3,8 @@ package io.kvcache.transport.endpoint;
 import io.kvcache.core.identity.BlockChain;
 import java.util.IdentityHashMap;
 
-/// What requests that wait keep of the chains of one connection, which may tell its slots anew meanwhile. A
-/// chain counts once, however many wait with it.
+/// What requests that wait keep of the chains of one connection, which may tell its slots anew
+/// meanwhile. A chain counts once, however many wait with it.
 ///
 /// **Threads.** Any. Its lock comes before that of the share.
 final class ChainHolds {

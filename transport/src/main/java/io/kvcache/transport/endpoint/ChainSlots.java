@@ -10,15 +10,15 @@ import java.util.ArrayList;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
-/// The chains that a client has told over one connection, so that it need not tell them again. They take no
-/// more of the heap than a connection may, and all connections may: for one more, those spoken of least
-/// recently are given up.
+/// The chains that a client has told over one connection, so that it need not tell them again. They
+/// take no more of the heap than a connection may, and all connections may: for one more, those
+/// spoken of least recently are given up.
 ///
-/// CHAIN has no reply. So of one that there is no room for, or that was given up, the slot remembers why,
-/// which is what requests about it are answered, and whoever is told in its terms.
+/// CHAIN has no reply. So of one that there is no room for, or that was given up, the slot
+/// remembers why, which is what requests about it are answered, and whoever is told in its terms.
 ///
-/// **Threads.** The connection's, which alone fills slots; any may have one [given up][#giveUp]. It never
-/// holds its lock while it takes from what is shared.
+/// **Threads.** The connection's, which alone fills slots; any may have one [given up][#giveUp]. It
+/// never holds its lock while it takes from what is shared.
 final class ChainSlots {
 
     /// Slots of a connection.
@@ -148,7 +148,8 @@ final class ChainSlots {
         return taken;
     }
 
-    /// Gives up the chain that was spoken of least recently; answers whether there was one. Any thread.
+    /// Gives up the chain that was spoken of least recently; answers whether there was one. Any
+    /// thread.
     synchronized boolean giveUp() {
         int oldest = -1;
         for (int slot = 0; slot < COUNT; slot++) {

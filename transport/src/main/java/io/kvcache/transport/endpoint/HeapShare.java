@@ -5,9 +5,9 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicLong;
 
-/// A part of the heap that all connections of an endpoint share. When it is full, whichever of them has
-/// taken the most gives up what it used least recently: so one that comes finds room, however much those
-/// before it have told, and one that takes much takes it of itself.
+/// A part of the heap that all connections of an endpoint share. When it is full, whichever of them
+/// has taken the most gives up what it used least recently: so one that comes finds room, however
+/// much those before it have told, and one that takes much takes it of itself.
 ///
 /// **Threads.** Any. Locks are taken in the order of this, then [ChainSlots].
 final class HeapShare {
@@ -30,8 +30,8 @@ final class HeapShare {
         takers.remove(taker);
     }
 
-    /// Takes so many bytes, to be [given back][#give], unless that would be too many even if all gave up
-    /// what they have.
+    /// Takes so many bytes, to be [given back][#give], unless that would be too many even if all
+    /// gave up what they have.
     boolean take(long bytes) {
         boolean there = takeFree(bytes);
         while (!there && bytes <= most && reclaim()) {

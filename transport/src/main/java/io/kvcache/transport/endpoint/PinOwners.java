@@ -10,8 +10,9 @@ import java.util.List;
 import java.util.Map;
 import java.util.WeakHashMap;
 
-/// How many sessions want each pin that a hint asked for, of all endpoints that serve a store: it ends with
-/// the last of them. A pin that the store's own process asked for is not known here, so it ends then, too.
+/// How many sessions want each pin that a hint asked for, of all endpoints that serve a store: it
+/// ends with the last of them. A pin that the store's own process asked for is not known here, so
+/// it ends then, too.
 ///
 /// **Threads.** Any.
 final class PinOwners {

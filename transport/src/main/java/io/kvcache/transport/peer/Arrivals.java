@@ -85,7 +85,8 @@ final class Arrivals {
         return drop(other -> other.namespace().equals(chain.namespace()) && has(other, chain, from));
     }
 
-    /// Whether a block of one chain is one of another's; where keys are an engine's, at any place of it.
+    /// Whether a block of one chain is one of another's; where keys are an engine's, at any place
+    /// of it.
     private static boolean has(BlockChain chain, BlockChain of, int block) {
         boolean found = false;
         for (int index = 0; index < chain.length() && !found; index++) {

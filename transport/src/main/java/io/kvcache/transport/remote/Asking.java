@@ -84,7 +84,8 @@ final class Asking {
         T within(long nanos) throws CallFailed;
     }
 
-    /// Asks once more if there was no room, as the server may have given up the chain: then it is told again.
+    /// Asks once more if there was no room, as the server may have given up the chain: then it is
+    /// told again.
     private static <T> T twice(Attempt<T> attempt, long patienceNanos) throws CallFailed {
         long start = System.nanoTime();
         try {

@@ -232,8 +232,8 @@ final class Attachment {
         }
     }
 
-    /// The number of a namespace in the records of shared memory, or [SharedStore#ANY] when the server tells
-    /// none; null as long as its registration was not answered in this session.
+    /// The number of a namespace in the records of shared memory, or [SharedStore#ANY] when the
+    /// server tells none; null as long as its registration was not answered in this session.
     @Nullable
     Integer inRecords(Namespace namespace) {
         return inRecords.get(namespace);

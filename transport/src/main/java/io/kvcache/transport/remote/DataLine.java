@@ -87,12 +87,14 @@ final class DataLine implements FrameHandler {
         return chains.tell(chain, namespace);
     }
 
-    /// Something about a chain was refused; answers whether it may help to tell it again and ask once more.
+    /// Something about a chain was refused; answers whether it may help to tell it again and ask
+    /// once more.
     boolean doubt(CallFailed refusal) {
         return chains.doubt(refusal);
     }
 
-    /// Asks about a chain, once more if the server has given it up, and waits for all of the answer.
+    /// Asks about a chain, once more if the server has given it up, and waits for all of the
+    /// answer.
     void run(About about, long patienceNanos, Exchange with) throws CallFailed {
         long start = System.nanoTime();
         try {

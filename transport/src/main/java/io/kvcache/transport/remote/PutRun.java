@@ -120,7 +120,8 @@ final class PutRun implements DataLine.Series {
         }
     }
 
-    /// From the block that was refused, after telling the chain again, which the server may have given up.
+    /// From the block that was refused, after telling the chain again, which the server may have
+    /// given up.
     private void again() {
         sent = accepted();
         telling = null;

@@ -13,8 +13,9 @@ import org.jspecify.annotations.Nullable;
 /// What chains the server has been told over one connection. A chain that begins as one of them does is
 /// told by what is new: one that grows costs its new blocks, one that forks what comes after the fork.
 ///
-/// Telling has no answer: that the server has not taken a chain, or has given it up since, is heard when it
-/// refuses what is asked about it. Then nothing that was told is [relied on][#doubt] any more.
+/// Telling has no answer: that the server has not taken a chain, or has given it up since, is heard
+/// when it refuses what is asked about it. Then nothing that was told is [relied on][#doubt] any
+/// more.
 ///
 /// Not safe for several threads, but for [#doubt].
 final class ToldChains {
@@ -50,8 +51,9 @@ final class ToldChains {
         }
     }
 
-    /// Something about a chain was refused: if it may be for the chain, all are told anew from here on, and
-    /// what the server still keeps of them it is told to let go. Once too often does no harm. Any thread.
+    /// Something about a chain was refused: if it may be for the chain, all are told anew from here
+    /// on, and what the server still keeps of them it is told to let go. Once too often does no
+    /// harm. Any thread.
     ///
     /// @return whether it may help to ask once more
     boolean doubt(CallFailed refusal) {

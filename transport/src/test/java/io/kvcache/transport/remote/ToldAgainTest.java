@@ -11,7 +11,8 @@ import java.time.Duration;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/// Clients of a server that has room for less chains than they speak of: what it gives up they tell again.
+/// Clients of a server that has room for less chains than they speak of: what it gives up they tell
+/// again.
 @Timeout(180)
 final class ToldAgainTest {
 
