@@ -1,5 +1,7 @@
 package io.kvcache.core.policy;
 
+import org.jspecify.annotations.Nullable;
+
 /// Blocks that requests will use which are known to come, how many requests, and when the first of them was
 /// announced: what one policy instance was told.
 ///
@@ -7,16 +9,14 @@ package io.kvcache.core.policy;
 /// forgotten when the last one is too long ago, so that announcing a block many times does not exempt it
 /// for as many uses.
 ///
-/// A table of sets of eight places. A block belongs to one set by its fingerprint, and the one of its set
-/// whose last announcement is longest ago makes room for it. An entry is
+/// Of a full set of [TaggedSets] the block whose last announcement is longest ago makes room. An entry is
 ///
 /// ```
 /// first announcement (24 bits, in steps of 64 uses) | last one (16 bits, in steps of 4,096) | count (8 bits) |
 /// tag of the fingerprint (16 bits)
 /// ```
 ///
-/// and 0 is an empty place. Times wrap around after a quarter of a billion uses. One of ten thousand
-/// strangers is taken for one that was announced. Nothing is kept before the first hint.
+/// Times wrap around after a quarter of a billion uses. Nothing is kept before the first hint.
 ///
 /// **Threads.** One writer, the holder of the store's lock.
 final class Expectations {
@@ -24,16 +24,10 @@ final class Expectations {
     /// No more requests are known to come.
     static final long NONE = -1;
 
-    /// Blocks that are expected at most: a thousand requests of 128 blocks, in a MiB.
-    private static final int MOST_BLOCKS = 1 << 17;
+    /// Of the number of sets: so that blocks of a thousand requests of 128 are expected at most, in a MiB.
+    private static final int SET_BITS = 14;
 
-    private static final int WAYS = 8;
-    private static final int SET_SHIFT = Long.SIZE - Integer.numberOfTrailingZeros(MOST_BLOCKS / WAYS);
-    private static final long SPREAD = 0x9E3779B97F4A7C15L;
-
-    private static final int TAG_BITS = 16;
-    private static final long TAG_MASK = (1 << TAG_BITS) - 1;
-    private static final long ONE = 1L << TAG_BITS;
+    private static final long ONE = 1L << TaggedSets.TAG_BITS;
     private static final int MOST_COUNT = 0xFF;
     private static final int LAST_SHIFT = 24;
     private static final long LAST_MASK = 0xFFFF;
@@ -42,7 +36,7 @@ final class Expectations {
     private static final long FIRST_MASK = 0xFF_FFFF;
     private static final int FIRST_STEP_BITS = 6;
 
-    private long[] entries = {};
+    private @Nullable TaggedSets sets;
 
     Expectations() {}
 
@@ -51,17 +45,18 @@ final class Expectations {
     /// @param now reading of the clock that orders uses
     /// @param longest uses after which an announcement counts no more
     void add(long fingerprint, long now, long longest) {
-        if (entries.length == 0) {
-            entries = new long[MOST_BLOCKS];
+        TaggedSets table = sets;
+        if (table == null) {
+            table = new TaggedSets(SET_BITS);
+            sets = table;
         }
-        long spread = fingerprint * SPREAD;
-        int place = find(spread, now, longest);
+        int place = find(table, fingerprint, now, longest);
         if (place < 0) {
-            place = placeFor(spread, now);
-            entries[place] = first(now) | last(now) | ONE | tag(spread);
+            long entry = first(now) | last(now) | ONE | TaggedSets.tag(fingerprint);
+            table.put(placeFor(table, fingerprint, now), entry);
         } else {
-            long known = (entries[place] & ~(LAST_MASK << LAST_SHIFT)) | last(now);
-            entries[place] = known + (count(known) < MOST_COUNT ? ONE : 0);
+            long known = (table.at(place) & ~(LAST_MASK << LAST_SHIFT)) | last(now);
+            table.put(place, known + (count(known) < MOST_COUNT ? ONE : 0));
         }
     }
 
@@ -70,45 +65,42 @@ final class Expectations {
     /// @param longest uses after which an announcement counts no more
     /// @return when the next request for it was announced, or [#NONE]
     long fulfil(long fingerprint, long now, long longest) {
-        int place = entries.length == 0 ? -1 : find(fingerprint * SPREAD, now, longest);
-        if (place < 0) {
+        TaggedSets table = sets;
+        int place = table == null ? -1 : find(table, fingerprint, now, longest);
+        if (table == null || place < 0) {
             return NONE;
         }
-        long known = entries[place];
+        long known = table.at(place);
         int left = count(known) - 1;
         if (left < 1) {
-            entries[place] = 0;
+            table.put(place, 0);
             return NONE;
         }
         long announced = now - sinceFirst(known, now);
         long next = announced + (now - announced) / (left + 1);
-        entries[place] = ((known & ~(FIRST_MASK << FIRST_SHIFT)) | first(next)) - ONE;
+        table.put(place, ((known & ~(FIRST_MASK << FIRST_SHIFT)) | first(next)) - ONE);
         return next;
     }
 
     long bytes() {
-        return (long) entries.length * Long.BYTES;
+        return sets == null ? 0 : sets.bytes();
     }
 
     /// The place of a block that is expected still, or -1.
-    private int find(long spread, long now, long longest) {
-        int from = set(spread);
-        for (int i = from; i < from + WAYS; i++) {
-            if (entries[i] != 0 && (entries[i] & TAG_MASK) == tag(spread)) {
-                if (sinceLast(entries[i], now) <= longest) {
-                    return i;
-                }
-                entries[i] = 0;
-            }
+    private static int find(TaggedSets table, long fingerprint, long now, long longest) {
+        int place = table.find(fingerprint);
+        while (place >= 0 && sinceLast(table.at(place), now) > longest) {
+            table.put(place, 0);
+            place = table.find(fingerprint);
         }
-        return -1;
+        return place;
     }
 
-    private int placeFor(long spread, long now) {
-        int from = set(spread);
+    private static int placeFor(TaggedSets table, long fingerprint, long now) {
+        int from = table.first(fingerprint);
         int place = from;
-        for (int i = from; i < from + WAYS && entries[place] != 0; i++) {
-            if (entries[i] == 0 || sinceLast(entries[i], now) > sinceLast(entries[place], now)) {
+        for (int i = from; i < from + TaggedSets.WAYS && table.at(place) != 0; i++) {
+            if (table.at(i) == 0 || sinceLast(table.at(i), now) > sinceLast(table.at(place), now)) {
                 place = i;
             }
         }
@@ -132,14 +124,6 @@ final class Expectations {
     }
 
     private static int count(long entry) {
-        return (int) (entry >>> TAG_BITS) & MOST_COUNT;
-    }
-
-    private static int set(long spread) {
-        return (int) (spread >>> SET_SHIFT) * WAYS;
-    }
-
-    private static long tag(long spread) {
-        return (spread >>> TAG_BITS) & TAG_MASK;
+        return (int) (entry >>> TaggedSets.TAG_BITS) & MOST_COUNT;
     }
 }
