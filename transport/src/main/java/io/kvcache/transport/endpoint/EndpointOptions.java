@@ -45,9 +45,9 @@ public record EndpointOptions(
     public record Most(int connections, int claims, int waiting, HeapLimits heap) {
 
         public Most {
-            check("maxConnections", connections, 1 << 16);
-            check("maxClaims", claims, 1 << 20);
-            check("maxWaiting", waiting, 1 << 16);
+            HeapLimits.check("maxConnections", connections, 1, 1 << 16);
+            HeapLimits.check("maxClaims", claims, 1, 1 << 20);
+            HeapLimits.check("maxWaiting", waiting, 1, 1 << 16);
         }
     }
 
@@ -67,13 +67,6 @@ public record EndpointOptions(
 
     public EndpointOptions {
         domains = Map.copyOf(domains);
-    }
-
-    private static void check(String name, int value, int most) {
-        if (value < 1 || value > most) {
-            throw new IllegalArgumentException(
-                    "%s = %d is out of range; allowed: 1 to %d".formatted(name, value, most));
-        }
     }
 
     private static void check(String name, Duration value) {

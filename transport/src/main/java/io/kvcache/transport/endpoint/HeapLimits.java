@@ -37,7 +37,8 @@ public record HeapLimits(int chainBlocks, long connectionBytes, long chainBytes,
         return new HeapLimits(CHAIN_BLOCKS, bytes / 32, bytes / 8, SNAPSHOTS, bytes / 8 / ENTRY_BYTES);
     }
 
-    private static void check(String name, long value, long least, long most) {
+    /// @throws IllegalArgumentException that names the range when a number is outside of it
+    static void check(String name, long value, long least, long most) {
         if (value < least || value > most) {
             throw new IllegalArgumentException(
                     "%s = %d is out of range; allowed: %d to %d".formatted(name, value, least, most));
