@@ -68,35 +68,18 @@ final class Asking {
         long patience = wiring.options().patienceNanos(timeoutNanos);
         return attachment -> {
             int number = attachment.number(chain.namespace());
-            Attempt<T> attempt = left -> ControlLine.await(
-                    attachment.control().ask(chain, number, body -> {
-                        Asked<T> rest = asked.apply(body);
-                        return new ControlLine.Question<>(rest.type, body, rest.parser, left);
-                    }),
-                    left,
-                    late);
-            return twice(attempt, patience);
+            // If there was no room, the server may have given up the chain: it is told again then.
+            return OnceMore.ask(
+                    patience,
+                    CallFailed::busy,
+                    left -> ControlLine.await(
+                            attachment.control().ask(chain, number, body -> {
+                                Asked<T> rest = asked.apply(body);
+                                return new ControlLine.Question<>(rest.type, body, rest.parser, left);
+                            }),
+                            left,
+                            late));
         };
-    }
-
-    @FunctionalInterface
-    private interface Attempt<T> {
-        T within(long nanos) throws CallFailed;
-    }
-
-    /// Asks once more if there was no room, as the server may have given up the chain: then it is
-    /// told again.
-    private static <T> T twice(Attempt<T> attempt, long patienceNanos) throws CallFailed {
-        long start = System.nanoTime();
-        try {
-            return attempt.within(patienceNanos);
-        } catch (CallFailed failed) {
-            long left = patienceNanos - (System.nanoTime() - start);
-            if (!failed.answered() || failed.status() != Status.BUSY || left <= 0) {
-                throw failed;
-            }
-            return attempt.within(left);
-        }
     }
 
     /// What is asked, and how to read the answer.

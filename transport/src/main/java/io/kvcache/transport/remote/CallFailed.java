@@ -29,6 +29,11 @@ final class CallFailed extends Exception {
         return answered;
     }
 
+    /// Whether the server had no room for it, which may be otherwise the next time.
+    boolean busy() {
+        return answered && status == Status.BUSY;
+    }
+
     Status status() {
         return status;
     }

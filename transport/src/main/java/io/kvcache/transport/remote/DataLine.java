@@ -96,16 +96,10 @@ final class DataLine implements FrameHandler {
     /// Asks about a chain, once more if the server has given it up, and waits for all of the
     /// answer.
     void run(About about, long patienceNanos, Exchange with) throws CallFailed {
-        long start = System.nanoTime();
-        try {
-            ask(about, patienceNanos, with);
-        } catch (CallFailed failed) {
-            long left = patienceNanos - (System.nanoTime() - start);
-            if (!doubt(failed) || left <= 0) {
-                throw failed;
-            }
+        Exchange _ = OnceMore.ask(patienceNanos, this::doubt, left -> {
             ask(about, left, with);
-        }
+            return with;
+        });
     }
 
     private void ask(About about, long patienceNanos, Exchange with) throws CallFailed {

@@ -9,7 +9,6 @@ import io.kvcache.transport.wire.FrameHeader;
 import io.kvcache.transport.wire.MessageType;
 import io.kvcache.transport.wire.Violation;
 import java.lang.foreign.MemorySegment;
-import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /// One object on its way here.
@@ -109,7 +108,7 @@ final class ObjectArrival implements DataLine.Exchange {
             return Landing.discard(header.payloadBytes(), sum -> coming = false);
         }
         landing = slot;
-        return Landing.into(List.of(slot.segment(found.bytes)), sum -> landed(slot, sum, checksum));
+        return Landing.into(slot.buffer(found.bytes), sum -> landed(slot, sum, checksum));
     }
 
     private void landed(ArrivalMemory.Slot slot, ChunkedCrc sum, int checksum) {

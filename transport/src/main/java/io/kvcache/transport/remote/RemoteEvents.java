@@ -9,7 +9,6 @@ import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.EventCodec;
 import io.kvcache.transport.wire.MessageType;
-import io.kvcache.transport.wire.Status;
 import io.kvcache.transport.wire.Violation;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -168,8 +167,7 @@ final class RemoteEvents implements EventStream {
             try {
                 return attachment.ask(MessageType.SNAPSHOT, piece(0, 0), Page::read, 0);
             } catch (CallFailed failed) {
-                boolean busy = failed.answered() && failed.status() == Status.BUSY;
-                if (!busy
+                if (!failed.busy()
                         || System.nanoTime() - start > asking.requestNanos()
                         || Thread.currentThread().isInterrupted()) {
                     throw failed;

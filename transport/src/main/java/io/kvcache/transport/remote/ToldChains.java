@@ -57,10 +57,10 @@ final class ToldChains {
     ///
     /// @return whether it may help to ask once more
     boolean doubt(CallFailed refusal) {
-        if (refusal.answered() && (refusal.status() == Status.BUSY || refusal.status() == Status.INVALID)) {
+        if (refusal.busy() || (refusal.answered() && refusal.status() == Status.INVALID)) {
             doubted.set(true);
         }
-        return refusal.answered() && refusal.status() == Status.BUSY;
+        return refusal.busy();
     }
 
     /// @param namespace the session's number of its namespace
