@@ -229,7 +229,7 @@ final class KernelsTest {
 
     @Test
     void givenGroups_whenMadeFp8_thenEachValueIsReadOnceByOneKernel() {
-        assumeThat(rig.standIn.holds()).isTrue();
+        assumeThat(rig.standIn.holds()).as("a driver that counts its calls").isTrue();
         long before = rig.standIn.calls("cuLaunchKernel");
         rig.kernels.toFp8(rig.stream, rig.source(rig.values(256, 1)), 128, rig.target(8), rig.target(256));
         assertThat(rig.standIn.calls("cuLaunchKernel") - before).isEqualTo(1);
