@@ -195,7 +195,11 @@ final class TieredKvCacheTest {
                 CompletionStage<@Nullable ObjectView> fetched = cache.fetchObject(SPACE, wanted, 1, work -> {
                     throw new RejectedExecutionException("closed");
                 });
-                assertThat(fetched).isCompletedExceptionally();
+                assertThat(fetched.toCompletableFuture())
+                        .failsWithin(Duration.ofSeconds(20))
+                        .withThrowableThat()
+                        .havingRootCause()
+                        .isInstanceOf(RejectedExecutionException.class);
             }
             assertThat(cache.stats().openTables()).isZero();
             assertThat(cache.dropObject(SPACE, key)).isTrue();
