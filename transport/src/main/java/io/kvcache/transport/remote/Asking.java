@@ -1,13 +1,11 @@
 package io.kvcache.transport.remote;
 
 import io.kvcache.core.identity.BlockChain;
-import io.kvcache.core.identity.Namespace;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.MessageType;
 import io.kvcache.transport.wire.Status;
 import java.io.IOException;
 import java.io.UncheckedIOException;
-import java.util.Map;
 import java.util.function.Consumer;
 import java.util.function.Function;
 
@@ -25,7 +23,7 @@ final class Asking {
     /// @throws IllegalArgumentException when the server finds the question wrong
     <T> T or(T otherwise, Question<T> question) {
         try {
-            return question.ask(wiring.uplink().attached());
+            return wiring.uplink().ask(question);
         } catch (CallFailed failed) {
             wiring.counters().failed.increment();
             if (failed.answered() && failed.status() == Status.INVALID) {
@@ -46,7 +44,7 @@ final class Asking {
     /// @throws UncheckedIOException when there is none
     <T> T must(Question<T> question) {
         try {
-            return question.ask(wiring.uplink().attached());
+            return wiring.uplink().ask(question);
         } catch (CallFailed failed) {
             wiring.counters().failed.increment();
             if (failed.answered() && failed.status() == Status.INVALID) {
@@ -54,10 +52,6 @@ final class Asking {
             }
             throw new UncheckedIOException(new IOException(failed.getMessage()));
         }
-    }
-
-    <T> T must(MessageType type, BodyWriter body, ControlLine.Parser<T> parser) {
-        return must(attachment -> attachment.ask(type, body, parser, 0));
     }
 
     /// Asks about a chain.
@@ -88,10 +82,5 @@ final class Asking {
     /// How long a request may take.
     long requestNanos() {
         return wiring.options().requestNanos();
-    }
-
-    /// The namespaces of the present session by number.
-    Map<Integer, Namespace> names() {
-        return must(Attachment::names);
     }
 }

@@ -51,6 +51,7 @@ final class Attachment {
     private final AtomicReference<@Nullable UcxReader> fabric = new AtomicReference<>();
     private final boolean putting;
     private final Staging staging;
+    private final Users users = new Users();
     private volatile boolean over;
     private volatile long renewedAt = System.nanoTime();
     private volatile CompletableFuture<Boolean> renewal = CompletableFuture.completedFuture(true);
@@ -97,6 +98,11 @@ final class Attachment {
     /// Sessions of this cache before this one.
     long earlier() {
         return earlier;
+    }
+
+    /// Who uses it.
+    Users users() {
+        return users;
     }
 
     /// Maps the server's memory, where that is wanted and possible.

@@ -23,6 +23,11 @@ final class Deadlines {
         until.remove(line);
     }
 
+    /// Whether somebody waits.
+    boolean any() {
+        return !until.isEmpty();
+    }
+
     void tick() {
         long now = System.nanoTime();
         until.forEach((line, end) -> {

@@ -121,16 +121,32 @@ final class Getting {
     CompletionStage<@Nullable ObjectView> fetch(Namespace namespace, byte[] key, long timeoutNanos, Executor executor) {
         CompletableFuture<Where> asked = asking.or(CompletableFuture.completedFuture(Where.NOWHERE), attachment -> {
             BodyWriter body = body(attachment, namespace, key, Math.max(1, timeoutNanos));
+            attachment.users().stay();
             return ask(attachment, body, wiring.options().patienceNanos(timeoutNanos))
-                    .thenApply(found -> new Where(attachment, found));
+                    .handle((found, failed) ->
+                            new Where(attachment, failed == null ? found : ObjectArrival.Found.NOTHING));
         });
-        return asked.exceptionally(failed -> Where.NOWHERE).thenApplyAsync(where -> read(where, key), executor);
+        return asked.thenCompose(where -> CompletableFuture.completedFuture(where)
+                .thenApplyAsync(found -> read(found, key), executor)
+                .whenComplete((view, failed) -> where.leave(failed)));
     }
 
     /// An object that was found, and in which session.
     private record Where(@Nullable Attachment attachment, ObjectArrival.Found found) {
 
         static final Where NOWHERE = new Where(null, ObjectArrival.Found.NOTHING);
+
+        /// Nobody uses it any more.
+        ///
+        /// @param failed why nobody has, or null
+        void leave(@Nullable Throwable failed) {
+            if (attachment != null) {
+                if (failed != null) {
+                    attachment.release(found.lease());
+                }
+                attachment.users().leave();
+            }
+        }
     }
 
     private @Nullable ObjectView read(Where where, byte[] key) {

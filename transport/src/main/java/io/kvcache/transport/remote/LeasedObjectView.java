@@ -23,6 +23,7 @@ abstract class LeasedObjectView implements ObjectView {
         this.bytes = bytes;
         scope = new ViewScope(wiring.options().checked());
         wiring.open().incrementAndGet();
+        attachment.users().stay();
     }
 
     @Override
@@ -59,6 +60,7 @@ abstract class LeasedObjectView implements ObjectView {
         } finally {
             wiring.open().decrementAndGet();
             attachment.release(lease);
+            attachment.users().leave();
         }
     }
 }

@@ -45,8 +45,9 @@ final class Outgoing {
         this.room = room;
         open = room != null;
         scope = new ViewScope(wiring.options().checked() && open);
-        if (open) {
+        if (room != null) {
             wiring.open().incrementAndGet();
+            room.attachment.users().stay();
         }
     }
 
@@ -125,8 +126,7 @@ final class Outgoing {
             abandon(from);
             return SealOutcome.DROPPED;
         } finally {
-            from.place.free();
-            wiring.open().decrementAndGet();
+            over(from);
         }
     }
 
@@ -187,6 +187,12 @@ final class Outgoing {
         }
     }
 
+    private void over(Room from) {
+        from.place.free();
+        wiring.open().decrementAndGet();
+        from.attachment.users().leave();
+    }
+
     void close() {
         if (open) {
             Room from = requireOpen();
@@ -196,8 +202,7 @@ final class Outgoing {
             } finally {
                 abandon(from);
                 heard(from);
-                from.place.free();
-                wiring.open().decrementAndGet();
+                over(from);
             }
         }
     }

@@ -140,24 +140,28 @@ final class RemoteEvents implements EventStream {
     @Override
     public Snapshot snapshot() {
         synchronized (oneSnapshot) {
-            Taken taken = asking.must(attachment -> new Taken(base(attachment), first(attachment)));
-            Page page = taken.first;
-            List<CacheEvent> stored = new ArrayList<>(page.events);
-            Page last = page;
-            while (stored.size() < page.stored && !last.events.isEmpty()) {
-                last = asking.must(MessageType.SNAPSHOT, piece(page.number, stored.size()), Page::read);
-                stored.addAll(last.events);
-            }
-            Map<Integer, Namespace> names = new HashMap<>();
-            Map<Integer, Namespace> own = asking.names();
-            page.names.forEach((id, number) -> {
-                Namespace namespace = own.get(number);
-                if (namespace != null) {
-                    names.put(id, namespace);
-                }
-            });
-            return new Snapshot(taken.base + page.next, stored, names);
+            return asking.must(this::snapshot);
         }
+    }
+
+    /// All of it from one session, as pieces and numbers of namespaces are that one's.
+    private Snapshot snapshot(Attachment attachment) throws CallFailed {
+        Page page = first(attachment);
+        List<CacheEvent> stored = new ArrayList<>(page.events);
+        Page last = page;
+        while (stored.size() < page.stored && !last.events.isEmpty()) {
+            last = attachment.ask(MessageType.SNAPSHOT, piece(page.number, stored.size()), Page::read, 0);
+            stored.addAll(last.events);
+        }
+        Map<Integer, Namespace> names = new HashMap<>();
+        Map<Integer, Namespace> own = attachment.names();
+        page.names.forEach((id, number) -> {
+            Namespace namespace = own.get(number);
+            if (namespace != null) {
+                names.put(id, namespace);
+            }
+        });
+        return new Snapshot(base(attachment) + page.next, stored, names);
     }
 
     /// Asks for a snapshot, again for a while when others have all that there may be.
@@ -176,9 +180,6 @@ final class RemoteEvents implements EventStream {
             }
         }
     }
-
-    /// The first piece, and what its session counts from.
-    private record Taken(long base, Page first) {}
 
     private static BodyWriter piece(long number, int first) {
         return new BodyWriter().i64(number).i32(first).i32(0);

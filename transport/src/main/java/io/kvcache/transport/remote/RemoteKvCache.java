@@ -43,9 +43,12 @@ import org.jspecify.annotations.Nullable;
 /// `UncheckedIOException`. The session is opened again by itself, and namespaces are registered there
 /// again. Tables that are open keep what has arrived, and end there.
 ///
-/// **Several servers** stand in for each other: it uses the first one that lets it, and stays there until that
-/// fails; then it goes on to the next in the order of the list, and behind the last to the first. What the one
-/// has the other has not, so a change costs misses. All who are to share what they store list the same servers
+/// **Several servers** stand in for each other: it uses the first one that lets it. When that fails it goes on to
+/// the next in the order of the list, and behind the last to the first; when one before it is there again, it
+/// goes back ([RemoteKvCacheBuilder#returnAfter]). Tables, views and writers that are open then go on where they
+/// were opened, and that session is kept for them. What the one has the other has not, so a change costs misses,
+/// and a value that was replaced or dropped at the one may be found at the other as it was. All who are to
+/// share what they store list the same servers
 /// in the same order. (To spread blocks over servers, put a [io.kvcache.transport.peer.PeeredKvCache] before them.)
 /// A follower of [#events] learns of any new session by a batch that says that events were lost.
 ///
@@ -343,25 +346,7 @@ public final class RemoteKvCache implements KvCache {
     /// What this side holds and has done.
     public RemoteStats remoteStats() {
         requireOpen();
-        RemoteCounters counters = wiring.counters();
-        return new RemoteStats(
-                wiring.uplink().connected(),
-                wiring.uplink().attachments(),
-                counters.failed.sum(),
-                counters.corrupt.sum(),
-                counters.noMemory.sum(),
-                counters.bytesIn.sum(),
-                counters.bytesOut.sum(),
-                wiring.memory().usedBytes(),
-                wiring.open().get(),
-                wiring.uplink().shares(),
-                counters.placed.sum(),
-                counters.oneSided.copied(),
-                counters.oneSided.missed(),
-                counters.oneSided.torn(),
-                counters.oneSided.told(),
-                counters.fetched.sum(),
-                counters.staged.sum());
+        return RemoteStats.of(wiring);
     }
 
     /// The address of the server that is used, or was used last.

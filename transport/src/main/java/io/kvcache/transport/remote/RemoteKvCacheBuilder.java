@@ -29,6 +29,7 @@ public final class RemoteKvCacheBuilder {
     private Duration requestTimeout = Duration.ofSeconds(5);
     private Duration lease = Duration.ofSeconds(10);
     private long memoryBytes = 512L << 20;
+    private Duration returnAfter = Duration.ofSeconds(1);
     private boolean checked;
     private boolean strict;
     private @Nullable SharedMemoryUse sharedMemory;
@@ -110,6 +111,14 @@ public final class RemoteKvCacheBuilder {
         return this;
     }
 
+    /// How long after another server has taken over those before it in the list are asked whether they are there
+    /// again, 10 ms to 10 minutes; then twice as long each time, up to 30 seconds. Zero to stay with whoever is
+    /// used until that fails. One second unless set.
+    public RemoteKvCacheBuilder returnAfter(Duration value) {
+        returnAfter = value.isZero() ? value : checked("returnAfter", value);
+        return this;
+    }
+
     private static Duration checked(String name, Duration value) {
         if (value.compareTo(SHORTEST) < 0 || value.compareTo(LONGEST) > 0) {
             throw new IllegalArgumentException("%s = %s; allowed: %s to %s".formatted(name, value, SHORTEST, LONGEST));
@@ -162,8 +171,8 @@ public final class RemoteKvCacheBuilder {
     ///
     /// @throws UncheckedIOException when none of them can be reached, or each refuses this client
     public RemoteKvCache connect() {
-        List<Uplink.Way> ways = routes.stream()
-                .map(route -> new Uplink.Way(route.connector(this::trusted), options(route)))
+        List<Ways.Way> ways = routes.stream()
+                .map(route -> new Ways.Way(route.connector(this::trusted), options(route)))
                 .toList();
         RemoteCounters counters = new RemoteCounters();
         Uplink uplink = Uplink.open(ways, counters.oneSided);
@@ -195,6 +204,7 @@ public final class RemoteKvCacheBuilder {
                 strict,
                 sharedMemory == null ? route.sharedMemory() : sharedMemory,
                 stagingBytes,
-                route.fabric());
+                route.fabric(),
+                returnAfter);
     }
 }

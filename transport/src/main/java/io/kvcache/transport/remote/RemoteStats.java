@@ -36,4 +36,27 @@ public record RemoteStats(
         long torn,
         long told,
         long fetched,
-        long staged) {}
+        long staged) {
+
+    static RemoteStats of(Wiring wiring) {
+        RemoteCounters counters = wiring.counters();
+        return new RemoteStats(
+                wiring.uplink().connected(),
+                wiring.uplink().attachments(),
+                counters.failed.sum(),
+                counters.corrupt.sum(),
+                counters.noMemory.sum(),
+                counters.bytesIn.sum(),
+                counters.bytesOut.sum(),
+                wiring.memory().usedBytes(),
+                wiring.open().get(),
+                wiring.uplink().shares(),
+                counters.placed.sum(),
+                counters.oneSided.copied(),
+                counters.oneSided.missed(),
+                counters.oneSided.torn(),
+                counters.oneSided.told(),
+                counters.fetched.sum(),
+                counters.staged.sum());
+    }
+}

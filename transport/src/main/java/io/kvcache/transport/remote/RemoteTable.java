@@ -64,6 +64,7 @@ final class RemoteTable implements BlockTable {
         end = span.end;
         scope = new ViewScope(wiring.options().checked());
         wiring.open().incrementAndGet();
+        attachment.users().stay();
     }
 
     long blockBytes() {
@@ -268,6 +269,7 @@ final class RemoteTable implements BlockTable {
         }
         wiring.open().decrementAndGet();
         attachment.release(span.lease);
+        attachment.users().leave();
         wake();
         if (inUse != null) {
             throw inUse;

@@ -100,10 +100,12 @@ final class Storing {
 
     private void attempt(Attempt attempt) {
         try {
-            Attachment attachment = wiring.uplink().attached();
-            if (attachment.puts()) {
-                attempt.with(attachment);
-            }
+            wiring.uplink().ask(attachment -> {
+                if (attachment.puts()) {
+                    attempt.with(attachment);
+                }
+                return true;
+            });
         } catch (CallFailed failed) {
             wiring.counters().failed.increment();
             if (failed.answered() && failed.status() == Status.INVALID) {

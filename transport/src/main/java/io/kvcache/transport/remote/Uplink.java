@@ -2,7 +2,6 @@ package io.kvcache.transport.remote;
 
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.transport.link.CloseReason;
-import io.kvcache.transport.link.Connector;
 import io.kvcache.transport.shm.OneSidedCounters;
 import io.kvcache.transport.wire.Status;
 import java.io.IOException;
@@ -11,14 +10,14 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.atomic.LongAdder;
+import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.LockSupport;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
 /// Keeps a session with a server: opens another one when it breaks, after pauses that grow, and registers
-/// there what was registered before. Of several servers it stays with one for as long as that lets it, and
-/// goes on to the next in their order when it does not.
+/// there what was registered before. Of several servers it stays with one for as long as that lets it, goes on to
+/// the next in their order when it does not, and [goes back][GoingBack] when one before it is there again.
 final class Uplink implements AutoCloseable {
 
     private static final System.Logger LOG = System.getLogger(Uplink.class.getName());
@@ -29,11 +28,11 @@ final class Uplink implements AutoCloseable {
     private static final long FIRST_PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(10);
     private static final long LONGEST_PAUSE_NANOS = TimeUnit.SECONDS.toNanos(2);
 
-    private final List<Way> ways;
-    private final OneSidedCounters counters;
+    private final Ways ways;
     private final Deadlines deadlines = new Deadlines();
     private final List<Namespace> registered = new CopyOnWriteArrayList<>();
-    private final LongAdder attachments = new LongAdder();
+    private final AtomicLong attachments = new AtomicLong();
+    private final GoingBack back;
     private final Thread watch;
     private final Thread keeper;
     private volatile @Nullable Attachment current;
@@ -42,12 +41,9 @@ final class Uplink implements AutoCloseable {
     /// The way that worked last.
     private volatile int at;
 
-    /// One of the servers.
-    record Way(Connector connector, RemoteOptions options) {}
-
-    private Uplink(List<Way> ways, OneSidedCounters counters) {
-        this.ways = ways;
-        this.counters = counters;
+    private Uplink(List<Ways.Way> ways, OneSidedCounters counters) {
+        this.ways = new Ways(ways, counters, deadlines);
+        back = new GoingBack(this, ways.getFirst().options().returnAfter().toNanos());
         watch = thread("watch", this::watch);
         keeper = thread("keep", this::keep);
     }
@@ -58,12 +54,13 @@ final class Uplink implements AutoCloseable {
 
     /// @param ways at least one, the first choice first
     /// @throws UncheckedIOException when no server can be reached, or each does not want this client
-    static Uplink open(List<Way> ways, OneSidedCounters counters) {
+    static Uplink open(List<Ways.Way> ways, OneSidedCounters counters) {
         Uplink uplink = new Uplink(ways, counters);
         uplink.watch.start();
         try {
             uplink.attach();
             uplink.keeper.start();
+            uplink.back.begin();
         } catch (RuntimeException | Error none) {
             uplink.close();
             throw none;
@@ -72,15 +69,16 @@ final class Uplink implements AutoCloseable {
     }
 
     /// Tries one server after the other, beginning with the one that was used last.
-    private void attach() {
+    ///
+    /// @return false when it was not needed any more
+    private boolean attach() {
         List<UncheckedIOException> failures = new ArrayList<>();
+        Attachment before = current;
         int first = at;
-        for (int tried = 0; tried < ways.size(); tried++) {
-            int way = (first + tried) % ways.size();
+        for (int tried = 0; tried < ways.count(); tried++) {
+            int way = (first + tried) % ways.count();
             try {
-                attach(ways.get(way));
-                at = way;
-                return;
+                return adopt(new GoingBack.Found(way, ways.begin(way, beginning())), before);
             } catch (UncheckedIOException failed) {
                 failures.add(failed);
             }
@@ -99,58 +97,60 @@ final class Uplink implements AutoCloseable {
         return none;
     }
 
-    private void attach(Way way) {
-        try {
-            begin(way);
-        } catch (IOException unreachable) {
-            throw new UncheckedIOException(
-                    "cannot reach " + way.connector + ": " + unreachable.getMessage(), unreachable);
-        } catch (CallFailed refused) {
-            throw new UncheckedIOException(
-                    way.connector + " refuses: " + refused.getMessage(),
-                    new IOException(String.valueOf(refused.status())));
-        }
+    private Ways.Beginning beginning() {
+        return new Ways.Beginning(registered, attachments.get(), () -> LockSupport.unpark(keeperThread()));
     }
 
-    private void begin(Way way) throws IOException, CallFailed {
-        Attachment attachment = Attachment.open(
-                way.connector,
-                new Attachment.Means(way.options, counters, attachments.sum()),
-                deadlines,
-                () -> LockSupport.unpark(keeperThread()));
-        boolean good = false;
-        try {
-            attachment.share();
-            attachment.join();
-            for (Namespace namespace : registered) {
-                again(attachment, namespace);
-            }
-            good = true;
-        } finally {
-            if (!good) {
-                attachment.close(CloseReason.SHUTDOWN);
+    /// Uses a session from now on, if nobody has put another one in the place of the one before; else closes it.
+    private boolean adopt(GoingBack.Found found, @Nullable Attachment before) {
+        synchronized (attachments) {
+            if (current == before && !closed) {
+                attachments.incrementAndGet();
+                current = found.attachment();
+                at = found.way();
+                back.changed();
+                return true;
             }
         }
-        attachments.increment();
-        current = attachment;
-        if (closed) {
-            attachment.close(CloseReason.SHUTDOWN);
+        found.attachment().close(CloseReason.SHUTDOWN);
+        return false;
+    }
+
+    /// Uses a server of the ones before the present one, if one is there; answers the session that was used until
+    /// then, which goes on and is the caller's.
+    @Nullable
+    Attachment goBack() {
+        Attachment before = current;
+        int from = at;
+        if (before == null || before.over()) {
+            return null; // Another one is looked for anyway.
         }
+        GoingBack.Found found = GoingBack.ask(ways, from, beginning());
+        if (found == null || !adopt(found, before)) {
+            return null;
+        }
+        LOG.log(
+                System.Logger.Level.INFO,
+                "connected to " + ways.name(found.way()) + " again, in place of " + ways.name(from)
+                        + ", where what is open goes on");
+        return before;
+    }
+
+    int servers() {
+        return ways.count();
+    }
+
+    /// The place in their order of the server that is used, or was used last.
+    int at() {
+        return at;
+    }
+
+    boolean closed() {
+        return closed;
     }
 
     private Thread keeperThread() {
         return keeper;
-    }
-
-    private static void again(Attachment attachment, Namespace namespace) throws CallFailed {
-        try {
-            attachment.register(namespace);
-        } catch (CallFailed failed) {
-            if (!failed.answered()) {
-                throw failed;
-            }
-            LOG.log(System.Logger.Level.WARNING, namespace + " is refused after a reconnect: " + failed.getMessage());
-        }
     }
 
     /// The session, if there is one now.
@@ -162,12 +162,28 @@ final class Uplink implements AutoCloseable {
         return attachment;
     }
 
+    /// Asks the session that there is now, which goes on at least until that has ended.
+    <T> T ask(Asking.Question<T> question) throws CallFailed {
+        Attachment attachment = attached();
+        while (!attachment.users().enter()) {
+            attachment = attached(); // It was let go in favour of another one.
+        }
+        try {
+            return question.ask(attachment);
+        } finally {
+            attachment.users().leave();
+        }
+    }
+
     /// Registers here and there; while there is no connection, there later.
     ///
     /// @throws IllegalArgumentException when it is refused
     void register(Namespace namespace) {
         try {
-            attached().register(namespace);
+            ask(attachment -> {
+                attachment.register(namespace);
+                return true;
+            });
         } catch (CallFailed failed) {
             if (failed.answered()) {
                 throw refusal(failed);
@@ -204,27 +220,31 @@ final class Uplink implements AutoCloseable {
 
     /// The server that is used, or was used last.
     String server() {
-        return ways.get(at).connector.toString();
+        return ways.name(at);
     }
 
     /// Sessions so far.
     long attachments() {
-        return attachments.sum();
+        return attachments.get();
     }
 
     /// Closes what is over its time. Does nothing that may wait: it is what ends all waits.
     private void watch() {
-        while (!closed) {
+        while (!closed || deadlines.any()) {
             LockSupport.parkNanos(TICK_NANOS);
             try {
                 deadlines.tick();
-                Attachment attachment = current;
-                if (attachment != null && !attachment.over()) {
-                    attachment.watch(System.nanoTime());
-                }
+                watch(current);
+                watch(back.kept());
             } catch (RuntimeException | Error bug) {
                 LOG.log(System.Logger.Level.ERROR, "what is over its time is not closed because of a bug", bug);
             }
+        }
+    }
+
+    private static void watch(@Nullable Attachment attachment) {
+        if (attachment != null && !attachment.over()) {
+            attachment.watch(System.nanoTime());
         }
     }
 
@@ -263,11 +283,10 @@ final class Uplink implements AutoCloseable {
         }
         int before = at;
         try {
-            attach();
-            LOG.log(
-                    System.Logger.Level.INFO,
-                    "connected to " + server()
-                            + (at == before ? " again" : " in place of " + ways.get(before).connector));
+            if (attach()) {
+                String how = at == before ? " again" : " in place of " + ways.name(before);
+                LOG.log(System.Logger.Level.INFO, "connected to " + server() + how);
+            }
         } catch (UncheckedIOException failed) {
             LOG.log(System.Logger.Level.DEBUG, "no connection", failed);
         } catch (RuntimeException | Error bug) {
@@ -277,11 +296,15 @@ final class Uplink implements AutoCloseable {
 
     @Override
     public void close() {
-        closed = true;
-        Attachment attachment = current;
+        Attachment attachment;
+        synchronized (attachments) {
+            closed = true;
+            attachment = current;
+        }
         if (attachment != null) {
             attachment.close(CloseReason.SHUTDOWN);
         }
+        back.changed();
         LockSupport.unpark(watch);
         LockSupport.unpark(keeper);
     }

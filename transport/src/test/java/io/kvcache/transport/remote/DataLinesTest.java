@@ -58,7 +58,8 @@ final class DataLinesTest {
                 false,
                 SharedMemoryUse.OFF,
                 0,
-                null);
+                null,
+                Duration.ZERO);
     }
 
     private DataLines lines() throws Exception {
