@@ -1,10 +1,6 @@
 package io.kvcache.transport.endpoint;
 
-import java.util.Comparator;
-import java.util.HashMap;
 import java.util.HashSet;
-import java.util.LinkedHashSet;
-import java.util.Map;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
@@ -20,9 +16,7 @@ final class Admission {
 
     private final int most;
 
-    /// In the order in which they came.
-    private final Set<Conversation> strangers = new LinkedHashSet<>();
-
+    private final Crowds<Conversation> strangers = new Crowds<>();
     private final Set<Conversation> clients = new HashSet<>();
 
     Admission(int most) {
@@ -30,20 +24,18 @@ final class Admission {
     }
 
     /// A stranger comes; answers who has to give way, or null.
-    synchronized @Nullable Conversation come(Conversation stranger) {
-        strangers.add(stranger);
-        if (strangers.size() <= most) {
-            return null;
+    @Nullable
+    Conversation come(Conversation stranger) {
+        return come(stranger, stranger.outlet().place());
+    }
+
+    private synchronized @Nullable Conversation come(Conversation stranger, String place) {
+        strangers.add(stranger, place);
+        Conversation tooMany = strangers.size() <= most ? null : strangers.longestOfLargest();
+        if (tooMany != null) {
+            strangers.remove(tooMany);
         }
-        Map<String, Integer> places = new HashMap<>();
-        strangers.forEach(each -> places.merge(each.outlet().place(), 1, Integer::sum));
-        int crowd = places.values().stream().max(Comparator.naturalOrder()).orElse(0);
-        Conversation first = strangers.stream()
-                .filter(each -> places.getOrDefault(each.outlet().place(), 0) == crowd)
-                .findFirst()
-                .orElse(stranger);
-        strangers.remove(first);
-        return first;
+        return tooMany;
     }
 
     /// A stranger has shown who he is; answers whether there is a place for him.
