@@ -123,11 +123,11 @@ final class ChainSlots {
     /// Takes room for a chain, or says why there is none.
     private @Nullable Refused room(long blocks, long bytes) {
         if (blocks > limits.chainBlocks()) {
-            return new Refused(
+            return Refused.ofChain(
                     Status.INVALID, "a chain of %d blocks; allowed: 0 to %d".formatted(blocks, limits.chainBlocks()));
         }
         if (bytes > limits.connectionBytes()) {
-            return new Refused(
+            return Refused.ofChain(
                     Status.BUSY,
                     "a chain of %d bytes; allowed for all of this connection: %d"
                             .formatted(bytes, limits.connectionBytes()));
@@ -136,7 +136,7 @@ final class ChainSlots {
         while (some && taken() + bytes > limits.connectionBytes()) {
             some = giveUp();
         }
-        return shared.take(bytes) ? null : new Refused(Status.BUSY, full(shared));
+        return shared.take(bytes) ? null : Refused.ofChain(Status.BUSY, full(shared));
     }
 
     static String full(HeapShare shared) {
@@ -158,7 +158,7 @@ final class ChainSlots {
             }
         }
         if (oldest >= 0) {
-            refuse(oldest, new Refused(Status.BUSY, "the chain was given up for others; tell it again"));
+            refuse(oldest, Refused.ofChain(Status.BUSY, "the chain was given up for others; tell it again"));
         }
         return oldest >= 0;
     }

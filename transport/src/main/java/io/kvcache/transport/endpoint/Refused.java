@@ -8,10 +8,26 @@ final class Refused extends Exception {
     private static final long serialVersionUID = 1L;
 
     private final Status status;
+    private final boolean ofChain;
 
     Refused(Status status, String text) {
+        this(status, text, false);
+    }
+
+    private Refused(Status status, String text, boolean ofChain) {
         super(text, null, false, false);
         this.status = status;
+        this.ofChain = ofChain;
+    }
+
+    /// One whose chain has not been taken, or not kept: it may help to tell it again.
+    static Refused ofChain(Status status, String text) {
+        return new Refused(status, text, true);
+    }
+
+    /// Whether it is the chain that is refused, and not what was asked of it.
+    boolean isOfChain() {
+        return ofChain;
     }
 
     Status status() {

@@ -47,13 +47,17 @@ record Request(MessageType type, long number, long deadlineNanos, Outlet outlet,
     }
 
     void refuse(Refused why) {
-        refuse(why.status(), String.valueOf(why.getMessage()));
+        refuse(why.status(), String.valueOf(why.getMessage()), why.isOfChain());
     }
 
     void refuse(Status status, String text) {
+        refuse(status, text, false);
+    }
+
+    private void refuse(Status status, String text, boolean ofChain) {
         counters.refusals.increment();
         if (number != 0) {
-            outlet.send(BodyWriter.refusal(type.code(), number, status, text));
+            outlet.send(BodyWriter.refusal(type.code(), number, status, text, ofChain));
         }
     }
 }

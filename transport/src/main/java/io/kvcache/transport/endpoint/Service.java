@@ -81,7 +81,7 @@ record Service(
 
     private void begin(Session session, Hold hold) throws Refused {
         if (!hold.begin()) {
-            throw new Refused(Status.BUSY, ChainSlots.full(common.chains));
+            throw Refused.ofChain(Status.BUSY, ChainSlots.full(common.chains));
         }
         if (!session.waits().begin(options.most().waiting())) {
             hold.end();

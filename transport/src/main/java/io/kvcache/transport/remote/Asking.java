@@ -65,7 +65,7 @@ final class Asking {
             // If there was no room, the server may have given up the chain: it is told again then.
             return OnceMore.ask(
                     patience,
-                    CallFailed::busy,
+                    failed -> failed.busy() && failed.perhapsOfChain(),
                     left -> ControlLine.await(
                             attachment.control().ask(chain, number, body -> {
                                 Asked<T> rest = asked.apply(body);

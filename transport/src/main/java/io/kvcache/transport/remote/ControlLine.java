@@ -164,7 +164,7 @@ final class ControlLine implements FrameHandler {
         if (call != null && header.status() == Status.OK) {
             answer(call, body);
         } else if (call != null) {
-            refused(call, CallFailed.refused(header.status(), body.text("text")));
+            refused(call, CallFailed.refused(header.status(), body));
         }
     }
 

@@ -202,7 +202,7 @@ final class DataLine implements FrameHandler {
         if (header.status() == Status.OK) {
             with.reply(body);
         } else {
-            refusal = CallFailed.refused(header.status(), body.text("text"));
+            refusal = CallFailed.refused(header.status(), body);
         }
     }
 
@@ -214,7 +214,7 @@ final class DataLine implements FrameHandler {
         if (header.status() == Status.OK) {
             asking.reply(body);
         } else {
-            asking.refused(CallFailed.refused(header.status(), body.text("text")));
+            asking.refused(CallFailed.refused(header.status(), body));
         }
     }
 

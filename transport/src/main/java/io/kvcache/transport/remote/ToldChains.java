@@ -4,7 +4,6 @@ import io.kvcache.core.identity.BlockChain;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.Frame;
 import io.kvcache.transport.wire.MessageType;
-import io.kvcache.transport.wire.Status;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicBoolean;
@@ -57,10 +56,10 @@ final class ToldChains {
     ///
     /// @return whether it may help to ask once more
     boolean doubt(CallFailed refusal) {
-        if (refusal.busy() || (refusal.answered() && refusal.status() == Status.INVALID)) {
+        if (refusal.perhapsOfChain()) {
             doubted.set(true);
         }
-        return refusal.busy();
+        return refusal.perhapsOfChain() && refusal.busy();
     }
 
     /// @param namespace the session's number of its namespace

@@ -109,10 +109,22 @@ public final class BodyWriter {
     ///
     /// @param type as in the request, known or not
     public static Frame refusal(int type, long request, Status status, String text) {
+        return shortened(text).frame(type, FrameHeader.REPLY, request, status.code(), Payload.NONE);
+    }
+
+    /// The same, and whether it is for the chain that the request is about.
+    public static Frame refusal(int type, long request, Status status, String text, boolean ofChain) {
+        BodyWriter body = shortened(text);
+        if (status == Status.BUSY || status == Status.INVALID) {
+            body.u8(ofChain ? 1 : 0);
+        }
+        return body.frame(type, FrameHeader.REPLY, request, status.code(), Payload.NONE);
+    }
+
+    private static BodyWriter shortened(String text) {
         int most = 4000;
         String shown = text.length() <= most ? text : text.substring(0, most);
-        BodyWriter body = new BodyWriter().text(printable(shown));
-        return body.frame(type, FrameHeader.REPLY, request, status.code(), Payload.NONE);
+        return new BodyWriter().text(printable(shown));
     }
 
     /// Without halves of surrogate pairs, which cutting may leave.
