@@ -16,13 +16,15 @@ import org.jspecify.annotations.Nullable;
 /// @param namespaces which of them clients may use
 /// @param fabric where the store's slots can be read one-sided by clients that may see all of them, or null
 /// @param domains stores of tenants that have one of their own, by tenant; see [#withDomain]
+/// @param aeron where the same store is served over Aeron's UDP; see [#withAeron]
 public record EndpointOptions(
         Access access,
         Most most,
         Times times,
         NamespaceRule namespaces,
         @Nullable FabricPlace fabric,
-        Map<String, KvCache> domains) {
+        Map<String, KvCache> domains,
+        String aeron) {
 
     // First, because the defaults are checked against them.
     private static final Duration SHORTEST = Duration.ofMillis(10);
@@ -34,7 +36,8 @@ public record EndpointOptions(
             new Times(Duration.ofSeconds(30), Duration.ofSeconds(10), Duration.ofSeconds(5)),
             NamespaceRule.ANY,
             null,
-            Map.of());
+            Map.of(),
+            "");
 
     /// How much clients may have at a time.
     ///
@@ -77,15 +80,15 @@ public record EndpointOptions(
     }
 
     private EndpointOptions with(Most other) {
-        return new EndpointOptions(access, other, times, namespaces, fabric, domains);
+        return new EndpointOptions(access, other, times, namespaces, fabric, domains, aeron);
     }
 
     private EndpointOptions with(Times other) {
-        return new EndpointOptions(access, most, other, namespaces, fabric, domains);
+        return new EndpointOptions(access, most, other, namespaces, fabric, domains, aeron);
     }
 
     public EndpointOptions withAccess(Access other) {
-        return new EndpointOptions(other, most, times, namespaces, fabric, domains);
+        return new EndpointOptions(other, most, times, namespaces, fabric, domains, aeron);
     }
 
     public EndpointOptions withMaxConnections(int other) {
@@ -117,13 +120,20 @@ public record EndpointOptions(
     }
 
     public EndpointOptions withNamespaces(NamespaceRule other) {
-        return new EndpointOptions(access, most, times, other, fabric, domains);
+        return new EndpointOptions(access, most, times, other, fabric, domains, aeron);
     }
 
     /// With slots that can be read one-sided, which must be those of the store that is served; null for
     /// none.
     public EndpointOptions withFabric(@Nullable FabricPlace other) {
-        return new EndpointOptions(access, most, times, namespaces, other, domains);
+        return new EndpointOptions(access, most, times, namespaces, other, domains, aeron);
+    }
+
+    /// With the address of another endpoint of the same store and the same access,
+    /// `aeron:udp?endpoint=host:port`: a client that connects to `auto:host:port` is told, and
+    /// takes what is faster; nothing for none.
+    public EndpointOptions withAeron(String other) {
+        return new EndpointOptions(access, most, times, namespaces, fabric, domains, other);
     }
 
     /// With a store for tenants that may read each other: a trust domain. Whoever comes in as one of them,
@@ -142,6 +152,6 @@ public record EndpointOptions(
                 throw new IllegalArgumentException("tenant \"" + tenant + "\" is in a trust domain already");
             }
         }
-        return new EndpointOptions(access, most, times, namespaces, fabric, all);
+        return new EndpointOptions(access, most, times, namespaces, fabric, all, aeron);
     }
 }

@@ -21,6 +21,7 @@ final class Requests {
     private final ObjectVerbs objects;
     private final StoreVerbs store;
     private final ShareVerbs share;
+    private final WayVerbs ways;
 
     Requests(Service service, Session session) {
         this.service = service;
@@ -34,6 +35,7 @@ final class Requests {
         staged = new StagedVerbs(service, session, chains, share);
         objects = new ObjectVerbs(service, session, bytes, share);
         store = new StoreVerbs(service, session);
+        ways = new WayVerbs(service);
     }
 
     Session session() {
@@ -69,6 +71,7 @@ final class Requests {
             case FABRIC -> share.fabric(request);
             case PLACES -> share.places(request, body);
             case TOUCH -> share.touch(body);
+            case OFFERS -> ways.offers(request);
             case REGISTER -> store.register(request, body);
             case DROP_NAMESPACE -> store.drop(request, body);
             case STATS -> store.stats(request);
@@ -91,7 +94,8 @@ final class Requests {
             case GET_OBJECT -> objects.get(request, body);
             case CONTAINS_OBJECT -> objects.contains(request, body);
             case DROP_OBJECT -> objects.drop(request, body);
-            case FILL, PUT, PUT_OBJECT -> throw new Violation(type + " without a payload; allowed: 1 byte and up");
+            case FILL, PUT, PUT_OBJECT, PROBE ->
+                throw new Violation(type + " without a payload; allowed: 1 byte and up");
             case ERROR, HELLO, AUTH, PROGRESS, DATA ->
                 throw new Violation("message " + type + " from a client that is in; allowed: requests");
         };
@@ -111,6 +115,7 @@ final class Requests {
             case FILL -> puts.fill(header, request, body);
             case PUT -> puts.put(header, request, body);
             case PUT_OBJECT -> puts.putObject(header, request, body);
+            case PROBE -> ways.probe(header, request, body);
             default -> throw new Refused(Status.INVALID, request.type() + " takes no payload");
         };
     }

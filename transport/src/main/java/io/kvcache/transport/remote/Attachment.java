@@ -36,6 +36,7 @@ final class Attachment {
     private final RemoteOptions options;
     private final OneSidedCounters counters;
     private final long earlier;
+    private final String way;
     private final ControlLine control;
     private final DataLines data;
     private final Releases releases = new Releases();
@@ -62,6 +63,7 @@ final class Attachment {
         this.options = options;
         counters = means.counters;
         earlier = means.earlier;
+        way = means.way;
         putting = opened.challenge().can(Challenge.PUTS);
         staging = new Staging(this, opened.challenge().can(Challenge.STAGING) ? options.stagingBytes() : 0);
         data = new DataLines(connector, options, deadlines, releases, opened.welcome());
@@ -93,11 +95,18 @@ final class Attachment {
     }
 
     /// How it behaves, where it counts what is read without a message, and how many sessions there were before.
-    record Means(RemoteOptions options, OneSidedCounters counters, long earlier) {}
+    ///
+    /// @param way that it goes, and why
+    record Means(RemoteOptions options, OneSidedCounters counters, long earlier, String way) {}
 
     /// Sessions of this cache before this one.
     long earlier() {
         return earlier;
+    }
+
+    /// The way that it goes, and why.
+    String way() {
+        return way;
     }
 
     /// Who uses it.

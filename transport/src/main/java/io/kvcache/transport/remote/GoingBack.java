@@ -6,13 +6,13 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import org.jspecify.annotations.Nullable;
 
-/// While a server is used that is not the first choice, asks those before it whether they are there again, after
-/// pauses that grow, and has the first of them used that is. What is open at the server that was used goes on
-/// there: its session is kept until nobody uses it.
+/// While a server is used that is not the first choice, asks those before it whether they are there
+/// again, after pauses that grow, and has the first of them used that is. What is open at the
+/// server that was used goes on there: its session is kept until nobody uses it.
 ///
-/// A server that comes and goes has the pauses go on growing: they begin anew only when it has been used for
-/// the longest of them. One session at most is kept beside the one that is used; until it has ended nobody is
-/// asked.
+/// A server that comes and goes has the pauses go on growing: they begin anew only when it has been
+/// used for the longest of them. One session at most is kept beside the one that is used; until it
+/// has ended nobody is asked.
 ///
 /// **Threads.** It has one of its own.
 final class GoingBack {
@@ -113,7 +113,8 @@ final class GoingBack {
         usedSince = System.nanoTime();
     }
 
-    /// Asks the servers before one, and answers a session with the first that takes this client, or null.
+    /// Asks the servers before one, and answers a session with the first that takes this client, or
+    /// null.
     static @Nullable Found ask(Ways ways, int before, Ways.Beginning beginning) {
         for (int way = 0; way < before; way++) {
             try {

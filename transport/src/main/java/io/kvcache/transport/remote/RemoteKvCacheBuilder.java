@@ -111,9 +111,9 @@ public final class RemoteKvCacheBuilder {
         return this;
     }
 
-    /// How long after another server has taken over those before it in the list are asked whether they are there
-    /// again, 10 ms to 10 minutes; then twice as long each time, up to 30 seconds. Zero to stay with whoever is
-    /// used until that fails. One second unless set.
+    /// How long after another server has taken over those before it in the list are asked whether
+    /// they are there again, 10 ms to 10 minutes; then twice as long each time, up to 30 seconds.
+    /// Zero to stay with whoever is used until that fails. One second unless set.
     public RemoteKvCacheBuilder returnAfter(Duration value) {
         returnAfter = value.isZero() ? value : checked("returnAfter", value);
         return this;
@@ -172,7 +172,7 @@ public final class RemoteKvCacheBuilder {
     /// @throws UncheckedIOException when none of them can be reached, or each refuses this client
     public RemoteKvCache connect() {
         List<Ways.Way> ways = routes.stream()
-                .map(route -> new Ways.Way(route.connector(this::trusted), options(route)))
+                .map(route -> route.way(this::trusted, options(route)))
                 .toList();
         RemoteCounters counters = new RemoteCounters();
         Uplink uplink = Uplink.open(ways, counters.oneSided);

@@ -7,7 +7,8 @@ import org.jspecify.annotations.Nullable;
 /// How a remote cache behaves; see [RemoteKvCacheBuilder] for the meanings and limits.
 ///
 /// @param fabric transports of UCX by which blocks are read one-sided, empty for all; null for none
-/// @param returnAfter how long until servers before the one that is used are asked again; zero for never
+/// @param returnAfter how long until servers before the one that is used are asked again; zero for
+///     never
 record RemoteOptions(
         @Nullable Secret secret,
         String tenant,

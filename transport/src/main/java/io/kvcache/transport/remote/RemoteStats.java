@@ -19,6 +19,7 @@ package io.kvcache.transport.remote;
 /// @param told reads without a message that the server was told of afterwards
 /// @param fetched blocks that were leased and read one-sided over a fabric
 /// @param staged blocks and objects that were put through memory shared with the server
+/// @param way by which the server is reached, or was last, and for `auto:host:port` why
 public record RemoteStats(
         boolean connected,
         long sessions,
@@ -36,7 +37,8 @@ public record RemoteStats(
         long torn,
         long told,
         long fetched,
-        long staged) {
+        long staged,
+        String way) {
 
     static RemoteStats of(Wiring wiring) {
         RemoteCounters counters = wiring.counters();
@@ -57,6 +59,7 @@ public record RemoteStats(
                 counters.oneSided.torn(),
                 counters.oneSided.told(),
                 counters.fetched.sum(),
-                counters.staged.sum());
+                counters.staged.sum(),
+                wiring.uplink().way());
     }
 }

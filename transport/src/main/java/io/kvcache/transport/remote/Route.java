@@ -22,6 +22,7 @@ record Route(
 
     private static final String SHM = "shm:";
     private static final String TLS = "tls:";
+    private static final String AUTO = "auto:";
     private static final Pattern UCX = Pattern.compile("ucx:(.*?)(?:\\?tls=([a-z0-9_,]*))?");
 
     /// How connections are opened.
@@ -32,6 +33,9 @@ record Route(
 
         /// Behind TLS.
         record Tls(String host, int port) implements Opener {}
+
+        /// By what is fastest.
+        record Fastest(Carriers carriers) implements Opener {}
     }
 
     /// Over anything that opens connections.
@@ -55,6 +59,10 @@ record Route(
             Place place = Place.of(address.substring(TLS.length()));
             return new Route(new Opener.Tls(place.host, place.port), SharedMemoryUse.AUTO, null);
         }
+        if (address.startsWith(AUTO)) {
+            Place place = Place.of(address.substring(AUTO.length()));
+            return new Route(new Opener.Fastest(new Carriers(place.host, place.port)), SharedMemoryUse.AUTO, null);
+        }
         boolean shm = address.startsWith(SHM);
         Place place = Place.of(shm ? address.substring(SHM.length()) : address);
         return new Route(place.plain(), shm ? SharedMemoryUse.REQUIRED : SharedMemoryUse.AUTO, null);
@@ -65,13 +73,14 @@ record Route(
         return opener instanceof Opener.Tls;
     }
 
-    /// What opens connections.
+    /// One of the ways to a server.
     ///
     /// @param trusted for those behind TLS
-    Connector connector(Supplier<SSLContext> trusted) {
+    Ways.Way way(Supplier<SSLContext> trusted, RemoteOptions options) {
         return switch (opener) {
-            case Opener.Plain(Connector connector) -> connector;
-            case Opener.Tls(String host, int port) -> new TcpConnector(host, port, trusted.get());
+            case Opener.Plain(Connector connector) -> Ways.Way.by(connector, options);
+            case Opener.Tls(String host, int port) -> Ways.Way.by(new TcpConnector(host, port, trusted.get()), options);
+            case Opener.Fastest(Carriers carriers) -> Ways.Way.by(carriers, options);
         };
     }
 
@@ -82,8 +91,8 @@ record Route(
             int port = colon < 1 ? -1 : number(address.substring(colon + 1));
             if (port < 1 || port > 65_535) {
                 throw new IllegalArgumentException("address = \"" + address
-                        + "\"; allowed: host:port, tls:host:port, shm:host:port or ucx:host:port, the port from 1 to"
-                        + " 65535, or aeron:…");
+                        + "\"; allowed: host:port, auto:host:port, tls:host:port, shm:host:port or ucx:host:port, the"
+                        + " port from 1 to 65535, or aeron:…");
             }
             String host = address.substring(0, colon);
             boolean bracketed = host.startsWith("[") && host.endsWith("]");

@@ -15,9 +15,10 @@ import java.util.concurrent.locks.LockSupport;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
-/// Keeps a session with a server: opens another one when it breaks, after pauses that grow, and registers
-/// there what was registered before. Of several servers it stays with one for as long as that lets it, goes on to
-/// the next in their order when it does not, and [goes back][GoingBack] when one before it is there again.
+/// Keeps a session with a server: opens another one when it breaks, after pauses that grow, and
+/// registers there what was registered before. Of several servers it stays with one for as long as
+/// that lets it, goes on to the next in their order when it does not, and [goes back][GoingBack]
+/// when one before it is there again.
 final class Uplink implements AutoCloseable {
 
     private static final System.Logger LOG = System.getLogger(Uplink.class.getName());
@@ -101,7 +102,8 @@ final class Uplink implements AutoCloseable {
         return new Ways.Beginning(registered, attachments.get(), () -> LockSupport.unpark(keeperThread()));
     }
 
-    /// Uses a session from now on, if nobody has put another one in the place of the one before; else closes it.
+    /// Uses a session from now on, if nobody has put another one in the place of the one before;
+    /// else closes it.
     private boolean adopt(GoingBack.Found found, @Nullable Attachment before) {
         synchronized (attachments) {
             if (current == before && !closed) {
@@ -116,8 +118,8 @@ final class Uplink implements AutoCloseable {
         return false;
     }
 
-    /// Uses a server of the ones before the present one, if one is there; answers the session that was used until
-    /// then, which goes on and is the caller's.
+    /// Uses a server of the ones before the present one, if one is there; answers the session that
+    /// was used until then, which goes on and is the caller's.
     @Nullable
     Attachment goBack() {
         Attachment before = current;
@@ -221,6 +223,12 @@ final class Uplink implements AutoCloseable {
     /// The server that is used, or was used last.
     String server() {
         return ways.name(at);
+    }
+
+    /// How it is reached now, and why so.
+    String way() {
+        Attachment attachment = current;
+        return attachment == null ? "" : attachment.way();
     }
 
     /// Sessions so far.

@@ -2,8 +2,8 @@ package io.kvcache.transport.remote;
 
 import java.util.concurrent.atomic.AtomicInteger;
 
-/// Who uses a session: calls that go on, and tables, views and writers that are open. One that is not wanted any
-/// more is closed when nobody does.
+/// Who uses a session: calls that go on, and tables, views and writers that are open. One that is
+/// not wanted any more is closed when nobody does.
 ///
 /// **Threads.** Any; one asks for the end.
 final class Users {
@@ -11,7 +11,8 @@ final class Users {
     private final AtomicInteger count = new AtomicInteger();
     private volatile boolean ended;
 
-    /// A call begins, which [leaves][#leave]; answers false when the session has ended for new ones.
+    /// A call begins, which [leaves][#leave]; answers false when the session has ended for new
+    /// ones.
     boolean enter() {
         // Counted first and looked at then, as #end does it the other way round: one of them sees the other.
         count.incrementAndGet();

@@ -21,7 +21,29 @@ final class Ways {
     private final Deadlines deadlines;
 
     /// One of the servers.
-    record Way(Connector connector, RemoteOptions options) {}
+    ///
+    /// @param name its address
+    /// @param carriers what opens connections
+    /// @param forget what was chosen leads nowhere
+    record Way(String name, Chooser carriers, Runnable forget, RemoteOptions options) {
+
+        /// By what opens connections.
+        static Way by(Connector connector, RemoteOptions options) {
+            Carriers.Choice choice = new Carriers.Choice(connector, connector.toString());
+            return new Way(connector.toString(), (_, _) -> choice, () -> {}, options);
+        }
+
+        /// By what is chosen when a session begins.
+        static Way by(Carriers carriers, RemoteOptions options) {
+            return new Way(carriers.toString(), carriers::choose, carriers::forget, options);
+        }
+    }
+
+    /// Says what opens connections.
+    @FunctionalInterface
+    interface Chooser {
+        Carriers.Choice choose(RemoteOptions options, Deadlines deadlines) throws IOException, CallFailed;
+    }
 
     /// What a session begins with.
     ///
@@ -42,10 +64,11 @@ final class Ways {
     }
 
     String name(int way) {
-        return ways.get(way).connector.toString();
+        return ways.get(way).name;
     }
 
-    /// Begins a session in place of one that is lost. A namespace that the server refuses is a miss there.
+    /// Begins a session in place of one that is lost. A namespace that the server refuses is a miss
+    /// there.
     ///
     /// @throws UncheckedIOException when it cannot be reached, or does not want this client
     Attachment begin(int way, Beginning beginning) {
@@ -54,8 +77,8 @@ final class Ways {
 
     /// Begins a session in place of one that is as it should be.
     ///
-    /// @throws UncheckedIOException when it cannot be reached, or does not want this client, or one of its
-    ///     namespaces
+    /// @throws UncheckedIOException when it cannot be reached, or does not want this client, or one
+    ///     of its namespaces
     Attachment beginAsGood(int way, Beginning beginning) {
         return begin(way, beginning, Attachment::register);
     }
@@ -69,17 +92,26 @@ final class Ways {
     private Attachment begin(int way, Beginning beginning, Registration registration) {
         Way to = ways.get(way);
         try {
-            Attachment.Means means = new Attachment.Means(to.options, counters, beginning.earlier);
-            Attachment attachment = Attachment.open(to.connector, means, deadlines, beginning.ended);
+            Carriers.Choice by = to.carriers.choose(to.options, deadlines);
+            Attachment.Means means = new Attachment.Means(to.options, counters, beginning.earlier, by.why());
+            Attachment attachment = open(to, by.connector(), means, beginning);
             furnish(attachment, beginning.registered, registration);
             return attachment;
         } catch (IOException unreachable) {
-            throw new UncheckedIOException(
-                    "cannot reach " + to.connector + ": " + unreachable.getMessage(), unreachable);
+            throw new UncheckedIOException("cannot reach " + to.name + ": " + unreachable.getMessage(), unreachable);
         } catch (CallFailed refused) {
             throw new UncheckedIOException(
-                    to.connector + " refuses: " + refused.getMessage(),
-                    new IOException(String.valueOf(refused.status())));
+                    to.name + " refuses: " + refused.getMessage(), new IOException(String.valueOf(refused.status())));
+        }
+    }
+
+    private Attachment open(Way to, Connector by, Attachment.Means means, Beginning beginning)
+            throws IOException, CallFailed {
+        try {
+            return Attachment.open(by, means, deadlines, beginning.ended);
+        } catch (IOException | CallFailed failed) {
+            to.forget.run();
+            throw failed;
         }
     }
 

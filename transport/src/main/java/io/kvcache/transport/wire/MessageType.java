@@ -20,6 +20,8 @@ public enum MessageType {
 
     REGISTER(8),
     DROP_NAMESPACE(9),
+    OFFERS(10),
+    PROBE(11),
 
     CHAIN(16),
     MATCH(17),

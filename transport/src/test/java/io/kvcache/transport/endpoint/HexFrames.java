@@ -9,6 +9,7 @@ import io.kvcache.transport.wire.Payload;
 import io.kvcache.transport.wire.Violation;
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
 import java.util.HexFormat;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
@@ -31,6 +32,12 @@ final class HexFrames {
     /// Eight bytes as they go over the wire.
     static String u64(long value) {
         return HEX.toHexDigits(Long.reverseBytes(value));
+    }
+
+    /// A text of less than 256 bytes.
+    static String text(String ascii) {
+        byte[] bytes = ascii.getBytes(StandardCharsets.US_ASCII);
+        return HEX.toHexDigits((byte) bytes.length) + "00" + HEX.formatHex(bytes);
     }
 
     /// Sends a frame, and waits for these answers.

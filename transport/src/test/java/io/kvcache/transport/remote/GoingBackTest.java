@@ -66,7 +66,8 @@ final class GoingBackTest {
         folder.close();
     }
 
-    /// Not where clients come from: one that connects again could get the very port that it looks for.
+    /// Not where clients come from: one that connects again could get the very port that it looks
+    /// for.
     private static InetSocketAddress place(int port) throws IOException {
         return new InetSocketAddress(InetAddress.getByName("127.0.0.2"), port);
     }
@@ -216,7 +217,8 @@ final class GoingBackTest {
         }
     }
 
-    /// Returns when all have called and been answered: what they had begun when a server went has failed by then.
+    /// Returns when all have called and been answered: what they had begun when a server went has
+    /// failed by then.
     private static void called(AtomicIntegerArray calls) {
         for (int i = 0; i < calls.length(); i++) {
             int caller = i;

@@ -22,6 +22,7 @@ public final class FaultyProxy implements AutoCloseable {
     private final Set<Socket> sockets = ConcurrentHashMap.newKeySet();
     private volatile int flipEvery;
     private volatile boolean stalled;
+    private volatile long delayNanos;
 
     /// In front of a server on this host.
     public FaultyProxy(int target) throws IOException {
@@ -42,6 +43,18 @@ public final class FaultyProxy implements AutoCloseable {
     /// Passes nothing on any more, or again.
     public void stall(boolean value) {
         stalled = value;
+    }
+
+    /// Passes on whatever comes, up to 64 KiB, so much later.
+    public void delay(long nanos) {
+        delayNanos = nanos;
+    }
+
+    /// Breaks the connections that there are.
+    public void cut() throws IOException {
+        for (Socket socket : sockets) {
+            socket.close();
+        }
     }
 
     private void accept() {
@@ -75,6 +88,7 @@ public final class FaultyProxy implements AutoCloseable {
                 while (stalled && !from.isClosed()) {
                     LockSupport.parkNanos(LOOK_NANOS);
                 }
+                LockSupport.parkNanos(delayNanos);
                 out.write(buffer, 0, bytes);
             }
         } catch (IOException broken) {

@@ -288,6 +288,8 @@ final class GoldenFramesTest {
                         "STAGE=7",
                         "REGISTER=8",
                         "DROP_NAMESPACE=9",
+                        "OFFERS=10",
+                        "PROBE=11",
                         "CHAIN=16",
                         "MATCH=17",
                         "ACQUIRE=18",
