@@ -24,7 +24,8 @@ final class Draining {
             MessageType.RESERVE,
             MessageType.RESERVE_OBJECT,
             MessageType.STAGE,
-            MessageType.PUT_STAGED);
+            MessageType.PUT_STAGED,
+            MessageType.PUT_OBJECT_STAGED);
 
     private volatile boolean begun;
     private volatile long busyNanos;

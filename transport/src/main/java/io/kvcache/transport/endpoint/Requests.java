@@ -91,6 +91,7 @@ final class Requests {
             case STAGE -> staged.stage(request, body);
             case FILL_STAGED -> staged.fill(request, body);
             case PUT_STAGED -> staged.put(request, body);
+            case PUT_OBJECT_STAGED -> staged.putObject(request, body);
             case GET_OBJECT -> objects.get(request, body);
             case CONTAINS_OBJECT -> objects.contains(request, body);
             case DROP_OBJECT -> objects.drop(request, body);

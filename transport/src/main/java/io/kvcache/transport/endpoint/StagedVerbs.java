@@ -1,10 +1,12 @@
 package io.kvcache.transport.endpoint;
 
 import io.kvcache.core.BlockWriter;
+import io.kvcache.core.ObjectWriter;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.SharedMemory;
 import io.kvcache.core.StagingArea;
 import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.store.ChunkedCrc;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
@@ -85,6 +87,23 @@ final class StagedVerbs {
             BlockWriter writer = service.cache().put(chain, index, part, 0);
             if (writer.outcome() == PutOutcome.RESERVED) {
                 seal(request, new Reservation.Block(writer), staged, Sealing.ofPut(staged.checksum()));
+            } else {
+                writer.close();
+                request.reply(Sealing.refused(writer.outcome()));
+            }
+        };
+    }
+
+    /// `u32 namespace, u32 key bytes`, [StagedBytes], `key` → as [#put]
+    Requests.Parsed putObject(Request request, BodyReader body) throws Violation {
+        Namespace namespace = ObjectVerbs.namespace(session, body);
+        int keyBytes = body.count("key bytes");
+        StagedBytes staged = StagedBytes.read(body);
+        byte[] key = body.bytes("key", keyBytes);
+        return () -> {
+            ObjectWriter writer = service.cache().putObject(namespace, key, staged.bytes(), 0);
+            if (writer.outcome() == PutOutcome.RESERVED) {
+                seal(request, new Reservation.Opaque(writer, key), staged, Sealing.ofPut(staged.checksum()));
             } else {
                 writer.close();
                 request.reply(Sealing.refused(writer.outcome()));

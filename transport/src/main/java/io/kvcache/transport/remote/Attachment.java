@@ -51,6 +51,7 @@ final class Attachment {
     private final boolean onFabric;
     private final AtomicReference<@Nullable UcxReader> fabric = new AtomicReference<>();
     private final boolean putting;
+    private final boolean stagingObjects;
     private final Staging staging;
     private final Users users = new Users();
     private volatile boolean over;
@@ -65,6 +66,7 @@ final class Attachment {
         earlier = means.earlier;
         way = means.way;
         putting = opened.challenge().can(Challenge.PUTS);
+        stagingObjects = opened.challenge().can(Challenge.STAGED_OBJECTS);
         staging = new Staging(this, opened.challenge().can(Challenge.STAGING) ? options.stagingBytes() : 0);
         data = new DataLines(connector, options, deadlines, releases, opened.welcome());
         sharing = opened.challenge().can(Hello.SHARED_MEMORY);
@@ -213,6 +215,11 @@ final class Attachment {
     /// Whether the server takes room and bytes in one request.
     boolean puts() {
         return putting;
+    }
+
+    /// Whether it takes objects so out of memory that it shares.
+    boolean putsStagedObjects() {
+        return stagingObjects;
     }
 
     ControlLine control() {

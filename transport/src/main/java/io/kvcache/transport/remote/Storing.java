@@ -131,7 +131,7 @@ final class Storing {
     boolean object(Namespace namespace, byte[] key, MemorySegment value, long timeoutNanos) {
         long start = System.nanoTime();
         ObjectPut put = new ObjectPut();
-        attempt(attachment -> send(attachment, namespace, key, value, put));
+        attempt(attachment -> send(attachment, new Named(namespace, key), value, put));
         PutRun.Answer answer = put.answer;
         if (answer != null && (answer.outcome() == PutOutcome.RESERVED || timeoutNanos == 0)) {
             return answer.stored();
@@ -151,32 +151,71 @@ final class Storing {
         }
     }
 
-    private void send(Attachment attachment, Namespace namespace, byte[] key, MemorySegment value, ObjectPut put)
-            throws CallFailed {
+    private void send(Attachment attachment, Named object, MemorySegment value, ObjectPut put) throws CallFailed {
+        StagedPlace place =
+                attachment.putsStagedObjects() ? attachment.staging().take(value.byteSize()) : null;
+        if (place == null) {
+            carry(attachment, object, value, put);
+        } else {
+            stage(attachment, object, new Placed(value, place), put);
+        }
+        if (put.stored()) {
+            wiring.counters().bytesOut.add(value.byteSize());
+            wiring.counters().staged.add(place == null ? 0 : 1);
+        }
+    }
+
+    /// What an object is called.
+    @SuppressWarnings("ArrayRecordComponent") // never compared
+    private record Named(Namespace namespace, byte[] key) {
+
+        BodyWriter begin(Attachment attachment) throws CallFailed {
+            return new BodyWriter(64 + key.length)
+                    .i32(attachment.number(namespace))
+                    .i32(key.length);
+        }
+    }
+
+    /// A value, and where the server can read it.
+    private record Placed(MemorySegment value, StagedPlace place) {}
+
+    private static void stage(Attachment attachment, Named object, Placed placed, ObjectPut put) throws CallFailed {
+        StagedPlace place = placed.place;
+        try {
+            long bytes = placed.value.byteSize();
+            ChunkedCrc crc = new ChunkedCrc();
+            crc.copy(placed.value, 0, place.segment(bytes));
+            crc.update(MemorySegment.ofArray(object.key));
+            BodyWriter body = place.told(bytes, crc.value())
+                    .write(object.begin(attachment))
+                    .bytes(object.key);
+            attachment.data().use((line, patience) -> line.run(MessageType.PUT_OBJECT_STAGED, body, patience, put));
+        } finally {
+            place.free(); // If there was no answer the server may still copy what is there: it has its checksum.
+        }
+    }
+
+    private void carry(Attachment attachment, Named object, MemorySegment value, ObjectPut put) throws CallFailed {
         try (Bytes bytes = Bytes.of(value, wiring)) {
             if (bytes == null) {
                 return;
             }
             ChunkedCrc crc = bytes.summed(value);
-            crc.update(MemorySegment.ofArray(key));
-            BodyWriter body = new BodyWriter(32 + key.length);
-            body.i32(attachment.number(namespace))
-                    .i32(key.length)
-                    .i32(crc.value())
-                    .i32(0)
-                    .bytes(key);
+            crc.update(MemorySegment.ofArray(object.key));
+            BodyWriter body = object.begin(attachment).i32(crc.value()).i32(0).bytes(object.key);
             Payload payload = Payload.of(bytes.segment());
             attachment.data().use((line, patience) -> line.run(MessageType.PUT_OBJECT, body, payload, patience, put));
-            if (put.answer != null && put.answer.stored()) {
-                wiring.counters().bytesOut.add(value.byteSize());
-            }
         }
     }
 
-    /// The answer to PUT_OBJECT.
+    /// The answer to PUT_OBJECT and PUT_OBJECT_STAGED.
     private static final class ObjectPut implements DataLine.Exchange {
 
         private PutRun.@Nullable Answer answer;
+
+        boolean stored() {
+            return answer != null && answer.stored();
+        }
 
         @Override
         public void reply(BodyReader body) throws Violation {

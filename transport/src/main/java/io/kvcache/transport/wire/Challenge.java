@@ -4,8 +4,8 @@ package io.kvcache.transport.wire;
 ///
 /// @param version that will be spoken
 /// @param secret whether a proof is asked for
-/// @param capabilities bits of what the server can do: [Hello#SHARED_MEMORY], [#PUTS], [#FABRIC]
-///     and [#STAGING]
+/// @param capabilities bits of what the server can do: [Hello#SHARED_MEMORY], [#PUTS], [#FABRIC],
+///     [#STAGING] and [#STAGED_OBJECTS]
 /// @param nonce 32 random bytes
 public record Challenge(int version, boolean secret, long capabilities, Secret nonce) {
 
@@ -17,6 +17,9 @@ public record Challenge(int version, boolean secret, long capabilities, Secret n
 
     /// It has memory that clients on its host write what they put into.
     public static final long STAGING = 8;
+
+    /// It takes PUT_OBJECT_STAGED: objects out of that memory in one round trip.
+    public static final long STAGED_OBJECTS = 16;
 
     /// Whether the server has a capability.
     public boolean can(long capability) {

@@ -47,6 +47,7 @@ public enum MessageType {
     CONTAINS_OBJECT(42),
     DROP_OBJECT(43),
     PUT_OBJECT(44),
+    PUT_OBJECT_STAGED(45),
 
     STATS(48),
     EVENTS(49),

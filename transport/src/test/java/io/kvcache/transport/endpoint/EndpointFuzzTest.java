@@ -177,6 +177,10 @@ final class EndpointFuzzTest {
             case STAGE -> body.i64(small() * 3000L);
             case FILL_STAGED -> staged(body.i64(1 + small()));
             case PUT_STAGED -> staged(about(body).i32(small()).i32(0));
+            case PUT_OBJECT_STAGED -> {
+                staged(body.i32(2).i32(3));
+                body.bytes(key());
+            }
             case CHAIN -> body.bytes(chainBody());
             case RESERVE_OBJECT ->
                 body.i32(2).i32(3).i64(1 + random.nextInt(5000)).i64(timeout()).bytes(key());

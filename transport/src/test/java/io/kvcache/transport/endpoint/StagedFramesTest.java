@@ -5,7 +5,9 @@ import static io.kvcache.transport.endpoint.StagedServing.CHECKSUM;
 import static io.kvcache.transport.endpoint.StagedServing.PAGE;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.core.ObjectView;
 import io.kvcache.core.StagingHead;
+import io.kvcache.core.identity.Namespace;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.memory.StagingLimits;
 import io.kvcache.transport.link.CloseReason;
@@ -22,6 +24,7 @@ import java.lang.foreign.ValueLayout;
 import java.nio.file.Files;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.util.HexFormat;
+import java.util.Objects;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.condition.EnabledOnOs;
@@ -51,6 +54,17 @@ final class StagedFramesTest {
     private static final String FILL_ANSWER = """
             4b564331 2400 0100 0900000000000000 01000000 00000000 0000000000000000
             00
+            """;
+
+    /// The key is 1, 2, 3; the checksum of bytes and key was computed outside Java.
+    private static final String PUT_OBJECT_STAGED = """
+            4b564331 2d00 0000 0a00000000000000 23000000 00000000 0000000000000000
+            02000000 03000000 0010000000000000 2000000000000000 9d773561 00000000 010203
+            """;
+
+    private static final String PUT_OBJECT_ANSWER = """
+            4b564331 2d00 0100 0a00000000000000 08000000 00000000 0000000000000000
+            00 00 0000 00000000
             """;
 
     private final StagedServing serving = new StagedServing();
@@ -115,6 +129,26 @@ final class StagedFramesTest {
         StagedServing.assertRefused(
                 peer.ask(StagedServing.bytes(FILL_STAGED)).getFirst(), Status.GONE, "reservation 1 is over");
         assertThat(serving.endpoint().stats().reservations().open()).isZero();
+        peer.end(CloseReason.PEER_CLOSED);
+    }
+
+    @Test
+    void givenAnObjectThere_whenPut_thenTheseBytesBothWays() throws Exception {
+        Namespace objects = Namespace.objects("o", "");
+        Peer peer = serving.peer();
+        assertThat(peer.register(objects)).isEqualTo(2);
+        serving.staging(peer).write(PAGE, BYTES);
+        assertThat(hex(peer.ask(StagedServing.bytes(PUT_OBJECT_STAGED)).getFirst()))
+                .isEqualTo(hex(PUT_OBJECT_ANSWER));
+        try (ObjectView view = Objects.requireNonNull(serving.store().getObject(objects, new byte[] {1, 2, 3}))) {
+            MemorySegment copy = MemorySegment.ofArray(new byte[BYTES.length]);
+            view.copyTo(0, BYTES.length, copy);
+            assertThat(copy.toArray(ValueLayout.JAVA_BYTE)).isEqualTo(BYTES);
+        }
+        assertThat(serving.endpoint().stats().bytesStaged()).isEqualTo(32);
+        serving.endpoint().drain();
+        StagedServing.assertRefused(
+                peer.ask(StagedServing.bytes(PUT_OBJECT_STAGED)).getFirst(), Status.BUSY, "going down");
         peer.end(CloseReason.PEER_CLOSED);
     }
 

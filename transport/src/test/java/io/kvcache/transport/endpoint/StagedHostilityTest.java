@@ -5,11 +5,14 @@ import static io.kvcache.transport.endpoint.StagedServing.CHECKSUM;
 import static io.kvcache.transport.endpoint.StagedServing.PAGE;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.core.identity.Namespace;
 import io.kvcache.transport.link.CloseReason;
+import io.kvcache.transport.link.Loopback;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.MessageType;
 import io.kvcache.transport.wire.StagedBytes;
 import io.kvcache.transport.wire.Status;
+import io.kvcache.transport.wire.Violation;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
@@ -70,6 +73,33 @@ final class StagedHostilityTest {
         assertThat(serving.store().stats().records().live()).isZero();
         assertThat(serving.store().stats().puts().abandoned()).isEqualTo(8);
         peer.end(CloseReason.PEER_CLOSED);
+    }
+
+    @Test
+    void givenAnObjectThatIsOutsideOrNoneOrOther_whenPut_thenRefusedAndTheRoomIsGivenBack() throws Exception {
+        Peer peer = serving.peer();
+        int objects = peer.register(Namespace.objects("o", ""));
+        StagedServing.Area area = serving.staging(peer);
+        area.write(0, BYTES);
+        StagedServing.assertRefused(
+                object(peer, objects, new StagedBytes(0, 32, CHECKSUM)), Status.CORRUPT, "checksum 0x");
+        StagedServing.assertRefused(
+                object(peer, objects, new StagedBytes(2 * PAGE, 32, CHECKSUM)), Status.INVALID, "allowed: up to 8192");
+        StagedServing.assertRefused(
+                object(peer, objects, new StagedBytes(0, 3 * PAGE, CHECKSUM)), Status.INVALID, "allowed: up to 8192");
+        for (long bytes : new long[] {0, Long.MAX_VALUE}) {
+            StagedServing.assertRefused(
+                    object(peer, objects, new StagedBytes(0, bytes, CHECKSUM)), Status.INVALID, Long.toString(bytes));
+        }
+        area.truncate(PAGE + 31);
+        StagedServing.assertRefused(object(peer, objects, new StagedBytes(0, 32, CHECKSUM)), Status.GONE, "cut short");
+        assertThat(serving.store().stats().records().live()).isZero();
+        peer.end(CloseReason.PEER_CLOSED);
+    }
+
+    private static Loopback.Whole object(Peer peer, int namespace, StagedBytes staged) throws Violation {
+        BodyWriter body = staged.write(new BodyWriter().i32(namespace).i32(1));
+        return peer.ask(MessageType.PUT_OBJECT_STAGED, body.u8(7));
     }
 
     @Test

@@ -109,6 +109,34 @@ final class StagingTest {
         }
     }
 
+    @Test
+    void givenObjectsAtHand_whenStored_thenTheyAreNotSentButForThoseWithoutRoom() throws IOException {
+        Namespace objects = Namespace.objects("objects", "tenant");
+        try (TieredKvCache store = store(StagingLimits.DEFAULTS);
+                TcpEndpoint endpoint = serve(store);
+                RemoteKvCache cache = client(endpoint).stagingBytes(1 << 20).connect()) {
+            cache.register(objects);
+            int sent = 0;
+            for (int bytes : new int[] {1, 100_000, 1 << 20, (1 << 20) + 1, 4096}) {
+                byte[] key = {(byte) bytes, 7};
+                BlockContent content = new BlockContent(bytes);
+                assertThat(cache.storeObject(objects, key, content.heap(bytes), KvCache.NO_WAIT))
+                        .isTrue();
+                sent += bytes > 1 << 20 ? bytes : 0;
+                assertThat(endpoint.stats().bytesIn()).isEqualTo(sent);
+                try (ObjectView view = Objects.requireNonNull(store.getObject(objects, key))) {
+                    MemorySegment copy = MemorySegment.ofArray(new byte[bytes]);
+                    view.copyTo(0, bytes, copy);
+                    content.require(copy);
+                }
+            }
+            assertThat(cache.remoteStats().staged()).isEqualTo(4);
+            assertThat(cache.remoteStats().failed()).isZero();
+            assertThat(cache.remoteStats().memoryUsed()).isZero();
+            assertThat(endpoint.stats().bytesStaged()).isEqualTo(1 + 100_000 + (1 << 20) + 4096);
+        }
+    }
+
     private boolean nothingIsStaged() {
         try {
             return staged() == 0;
@@ -229,6 +257,9 @@ final class StagingTest {
                     .requestTimeout(Duration.ofMinutes(9))
                     .connect()) {
                 cache.register(Sample.SPACE);
+                Namespace objects = Namespace.objects("objects", "tenant");
+                cache.register(objects);
+                MemorySegment content = new BlockContent(7).heap(100_000);
                 BlockWriter open = cache.put(Sample.chain(1, 1), 0, 0, KvCache.NO_WAIT);
                 assertThat(open.outcome()).isEqualTo(PutOutcome.RESERVED);
                 AtomicInteger puts = new AtomicInteger();
@@ -239,6 +270,7 @@ final class StagingTest {
                 int seed = 100;
                 while (killer.isAlive() || cache.remoteStats().connected()) {
                     Sample.put(cache, Sample.chain(++seed, 1), 0);
+                    cache.storeObject(objects, new byte[] {1}, content, KvCache.NO_WAIT);
                     puts.incrementAndGet();
                 }
                 BlockContent.of(Sample.chain(1, 1).key(0)).fill(open.segment());

@@ -312,6 +312,7 @@ final class GoldenFramesTest {
                         "CONTAINS_OBJECT=42",
                         "DROP_OBJECT=43",
                         "PUT_OBJECT=44",
+                        "PUT_OBJECT_STAGED=45",
                         "STATS=48",
                         "EVENTS=49",
                         "SNAPSHOT=50",
