@@ -13,6 +13,7 @@ import io.kvcache.server.config.ListenProtocol;
 import io.kvcache.server.config.TenantConfig;
 import io.kvcache.server.config.TlsConfig;
 import io.kvcache.server.config.TransportConfig;
+import io.kvcache.server.config.UcxConfig;
 import io.kvcache.server.net.CloseReason;
 import io.kvcache.server.tls.Certificate;
 import io.kvcache.transport.remote.RemoteKvCache;
@@ -252,7 +253,15 @@ final class TlsTest {
         Path two = keystore("two");
         Path used = Files.copy(one, directory.resolve("used.p12"));
         TransportConfig transport = new TransportConfig(
-                "127.0.0.1:0", null, false, 32, Duration.ofSeconds(10), "off", AeronConfig.off(), ofStore(used));
+                "127.0.0.1:0",
+                null,
+                false,
+                32,
+                Duration.ofSeconds(10),
+                "off",
+                AeronConfig.off(),
+                ofStore(used),
+                UcxConfig.off());
         try (TestServer server = TestServer.start(RemoteFrontTest.nobodyInParticular(), transport);
                 RemoteKvCache before =
                         remote(server, "tls:").trust(trusting(one)).connect()) {

@@ -28,6 +28,7 @@ import org.jspecify.annotations.Nullable;
 ///     none
 /// @param aeron where the same is served over Aeron
 /// @param tls what it proves its name with over TCP; null for no TLS
+/// @param ucx whether clients read the store one-sided where UCX is installed
 public record TransportConfig(
         String listen,
         @Nullable String secretFile,
@@ -36,7 +37,8 @@ public record TransportConfig(
         Duration lease,
         String sharedMemory,
         AeronConfig aeron,
-        @Nullable TlsConfig tls) {
+        @Nullable TlsConfig tls,
+        UcxConfig ucx) {
 
     /// Where a server for this machine alone listens when nothing is said.
     static final int USUAL_PORT = 7420;
@@ -76,7 +78,7 @@ public record TransportConfig(
         }
     }
 
-    /// Without TLS.
+    /// Without TLS and UCX.
     public TransportConfig(
             String listen,
             @Nullable String secretFile,
@@ -85,7 +87,7 @@ public record TransportConfig(
             Duration lease,
             String sharedMemory,
             AeronConfig aeron) {
-        this(listen, secretFile, withoutAuth, connections, lease, sharedMemory, aeron, null);
+        this(listen, secretFile, withoutAuth, connections, lease, sharedMemory, aeron, null, UcxConfig.off());
     }
 
     private static boolean isPlace(String listen) {
@@ -108,7 +110,7 @@ public record TransportConfig(
     }
 
     private TransportConfig listeningAt(String place) {
-        return new TransportConfig(place, secretFile, withoutAuth, connections, lease, sharedMemory, aeron, tls);
+        return new TransportConfig(place, secretFile, withoutAuth, connections, lease, sharedMemory, aeron, tls, ucx);
     }
 
     /// With `auto` come to what it means for this server: the usual port of loopback, if all its clients are of this
@@ -141,6 +143,7 @@ public record TransportConfig(
         String sharedMemory = from.get("transport.shared_memory", otherwise.sharedMemory, String::strip);
         String aeron = from.get("transport.aeron", otherwise.aeron.address(), String::strip);
         TlsConfig tls = TlsConfig.read(from, "transport.tls");
+        String ucx = from.get("transport.ucx", otherwise.ucx.text(), String::strip);
         return from.checked(
                 otherwise,
                 () -> new TransportConfig(
@@ -151,7 +154,8 @@ public record TransportConfig(
                         lease,
                         sharedMemory,
                         new AeronConfig(aeron),
-                        tls));
+                        tls,
+                        new UcxConfig(ucx)));
     }
 
     /// Whether it listens, which is over TCP.
@@ -172,6 +176,11 @@ public record TransportConfig(
     /// Whether clients have to show a secret.
     public boolean guarded(List<TenantConfig> tenants) {
         return secretFile != null || tenants.stream().anyMatch(each -> each.secretFile() != null);
+    }
+
+    /// Whether nobody but this machine reaches it over TCP.
+    public boolean forThisMachine() {
+        return on() && socketAddress().getAddress().isLoopbackAddress();
     }
 
     /// Where it listens, looked up.
@@ -221,6 +230,7 @@ public record TransportConfig(
         }
         boolean anybody = !withoutAuth && !guarded(tenants);
         aeron.check(port(), anybody);
+        ucx.check(on(), sharedFolder(tenants, leases) != null);
         if (on() && anybody && !socketAddress().getAddress().isLoopbackAddress()) {
             throw new IllegalArgumentException("transport.listen is " + listen + ", which others can reach, and nobody"
                     + " has to show a secret; it takes a loopback address, transport.secret_file, a secret_file at"

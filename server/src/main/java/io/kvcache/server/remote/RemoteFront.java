@@ -10,6 +10,7 @@ import io.kvcache.transport.endpoint.EndpointOptions;
 import io.kvcache.transport.endpoint.EndpointStats;
 import io.kvcache.transport.endpoint.NamespaceRule;
 import io.kvcache.transport.tcp.TcpEndpoint;
+import io.kvcache.transport.ucx.UcxMemory;
 import io.netty.buffer.UnpooledByteBufAllocator;
 import java.io.IOException;
 import java.lang.System.Logger;
@@ -40,22 +41,25 @@ public final class RemoteFront implements AutoCloseable {
 
     private final @Nullable TcpEndpoint tcp;
     private final @Nullable AeronEndpoint aeron;
+    private final @Nullable UcxMemory ucx;
     private final Secrets secrets;
     private final TrustDomains domains;
     private final @Nullable Certificate certificate;
 
-    private RemoteFront(
-            @Nullable TcpEndpoint tcp,
-            @Nullable AeronEndpoint aeron,
-            Secrets secrets,
-            @Nullable Certificate certificate,
-            TrustDomains domains) {
+    private RemoteFront(Ways ways, Secrets secrets, @Nullable Certificate certificate, TrustDomains domains) {
         this.certificate = certificate;
-        this.tcp = tcp;
-        this.aeron = aeron;
+        tcp = ways.tcp;
+        aeron = ways.aeron;
+        ucx = ways.ucx;
         this.secrets = secrets;
         this.domains = domains;
     }
+
+    /// By what it is served.
+    private record Ways(
+            @Nullable TcpEndpoint tcp,
+            @Nullable AeronEndpoint aeron,
+            @Nullable UcxMemory ucx) {}
 
     /// What is served: the store of everybody, which stays its caller's, and those of the trust domains, which are
     /// closed with this.
@@ -83,18 +87,27 @@ public final class RemoteFront implements AutoCloseable {
         options = stores.domains.in(options);
         KvCache cache = stores.everybodys;
         Certificate certificate = config.tls() == null ? null : Certificate.open(config.tls());
-        TcpEndpoint tcp = config.on() ? tcp(config, cache, options, engines(certificate)) : null;
+        AeronEndpoint aeron = config.aeron().on() ? aeron(config, cache, options) : null;
+        UcxMemory ucx = null;
         boolean good = false;
         try {
-            AeronEndpoint aeron = config.aeron().on() ? aeron(config, cache, options) : null;
-            RemoteFront front = new RemoteFront(tcp, aeron, secrets, certificate, stores.domains);
+            ucx = Fabric.open(config, cache);
+            EndpointOptions offering = options.withAeron(offered(aeron)).withFabric(ucx == null ? null : ucx.place());
+            TcpEndpoint tcp = config.on() ? tcp(config, cache, offering, engines(certificate)) : null;
+            RemoteFront front = new RemoteFront(new Ways(tcp, aeron, ucx), secrets, certificate, stores.domains);
             good = true;
             return front;
         } finally {
-            if (tcp != null && !good) {
-                tcp.close();
+            if (!good) {
+                close(aeron, ucx);
             }
         }
+    }
+
+    /// What clients that come over TCP may find faster, which on the same host nothing is.
+    private static String offered(@Nullable AeronEndpoint aeron) {
+        String address = aeron == null ? "" : aeron.address();
+        return address.startsWith("aeron:udp") ? address : "";
     }
 
     private static @Nullable Supplier<SSLEngine> engines(@Nullable Certificate certificate) {
@@ -221,10 +234,20 @@ public final class RemoteFront implements AutoCloseable {
         } catch (IOException failed) {
             LOG.log(Level.WARNING, "the endpoint at " + address() + " did not close well", failed);
         } finally {
+            close(aeron, ucx);
+            domains.close();
+        }
+    }
+
+    private static void close(@Nullable AeronEndpoint aeron, @Nullable UcxMemory ucx) {
+        try {
             if (aeron != null) {
                 aeron.close();
             }
-            domains.close();
+        } finally {
+            if (ucx != null) {
+                ucx.close();
+            }
         }
     }
 }

@@ -109,6 +109,20 @@ final class TransportConfigTest {
         assertThat(read.on()).isFalse();
     }
 
+    @ParameterizedTest
+    @CsvSource(delimiter = '|', textBlock = """
+            {} | false | off
+            {listen: '127.0.0.1:7420', shared_memory: x, ucx: on} | true | ''
+            {listen: '127.0.0.1:7420', shared_memory: x, ucx: 'rc,tcp'} | true | rc,tcp
+            {listen: '0.0.0.0:7420', shared_memory: x, secret_file: /s, ucx: shm} | true | shm
+            """)
+    void givenUcx_whenRead_thenItIsOffOrHasItsTransports(String yaml, boolean on, String transports)
+            throws ConfigException {
+        UcxConfig read = read("transport: " + yaml, Map.of()).transport().ucx();
+        assertThat(read.on()).isEqualTo(on);
+        assertThat(read.transports()).isEqualTo(transports);
+    }
+
     private static @Nullable Path shared(String yaml) throws ConfigException {
         ServerConfig read = read(yaml, Map.of());
         return read.transport().sharedFolder(read.access().tenants(), read.lease());
@@ -169,6 +183,11 @@ final class TransportConfigTest {
             transport: {listen: 'localhost:1', tls: {certificate: /c}} | transport.tls takes certificate and key, or keystore
             transport: {aeron: 'aeron:udp?endpoint=127.0.0.1:1', tls: {keystore: /k}} | transport.tls is set; it takes transport.listen beside it
             transport: {listen: 'localhost:1', tls: {cert: /c}} | there is no setting transport.tls.cert; is it transport.tls.
+            transport: {listen: 'localhost:1', ucx: 'no way'} | transport.ucx is 'no way'; it takes off, on, or the names
+            transport: {listen: off, ucx: on} | transport.ucx is on; it takes transport.listen beside it
+            transport: {listen: 'localhost:1', shared_memory: off, ucx: tcp} | transport.ucx is tcp, and no memory is shared with clients
+            transport: {listen: '0.0.0.0:1', secret_file: /s, ucx: on} | it takes transport.shared_memory with a name
+            transport: {listen: '0.0.0.0:1', shared_memory: x, ucx: on} | transport.listen is 0.0.0.0:1, which others can reach
             tenants: [{name: a, secret_file: /s}] | tenants.0.secret_file is /s; it takes transport.listen beside it
             transport: {listen: 'localhost:1', secret_file: /t}\\ntenants: [{name: a, secret_file: /s}] | transport.secret_file is /t; it takes one of them
             """)

@@ -33,14 +33,14 @@ final class UcpWorker implements AutoCloseable {
     private final MemorySegment context;
     private final MemorySegment worker;
 
-    private UcpWorker(Ucp ucp, String transports) throws IOException {
+    private UcpWorker(Ucp ucp, String transports, String devices) throws IOException {
         this.ucp = ucp;
         progress = ucp.handle(UcpCall.WORKER_PROGRESS);
         MemorySegment out = arena.allocate(ValueLayout.ADDRESS);
         MemorySegment params = arena.allocate(PARAMS_BYTES, Long.BYTES);
         params.set(JAVA_LONG, 0, PARAMS_FEATURES);
         params.set(JAVA_LONG, Long.BYTES, FEATURES);
-        MemorySegment config = config(transports, out);
+        MemorySegment config = config(transports, devices, out);
         try {
             ucp.require(UcpCall.INIT_VERSION, API_MAJOR, API_MINOR, params, config, out);
         } finally {
@@ -50,18 +50,28 @@ final class UcpWorker implements AutoCloseable {
         worker = worker(out);
     }
 
-    private MemorySegment config(String transports, MemorySegment out) throws IOException {
+    private MemorySegment config(String transports, String devices, MemorySegment out) throws IOException {
         ucp.require(UcpCall.CONFIG_READ, MemorySegment.NULL, MemorySegment.NULL, out);
         MemorySegment config = Ucp.pointer(out);
-        if (!transports.isEmpty()) {
-            MemorySegment name = arena.allocateFrom("TLS");
-            int status = ucp.status(UcpCall.CONFIG_MODIFY, config, name, arena.allocateFrom(transports));
-            if (status != Ucp.OK) {
+        boolean good = false;
+        try {
+            modify(config, "TLS", transports, "transports");
+            modify(config, "NET_DEVICES", devices, "devices");
+            good = true;
+        } finally {
+            if (!good) {
                 ucp.call(UcpCall.CONFIG_RELEASE, config);
-                throw new IOException("UCX does not take the transports \"" + transports + "\"");
             }
         }
         return config;
+    }
+
+    private void modify(MemorySegment config, String name, String value, String what) throws IOException {
+        if (!value.isEmpty()
+                && ucp.status(UcpCall.CONFIG_MODIFY, config, arena.allocateFrom(name), arena.allocateFrom(value))
+                        != Ucp.OK) {
+            throw new IOException("UCX does not take the " + what + " \"" + value + "\"");
+        }
     }
 
     private MemorySegment worker(MemorySegment out) throws IOException {
@@ -76,9 +86,10 @@ final class UcpWorker implements AutoCloseable {
     }
 
     /// @param transports as UCX names them, such as `tcp`, `shm` or `rc,tcp`; empty for all that there are
+    /// @param devices of networks, as UCX names them, such as `lo` for this machine; empty for all
     /// @throws IOException when UCX is missing, or has none of these
-    static UcpWorker open(String transports) throws IOException {
-        return new UcpWorker(Ucp.load(), transports);
+    static UcpWorker open(String transports, String devices) throws IOException {
+        return new UcpWorker(Ucp.load(), transports, devices);
     }
 
     Ucp ucp() {

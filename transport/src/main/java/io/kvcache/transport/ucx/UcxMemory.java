@@ -76,12 +76,21 @@ public final class UcxMemory implements AutoCloseable {
         }
     }
 
-    /// Offers the slots of a store.
+    /// Offers the slots of a store, over all networks.
     ///
     /// @param transports as UCX names them, such as `tcp`, `shm` or `rc,tcp`; empty for all that there are
     /// @throws IOException when UCX is missing, or cannot use these transports or this memory
     public static UcxMemory offer(SharedMemory memory, String transports) throws IOException {
-        UcpWorker worker = UcpWorker.open(transports);
+        return offer(memory, transports, "");
+    }
+
+    /// Offers the slots of a store.
+    ///
+    /// @param transports as above
+    /// @param devices of networks, as UCX names them, such as `lo` for this machine; empty for all
+    /// @throws IOException when UCX is missing, or cannot use these or this memory
+    public static UcxMemory offer(SharedMemory memory, String transports, String devices) throws IOException {
+        UcpWorker worker = UcpWorker.open(transports, devices);
         boolean good = false;
         try {
             UcxMemory offered = new UcxMemory(worker, memory.slots());

@@ -102,7 +102,7 @@ public final class UcxReader implements AutoCloseable {
     /// @param transports as UCX names them; empty for all that there are
     /// @throws IOException when UCX is missing, or has no way there
     public static UcxReader connect(FabricPlace place, String transports) throws IOException {
-        UcpWorker worker = UcpWorker.open(transports);
+        UcpWorker worker = UcpWorker.open(transports, "");
         boolean good = false;
         try {
             UcxReader reader = new UcxReader(worker, place);
