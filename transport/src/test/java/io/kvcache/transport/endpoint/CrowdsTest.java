@@ -6,6 +6,7 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.SplittableRandom;
 import java.util.stream.Collectors;
 import org.junit.jupiter.api.Test;
@@ -55,7 +56,7 @@ final class CrowdsTest {
                 model.remove(who);
             }
             if (model.size() > 60) {
-                Integer first = crowds.longestOfLargest();
+                Integer first = Objects.requireNonNull(crowds.longestOfLargest());
                 assertThat(first).as("seed %d, step %d", SEED, step).isIn(firstOfLargest(model));
                 crowds.remove(first);
                 model.remove(first);
