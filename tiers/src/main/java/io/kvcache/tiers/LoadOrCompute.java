@@ -12,8 +12,8 @@ import org.jspecify.annotations.Nullable;
 /// because they would
 /// come too late.
 ///
-/// The policy of host memory is told the same proportion, as a block that is read back in no time need
-/// not be kept there, and admission to disks by value where in a prompt computing takes longer.
+/// The policy of host memory is told the same proportion ([CopyWorth]), as a block that is read back in no
+/// time need not be kept there, and admission to disks by value where in a prompt computing takes longer.
 ///
 /// What a load takes is estimated from the reads of the last while and from what waits to be read. As
 /// nothing is learned
@@ -24,11 +24,9 @@ final class LoadOrCompute {
 
     private static final int TRIES = 64;
 
-    /// A copy on disk saves nothing less, however fast the disk: it may be gone first.
-    private static final double LEAST_WORTH = 0.05;
-
     private final HostStore store;
     private final @Nullable PrefillCost prefill;
+    private final CopyWorth copyWorth = new CopyWorth();
     private final AtomicInteger refusals = new AtomicInteger();
     private final LongAdder left = new LongAdder();
 
@@ -66,8 +64,8 @@ final class LoadOrCompute {
         int loads = span.length();
         double loading = movement.readNanos((long) loads * blockBytes);
         if (loading > 0) {
-            double share = loading / (1e9 * cost.seconds(span.here * tokens, span.known * tokens));
-            store.disks().copyWorth(Math.clamp(share, LEAST_WORTH, 1));
+            double computingAll = 1e9 * cost.seconds(span.here * tokens, span.known * tokens);
+            store.disks().copyWorth(copyWorth.learn(loading, computingAll));
         }
         while (loads > 0 && loading > deadlineNanos) {
             loads /= 2;
