@@ -140,6 +140,14 @@ public interface KvCache extends AutoCloseable {
         return false;
     }
 
+    /// Says of an object that somebody is likely to ask for it soon: one that is on disk alone may be brought
+    /// into host memory for that, if it promises more than what has to go.
+    ///
+    /// @return whether it is on its way now
+    default boolean expectObject(Namespace namespace, byte[] key) {
+        return false;
+    }
+
     /// Stores an object by copying it.
     ///
     /// @param value 1 byte to 256 MiB, native or heap memory

@@ -23,13 +23,15 @@ final class HostTable implements BlockTable {
     ///
     /// @param movement null of a store without disks
     /// @param prefill what computing takes, or null when nobody said
+    /// @param prefetch whether what is likely to be read next is brought from disk
     record Source(
             HostStore store,
             Holders holders,
             boolean checked,
             Clock clock,
             @Nullable Movement movement,
-            @Nullable PrefillCost prefill) {
+            @Nullable PrefillCost prefill,
+            boolean prefetch) {
 
         /// A record's slot was filled by a writer, or will not be.
         void changed(int record) {

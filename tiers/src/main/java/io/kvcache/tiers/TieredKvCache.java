@@ -9,7 +9,6 @@ import io.kvcache.core.Match;
 import io.kvcache.core.ObjectCatalog;
 import io.kvcache.core.ObjectView;
 import io.kvcache.core.ObjectWriter;
-import io.kvcache.core.PutOutcome;
 import io.kvcache.core.PutSummary;
 import io.kvcache.core.SharedMemory;
 import io.kvcache.core.UseListener;
@@ -21,9 +20,7 @@ import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.policy.Guard;
 import io.kvcache.core.store.DiskSideStats;
 import io.kvcache.core.store.HostStore;
-import io.kvcache.core.store.NamespaceEntry;
-import io.kvcache.core.store.Reserved;
-import io.kvcache.tiers.movement.Movement;
+import io.kvcache.core.store.PrefetchStats;
 import io.kvcache.tiers.movement.MoverStats;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
@@ -50,30 +47,33 @@ import org.jspecify.annotations.Nullable;
 /// **Threads.** Safe for any number. A virtual thread is never pinned to its carrier by anything but the lock.
 public final class TieredKvCache implements KvCache {
 
-    private final HostTable.Source source;
     private final HostStore store;
     private final Holders holders;
-    private final Waiting waiting;
     private final Hints hints;
     private final Onboarding onboarding;
     private final Acquiring acquiring;
+    private final ChainPuts puts;
     private final ObjectVerbs objects;
     private final EngineVerbs engine;
+    private final DiskVerbs disks;
+    private final Prefetching prefetching;
     private final Closing closing;
     private final UseListeners listeners = new UseListeners();
     private final @Nullable HostShare share;
 
     /// @param share null when nobody else may map the memory
     TieredKvCache(HostTable.Source source, Closing closing, @Nullable HostShare share) {
-        this.source = source;
         store = source.store();
         holders = source.holders();
-        waiting = new Waiting(source.clock());
+        Waiting waiting = new Waiting(source.clock());
         onboarding = new Onboarding(source);
         acquiring = new Acquiring(source, onboarding, listeners);
         hints = new Hints(store, source.clock(), onboarding);
+        puts = new ChainPuts(source, waiting, onboarding, hints, listeners);
         objects = new ObjectVerbs(source, waiting, onboarding, listeners);
         engine = new EngineVerbs(source, waiting, onboarding, hints, listeners);
+        disks = new DiskVerbs(source);
+        prefetching = new Prefetching(source);
         this.closing = closing;
         this.share = share;
     }
@@ -134,30 +134,7 @@ public final class TieredKvCache implements KvCache {
 
     @Override
     public BlockWriter put(BlockChain chain, int index, int part, long timeoutNanos) {
-        if (index < 0 || index >= chain.length()) {
-            throw new IndexOutOfBoundsException(
-                    "block " + index + " of a chain of " + chain.length() + "; full blocks only");
-        }
-        Waiting.requireNotNegative(timeoutNanos);
-        NamespaceEntry entry = store.require(chain.namespace());
-        int parts = entry.requireParts();
-        if (part < 0 || part >= parts) {
-            throw new IllegalArgumentException(
-                    "part is " + part + "; " + entry.namespace() + " takes 0 to " + (parts - 1));
-        }
-        Hold hold = holders.enter(chain);
-        try {
-            Reserved reserved = room(entry, chain, index, timeoutNanos);
-            if (reserved.outcome() == PutOutcome.RESERVED && part == 0 && listeners.any()) {
-                BlockKey after = index == 0 ? null : new BlockKey(chain.keyHi(index - 1), chain.keyLo(index - 1));
-                BlockKey key = new BlockKey(chain.keyHi(index), chain.keyLo(index));
-                listeners.put(chain.namespace(), key, after, entry.blockBytes(), false);
-            }
-            return new HostBlockWriter(new Filling(source, hold, reserved), entry.blockBytes());
-        } catch (RuntimeException failed) {
-            holders.leave(hold);
-            throw failed;
-        }
+        return puts.put(chain, index, part, timeoutNanos);
     }
 
     /// Reserves room for one block that an engine has named, below another one that it has named.
@@ -185,24 +162,9 @@ public final class TieredKvCache implements KvCache {
         return chain == null ? engine.missing(namespace, key) : acquire(chain, chain.length() - 1, timeoutNanos);
     }
 
-    private Reserved room(NamespaceEntry entry, BlockChain chain, int index, long timeoutNanos) {
-        Reserved reserved =
-                waiting.reserve(timeoutNanos, sparing -> hints.room(() -> store.reserve(entry, chain, index, sparing)));
-        if (reserved.outcome() == PutOutcome.RESERVED && index > 0) {
-            onboarding.bringParents(chain, index, reserved.record());
-        }
-        return reserved;
-    }
-
     @Override
     public PutSummary putAll(BlockChain chain, int from, List<MemorySegment> blocks, long timeoutNanos) {
-        if (from < 0 || from > chain.length() - blocks.size()) {
-            throw new IndexOutOfBoundsException(
-                    blocks.size() + " blocks from " + from + "; the chain has " + chain.length());
-        }
-        Waiting.requireNotNegative(timeoutNanos);
-        long start = waiting.nanos();
-        return CopiedRun.put(blocks, i -> put(chain, from + i, 0, waiting.left(start, timeoutNanos)));
+        return puts.putAll(chain, from, blocks, timeoutNanos);
     }
 
     @Override
@@ -276,6 +238,13 @@ public final class TieredKvCache implements KvCache {
     }
 
     @Override
+    public boolean expectObject(Namespace namespace, byte[] key) {
+        holders.requireOpen();
+        store.require(namespace);
+        return prefetching.begin(BlockKey.ofObject(namespace, key));
+    }
+
+    @Override
     public boolean containsObject(Namespace namespace, byte[] key) {
         holders.requireOpen();
         return objects.contains(namespace, key);
@@ -303,8 +272,7 @@ public final class TieredKvCache implements KvCache {
     public boolean flush(long timeoutNanos) {
         Waiting.requireNotNegative(timeoutNanos);
         holders.requireOpen();
-        Movement movement = source.movement();
-        return movement != null && movement.awaitUntilInterrupted(movement.flush(), timeoutNanos);
+        return disks.flush(timeoutNanos);
     }
 
     /// Has a disk that was taken out, or does not write any more, opened again now.
@@ -312,12 +280,7 @@ public final class TieredKvCache implements KvCache {
     /// @param disk in the order in which disks were given to the builder
     public void reopenDisk(int disk) {
         holders.requireOpen();
-        Movement movement = source.movement();
-        if (movement == null || disk < 0 || disk >= movement.tiers()) {
-            throw new IndexOutOfBoundsException(
-                    "disk " + disk + " of a store with " + (movement == null ? 0 : movement.tiers()));
-        }
-        movement.reopen(disk);
+        disks.reopen(disk);
     }
 
     @Override
@@ -336,7 +299,7 @@ public final class TieredKvCache implements KvCache {
     /// What goes on between host memory and the disks, by disk.
     public List<MoverStats> diskStats() {
         holders.requireOpen();
-        return source.movement() == null ? List.of() : source.movement().stats();
+        return disks.stats();
     }
 
     /// Blocks that were left on disk, as [BlockTable#cheaperComputed] says.
@@ -344,10 +307,16 @@ public final class TieredKvCache implements KvCache {
         return onboarding.left();
     }
 
+    /// What was brought from disk before anybody asked for it.
+    public PrefetchStats prefetched() {
+        holders.requireOpen();
+        return store.prefetch().stats();
+    }
+
     /// Whether a disk has more to tell of what it held before the opening; until then that is missed.
     public boolean recovering() {
         holders.requireOpen();
-        return source.movement() != null && source.movement().recovering();
+        return disks.recovering();
     }
 
     /// What the tree knows of the disks, and what became of blocks that might have been written.

@@ -51,6 +51,7 @@ public final class TieredKvCacheBuilder {
     private AdmissionKind admission = AdmissionKind.SECOND_HIT;
     private double gain = AdmissionKind.USUAL_GAIN;
     private @Nullable PrefillCost prefill;
+    private boolean prefetch;
 
     TieredKvCacheBuilder() {}
 
@@ -234,6 +235,13 @@ public final class TieredKvCacheBuilder {
         return this;
     }
 
+    /// Whether objects that readers are likely to ask for next are brought from disk ahead of them, as far as
+    /// they promise more than what goes for them: see [KvCache#expectObject]. Not when not said.
+    public TieredKvCacheBuilder prefetch(boolean ahead) {
+        prefetch = ahead;
+        return this;
+    }
+
     /// Reserves the memory and opens the store, and the disks if there are any. What a disk holds is known soon
     /// after that, while the store serves.
     ///
@@ -265,7 +273,7 @@ public final class TieredKvCacheBuilder {
         }
         Holders holders = new Holders(trackHolders);
         return new TieredKvCache(
-                new HostTable.Source(store, holders, checked, clock, below.movement(), prefill),
+                new HostTable.Source(store, holders, checked, clock, below.movement(), prefill, prefetch),
                 new Closing(store, holders, clock, closeWait, strict, () -> below.end(closeWait)),
                 share);
     }

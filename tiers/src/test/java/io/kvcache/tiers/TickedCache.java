@@ -55,7 +55,7 @@ public record TickedCache(TieredKvCache cache, HostStore store, Movement movemen
             }
         };
         TieredKvCache cache = new TieredKvCache(
-                new HostTable.Source(store, holders, false, setup.clock, movement, null),
+                new HostTable.Source(store, holders, false, setup.clock, movement, null, true),
                 new Closing(store, holders, setup.clock, setup.patience, true, tiers),
                 null);
         return new TickedCache(cache, store, movement);

@@ -58,6 +58,7 @@ public final class HostStore implements AutoCloseable {
     private final Inspection inspection;
     private final Listing listing;
     private final Forecast forecast;
+    private final Prefetch prefetch;
     private final Shares shares;
     private final DiskLedger ledger;
     private final PutCounters puts = new PutCounters();
@@ -91,6 +92,7 @@ public final class HostStore implements AutoCloseable {
         inspection = new Inspection(parts, new Inspection.Counters(room, puts, touches), lock);
         listing = new Listing(pool, lock);
         forecast = new Forecast(parts, lifecycle, touches, lock);
+        prefetch = new Prefetch(parts, onboard, touches, lock);
     }
 
     private HostMemory reserveRecords(HostMemorySource memory, int records) {
@@ -339,6 +341,11 @@ public final class HostStore implements AutoCloseable {
     /// What somebody knows of the future.
     public Forecast forecast() {
         return forecast;
+    }
+
+    /// What is brought from disk before anybody asks for it.
+    public Prefetch prefetch() {
+        return prefetch;
     }
 
     /// The records, for whoever holds a pin or may live with a stale answer.

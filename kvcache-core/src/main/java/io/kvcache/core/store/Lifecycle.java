@@ -37,6 +37,7 @@ final class Lifecycle {
     private final StandIns standIns;
     private final Shares shares;
     private final ObjectChains chains;
+    private final Prefetched prefetched;
 
     Lifecycle(StoreParts parts) {
         pool = parts.pool();
@@ -51,6 +52,7 @@ final class Lifecycle {
         standIns = new StandIns(pool, tree);
         shares = parts.shares();
         chains = parts.chains();
+        prefetched = parts.prefetched();
     }
 
     /// Claims an unpinned sealed record for eviction.
@@ -169,6 +171,7 @@ final class Lifecycle {
     /// A record's slot goes; its copy on disk stays.
     private void toDisk(int record, int pinsAdded) {
         int page = pool.hostPage(record);
+        prefetched.left(record);
         shares.gave(record);
         pool.hostPage(record, NONE);
         pool.renew(record, Control.ON_DISK, pinsAdded);
@@ -318,6 +321,7 @@ final class Lifecycle {
     }
 
     private int free(int record) {
+        prefetched.left(record);
         int page = pool.hostPage(record);
         int before = chains.depart(record);
         if (page != SlabPool.NONE) {

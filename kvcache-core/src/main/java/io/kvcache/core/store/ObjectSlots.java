@@ -44,6 +44,16 @@ final class ObjectSlots {
         }
     }
 
+    /// The class of the first slot that an object of `bytes` takes.
+    SlotClass classOf(long bytes) {
+        long left = Pages.roundUp(bytes);
+        int at = 0;
+        while (at < classes.length - 1 && left < classes[at].slotBytes()) {
+            at++;
+        }
+        return classes[at];
+    }
+
     private int takeAll(long bytes, int record, boolean sparing) {
         SlotList list = new SlotList(slabs);
         long left = Pages.roundUp(bytes);

@@ -1,6 +1,7 @@
 package io.kvcache.core.store;
 
 import io.kvcache.core.memory.SlabPool;
+import io.kvcache.core.memory.SlotClass;
 import io.kvcache.core.tree.BlockTree;
 import io.kvcache.core.tree.Control;
 import io.kvcache.core.tree.RecordPool;
@@ -21,6 +22,7 @@ final class Onboard {
     private final Lifecycle lifecycle;
     private final Room room;
     private final ObjectSlots objects;
+    private final Prefetched prefetched;
 
     Onboard(StoreParts parts, Lifecycle lifecycle, Room room, ObjectSlots objects) {
         pool = parts.pool();
@@ -28,6 +30,7 @@ final class Onboard {
         disks = parts.disks();
         namespaces = parts.namespaces();
         shares = parts.shares();
+        prefetched = parts.prefetched();
         this.lifecycle = lifecycle;
         this.room = room;
         this.objects = objects;
@@ -38,6 +41,7 @@ final class Onboard {
     /// @param pins of the caller's, beside that of the load; they are taken if it comes
     LoadStart begin(int record, int pins) {
         int state = lifecycle.state(record);
+        var _ = prefetched.used(record);
         return switch (state) {
             case Control.SEALED -> {
                 pool.become(record, state, pins);
@@ -57,10 +61,19 @@ final class Onboard {
     ///
     /// @param pins of the caller's, beside that of whoever fills the slot
     boolean beginRead(int record, int pins) {
+        return beginRead(record, pins, false);
+    }
+
+    /// The same for nobody who waits, without the room of anything that waits to be written.
+    boolean beginSparing(int record) {
+        return beginRead(record, 0, true);
+    }
+
+    private boolean beginRead(int record, int pins, boolean sparing) {
         disks.order(record).forget(record);
         pool.become(record, Control.LOADING, 1 + pins);
         tree.arrive(record);
-        int page = takeSlots(record);
+        int page = takeSlots(record, sparing);
         if (page == SlabPool.NONE) {
             tree.depart(record);
             pool.become(record, Control.ON_DISK, -1 - pins);
@@ -72,10 +85,25 @@ final class Onboard {
         return true;
     }
 
-    private int takeSlots(int record) {
+    /// Whether the block above a record, if it has one, is in host memory or on its way there.
+    boolean follows(int record) {
+        int parent = pool.parent(record);
+        return parent == SlabPool.NONE || pool.hostPage(parent) != SlabPool.NONE;
+    }
+
+    private int takeSlots(int record, boolean sparing) {
+        if (Identity.isObject(pool.identity(record))) {
+            return objects.take(pool.bytes(record), record, sparing);
+        }
+        SlotClass slotClass = classOf(record);
+        return sparing ? room.sparingSlot(slotClass, record) : room.slot(slotClass, record);
+    }
+
+    /// The class of a record's first slot.
+    SlotClass classOf(int record) {
         int identity = pool.identity(record);
         return Identity.isObject(identity)
-                ? objects.take(pool.bytes(record), record, false)
-                : room.slot(namespaces.byId(Identity.namespace(identity)).slotClass(), record);
+                ? objects.classOf(pool.bytes(record))
+                : namespaces.byId(Identity.namespace(identity)).slotClass();
     }
 }

@@ -50,6 +50,7 @@ final class StoreCheck {
         }
         check.totals(parts);
         check.chains(parts.chains());
+        parts.prefetched().validate();
     }
 
     private void record(int record) {

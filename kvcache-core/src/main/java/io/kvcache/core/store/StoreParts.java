@@ -21,7 +21,8 @@ record StoreParts(
         Offload offload,
         Overtaken overtaken,
         Shares shares,
-        ObjectChains chains) {
+        ObjectChains chains,
+        Prefetched prefetched) {
 
     static StoreParts of(RecordPool pool, SlabPool slabs, PolicyKind kind, EventLog events) {
         BlockTree tree = new BlockTree(pool);
@@ -42,6 +43,7 @@ record StoreParts(
                 new Offload(pool, new Prospects(pool, chains, namespaces)),
                 new Overtaken(),
                 shares,
-                chains);
+                chains,
+                new Prefetched(pool));
     }
 }

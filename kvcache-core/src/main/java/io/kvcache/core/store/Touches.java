@@ -15,12 +15,14 @@ final class Touches {
     private final Lifecycle lifecycle;
     private final ObjectOrder order;
     private final Offload offload;
+    private final Prefetched prefetched;
     private final ReentrantLock lock;
     private final TouchBuffer buffer = new TouchBuffer();
 
     Touches(StoreParts parts, Lifecycle lifecycle, ObjectOrder order, ReentrantLock lock) {
         pool = parts.pool();
         offload = parts.offload();
+        prefetched = parts.prefetched();
         this.lifecycle = lifecycle;
         this.order = order;
         this.lock = lock;
@@ -53,17 +55,26 @@ final class Touches {
             return;
         }
         EvictionPolicy policy = lifecycle.policyOf(record);
-        policy.touch(record);
-        offload.used(record);
+        if (!prefetched.used(record)) {
+            policy.touch(record);
+            offload.used(record);
+        }
         order.continued(record);
-        if (policy.touchesAncestors()) {
-            for (int at = pool.parent(record); at != NONE; at = pool.parent(at)) {
+        tellAbove(record, policy.touchesAncestors(), offload.countsPaths());
+    }
+
+    /// Tells of the blocks above one that was used, each if it is wanted, or if it was brought in for this.
+    private void tellAbove(int record, boolean policies, boolean admission) {
+        for (int at = pool.parent(record); at != NONE; at = pool.parent(at)) {
+            boolean counted = prefetched.used(at);
+            if (!counted && policies) {
                 lifecycle.policyOf(at).touch(at);
             }
-        }
-        if (offload.countsPaths()) {
-            for (int at = pool.parent(record); at != NONE; at = pool.parent(at)) {
+            if (!counted && admission) {
                 offload.used(at);
+            }
+            if (!counted && !policies && !admission) {
+                return;
             }
         }
     }

@@ -1,6 +1,7 @@
 package io.kvcache.tiers.metrics;
 
 import io.kvcache.core.store.DiskSideStats;
+import io.kvcache.core.store.PrefetchStats;
 import io.kvcache.core.tier.TierState;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.movement.MoverStats;
@@ -24,6 +25,7 @@ import java.util.function.ToDoubleFunction;
 /// | `kv.disk.latency` | disk, what, quantile | microseconds |
 /// | `kv.disk.budget` | disk | share of a day's write budget that is spent |
 /// | `kv.offload` | outcome | records that might have been written, by what became of them |
+/// | `kv.prefetch` | outcome | records that were read before anybody asked for them |
 ///
 /// **Threads.** Any.
 public final class DiskMetrics implements MeterBinder {
@@ -126,10 +128,19 @@ public final class DiskMetrics implements MeterBinder {
         offload(registry, "queue_full", DiskSideStats::queueFull);
         offload(registry, "sacrificed", DiskSideStats::sacrificed);
         offload(registry, "evicted_unwritten", DiskSideStats::evictedUnwritten);
+        prefetch(registry, "begun", PrefetchStats::begun);
+        prefetch(registry, "used", PrefetchStats::used);
+        prefetch(registry, "wasted", PrefetchStats::wasted);
     }
 
     private void offload(MeterRegistry registry, String outcome, ToDoubleFunction<DiskSideStats> value) {
         FunctionCounter.builder("kv.offload", cache, store -> value.applyAsDouble(store.offloadStats()))
+                .tags(tags.and("outcome", outcome))
+                .register(registry);
+    }
+
+    private void prefetch(MeterRegistry registry, String outcome, ToDoubleFunction<PrefetchStats> value) {
+        FunctionCounter.builder("kv.prefetch", cache, store -> value.applyAsDouble(store.prefetched()))
                 .tags(tags.and("outcome", outcome))
                 .register(registry);
     }

@@ -131,6 +131,17 @@ public final class Movement implements Mover.Progress {
         movers.get(disk).wake();
     }
 
+    /// Has one load that was started read, though nobody waits for it yet.
+    public void expect(int record, int disk) {
+        read(record, disk, false, true);
+        movers.get(disk).wake();
+    }
+
+    /// Reads that a tier has to do: on their way, or waiting to be.
+    public int reads(int disk) {
+        return movers.get(disk).reads();
+    }
+
     private void read(int record, int disk, boolean demanded, boolean keep) {
         if (demanded) {
             queues.get(disk).demand(record, keep, clock.nanos());

@@ -138,6 +138,11 @@ public final class Mover implements TierListener {
         return loading.nanos(bytes);
     }
 
+    /// Reads on their way, or waiting to be. Any thread.
+    int reads() {
+        return loading.underWay() + loading.waiting();
+    }
+
     /// What goes on. Any thread.
     public MoverStats stats() {
         Tier tier = outage.present();

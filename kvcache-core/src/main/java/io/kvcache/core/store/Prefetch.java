@@ -1,0 +1,90 @@
+package io.kvcache.core.store;
+
+import io.kvcache.core.memory.SlabPool;
+import io.kvcache.core.policy.EvictionPolicy;
+import io.kvcache.core.tree.Control;
+import io.kvcache.core.tree.RecordPool;
+import java.util.concurrent.locks.ReentrantLock;
+
+/// Gives records that somebody is likely to read soon a slot, ahead of him.
+///
+/// Only in room that nobody uses, or in the place of what promises less: one use within [#AHEAD] uses, by the
+/// odds that earlier ones of these were used, is held against what the next victim promises. Nothing goes for
+/// them that waits to be written, and an eighth of host memory is all that they hold unused. So guesses that
+/// come true seldom take less and less.
+///
+/// **Threads.** Any.
+public final class Prefetch {
+
+    /// Uses of other blocks that come first at most: a few clients that read a sequence each.
+    private static final int AHEAD = 64;
+
+    private static final int MOST_SHARE = 8;
+
+    private final RecordPool pool;
+    private final SlabPool slabs;
+    private final ClassPolicies policies;
+    private final Shares shares;
+    private final Prefetched prefetched;
+    private final Onboard onboard;
+    private final Touches touches;
+    private final ReentrantLock lock;
+
+    Prefetch(StoreParts parts, Onboard onboard, Touches touches, ReentrantLock lock) {
+        pool = parts.pool();
+        slabs = parts.slabs();
+        policies = parts.policies();
+        shares = parts.shares();
+        prefetched = parts.prefetched();
+        this.onboard = onboard;
+        this.touches = touches;
+        this.lock = lock;
+    }
+
+    /// Begins to bring in a record that is on disk alone, if it is worth the room, and the block above it is in
+    /// host memory or on its way there.
+    ///
+    /// @param generation of its handle
+    /// @return whether it does; the caller has it read then
+    public boolean begin(int record, int generation) {
+        lock.lock();
+        try {
+            long control = pool.control(record);
+            boolean away = Control.state(control) == Control.ON_DISK && Control.generation(control) == generation;
+            if (!away
+                    || !onboard.follows(record)
+                    || prefetched.aheadBytes() + pool.bytes(record) > slabs.capacityBytes() / MOST_SHARE) {
+                return false;
+            }
+            touches.drain();
+            if (!isWorthRoom(record) || !onboard.beginSparing(record)) {
+                return false;
+            }
+            prefetched.begin(record);
+            return true;
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    private boolean isWorthRoom(int record) {
+        EvictionPolicy policy = policies.find(onboard.classOf(record).id(), shares.group(record));
+        if (slabs.freeSlabs() > 0 || policy == null || policy.size() == 0) {
+            return true;
+        }
+        double rate = prefetched.odds() / AHEAD;
+        double lowest = policy.lowestWorth();
+        boolean byAge = Double.isNaN(lowest);
+        return byAge ? (policies.now() - policy.coldestUse()) * rate >= 1 : rate >= lowest;
+    }
+
+    /// What became of those that were begun.
+    public PrefetchStats stats() {
+        lock.lock();
+        try {
+            return prefetched.stats();
+        } finally {
+            lock.unlock();
+        }
+    }
+}

@@ -1,0 +1,97 @@
+package io.kvcache.core.store;
+
+import io.kvcache.core.memory.SlabPool;
+import io.kvcache.core.tree.RecordPool;
+import java.util.BitSet;
+
+/// Records that were brought into host memory because somebody is likely to read them, until that happens
+/// or they leave.
+///
+/// Coming into host memory counts as a use to policies and admission, as it does for whoever waits. So the
+/// read that a record was brought for is not counted again ([#used]).
+///
+/// **Threads.** Owned by the store's lock.
+final class Prefetched {
+
+    /// What is kept of all outcomes before at each one: the last 256 count for two thirds.
+    private static final double KEEP = 1 - 1.0 / 256;
+
+    /// Taken for used before anything is known.
+    private static final double BELIEF = 4;
+
+    private final RecordPool pool;
+    private final BitSet records = new BitSet();
+    private long begun;
+    private long used;
+    private long wasted;
+    private long aheadBytes;
+    private double recentlyUsed = BELIEF;
+    private double recent = BELIEF;
+
+    Prefetched(RecordPool pool) {
+        this.pool = pool;
+    }
+
+    /// A record has a slot, and is about to be read into it.
+    void begin(int record) {
+        records.set(record);
+        begun++;
+        aheadBytes += pool.bytes(record);
+    }
+
+    /// A record is used.
+    ///
+    /// @return whether that was counted when it came
+    boolean used(int record) {
+        if (!records.get(record)) {
+            return false;
+        }
+        used++;
+        end(record, 1);
+        return true;
+    }
+
+    /// A record's slot goes.
+    void left(int record) {
+        if (records.get(record)) {
+            wasted++;
+            end(record, 0);
+        }
+    }
+
+    private void end(int record, int success) {
+        records.clear(record);
+        aheadBytes -= pool.bytes(record);
+        recentlyUsed = KEEP * recentlyUsed + success;
+        recent = KEEP * recent + 1;
+    }
+
+    /// Odds that one is used, above 0 to 1, by those of late.
+    double odds() {
+        return recentlyUsed / recent;
+    }
+
+    /// Bytes that are here or on their way, and were not used yet.
+    long aheadBytes() {
+        return aheadBytes;
+    }
+
+    /// Checks that each that was not used yet has a slot, and their bytes.
+    void validate() {
+        long bytes = 0;
+        for (int record = records.nextSetBit(0); record >= 0; record = records.nextSetBit(record + 1)) {
+            if (pool.hostPage(record) == SlabPool.NONE) {
+                throw new AssertionError("record " + record + " was prefetched and has no slot");
+            }
+            bytes += pool.bytes(record);
+        }
+        if (bytes != aheadBytes || begun != used + wasted + records.cardinality()) {
+            throw new AssertionError("prefetched are " + bytes + " bytes, counted as " + stats());
+        }
+    }
+
+    /// What became of them.
+    PrefetchStats stats() {
+        return new PrefetchStats(begun, used, wasted, aheadBytes);
+    }
+}

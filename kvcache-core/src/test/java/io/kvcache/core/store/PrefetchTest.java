@@ -1,0 +1,203 @@
+package io.kvcache.core.store;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.kvcache.core.PutOutcome;
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.BlockKey;
+import io.kvcache.core.identity.BlockShape;
+import io.kvcache.core.identity.Dtype;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.memory.ArenaMemory;
+import io.kvcache.core.memory.SlabPool;
+import io.kvcache.core.policy.PolicyKind;
+import io.kvcache.core.tier.AdmissionKind;
+import io.kvcache.core.tree.Control;
+import io.kvcache.core.tree.Handle;
+import java.util.stream.IntStream;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+
+/// Objects on a disk that are brought in before anybody asks for them.
+final class PrefetchTest {
+
+    private static final Namespace THINGS = Namespace.objects("things", "t");
+    private static final Namespace LARGE = Namespace.of("large", BlockShape.kv(256, 8, 128, 64, Dtype.BF16));
+    private static final int BYTES = 1 << 20;
+    private static final long LIMIT = 1L << 30;
+
+    /// 64 MiB, of which an eighth may be ahead.
+    private final HostStore store =
+            new HostStore(new HostStoreConfig(2 * SlabPool.SLAB_BYTES, 200, PolicyKind.LRU, 64), ArenaMemory.source());
+
+    private final Disks disks = store.disks();
+    private final NamespaceEntry things = store.register(THINGS);
+    private long places;
+
+    @BeforeEach
+    void writeTwenty() {
+        assertThat(disks.open(LIMIT)).isZero();
+        disks.admit(AdmissionKind.ALWAYS, LIMIT, LIMIT, AdmissionKind.USUAL_GAIN);
+        disks.restored();
+        for (int number = 0; number < 20; number++) {
+            put(number);
+        }
+        write();
+        evictAll();
+    }
+
+    @AfterEach
+    void close() {
+        store.inspection().validate();
+        store.close();
+    }
+
+    private static BlockKey key(int number) {
+        return BlockKey.ofObject(THINGS, new byte[] {(byte) number});
+    }
+
+    private void put(int number) {
+        Reserved reserved = store.reserveObject(things, key(number), BYTES);
+        assertThat(reserved.outcome()).isEqualTo(PutOutcome.RESERVED);
+        store.seal(reserved.record(), 7);
+    }
+
+    private void write() {
+        for (Disks.Write next = disks.nextWrite(0); next != null; next = disks.nextWrite(0)) {
+            disks.written(next.record(), 0, ++places);
+        }
+    }
+
+    /// By somebody who wants a block of all the memory.
+    private void evictAll() {
+        BlockChain chain = BlockChain.of(LARGE, IntStream.range(0, 64).toArray());
+        Reserved reserved = store.reserve(store.register(LARGE), chain, 0, false);
+        assertThat(reserved.outcome()).isEqualTo(PutOutcome.RESERVED);
+        store.abandon(reserved.record());
+    }
+
+    private int record(int number) {
+        return Handle.record(
+                store.lookup().findKnown(key(number).hi(), key(number).lo()));
+    }
+
+    private boolean begin(int number) {
+        long handle = store.lookup().findKnown(key(number).hi(), key(number).lo());
+        return store.prefetch().begin(Handle.record(handle), Handle.generation(handle));
+    }
+
+    private void arrives(int number) {
+        Disks.Read read = disks.nextRead(record(number), true);
+        assertThat(read).isNotNull();
+        disks.read(record(number), 7, true, false);
+    }
+
+    private void use(int number) {
+        long handle = store.lookup().pinKey(key(number).hi(), key(number).lo());
+        assertThat(Handle.found(handle)).isTrue();
+        store.lookup().unpin(Handle.record(handle));
+        store.inspection().validate(); // which is when uses are told
+    }
+
+    private int uses(int number) {
+        return Identity.uses(store.records().identity(record(number)));
+    }
+
+    @Test
+    void givenAnObjectOnDisk_whenBroughtInAndRead_thenThatIsOneUse() {
+        int before = uses(3);
+        assertThat(begin(3)).isTrue();
+        assertThat(store.prefetch().stats()).isEqualTo(new PrefetchStats(1, 0, 0, BYTES));
+        arrives(3);
+        use(3);
+        assertThat(store.prefetch().stats()).isEqualTo(new PrefetchStats(1, 1, 0, 0));
+        assertThat(uses(3)).isEqualTo(before + 1);
+        use(3);
+        assertThat(uses(3)).as("the next one counts").isEqualTo(before + 2);
+    }
+
+    @Test
+    void givenOneOnItsWay_whenSomebodyAsksForIt_thenItIsUsed() {
+        assertThat(begin(3)).isTrue();
+        int generation = Control.generation(store.records().control(record(3)));
+        assertThat(store.beginLoad(record(3), generation, 1)).isEqualTo(LoadStart.JOINED);
+        assertThat(store.prefetch().stats()).isEqualTo(new PrefetchStats(1, 1, 0, 0));
+        arrives(3);
+        store.lookup().unpin(record(3));
+    }
+
+    @Test
+    void givenOneThatNobodyReads_whenItLeaves_thenItWasWasted() {
+        assertThat(begin(3)).isTrue();
+        arrives(3);
+        evictAll();
+        assertThat(store.prefetch().stats()).isEqualTo(new PrefetchStats(1, 0, 1, 0));
+    }
+
+    @Test
+    void givenOneThatCannotBeRead_whenGivenUp_thenItWasWastedAndIsOnDiskStill() {
+        assertThat(begin(3)).isTrue();
+        assertThat(disks.nextRead(record(3), true)).isNotNull();
+        disks.read(record(3), 0, false, false);
+        assertThat(store.prefetch().stats()).isEqualTo(new PrefetchStats(1, 0, 1, 0));
+        assertThat(Control.state(store.records().control(record(3)))).isEqualTo(Control.ON_DISK);
+    }
+
+    @Test
+    void givenOneThatIsDropped_whenOnItsWay_thenItWasWasted() {
+        assertThat(begin(3)).isTrue();
+        int record = record(3);
+        assertThat(store.drop(key(3).hi(), key(3).lo())).isEqualTo(1);
+        assertThat(disks.nextRead(record, true)).isNull();
+        assertThat(store.prefetch().stats()).isEqualTo(new PrefetchStats(1, 0, 1, 0));
+    }
+
+    @Test
+    void givenAnObjectInMemory_whenWanted_thenNothingIsToBeDone() {
+        assertThat(begin(3)).isTrue();
+        assertThat(begin(3)).as("on its way").isFalse();
+        arrives(3);
+        assertThat(begin(3)).as("here").isFalse();
+    }
+
+    @Test
+    void givenManyThatNobodyRead_whenMoreAreWanted_thenAnEighthOfMemoryIsTheMost() {
+        int begun = 0;
+        for (int number = 0; number < 20; number++) {
+            begun += begin(number) ? 1 : 0;
+        }
+        assertThat(begun).isEqualTo(8);
+        for (int number = 0; number < begun; number++) {
+            arrives(number);
+        }
+        use(0);
+        assertThat(begin(15)).as("one was read").isTrue();
+        arrives(15);
+    }
+
+    @Test
+    void givenAMemoryFullOfWhatWaitsToBeWritten_whenWanted_thenNothingGoesForIt() {
+        for (int number = 100; number < 164; number++) {
+            put(number);
+        }
+        assertThat(begin(3)).isFalse();
+        write();
+        for (int number = 0; number < 64; number++) {
+            use(163);
+        }
+        assertThat(begin(3)).as("in the place of what was unused for long").isTrue();
+        arrives(3);
+    }
+
+    @Test
+    void givenAMemoryOfWhatWasUsedJustNow_whenWanted_thenNothingGoesForIt() {
+        for (int number = 100; number < 164; number++) {
+            put(number);
+        }
+        write();
+        assertThat(begin(3))
+                .as("a use within 64 uses is no more than the oldest was")
+                .isFalse();
+    }
+}
