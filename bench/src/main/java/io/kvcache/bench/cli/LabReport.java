@@ -104,7 +104,8 @@ abstract sealed class LabReport {
                     totals.requests(),
                     totals.blockAccesses(),
                     totals.distinctBlocks()));
-            print("  share    blocks  policy                          block hits  token hits     Belady  of the gap");
+            print("  share    blocks  policy                          block hits  token hits     Belady  of the gap"
+                    + "    saved   moving      net    first token p50      p99  taken");
             blocks = 0;
         }
 
@@ -114,14 +115,20 @@ abstract sealed class LabReport {
             blocks = row.blocks();
             print(String.format(
                     Locale.ROOT,
-                    "%6s %9s  %-30s  %8.2f %%  %8.2f %%  %7.2f %%  %8.0f %%",
+                    "%6s %9s  %-30s  %8.2f %%  %8.2f %%  %7.2f %%  %8.0f %% %,6.0f s %,6.0f s %,6.0f s %16.2f s %6.1f s %4.0f %%",
                     first ? String.format(Locale.ROOT, "%.1f %%", 100 * row.share()) : "",
                     first ? String.format(Locale.ROOT, "%,d", row.blocks()) : "",
                     row.policy(),
                     100 * row.blockHitRatio(),
                     100 * row.tokenHitRatio(),
                     100 * row.beladyHitRatio(),
-                    100 * row.gapClosed()));
+                    100 * row.gapClosed(),
+                    row.prefillSecondsSaved(),
+                    row.loadSeconds(),
+                    row.savedLessLoadingSeconds(),
+                    row.ttftP50Seconds(),
+                    row.ttftP99Seconds(),
+                    100 * row.occupancy()));
         }
     }
 }

@@ -3,20 +3,20 @@ package io.kvcache.bench.cli;
 import io.kvcache.bench.lab.EngineHardware;
 import io.kvcache.bench.lab.TierLaboratory;
 import io.kvcache.bench.lab.TierRow;
+import io.kvcache.bench.replay.PolicyReplay;
+import io.kvcache.bench.replay.Replay;
 import io.kvcache.bench.report.TierPage;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceSource;
-import io.kvcache.core.identity.ModelPreset;
-import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.tier.AdmissionKind;
 import java.io.IOException;
-import java.io.PrintWriter;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Locale;
 import java.util.concurrent.Callable;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
@@ -24,10 +24,9 @@ import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Spec;
-import tools.jackson.databind.json.JsonMapper;
 
-/// `kvcache lab tiers`: policies over host memory and a disk, and what their hits do to the time to the
-/// first token.
+/// `kvcache lab tiers`: policies over host memory and a disk, and what their hits do to the time to
+/// the first token.
 @Command(
         name = "tiers",
         description = "Compare policies and rules of admission over host memory and a disk: hits, prefill time saved,"
@@ -44,7 +43,7 @@ final class TierLabCommand implements Callable<Integer> {
     private final TraceOption trace = new TraceOption();
 
     @Mixin
-    private final ModelOption model = new ModelOption();
+    private final EngineOption engine = new EngineOption();
 
     @Option(
             names = "--first",
@@ -71,24 +70,23 @@ final class TierLabCommand implements Callable<Integer> {
             names = "--policy",
             paramLabel = "NAME",
             split = ",",
-            defaultValue = "lru,lfu-da,gdsf,slru,importance",
-            description = "Policies of host memory. Default: ${DEFAULT-VALUE}.")
+            description = "Policies of host memory, separated by commas. The store's own run through the store; what"
+                    + " others do runs in a model, above a disk of LRU that all is written to, and Belady's rule in"
+                    + " both tiers. Default: all that there are.")
     private List<String> policies = new ArrayList<>();
+
+    @Option(
+            names = "--modelled",
+            description = "The store's own policies in that model too, beside what the store does.")
+    private boolean modelled;
 
     @Option(
             names = "--admission",
             paramLabel = "NAME",
             split = ",",
             defaultValue = "always,second-hit,value",
-            description = "What is written to disk: always, second-hit, value. Default: ${DEFAULT-VALUE}.")
+            description = "What the store writes to disk: always, second-hit, value. Default: ${DEFAULT-VALUE}.")
     private List<String> admissions = new ArrayList<>();
-
-    @Option(
-            names = "--gpus",
-            paramLabel = "N",
-            defaultValue = "4",
-            description = "H100 that prefill together, at half their peak. Default: ${DEFAULT-VALUE}.")
-    private int gpus;
 
     @Option(
             names = "--folder",
@@ -115,9 +113,9 @@ final class TierLabCommand implements Callable<Integer> {
         Trace read = TraceOption.load(choices.source).first(first);
         Path chosen = folder;
         Path place = chosen == null ? Files.createTempDirectory("kvcache-lab") : chosen;
+        TierPage page = new TierPage(HtmlOption.command(spec), read);
         try {
-            TierPage page = new TierPage(HtmlOption.command(spec), read);
-            return run(choices, new TierLaboratory(read, EngineHardware.h100(choices.preset, gpus), place), page);
+            return run(choices, new TierLaboratory(read, engine.preset(), choices.hardware, place), page);
         } finally {
             if (chosen == null) {
                 Files.deleteIfExists(place);
@@ -126,53 +124,38 @@ final class TierLabCommand implements Callable<Integer> {
     }
 
     private record Choices(
-            TraceSource source, ModelPreset preset, List<PolicyKind> policies, List<AdmissionKind> admissions) {}
+            TraceSource source, EngineHardware hardware, List<Replay> policies, List<AdmissionKind> admissions) {}
 
     private int run(Choices choices, TierLaboratory laboratory, TierPage page) throws IOException {
-        String shown = json ? "json" : format;
-        switch (shown) {
-            case "text" ->
-                print(
-                        "policy       admission     host    disk      hits  in host    saved   moving       net    p50      p99"
-                                + "   written  disk bytes");
-            case "csv" -> print(TierRow.CSV_HEAD);
-            default -> {}
-        }
-        boolean right = true;
-        for (PolicyKind policy : choices.policies) {
-            for (AdmissionKind admission : choices.admissions) {
-                TierRow row = laboratory.run(policy, admission, new TierLaboratory.Shares(host / 100, disk / 100));
-                print(
-                        switch (shown) {
-                            case "json" -> JsonMapper.builder().build().writeValueAsString(row);
-                            case "csv" -> row.csv();
-                            default -> text(row);
-                        });
-                page.add(row);
-                right &= row.wrongBlocks() == 0;
+        TierReport report = new TierReport(spec.commandLine().getOut(), json ? "json" : format, engine.title());
+        AtomicLong wrong = new AtomicLong();
+        try (Progress progress = new Progress(spec.commandLine().getErr())) {
+            for (Replay policy : choices.policies) {
+                progress.show("replaying " + policy.commandName());
+                rows(choices, policy, laboratory, row -> {
+                    progress.show("");
+                    report.add(row);
+                    page.add(row);
+                    wrong.addAndGet(row.wrongBlocks());
+                    progress.show("replaying " + policy.commandName());
+                });
             }
         }
         html.write(page::page);
-        return right ? 0 : 1;
+        return wrong.get() == 0 ? 0 : 1;
     }
 
-    private static String text(TierRow row) {
-        return String.format(
-                Locale.ROOT,
-                "%-12s %-10s %5.2f %% %5.2f %%  %6.2f %%  %6.2f %%  %,6.0f s  %,5.0f s  %,6.0f s  %5.2f s  %5.1f s  %6.1f %%  %8.1f %%",
-                row.policy(),
-                row.admission(),
-                100 * row.hostShare(),
-                100 * row.diskShare(),
-                100 * row.blockHitRatio(),
-                100 * row.hostHitRatio(),
-                row.prefillSecondsSaved(),
-                row.loadSeconds(),
-                row.savedLessLoading(),
-                row.ttftP50Seconds(),
-                row.ttftP99Seconds(),
-                100 * row.writtenOfPut(),
-                100 * row.diskBytesOfPut());
+    private void rows(Choices choices, Replay policy, TierLaboratory laboratory, Consumer<TierRow> each)
+            throws IOException {
+        TierLaboratory.Shares shares = new TierLaboratory.Shares(host / 100, disk / 100);
+        if (policy instanceof PolicyReplay own) {
+            for (AdmissionKind admission : choices.admissions) {
+                each.accept(laboratory.run(own.kind(), admission, shares));
+            }
+        }
+        if (modelled || !(policy instanceof PolicyReplay)) {
+            each.accept(laboratory.model(policy, shares));
+        }
     }
 
     private Choices choices() {
@@ -181,16 +164,13 @@ final class TierLabCommand implements Callable<Integer> {
             html.check();
             percent("--host", host);
             percent("--disk", disk);
-            if (gpus < 1 || gpus > 1000) {
-                throw ReplayChoices.mustBe("--gpus", String.valueOf(gpus), "1 to 1000");
-            }
             if (first < 1) {
                 throw ReplayChoices.mustBe("--first", String.valueOf(first), "at least 1");
             }
             return new Choices(
                     trace.source(),
-                    model.preset(),
-                    policies.stream().map(ReplayChoices::ofStore).toList(),
+                    engine.hardware(),
+                    ReplayChoices.replays(policies),
                     admissions.stream().map(TierLabCommand::admission).toList());
         } catch (IllegalArgumentException e) {
             throw new ParameterException(spec.commandLine(), "kvcache lab tiers: " + e.getMessage(), e);
@@ -206,11 +186,5 @@ final class TierLabCommand implements Callable<Integer> {
     private static AdmissionKind admission(String name) {
         return AdmissionKind.named(name)
                 .orElseThrow(() -> ReplayChoices.mustBe("--admission", name, AdmissionKind.names()));
-    }
-
-    private void print(String line) {
-        PrintWriter out = spec.commandLine().getOut();
-        out.println(line);
-        out.flush();
     }
 }

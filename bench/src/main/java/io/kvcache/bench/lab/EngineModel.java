@@ -24,6 +24,8 @@ public final class EngineModel {
     private double saved;
     private double loading;
     private double computing;
+    private long hostTokens;
+    private long diskTokens;
 
     public EngineModel(EngineHardware hardware) {
         this.hardware = hardware;
@@ -52,12 +54,16 @@ public final class EngineModel {
     /// @param computeSeconds that the rest took
     /// @param p50Seconds until the first token
     /// @param p99Seconds until the first token
+    /// @param hostBytesRead that were in host memory when they were wanted
+    /// @param diskBytesRead that were on disk
     public record Report(
             double prefillSecondsSaved,
             double loadSeconds,
             double computeSeconds,
             double p50Seconds,
-            double p99Seconds) {}
+            double p99Seconds,
+            long hostBytesRead,
+            long diskBytesRead) {}
 
     /// Serves the next request.
     public void serve(Prompt prompt, Found found) {
@@ -75,6 +81,8 @@ public final class EngineModel {
         loading += copying;
         computing += rest;
         saved += hardware.prefill().seconds(0, found.tokens());
+        hostTokens += found.hostTokens;
+        diskTokens += found.diskTokens;
         firstTokens = requests < firstTokens.length ? firstTokens : Arrays.copyOf(firstTokens, 2 * requests);
         firstTokens[requests++] = engineFree - prompt.arrivalSeconds;
     }
@@ -83,7 +91,14 @@ public final class EngineModel {
     public Report report() {
         double[] sorted = Arrays.copyOf(firstTokens, requests);
         Arrays.sort(sorted);
-        return new Report(saved, loading, computing, at(sorted, 0.5), at(sorted, 0.99));
+        return new Report(
+                saved,
+                loading,
+                computing,
+                at(sorted, 0.5),
+                at(sorted, 0.99),
+                hostTokens * hardware.bytesPerToken(),
+                diskTokens * hardware.bytesPerToken());
     }
 
     private static double at(double[] sorted, double share) {

@@ -15,6 +15,13 @@ import java.util.OptionalDouble;
 /// @param lruHitRatio of LRU at this capacity, in blocks
 /// @param beladyHitRatio of Belady's rule with bypass, in blocks: the bound
 /// @param gapClosed share of the way from LRU to the bound, 0 when there is none
+/// @param prefillSecondsSaved that computing the hits would have taken
+/// @param loadSeconds that moving them to the devices took
+/// @param savedLessLoadingSeconds what was saved less what moving took
+/// @param ttftP50Seconds until the first token
+/// @param occupancy share of the capacity that was taken, the mean over the requests
+/// @param bytesRead of the model's KV, from the cache to devices; nothing of it is on disk here
+/// @param blocksPut into the cache
 /// @param seconds that the replay took
 public record LabRow(
         String trace,
@@ -27,12 +34,25 @@ public record LabRow(
         double lruHitRatio,
         double beladyHitRatio,
         double gapClosed,
+        double prefillSecondsSaved,
+        double loadSeconds,
+        double savedLessLoadingSeconds,
+        double ttftP50Seconds,
+        double ttftP99Seconds,
+        double occupancy,
+        long bytesRead,
+        long blocksPut,
         double seconds) {
 
     /// The heads of a table of rows in [#csv].
     public static final String CSV_HEAD = Csv.head(LabRow.class);
 
-    static LabRow of(String trace, String rule, double share, ReplayComparison.Outcome outcome) {
+    /// What an engine made of it.
+    ///
+    /// @param occupancy share of the capacity
+    record Served(EngineModel.Report engine, double occupancy, long blocksPut) {}
+
+    static LabRow of(String trace, String rule, double share, ReplayComparison.Outcome outcome, Served served) {
         OptionalDouble gap = outcome.shareOfGap();
         return new LabRow(
                 trace,
@@ -45,6 +65,14 @@ public record LabRow(
                 outcome.bounds().lru().blockHitRatio(),
                 outcome.bounds().beladyBypass().blockHitRatio(),
                 gap.orElse(0),
+                served.engine.prefillSecondsSaved(),
+                served.engine.loadSeconds(),
+                served.engine.prefillSecondsSaved() - served.engine.loadSeconds(),
+                served.engine.p50Seconds(),
+                served.engine.p99Seconds(),
+                served.occupancy,
+                served.engine.hostBytesRead(),
+                served.blocksPut,
                 outcome.seconds());
     }
 

@@ -3,6 +3,7 @@ package io.kvcache.bench.lab;
 import io.kvcache.bench.replay.Replay;
 import io.kvcache.bench.replay.ReplayComparison;
 import io.kvcache.bench.replay.ReplayRule;
+import io.kvcache.bench.replay.ReplayWatcher;
 import io.kvcache.bench.replay.TraceForest;
 import io.kvcache.bench.trace.Trace;
 import java.util.List;
@@ -14,11 +15,16 @@ public final class Laboratory {
     private final Trace trace;
     private final TraceForest forest;
     private final ReplayComparison comparison;
+    private final EngineHardware hardware;
+    private final int warmup;
 
+    /// @param hardware of the engine that the blocks are found for, in host memory
     /// @param rule which blocks count
-    /// @param warmup leading requests that are replayed but not counted
-    public Laboratory(Trace trace, ReplayRule rule, int warmup) {
+    /// @param warmup leading requests that are replayed but not counted, and that the engine does not get
+    public Laboratory(Trace trace, EngineHardware hardware, ReplayRule rule, int warmup) {
         this.trace = trace;
+        this.hardware = hardware;
+        this.warmup = warmup;
         forest = new TraceForest(trace, rule);
         comparison = new ReplayComparison(forest, warmup);
     }
@@ -30,8 +36,9 @@ public final class Laboratory {
     public void run(List<Replay> caches, List<Double> shares, Consumer<LabRow> each) {
         for (double share : shares) {
             for (Replay cache : caches) {
-                each.accept(LabRow.of(
-                        trace.name(), forest.rule().commandName(), share, comparison.run(cache, blocks(share))));
+                Served served = new Served(blocks(share));
+                ReplayComparison.Outcome outcome = comparison.run(cache, blocks(share), served);
+                each.accept(LabRow.of(trace.name(), forest.rule().commandName(), share, outcome, served.row()));
             }
         }
     }
@@ -39,5 +46,33 @@ public final class Laboratory {
     /// A share of the distinct blocks, at least one.
     public int blocks(double share) {
         return (int) Math.max(1, Math.round(share * forest.nodes()));
+    }
+
+    /// One replay, as an engine meets it.
+    private final class Served implements ReplayWatcher {
+
+        private final Serving serving = new Serving(trace, hardware, warmup);
+        private final Occupancy occupancy = new Occupancy();
+        private final int capacity;
+        private long put;
+
+        Served(int capacity) {
+            this.capacity = capacity;
+        }
+
+        @Override
+        public void found(int request, int blocks) {
+            serving.serve(request, blocks, blocks);
+        }
+
+        @Override
+        public void served(int request, int added, int held) {
+            put += added;
+            occupancy.add(held, capacity);
+        }
+
+        LabRow.Served row() {
+            return new LabRow.Served(serving.report(), occupancy.mean(), put);
+        }
     }
 }

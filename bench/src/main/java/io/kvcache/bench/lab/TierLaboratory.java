@@ -1,22 +1,26 @@
 package io.kvcache.bench.lab;
 
+import io.kvcache.bench.replay.Replay;
 import io.kvcache.bench.replay.ReplayRule;
 import io.kvcache.bench.replay.TraceForest;
 import io.kvcache.bench.store.TierFiles;
 import io.kvcache.bench.store.TierReplay;
 import io.kvcache.bench.store.TierReplayResult;
 import io.kvcache.bench.trace.Trace;
-import io.kvcache.bench.trace.TraceRequest;
+import io.kvcache.core.identity.ModelPreset;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.PolicyKind;
+import io.kvcache.core.store.DiskSideStats;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.tiers.TieredKvCache;
 import java.io.IOException;
 import java.nio.file.Path;
+import java.util.HashMap;
+import java.util.Map;
 
-/// Replays a trace through the store with host memory and a disk, with small blocks of real bytes, and
-/// through a model
-/// of an engine with what was found in each tier.
+/// Replays a trace through host memory and a disk, and through a model of an engine with what was
+/// found in each: the store's own policies through the store, with small blocks of real bytes;
+/// others through a model of the tiers, at the same capacities.
 public final class TierLaboratory {
 
     /// Block sizes that fill their slots; the smallest is taken for which whole slabs come near the
@@ -27,48 +31,111 @@ public final class TierLaboratory {
 
     private final Trace trace;
     private final TraceForest forest;
-    private final Place place;
+    private final Path folder;
+    private final ModelPreset model;
     private final EngineHardware hardware;
+    private final Map<Capacity, TierGap> gaps = new HashMap<>();
 
-    /// What is replayed, and where the disk's files go.
-    ///
-    /// @param folder empty; is empty again after each run
-    record Place(String trace, int distinctBlocks, Path folder) {}
-
-    /// @param folder for the disk; must be empty
-    public TierLaboratory(Trace trace, EngineHardware hardware, Path folder) {
+    /// @param model whose KV is moved
+    /// @param folder for the disk; must be empty, and is empty again after each run
+    public TierLaboratory(Trace trace, ModelPreset model, EngineHardware hardware, Path folder) {
         this.trace = trace;
+        this.model = model;
         this.hardware = hardware;
+        this.folder = folder;
         forest = new TraceForest(trace, ReplayRule.FULL_BLOCKS);
-        place = new Place(trace.name(), forest.nodes(), folder);
     }
 
     /// Shares of the trace's distinct blocks, above 0 to 1.
     public record Shares(double host, double disk) {}
 
-    /// Runs one policy with one rule of admission.
+    /// Both tiers in blocks.
+    ///
+    /// @param hostBlocks in whole slabs
+    /// @param blockBytes real bytes of a block in the store
+    private record Capacity(int hostBlocks, int diskBlocks, int blockBytes) {}
+
+    /// Distinct full blocks of the trace, of which capacities are shares.
+    public int distinctBlocks() {
+        return forest.nodes();
+    }
+
+    /// Runs one policy with one rule of admission through the store.
     ///
     /// @throws IOException when the folder is not empty
     public TierRow run(PolicyKind policy, AdmissionKind admission, Shares shares) throws IOException {
-        int host = (int) Math.max(1, Math.round(shares.host * forest.nodes()));
-        int blockBytes = blockBytes(host);
-        long slab = SlabPool.SLAB_BYTES / blockBytes;
-        int disk = (int) Math.max(1, Math.round(shares.disk * forest.nodes()));
+        Capacity capacity = capacity(shares);
         TierReplay.Settings settings = new TierReplay.Settings(
                 policy,
-                Math.toIntExact(Math.ceilDiv(host, slab) * slab),
-                blockBytes,
-                TierReplay.Settings.disk(place.folder, disk, blockBytes),
+                capacity.hostBlocks,
+                capacity.blockBytes,
+                TierReplay.Settings.disk(folder, capacity.diskBlocks, capacity.blockBytes),
                 admission);
-        EngineModel engine = new EngineModel(hardware);
-        TierFiles.requireEmpty(place.folder);
+        Watched watched = new Watched();
+        TierFiles.requireEmpty(folder);
         try {
-            TierReplayResult result =
-                    TierReplay.run(forest, settings, TierReplay.Span.of(forest, 0), new Served(engine));
-            return TierRow.of(place, settings, result, engine.report());
+            return row(settings, TierReplay.run(forest, settings, TierReplay.Span.of(forest, 0), watched), watched);
         } finally {
-            TierFiles.remove(place.folder);
+            TierFiles.remove(folder);
         }
+    }
+
+    private TierRow row(TierReplay.Settings settings, TierReplayResult result, Watched watched) {
+        Capacity capacity = new Capacity(settings.hostBlocks(), settings.diskBlocks(), settings.blockBytes());
+        TierReplayResult.Written written = result.written();
+        double scale = (double) trace.blockBytes(model) / settings.blockBytes();
+        return TierRow.of(
+                setting(
+                        "store",
+                        settings.policy().commandName(),
+                        settings.admission().commandName(),
+                        capacity),
+                new TierRow.Found(
+                        result.totals(),
+                        result.hostHits(),
+                        gap(capacity).closed(result.totals().blockHits()),
+                        watched.host.mean(),
+                        watched.disk.mean()),
+                watched.serving.report(),
+                new TierRow.Written(
+                        Math.round(written.allBytes() * scale),
+                        written.blockBytes() / settings.blockBytes(),
+                        1 - written.saved(),
+                        written.allOfPut()),
+                new TierRow.Check(result.check().wrongBlocks(), result.seconds()));
+    }
+
+    /// Runs a policy through the model of both tiers, an LRU disk below it.
+    public TierRow model(Replay policy, Shares shares) {
+        long start = System.nanoTime();
+        Capacity capacity = capacity(shares);
+        Serving serving = new Serving(trace, hardware, 0);
+        ModelledTiers.Outcome outcome =
+                new ModelledTiers(forest, capacity.hostBlocks, capacity.diskBlocks).run(policy, gap(capacity), serving);
+        double ofPut = outcome.put() == 0 ? 0 : (double) outcome.written() / outcome.put();
+        return TierRow.of(
+                setting("model", policy.commandName(), AdmissionKind.ALWAYS.commandName(), capacity),
+                outcome.found(),
+                serving.report(),
+                new TierRow.Written(outcome.written() * trace.blockBytes(model), outcome.written(), ofPut, ofPut),
+                new TierRow.Check(0, (System.nanoTime() - start) / 1e9));
+    }
+
+    private TierRow.Setting setting(String run, String policy, String admission, Capacity capacity) {
+        return new TierRow.Setting(
+                trace.name(), run, policy, admission, capacity.hostBlocks, capacity.diskBlocks, forest.nodes());
+    }
+
+    private TierGap gap(Capacity capacity) {
+        return gaps.computeIfAbsent(capacity, each -> TierGap.of(forest, each.hostBlocks, each.diskBlocks));
+    }
+
+    private Capacity capacity(Shares shares) {
+        int host = (int) Math.max(1, Math.round(shares.host * forest.nodes()));
+        int disk = (int) Math.max(1, Math.round(shares.disk * forest.nodes()));
+        int blockBytes = blockBytes(host);
+        long slab = SlabPool.SLAB_BYTES / blockBytes;
+        return new Capacity(Math.toIntExact(Math.ceilDiv(host, slab) * slab), disk, blockBytes);
     }
 
     private static int blockBytes(int hostBlocks) {
@@ -81,26 +148,22 @@ public final class TierLaboratory {
         return BLOCK_BYTES[BLOCK_BYTES.length - 1];
     }
 
-    private final class Served implements TierReplay.Watcher {
+    private final class Watched implements TierReplay.Watcher {
 
-        private final EngineModel engine;
-
-        Served(EngineModel engine) {
-            this.engine = engine;
-        }
+        private final Serving serving = new Serving(trace, hardware, 0);
+        private final Occupancy host = new Occupancy();
+        private final Occupancy disk = new Occupancy();
 
         @Override
         public void found(int number, int hostBlocks, int blocks) {
-            TraceRequest request = trace.requests().get(number);
-            long most = request.inputTokens() - 1L;
-            long host = Math.min(most, (long) hostBlocks * trace.blockTokens());
-            long all = Math.min(most, (long) blocks * trace.blockTokens());
-            engine.serve(
-                    new EngineModel.Prompt(request.timestampMillis() / 1000.0, request.inputTokens()),
-                    new EngineModel.Found(host, all - host));
+            serving.serve(number, hostBlocks, blocks);
         }
 
         @Override
-        public void served(int request, TieredKvCache cache, long put) {}
+        public void served(int request, TieredKvCache cache, long put) {
+            host.add(cache.stats().host().heldBytes(), cache.stats().host().capacityBytes());
+            DiskSideStats.Alive alive = cache.offloadStats().disks().getFirst();
+            disk.add(alive.bytes(), alive.limitBytes());
+        }
     }
 }

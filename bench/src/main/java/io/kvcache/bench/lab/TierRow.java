@@ -1,24 +1,40 @@
 package io.kvcache.bench.lab;
 
-import io.kvcache.bench.store.TierReplay;
-import io.kvcache.bench.store.TierReplayResult;
+import io.kvcache.bench.replay.HitTotals;
 
-/// One policy over host memory and a disk, over one trace. The fields' names are what programs rely on.
+/// One policy over host memory and a disk, over one trace. The fields' names are what programs rely
+/// on.
 ///
+/// @param run `store` where the store itself was driven, with real blocks and a real disk; `model`
+///     where caches without blocks stood in for both tiers
+/// @param admission what goes to disk; a model writes all that is put
 /// @param hostShare of the trace's distinct blocks that fit host memory, which comes in whole slabs
 /// @param diskShare of them that may be alive on disk
 /// @param blockHitRatio hits in both tiers over blocks looked up
-/// @param hostHitRatio of these, in host memory when the request came
+/// @param tokenHitRatio the same in tokens
+/// @param hostHitRatio of the blocks looked up, those in host memory when the request came
+/// @param gapClosed share of the way from LRU over LRU to Belady with room for both tiers' blocks,
+///     in blocks
 /// @param prefillSecondsSaved that computing the hits would have taken
 /// @param loadSeconds that moving them took
+/// @param savedLessLoadingSeconds what was saved less what moving took; below 0 where computing is
+///     faster
 /// @param ttftP50Seconds until the first token
+/// @param hostOccupancy share of host memory that was taken, the mean over the requests
+/// @param diskOccupancy the same of the disk's room for blocks that are alive
+/// @param hostBytesRead of the model's KV, from host memory to devices, without what came from disk
+/// @param diskBytesRead of the model's KV, from disk
+/// @param diskBytesWritten likewise, with tables and what was written again to make room; a model
+///     has neither
 /// @param diskBlocksWritten blocks written to disk, once or more
 /// @param writtenOfPut of the blocks that were put, which a write-through store would all write
-/// @param diskBytesOfPut bytes that the disk was given for all that, with tables and what was written again to make
-///     room, for each byte of blocks that were put; beside that of the row with `always`
+/// @param diskBytesOfPut bytes that the disk was given for each byte of blocks that were put;
+///     beside that of the row with `always`
 /// @param wrongBlocks whose bytes were not those that were put
+/// @param seconds that the run took
 public record TierRow(
         String trace,
+        String run,
         String policy,
         String admission,
         int hostBlocks,
@@ -26,11 +42,19 @@ public record TierRow(
         int diskBlocks,
         double diskShare,
         double blockHitRatio,
+        double tokenHitRatio,
         double hostHitRatio,
+        double gapClosed,
         double prefillSecondsSaved,
         double loadSeconds,
+        double savedLessLoadingSeconds,
         double ttftP50Seconds,
         double ttftP99Seconds,
+        double hostOccupancy,
+        double diskOccupancy,
+        long hostBytesRead,
+        long diskBytesRead,
+        long diskBytesWritten,
         long diskBlocksWritten,
         double writtenOfPut,
         double diskBytesOfPut,
@@ -40,36 +64,62 @@ public record TierRow(
     /// The heads of a table of rows in [#csv].
     public static final String CSV_HEAD = Csv.head(TierRow.class);
 
-    static TierRow of(
-            TierLaboratory.Place place,
-            TierReplay.Settings settings,
-            TierReplayResult result,
-            EngineModel.Report engine) {
+    /// What ran.
+    ///
+    /// @param distinctBlocks of the trace
+    record Setting(
+            String trace,
+            String run,
+            String policy,
+            String admission,
+            int hostBlocks,
+            int diskBlocks,
+            int distinctBlocks) {}
+
+    /// What was found, and how full the tiers were.
+    record Found(HitTotals totals, long hostHits, double gapClosed, double hostOccupancy, double diskOccupancy) {}
+
+    /// What the disk got.
+    ///
+    /// @param bytes of the model's KV, all in
+    /// @param blocks once or more
+    record Written(long bytes, long blocks, double ofPut, double bytesOfPut) {}
+
+    /// @param check wrong blocks, and the seconds of the run
+    static TierRow of(Setting setting, Found found, EngineModel.Report engine, Written written, Check check) {
+        long accesses = found.totals.blockAccesses();
         return new TierRow(
-                place.trace(),
-                settings.policy().commandName(),
-                settings.admission().commandName(),
-                settings.hostBlocks(),
-                (double) settings.hostBlocks() / place.distinctBlocks(),
-                settings.diskBlocks(),
-                (double) settings.diskBlocks() / place.distinctBlocks(),
-                result.totals().blockHitRatio(),
-                result.hostHitRatio(),
+                setting.trace,
+                setting.run,
+                setting.policy,
+                setting.admission,
+                setting.hostBlocks,
+                (double) setting.hostBlocks / setting.distinctBlocks,
+                setting.diskBlocks,
+                (double) setting.diskBlocks / setting.distinctBlocks,
+                found.totals.blockHitRatio(),
+                found.totals.tokenHitRatio(),
+                accesses == 0 ? 0 : (double) found.hostHits / accesses,
+                found.gapClosed,
                 engine.prefillSecondsSaved(),
                 engine.loadSeconds(),
+                engine.prefillSecondsSaved() - engine.loadSeconds(),
                 engine.p50Seconds(),
                 engine.p99Seconds(),
-                result.written().blockBytes() / settings.blockBytes(),
-                1 - result.written().saved(),
-                result.written().allOfPut(),
-                result.check().wrongBlocks(),
-                result.seconds());
+                found.hostOccupancy,
+                found.diskOccupancy,
+                engine.hostBytesRead(),
+                engine.diskBytesRead(),
+                written.bytes,
+                written.blocks,
+                written.ofPut,
+                written.bytesOfPut,
+                check.wrongBlocks,
+                check.seconds);
     }
 
-    /// Prefill that was saved, less the time that moving the blocks took.
-    public double savedLessLoading() {
-        return prefillSecondsSaved - loadSeconds;
-    }
+    /// Whether it was right, and how long it took.
+    record Check(long wrongBlocks, double seconds) {}
 
     /// A line of comma-separated values.
     public String csv() {

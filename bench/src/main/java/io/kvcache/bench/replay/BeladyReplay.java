@@ -27,8 +27,8 @@ public record BeladyReplay(boolean bypass) implements Replay {
     }
 
     @Override
-    public HitTotals run(TraceForest forest, int blocks, int warmup) {
-        return new Run(forest, blocks, warmup, bypass).all();
+    public HitTotals run(TraceForest forest, int blocks, HitCounter counter) {
+        return new Run(forest, blocks, counter, bypass).all();
     }
 
     private record Candidate(int nextUse, int depth, int node) {}
@@ -49,12 +49,12 @@ public record BeladyReplay(boolean bypass) implements Replay {
         private final int[] nextUse;
         private final PriorityQueue<Candidate> candidates = new PriorityQueue<>(FARTHEST_FIRST);
 
-        Run(TraceForest forest, int blocks, int warmup, boolean bypass) {
+        Run(TraceForest forest, int blocks, HitCounter counter, boolean bypass) {
             this.forest = forest;
             this.blocks = blocks;
             this.bypass = bypass;
             records = new ForestRecords(forest);
-            counter = new HitCounter(forest, warmup);
+            this.counter = counter;
             nextUses = forest.nextUses();
             nextUse = new int[forest.nodes()];
         }
@@ -67,8 +67,9 @@ public record BeladyReplay(boolean bypass) implements Replay {
         }
 
         private void serve(int request) {
-            int resident = records.residentPrefix(request);
-            counter.count(request, resident);
+            int found = records.residentPrefix(request);
+            int resident = found;
+            counter.count(request, found);
             for (int i = 0; i < forest.length(request); i++) {
                 nextUse[forest.node(request, i)] = nextUses[request][i];
             }
@@ -79,6 +80,7 @@ public record BeladyReplay(boolean bypass) implements Replay {
                 int node = forest.node(request, i);
                 candidates.add(new Candidate(nextUse[node], forest.depth(node), node));
             }
+            counter.served(request, resident - found, records.size());
         }
 
         /// @param nextUseOfNew when the block that wants room is used again

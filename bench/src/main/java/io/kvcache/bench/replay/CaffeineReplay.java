@@ -22,12 +22,11 @@ public record CaffeineReplay() implements Replay {
     }
 
     @Override
-    public HitTotals run(TraceForest forest, int blocks, int warmup) {
+    public HitTotals run(TraceForest forest, int blocks, HitCounter counter) {
         Cache<Integer, Boolean> cache = Caffeine.newBuilder()
                 .maximumSize(blocks)
                 .executor(Runnable::run)
                 .build();
-        HitCounter counter = new HitCounter(forest, warmup);
         for (int request = 0; request < forest.requests(); request++) {
             int hits = 0;
             while (hits < forest.length(request) && cache.getIfPresent(forest.node(request, hits)) != null) {
@@ -37,6 +36,7 @@ public record CaffeineReplay() implements Replay {
             for (int i = hits; i < forest.length(request); i++) {
                 cache.put(forest.node(request, i), true);
             }
+            counter.served(request, forest.length(request) - hits, (int) cache.estimatedSize());
         }
         return counter.totals();
     }

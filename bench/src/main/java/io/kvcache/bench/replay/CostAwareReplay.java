@@ -27,8 +27,8 @@ public record CostAwareReplay() implements Replay {
     }
 
     @Override
-    public HitTotals run(TraceForest forest, int blocks, int warmup) {
-        return new ScoredRun(forest, new CostAware(forest), blocks, warmup).all();
+    public HitTotals run(TraceForest forest, int blocks, HitCounter counter) {
+        return new ScoredRun(forest, new CostAware(forest), blocks, counter).all();
     }
 
     private static final class CostAware implements ScoredRun.Rules {

@@ -5,6 +5,7 @@ public final class HitCounter {
 
     private final TraceForest forest;
     private final int warmup;
+    private final ReplayWatcher watcher;
     private long blockAccesses;
     private long blockHits;
     private long inputTokens;
@@ -13,14 +14,22 @@ public final class HitCounter {
 
     /// @param warmup leading requests that are replayed but not counted
     public HitCounter(TraceForest forest, int warmup) {
+        this(forest, warmup, ReplayWatcher.NONE);
+    }
+
+    /// @param warmup leading requests that are replayed but not counted
+    /// @param watcher told of all requests
+    public HitCounter(TraceForest forest, int warmup, ReplayWatcher watcher) {
         this.forest = forest;
         this.warmup = warmup;
+        this.watcher = watcher;
     }
 
     /// Counts one request.
     ///
     /// @param resident leading blocks of the request that are resident
     public void count(int request, int resident) {
+        watcher.found(request, resident);
         if (request >= warmup) {
             int hits = Math.min(resident, forest.lookedUp(request));
             int tokens = forest.inputTokens(request);
@@ -31,6 +40,14 @@ public final class HitCounter {
             tokenHits += hitTokens;
             squaredTokenHits += (double) hitTokens * hitTokens;
         }
+    }
+
+    /// The request that was counted last has been served.
+    ///
+    /// @param put blocks that were put for it
+    /// @param held blocks that the cache holds now
+    void served(int request, int put, int held) {
+        watcher.served(request, put, held);
     }
 
     /// The counts so far.

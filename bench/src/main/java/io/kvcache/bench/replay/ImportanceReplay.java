@@ -21,10 +21,10 @@ public record ImportanceReplay(String variant, ImportanceRules rules, int lookAh
     }
 
     @Override
-    public HitTotals run(TraceForest forest, int blocks, int warmup) {
+    public HitTotals run(TraceForest forest, int blocks, HitCounter counter) {
         ForestRecords records = new ForestRecords(forest);
         PolicyState state = new PolicyState(records.capacity());
         Importance policy = new Importance(records, state, rules);
-        return new PolicyRun(forest, new PolicyRun.Cache(records, state, policy, blocks), true, lookAhead).all(warmup);
+        return new PolicyRun(forest, new PolicyRun.Cache(records, state, policy, blocks), true, lookAhead).all(counter);
     }
 }

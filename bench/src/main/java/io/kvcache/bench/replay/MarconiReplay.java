@@ -41,9 +41,9 @@ public record MarconiReplay(OptionalDouble alpha) implements Replay {
     }
 
     @Override
-    public HitTotals run(TraceForest forest, int blocks, int warmup) {
+    public HitTotals run(TraceForest forest, int blocks, HitCounter counter) {
         Score score = alpha.isPresent() ? new Score(forest, alpha.getAsDouble()) : new Score(forest, blocks);
-        return new ScoredRun(forest, score, blocks, warmup).all();
+        return new ScoredRun(forest, score, blocks, counter).all();
     }
 
     /// The α that found most in the first requests; the lowest of those that found the same.
@@ -51,7 +51,7 @@ public record MarconiReplay(OptionalDouble alpha) implements Replay {
         double best = 0;
         long most = -1;
         for (double alpha : ALPHAS) {
-            long hits = new ScoredRun(forest, new Score(forest, alpha), blocks, 0)
+            long hits = new ScoredRun(forest, new Score(forest, alpha), blocks, new HitCounter(forest, 0))
                     .first(requests)
                     .blockHits();
             if (hits > most) {

@@ -33,8 +33,8 @@ public record MooncakeReplay() implements Replay {
     }
 
     @Override
-    public HitTotals run(TraceForest forest, int blocks, int warmup) {
-        return new Store(forest, blocks).all(new HitCounter(forest, warmup));
+    public HitTotals run(TraceForest forest, int blocks, HitCounter counter) {
+        return new Store(forest, blocks).all(counter);
     }
 
     private static final class Store {
@@ -61,21 +61,25 @@ public record MooncakeReplay() implements Replay {
                 for (int i = 0; i < hits; i++) {
                     leaseEnds[forest.node(request, i)] = now + LEASE_MILLIS;
                 }
+                int put = 0;
                 for (int i = hits; i < forest.length(request); i++) {
-                    put(forest.node(request, i), now);
+                    put += put(forest.node(request, i), now) ? 1 : 0;
                 }
+                counter.served(request, put, residents.size());
             }
             return counter.totals();
         }
 
-        private void put(int node, long now) {
+        private boolean put(int node, long now) {
             if (residents.size() > WATERMARK * blocks || residents.size() == blocks) {
                 evict(now);
             }
-            if (!residents.has(node) && residents.size() < blocks) {
-                residents.enter(node);
-                leaseEnds[node] = now;
+            if (residents.has(node) || residents.size() >= blocks) {
+                return false;
             }
+            residents.enter(node);
+            leaseEnds[node] = now;
+            return true;
         }
 
         private void evict(long now) {

@@ -32,8 +32,8 @@ public record PensieveReplay() implements Replay {
     }
 
     @Override
-    public HitTotals run(TraceForest forest, int blocks, int warmup) {
-        return new ScoredRun(forest, new Retention(forest), blocks, warmup).all();
+    public HitTotals run(TraceForest forest, int blocks, HitCounter counter) {
+        return new ScoredRun(forest, new Retention(forest), blocks, counter).all();
     }
 
     private static final class Retention implements ScoredRun.Rules {

@@ -31,8 +31,8 @@ public record PgdsfReplay() implements Replay {
     }
 
     @Override
-    public HitTotals run(TraceForest forest, int blocks, int warmup) {
-        return new ScoredRun(forest, new Pgdsf(forest), blocks, warmup).all();
+    public HitTotals run(TraceForest forest, int blocks, HitCounter counter) {
+        return new ScoredRun(forest, new Pgdsf(forest), blocks, counter).all();
     }
 
     private static final class Pgdsf implements ScoredRun.Rules {

@@ -57,21 +57,21 @@ final class PolicyRun {
         pinnedBy = new int[forest.nodes()];
     }
 
-    /// @param warmup leading requests that do not count
-    HitTotals all(int warmup) {
-        HitCounter counter = new HitCounter(forest, warmup);
+    /// @param counter told of every request
+    HitTotals all(HitCounter counter) {
         for (int request = 0; request < forest.requests(); request++) {
             int sight = Math.min(request + lookAhead, forest.requests() - 1);
             for (; lookAhead > 0 && inSight <= sight; inSight++) {
                 announce(inSight);
             }
             counter.count(request, cache.records.residentPrefix(request));
-            serve(request);
+            counter.served(request, serve(request), cache.records.size());
         }
         return counter.totals();
     }
 
-    private void serve(int request) {
+    /// Returns how many blocks were put.
+    private int serve(int request) {
         int hits = cache.records.residentPrefix(request);
         int pin = request + 1;
         for (int i = 0; i < forest.length(request); i++) {
@@ -79,11 +79,13 @@ final class PolicyRun {
         }
         cache.touch(forest, request, hits);
         IntPredicate claim = node -> pinnedBy[node] != pin;
-        for (int i = hits; i < forest.length(request) && cache.makeRoom(claim); i++) {
-            int node = forest.node(request, i);
+        int end = hits;
+        while (end < forest.length(request) && cache.makeRoom(claim)) {
+            int node = forest.node(request, end++);
             cache.records.enter(node);
             cache.policy.admit(node);
         }
+        return end - hits;
     }
 
     private void announce(int request) {

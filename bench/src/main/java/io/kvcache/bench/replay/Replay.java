@@ -13,5 +13,13 @@ public interface Replay {
     ///
     /// @param blocks capacity in blocks, at least 1
     /// @param warmup leading requests that are replayed but not counted
-    HitTotals run(TraceForest forest, int blocks, int warmup);
+    default HitTotals run(TraceForest forest, int blocks, int warmup) {
+        return run(forest, blocks, new HitCounter(forest, warmup));
+    }
+
+    /// Replays a whole trace from an empty cache.
+    ///
+    /// @param blocks capacity in blocks, at least 1
+    /// @param counter of the same forest; told of every request
+    HitTotals run(TraceForest forest, int blocks, HitCounter counter);
 }

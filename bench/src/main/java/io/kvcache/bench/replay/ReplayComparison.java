@@ -37,9 +37,14 @@ public final class ReplayComparison {
 
     /// Runs one replay, and the bounds when this capacity is new.
     public Outcome run(Replay replay, int blocks) {
+        return run(replay, blocks, ReplayWatcher.NONE);
+    }
+
+    /// The same, with somebody who is told of every request.
+    public Outcome run(Replay replay, int blocks, ReplayWatcher watcher) {
         Bounds known = bounds.computeIfAbsent(blocks, this::boundsAt);
         long start = System.nanoTime();
-        HitTotals totals = replay.run(forest, blocks, warmup);
+        HitTotals totals = replay.run(forest, blocks, new HitCounter(forest, warmup, watcher));
         return new Outcome(replay, blocks, totals, known, (System.nanoTime() - start) / 1e9);
     }
 

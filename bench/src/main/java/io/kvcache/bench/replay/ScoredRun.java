@@ -56,11 +56,11 @@ final class ScoredRun {
 
     private record Candidate(double score, int lastUse, int node) {}
 
-    ScoredRun(TraceForest forest, Rules rules, int blocks, int warmup) {
+    ScoredRun(TraceForest forest, Rules rules, int blocks, HitCounter counter) {
         this.forest = forest;
         this.rules = rules;
         this.blocks = blocks;
-        counter = new HitCounter(forest, warmup);
+        this.counter = counter;
         residents = new Residents(forest);
         lastUse = new int[forest.nodes()];
     }
@@ -99,24 +99,28 @@ final class ScoredRun {
                 rules.found(request, i);
             }
         }
-        put(request, absent);
+        counter.served(request, put(request, absent), residents.size());
     }
 
-    private void put(int request, int absent) {
+    /// Returns how many blocks were put.
+    private int put(int request, int absent) {
         int needed = residents.size() + absent - blocks;
         if (needed > 0) {
             choose(request, needed);
         }
+        int put = 0;
         for (int i = 0; i < forest.length(request); i++) {
             int node = forest.node(request, i);
             if (!residents.has(node)) {
                 if (residents.size() == blocks && !makeRoom(request)) {
-                    return;
+                    return put;
                 }
                 residents.enter(node);
                 rules.put(request, i);
+                put++;
             }
         }
+        return put;
     }
 
     private boolean makeRoom(int request) {

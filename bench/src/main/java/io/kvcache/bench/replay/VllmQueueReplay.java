@@ -26,8 +26,8 @@ public record VllmQueueReplay() implements Replay {
     }
 
     @Override
-    public HitTotals run(TraceForest forest, int blocks, int warmup) {
-        return new Pool(forest, blocks).all(new HitCounter(forest, warmup));
+    public HitTotals run(TraceForest forest, int blocks, HitCounter counter) {
+        return new Pool(forest, blocks).all(counter);
     }
 
     private static final class Pool {
@@ -44,6 +44,7 @@ public record VllmQueueReplay() implements Replay {
 
         private final int[] previous;
         private final int end;
+        private int held;
 
         Pool(TraceForest forest, int blocks) {
             this.forest = forest;
@@ -77,18 +78,22 @@ public record VllmQueueReplay() implements Replay {
             while (used < forest.length(request) && blockOf[forest.node(request, used)] != NONE) {
                 take(blockOf[forest.node(request, used++)]);
             }
-            counter.count(request, used);
+            int found = used;
+            counter.count(request, found);
             while (used < forest.length(request) && next[end] != end) {
                 fill(next[end], forest.node(request, used++));
             }
             for (int i = used - 1; i >= 0; i--) {
                 append(blockOf[forest.node(request, i)]);
             }
+            counter.served(request, used - found, held);
         }
 
         private void fill(int block, int node) {
             take(block);
-            if (nodeOf[block] != NONE) {
+            if (nodeOf[block] == NONE) {
+                held++;
+            } else {
                 blockOf[nodeOf[block]] = NONE;
             }
             nodeOf[block] = node;

@@ -28,7 +28,22 @@ record LabTables(List<LabRow> rows, List<Double> shares) {
     /// Every row, in the order of the replays.
     Table all() {
         List<String> heads = List.of(
-                "capacity", "blocks", "policy", "block hits", "token hits", "LRU", "Belady", "of the gap", "seconds");
+                "capacity",
+                "blocks",
+                "policy",
+                "block hits",
+                "token hits",
+                "LRU",
+                "Belady",
+                "of the gap",
+                "prefill saved, s",
+                "moving, s",
+                "net, s",
+                "first token p50, s",
+                "p99, s",
+                "taken",
+                "blocks put",
+                "seconds");
         return new Table(
                 "Every replay", heads, rows.stream().map(LabTables::line).toList());
     }
@@ -98,6 +113,13 @@ record LabTables(List<LabRow> rows, List<Double> shares) {
                 Cell.number(Page.percent(row.lruHitRatio())),
                 Cell.number(Page.percent(row.beladyHitRatio())),
                 Cell.number(String.format(Locale.ROOT, "%.0f %%", 100 * row.gapClosed())),
+                Cell.number(String.format(Locale.ROOT, "%,.0f", row.prefillSecondsSaved())),
+                Cell.number(String.format(Locale.ROOT, "%,.0f", row.loadSeconds())),
+                Cell.number(String.format(Locale.ROOT, "%,.0f", row.savedLessLoadingSeconds())),
+                Cell.number(String.format(Locale.ROOT, "%.2f", row.ttftP50Seconds())),
+                Cell.number(String.format(Locale.ROOT, "%.1f", row.ttftP99Seconds())),
+                Cell.number(String.format(Locale.ROOT, "%.0f %%", 100 * row.occupancy())),
+                Cell.number(String.format(Locale.ROOT, "%,d", row.blocksPut())),
                 Cell.number(String.format(Locale.ROOT, "%.2f", row.seconds())));
     }
 }

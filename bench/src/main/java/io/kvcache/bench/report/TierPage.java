@@ -39,10 +39,11 @@ public final class TierPage {
                 String.format(
                         Locale.ROOT,
                         "%,d requests%s. A policy orders what is in host memory; a rule of admission says what is"
-                                + " written to disk. Times are those of a model of an engine.",
+                                + " written to disk. What the store does not have runs in a model, above a disk of"
+                                + " LRU that all is written to. Times are those of a model of an engine.",
                         trace.requests().size(),
                         rows.isEmpty() ? "" : capacities(rows.getFirst())));
-        page.charts(List.of(hits(), saved(), firstToken(), written()));
+        page.charts(List.of(hits(), saved(), firstToken(), written(), taken()));
         page.table(table());
         return page;
     }
@@ -73,7 +74,8 @@ public final class TierPage {
                 Figure.Form.BARS,
                 new Figure.Axis("seconds", false, null),
                 series("prefill saved", Role.SUBJECT, TierRow::prefillSecondsSaved),
-                series("moving blocks", Role.OTHER, TierRow::loadSeconds));
+                series("moving blocks", Role.OTHER, TierRow::loadSeconds),
+                series("net", Role.BASELINE, TierRow::savedLessLoadingSeconds));
     }
 
     private Figure firstToken() {
@@ -94,10 +96,22 @@ public final class TierPage {
                 series("all bytes that the disk got", Role.OTHER, TierRow::diskBytesOfPut));
     }
 
+    private Figure taken() {
+        return bars(
+                "How full the tiers were",
+                Figure.Form.BARS,
+                new Figure.Axis("of the capacity, the mean over the requests", true, null),
+                series("host memory", Role.SUBJECT, TierRow::hostOccupancy),
+                series("disk", Role.OTHER, TierRow::diskOccupancy));
+    }
+
     private Figure bars(String title, Figure.Form form, Figure.Axis axis, Series... series) {
-        List<String> labels =
-                rows.stream().map(row -> row.policy() + ", " + row.admission()).toList();
+        List<String> labels = rows.stream().map(TierPage::label).toList();
         return new Figure(title, "", form, axis, labels, List.of(), List.of(series));
+    }
+
+    private static String label(TierRow row) {
+        return row.policy() + ", " + (row.run().equals("model") ? "model" : row.admission());
     }
 
     private Series series(String name, Role role, ToDoubleFunction<TierRow> value) {
@@ -109,14 +123,22 @@ public final class TierPage {
     private Table table() {
         List<String> heads = List.of(
                 "policy",
+                "run",
                 "admission",
                 "hits",
+                "token hits",
                 "in host memory",
+                "of the gap",
                 "prefill saved, s",
                 "moving, s",
                 "net, s",
                 "first token p50, s",
                 "p99, s",
+                "host taken",
+                "disk taken",
+                "read from host",
+                "from disk",
+                "written to disk",
                 "written",
                 "disk bytes",
                 "wrong blocks");
@@ -129,14 +151,22 @@ public final class TierPage {
     private List<Cell> line(TierRow row) {
         return List.of(
                 Cell.text(row.policy()),
+                Cell.text(row.run()),
                 Cell.text(row.admission()),
                 cell(Page.percent(row.blockHitRatio()), row, TierRow::blockHitRatio, 1),
+                cell(Page.percent(row.tokenHitRatio()), row, TierRow::tokenHitRatio, 1),
                 cell(Page.percent(row.hostHitRatio()), row, TierRow::hostHitRatio, 1),
+                Cell.number(format("%.0f %%", 100 * row.gapClosed())),
                 cell(format("%,.0f", row.prefillSecondsSaved()), row, TierRow::prefillSecondsSaved, 1),
                 Cell.number(format("%,.0f", row.loadSeconds())),
-                cell(format("%,.0f", row.savedLessLoading()), row, TierRow::savedLessLoading, 1),
+                cell(format("%,.0f", row.savedLessLoadingSeconds()), row, TierRow::savedLessLoadingSeconds, 1),
                 cell(format("%.2f", row.ttftP50Seconds()), row, TierRow::ttftP50Seconds, -1),
                 cell(format("%.1f", row.ttftP99Seconds()), row, TierRow::ttftP99Seconds, -1),
+                Cell.number(format("%.0f %%", 100 * row.hostOccupancy())),
+                Cell.number(format("%.0f %%", 100 * row.diskOccupancy())),
+                Cell.number(gib(row.hostBytesRead())),
+                Cell.number(gib(row.diskBytesRead())),
+                Cell.number(gib(row.diskBytesWritten())),
                 cell(format("%.1f %%", 100 * row.writtenOfPut()), row, TierRow::writtenOfPut, -1),
                 cell(format("%.1f %%", 100 * row.diskBytesOfPut()), row, TierRow::diskBytesOfPut, -1),
                 Cell.number(String.valueOf(row.wrongBlocks())));
@@ -145,8 +175,20 @@ public final class TierPage {
     /// @param sign of 1 where more is better, of -1 where less is
     private Cell cell(String text, TierRow row, ToDoubleFunction<TierRow> value, int sign) {
         double own = sign * value.applyAsDouble(row);
-        boolean best = rows.stream().allMatch(each -> sign * value.applyAsDouble(each) <= own);
+        boolean best = !isBound(row)
+                && rows.stream()
+                        .filter(each -> !isBound(each))
+                        .allMatch(each -> sign * value.applyAsDouble(each) <= own);
         return new Cell(text, true, 0, best);
+    }
+
+    /// What knows the future is not compared with what does not.
+    private static boolean isBound(TierRow row) {
+        return row.policy().startsWith("belady");
+    }
+
+    private static String gib(long bytes) {
+        return format("%,.0f GiB", bytes / (double) (1L << 30));
     }
 
     private static String format(String form, double value) {

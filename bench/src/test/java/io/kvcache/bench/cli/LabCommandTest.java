@@ -84,7 +84,8 @@ final class LabCommandTest {
                 "--disk",
                 "60",
                 "--policy",
-                "lru",
+                "lru,mooncake",
+                "--modelled",
                 "--admission",
                 "always,second-hit",
                 "--json",
@@ -97,7 +98,10 @@ final class LabCommandTest {
                 .lines()
                 .map(line -> JsonMapper.builder().build().readTree(line))
                 .toList();
-        assertThat(rows).hasSize(2);
+        assertThat(rows.stream()
+                        .map(row -> row.get("policy").asString() + " "
+                                + row.get("run").asString()))
+                .containsExactly("lru store", "lru store", "lru model", "mooncake model");
         for (JsonNode row : rows) {
             double hits = row.get("blockHitRatio").asDouble();
             assertThat(hits).isGreaterThanOrEqualTo(row.get("hostHitRatio").asDouble());
@@ -117,6 +121,7 @@ final class LabCommandTest {
         "--host,0",
         "--disk,101",
         "--gpus,0",
+        "--gpu,tpu",
         "--first,0",
         "--policy,best",
         "--admission,none",

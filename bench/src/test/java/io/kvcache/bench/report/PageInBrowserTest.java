@@ -65,7 +65,7 @@ final class PageInBrowserTest {
 
     @Test
     void givenThePageOfTiers_whenOpened_thenAllChartsAreDrawnAndNothingIsFetched() throws IOException {
-        check(SampleRows.tiers("lab tiers").page(), 4, 1);
+        check(SampleRows.tiers("lab tiers").page(), 5, 1);
     }
 
     @Test

@@ -41,6 +41,14 @@ final class SampleRows {
                         lru,
                         bound,
                         i == 0 ? 0 : gap,
+                        1000 * hits,
+                        50,
+                        1000 * hits - 50,
+                        0.2,
+                        3,
+                        0.9,
+                        1L << 40,
+                        5000,
                         0.1));
             }
         }
@@ -55,6 +63,7 @@ final class SampleRows {
                 double written = 1.0 / admission.length();
                 page.add(new TierRow(
                         NASTY,
+                        "store",
                         policy,
                         admission,
                         200,
@@ -62,11 +71,19 @@ final class SampleRows {
                         1000,
                         0.1,
                         hits,
+                        hits,
                         hits / 3,
+                        0.1,
                         1000 * hits,
                         50,
+                        1000 * hits - 50,
                         0.2,
                         3,
+                        0.9,
+                        0.8,
+                        1L << 40,
+                        1L << 39,
+                        1L << 38,
                         100,
                         written,
                         1.2 * written,

@@ -1,0 +1,33 @@
+package io.kvcache.bench.lab;
+
+import io.kvcache.bench.replay.BeladyReplay;
+import io.kvcache.bench.replay.PolicyReplay;
+import io.kvcache.bench.replay.TraceForest;
+import io.kvcache.core.policy.PolicyKind;
+
+/// How far there is to go over two tiers: from LRU in both, whose hits are those of the larger, to
+/// Belady's rule with bypass in one cache of both sizes together, which no two tiers exceed.
+///
+/// @param lruHits blocks
+/// @param mostHits blocks
+record TierGap(long lruHits, long mostHits) {
+
+    static TierGap of(TraceForest forest, int hostBlocks, int diskBlocks) {
+        int larger = Math.max(hostBlocks, diskBlocks);
+        return new TierGap(
+                new PolicyReplay(PolicyKind.LRU).run(forest, larger, 0).blockHits(),
+                new BeladyReplay(true)
+                        .run(forest, together(forest, hostBlocks, diskBlocks), 0)
+                        .blockHits());
+    }
+
+    /// Room for the blocks of both, at most for all that there are.
+    static int together(TraceForest forest, int hostBlocks, int diskBlocks) {
+        return Math.clamp((long) hostBlocks + diskBlocks, 1, Math.max(1, forest.nodes()));
+    }
+
+    /// The share that so many hits close; 0 where there is nothing to gain.
+    double closed(long hits) {
+        return mostHits <= lruHits ? 0 : (double) (hits - lruHits) / (mostHits - lruHits);
+    }
+}

@@ -1,0 +1,19 @@
+package io.kvcache.bench.replay;
+
+/// Hears of each request of a replay, those too that do not count.
+public interface ReplayWatcher {
+
+    /// What hears of nothing.
+    ReplayWatcher NONE = new ReplayWatcher() {};
+
+    /// A request has looked its blocks up.
+    ///
+    /// @param blocks that it found
+    default void found(int request, int blocks) {}
+
+    /// A request was served.
+    ///
+    /// @param put blocks that were put for it
+    /// @param held blocks that the cache holds now
+    default void served(int request, int put, int held) {}
+}

@@ -1,0 +1,88 @@
+package io.kvcache.bench.lab;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.within;
+
+import io.kvcache.bench.replay.BeladyReplay;
+import io.kvcache.bench.replay.MooncakeReplay;
+import io.kvcache.bench.replay.PolicyReplay;
+import io.kvcache.bench.replay.Replay;
+import io.kvcache.bench.replay.ReplayCatalogue;
+import io.kvcache.bench.replay.ReplayRule;
+import io.kvcache.bench.replay.TraceForest;
+import io.kvcache.bench.trace.Trace;
+import io.kvcache.bench.trace.TraceGenerator;
+import io.kvcache.bench.trace.TraceRequest;
+import io.kvcache.bench.trace.Workload;
+import io.kvcache.core.identity.ModelPreset;
+import io.kvcache.core.policy.PolicyKind;
+import io.kvcache.core.tier.AdmissionKind;
+import java.io.IOException;
+import java.nio.file.Path;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/// Two tiers without blocks, beside what can be worked out by hand and what the store does.
+final class ModelledTiersTest {
+
+    private static final EngineHardware H100 = EngineHardware.h100(ModelPreset.LLAMA_3_8B, 4);
+
+    /// Four prompts of one block each, in host memory for one and on a disk for two: the block that
+    /// comes back third is on disk alone, and the one that comes back fifth has left both.
+    @Test
+    void givenFiveRequests_whenModelled_thenEachBlockIsWhereItMustBe() {
+        Trace trace = new Trace("five", List.of(one(0, 1), one(1, 2), one(2, 1), one(3, 3), one(4, 2)));
+        TraceForest forest = new TraceForest(trace, ReplayRule.FULL_BLOCKS);
+        Serving serving = new Serving(trace, H100, 0);
+        ModelledTiers.Outcome outcome = new ModelledTiers(forest, 1, 2)
+                .run(new PolicyReplay(PolicyKind.LRU), TierGap.of(forest, 1, 2), serving);
+        assertThat(outcome.found().totals().blockHits()).isEqualTo(1);
+        assertThat(outcome.found().hostHits()).isZero();
+        assertThat(outcome.put()).isEqualTo(4);
+        assertThat(outcome.written()).isEqualTo(4);
+        assertThat(outcome.found().hostOccupancy()).isEqualTo(1);
+        assertThat(outcome.found().diskOccupancy()).isCloseTo(0.9, within(1e-9));
+        assertThat(serving.report().hostBytesRead()).isZero();
+        assertThat(serving.report().diskBytesRead()).isEqualTo(512 * ModelPreset.LLAMA_3_8B.kvBytesPerToken());
+    }
+
+    @Test
+    void givenEveryCache_whenModelled_thenTheDiskAddsHitsAndNoneExceedsTheBound() {
+        Trace trace = new TraceGenerator(Workload.mixed(), 3).generate("generated:3", 2000);
+        TierLaboratory laboratory = new TierLaboratory(trace, ModelPreset.LLAMA_3_8B, H100, Path.of("unused"));
+        TierLaboratory.Shares shares = new TierLaboratory.Shares(0.02, 0.2);
+        for (Replay policy : ReplayCatalogue.all()) {
+            TierRow row = laboratory.model(policy, shares);
+            assertThat(row.blockHitRatio()).as(row.policy()).isGreaterThan(row.hostHitRatio());
+            assertThat(row.gapClosed()).as(row.policy()).isLessThanOrEqualTo(1 + 1e-9);
+            assertThat(row.hostOccupancy()).as(row.policy()).isBetween(0.5, 1.0);
+            assertThat(row.savedLessLoadingSeconds()).isEqualTo(row.prefillSecondsSaved() - row.loadSeconds());
+            assertThat(row.ttftP99Seconds()).isGreaterThanOrEqualTo(row.ttftP50Seconds());
+        }
+        assertThat(laboratory.model(new BeladyReplay(true), shares).gapClosed()).isCloseTo(1, within(1e-9));
+        assertThat(laboratory.model(new PolicyReplay(PolicyKind.LRU), shares).gapClosed())
+                .isCloseTo(0, within(1e-9));
+        assertThat(laboratory.model(new MooncakeReplay(), shares).run()).isEqualTo("model");
+    }
+
+    @Test
+    void givenLruAndWritingAll_whenModelledAndDone_thenTheStoreFindsNearlyTheSame(@TempDir Path folder)
+            throws IOException {
+        Trace trace = new TraceGenerator(Workload.mixed(), 7).generate("generated:7", 150);
+        TierLaboratory laboratory = new TierLaboratory(trace, ModelPreset.LLAMA_3_8B, H100, folder.resolve("disk"));
+        TierLaboratory.Shares shares = new TierLaboratory.Shares(0.2, 0.6);
+        TierRow store = laboratory.run(PolicyKind.LRU, AdmissionKind.ALWAYS, shares);
+        TierRow model = laboratory.model(new PolicyReplay(PolicyKind.LRU), shares);
+        assertThat(model.hostBlocks()).isEqualTo(store.hostBlocks());
+        assertThat(store.blockHitRatio()).isCloseTo(model.blockHitRatio(), within(0.02));
+        assertThat(store.hostHitRatio()).isCloseTo(model.hostHitRatio(), within(0.02));
+        assertThat(store.hostOccupancy()).isCloseTo(model.hostOccupancy(), within(0.05));
+        assertThat(store.diskOccupancy()).isCloseTo(model.diskOccupancy(), within(0.15));
+        assertThat(store.wrongBlocks()).isZero();
+    }
+
+    private static TraceRequest one(long second, long id) {
+        return new TraceRequest(1000 * second, 513, 1, new long[] {id, 100 + id});
+    }
+}
