@@ -2,9 +2,9 @@ package io.kvcache.server;
 
 import io.kvcache.core.Clock;
 import io.kvcache.server.config.ServerConfig;
-import io.kvcache.server.use.MemoryCurve;
 import io.kvcache.server.use.TraceCapture;
 import io.kvcache.tiers.TieredKvCache;
+import io.kvcache.tiers.use.MemoryCurve;
 import java.io.IOException;
 import org.jspecify.annotations.Nullable;
 
@@ -27,8 +27,7 @@ final class UseWatch implements AutoCloseable {
     ///
     /// @throws IOException that names the file of the trace when it cannot be written
     static UseWatch open(TieredKvCache cache, Clock clock, ServerConfig config) throws IOException {
-        MemoryCurve memory = new MemoryCurve(cache.stats().host().capacityBytes());
-        cache.listen(memory);
+        MemoryCurve memory = MemoryCurve.of(cache);
         if (config.trace().file() == null) {
             return new UseWatch(cache, memory, null);
         }

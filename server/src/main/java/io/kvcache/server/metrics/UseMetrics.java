@@ -1,23 +1,21 @@
 package io.kvcache.server.metrics;
 
-import io.kvcache.server.use.MemoryCurve;
 import io.kvcache.server.use.TraceCapture;
+import io.kvcache.tiers.metrics.MemoryMetrics;
+import io.kvcache.tiers.use.MemoryCurve;
 import io.micrometer.core.instrument.FunctionCounter;
 import io.micrometer.core.instrument.Gauge;
 import io.micrometer.core.instrument.MeterRegistry;
 import io.micrometer.core.instrument.binder.MeterBinder;
-import java.util.List;
 import java.util.function.Supplier;
 import java.util.function.ToLongFunction;
 import org.jspecify.annotations.Nullable;
 
-/// Meters of what a store is used for.
+/// Meters of what a store is used for: those of [MemoryMetrics], and of the trace.
 ///
 /// | meter | tags | what |
 /// |---|---|---|
-/// | `kv.memory.lru.hit.ratio` | `factor` | what LRU would find in so many times the memory; an estimate |
-/// | `kv.memory.lru.dropped` | | uses that the estimate did not see because they came too fast |
-/// | `kv.trace.uses` | | uses written to the trace; this and the following where there is one |
+/// | `kv.trace.uses` | | uses written to the trace; these where there is one |
 /// | `kv.trace.written` | | bytes of the trace |
 /// | `kv.trace.dropped` | | uses that came faster than they could be written |
 /// | `kv.trace.capturing` | | 1, or 0 when the file is full or cannot be written |
@@ -34,18 +32,7 @@ public final class UseMetrics implements MeterBinder {
 
     @Override
     public void bindTo(MeterRegistry registry) {
-        List<MemoryCurve.Size> sizes = memory.get().sizes();
-        for (int i = 0; i < sizes.size(); i++) {
-            int index = i;
-            Gauge.builder(
-                            "kv.memory.lru.hit.ratio",
-                            () -> memory.get().sizes().get(index).lruHitRatio())
-                    .tags("factor", String.valueOf(sizes.get(i).factor()))
-                    .register(registry);
-        }
-        FunctionCounter.builder(
-                        "kv.memory.lru.dropped", memory, each -> each.get().dropped())
-                .register(registry);
+        new MemoryMetrics(memory).bindTo(registry);
         if (trace.get() == null) {
             return;
         }

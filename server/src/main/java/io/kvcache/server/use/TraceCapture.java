@@ -6,6 +6,8 @@ import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.server.config.TraceConfig;
+import io.kvcache.tiers.use.Use;
+import io.kvcache.tiers.use.UseQueue;
 import java.io.BufferedOutputStream;
 import java.io.IOException;
 import java.io.OutputStream;

@@ -2,6 +2,7 @@ package io.kvcache.server.use;
 
 import io.kvcache.core.UseListener.Verb;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.tiers.use.Use;
 import java.time.Instant;
 import java.util.Locale;
 import java.util.concurrent.TimeUnit;

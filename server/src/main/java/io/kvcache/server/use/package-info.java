@@ -1,6 +1,7 @@
-/// What a server is used for: how much more memory would find, and a trace of it all for the laboratory.
+/// What a server is used for: a trace of it all for the laboratory.
 ///
-/// Requests leave a note and go on; what is made of it is made on other threads. May not import protocols.
+/// Requests leave a note and go on; what is made of it is made on other threads. May not import
+/// protocols.
 @NullMarked
 package io.kvcache.server.use;
 

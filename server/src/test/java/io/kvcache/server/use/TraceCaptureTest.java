@@ -12,6 +12,8 @@ import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.server.config.TraceConfig;
+import io.kvcache.tiers.use.Use;
+import io.kvcache.tiers.use.UseQueue;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;

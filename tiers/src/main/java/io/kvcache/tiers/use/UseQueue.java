@@ -1,14 +1,15 @@
-package io.kvcache.server.use;
+package io.kvcache.tiers.use;
 
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.LongAdder;
 import org.jspecify.annotations.Nullable;
 
-/// Uses on their way from requests to whoever looks at them. Takes no lock; what finds no room is counted and gone.
+/// Uses on their way from requests to whoever looks at them. Takes no lock; what finds no room is
+/// counted and gone.
 ///
 /// **Threads.** Any may offer, one takes.
-final class UseQueue {
+public final class UseQueue {
 
     private final int mostKeys;
     private final ConcurrentLinkedQueue<Use> queue = new ConcurrentLinkedQueue<>();
@@ -16,12 +17,12 @@ final class UseQueue {
     private final LongAdder dropped = new LongAdder();
 
     /// @param mostKeys that may wait
-    UseQueue(int mostKeys) {
+    public UseQueue(int mostKeys) {
         this.mostKeys = mostKeys;
     }
 
     /// Takes a use, or counts it as dropped.
-    void offer(Use use) {
+    public void offer(Use use) {
         int more = use.keys();
         if (keys.addAndGet(more) > mostKeys) {
             keys.addAndGet(-more);
@@ -33,7 +34,7 @@ final class UseQueue {
 
     /// The next one, or null.
     @Nullable
-    Use poll() {
+    public Use poll() {
         Use use = queue.poll();
         if (use != null) {
             keys.addAndGet(-use.keys());
@@ -42,7 +43,7 @@ final class UseQueue {
     }
 
     /// Uses that found no room.
-    long dropped() {
+    public long dropped() {
         return dropped.sum();
     }
 }

@@ -1,10 +1,11 @@
-package io.kvcache.server.use;
+package io.kvcache.tiers.use;
 
 import io.kvcache.core.UseListener;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.policy.ReuseCurve;
+import io.kvcache.tiers.TieredKvCache;
 import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.atomic.LongAdder;
@@ -13,9 +14,14 @@ import org.jspecify.annotations.Nullable;
 
 /// What plain LRU would find in half the memory, in this much, in twice and in four times as much.
 ///
-/// What counts is what was found, in memory or on disk, and what was put because it was not there: all that was of
-/// use or could have been. Values that are written over and look-ups that nobody follows by a put do not count, so
-/// these ratios are not those of the namespaces, which count what is asked for.
+/// What counts is what was found, in memory or on disk, and what was put because it was not there:
+/// all that was of use or could have been. Values that are written over and look-ups that nobody
+/// follows by a put do not count, so these ratios are not those of the namespaces, which count what
+/// is asked for.
+///
+/// Uses wait for [#tick] or [#report]: some two thousand prompts of 128 blocks, beyond which they
+/// are counted as dropped and nothing else. So ask at least as often as those come; a minute apart
+/// is usual.
 ///
 /// **Threads.** Any; [#tick] one at a time.
 public final class MemoryCurve implements UseListener {
@@ -30,6 +36,15 @@ public final class MemoryCurve implements UseListener {
     private final UseQueue queue = new UseQueue(MOST_WAITING);
     private final LongAdder passed = new LongAdder();
 
+    /// Has one listen to an embedded store from now on, for as long as that is open.
+    public static MemoryCurve of(TieredKvCache cache) {
+        MemoryCurve curve = new MemoryCurve(cache.stats().host().capacityBytes());
+        cache.listen(curve);
+        return curve;
+    }
+
+    /// One that hears nothing until it is told.
+    ///
     /// @param memoryBytes of host memory there is
     public MemoryCurve(long memoryBytes) {
         curve = new ReuseCurve(Arrays.stream(FACTORS)

@@ -1,4 +1,4 @@
-package io.kvcache.server.use;
+package io.kvcache.tiers.use;
 
 import io.kvcache.core.UseListener;
 import io.kvcache.core.identity.BlockChain;
@@ -7,7 +7,7 @@ import io.kvcache.core.identity.Namespace;
 import org.jspecify.annotations.Nullable;
 
 /// One use of a store, as [UseListener] is told of it.
-sealed interface Use {
+public sealed interface Use {
 
     /// When, by the store's clock.
     long atNanos();

@@ -1,0 +1,85 @@
+package io.kvcache.tiers.use;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.kvcache.core.BlockTable;
+import io.kvcache.core.BlockWriter;
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.BlockShape;
+import io.kvcache.core.identity.Dtype;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.tiers.TieredKvCache;
+import io.kvcache.tiers.metrics.MemoryMetrics;
+import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
+import java.util.Arrays;
+import org.junit.jupiter.api.Test;
+
+/// What an embedded store says of other sizes of its memory.
+final class MemoryCurveTest {
+
+    /// Blocks of 1 MiB: 32 fill the store.
+    private static final Namespace SPACE = Namespace.of("m", BlockShape.kv(1, 8, 128, 256, Dtype.BF16));
+
+    private static final int ROUNDS = 20;
+
+    /// Forty-eight blocks in turn never come back in time for 32, and always for 64.
+    @Test
+    void givenALoopOfHalfAsMuchAgain_whenAsked_thenTwiceTheMemoryWouldFindNearlyAll() {
+        try (TieredKvCache cache = TieredKvCache.builder().hostBytes(32 << 20).build()) {
+            cache.register(SPACE);
+            MemoryCurve curve = MemoryCurve.of(cache);
+            SimpleMeterRegistry registry = new SimpleMeterRegistry();
+            new MemoryMetrics(curve::report).bindTo(registry);
+            assertThat(curve.report().uses()).isZero();
+            for (int use = 0; use < ROUNDS * 48; use++) {
+                use(cache, use % 48);
+            }
+            MemoryCurve.Report report = curve.report();
+            assertThat(report.uses()).isEqualTo(ROUNDS * 48);
+            assertThat(report.dropped()).isZero();
+            assertThat(report.sizes()).extracting(MemoryCurve.Size::factor).containsExactly(0.5, 1.0, 2.0, 4.0);
+            assertThat(report.sizes())
+                    .extracting(MemoryCurve.Size::bytes)
+                    .containsExactly(16L << 20, 32L << 20, 64L << 20, 128L << 20);
+            assertThat(report.sizes())
+                    .extracting(MemoryCurve.Size::lruHitRatio)
+                    .containsExactly(0.0, 0.0, 1 - 1.0 / ROUNDS, 1 - 1.0 / ROUNDS);
+            assertThat(registry.get("kv.memory.lru.hit.ratio")
+                            .tag("factor", "2.0")
+                            .gauge()
+                            .value())
+                    .isEqualTo(1 - 1.0 / ROUNDS);
+            assertThat(registry.get("kv.memory.lru.dropped").functionCounter().count())
+                    .isZero();
+        }
+    }
+
+    @Test
+    void givenWhatFits_whenAsked_thenThisMuchMemoryFindsAsMuchAsAnyMore() {
+        try (TieredKvCache cache = TieredKvCache.builder().hostBytes(32 << 20).build()) {
+            cache.register(SPACE);
+            MemoryCurve curve = MemoryCurve.of(cache);
+            for (int use = 0; use < ROUNDS * 24; use++) {
+                use(cache, use % 24);
+            }
+            assertThat(curve.report().sizes())
+                    .extracting(MemoryCurve.Size::lruHitRatio)
+                    .containsExactly(0.0, 1 - 1.0 / ROUNDS, 1 - 1.0 / ROUNDS, 1 - 1.0 / ROUNDS);
+        }
+    }
+
+    /// A prompt of one block is looked for, and put when it is not here.
+    private static void use(TieredKvCache cache, int prompt) {
+        int[] tokens = new int[SPACE.blockTokens()];
+        Arrays.fill(tokens, 1000 + prompt);
+        BlockChain chain = BlockChain.of(SPACE, tokens);
+        try (BlockTable table = cache.acquire(chain)) {
+            if (table.readyBlocks() == 1) {
+                return;
+            }
+        }
+        try (BlockWriter writer = cache.put(chain, 0, 0, 0)) {
+            writer.seal();
+        }
+    }
+}

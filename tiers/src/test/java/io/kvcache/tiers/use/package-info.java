@@ -1,0 +1,4 @@
+@NullMarked
+package io.kvcache.tiers.use;
+
+import org.jspecify.annotations.NullMarked;
