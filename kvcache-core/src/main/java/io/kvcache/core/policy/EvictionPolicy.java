@@ -20,6 +20,12 @@ public interface EvictionPolicy {
     /// No victim.
     int NONE = -1;
 
+    /// Reuse classes that [#label] takes, the one for no class included.
+    int REUSE_CLASSES = Said.REUSE_CLASSES;
+
+    /// What [#weigh] takes at most.
+    int MOST_HALVINGS = Said.MOST_HALVINGS;
+
     /// The record has become resident. It is a leaf now; its parent, when resident, is one no longer.
     void admit(int record);
 
@@ -58,6 +64,16 @@ public interface EvictionPolicy {
     ///
     /// @param fingerprint of the block, which may be resident or not
     default void announce(long fingerprint) {}
+
+    /// The record is of requests of this class, which says how soon it is used again.
+    ///
+    /// @param reuseClass 0 for none, below [#REUSE_CLASSES]
+    default void label(int record, int reuseClass) {}
+
+    /// How much of what the record holds matters to who reads it.
+    ///
+    /// @param halvings 0 for all of it, 1 for half, up to [#MOST_HALVINGS]
+    default void weigh(int record, int halvings) {}
 
     /// A slower tier has got a copy of the record, or has lost it: [RecordView#hasCopy].
     default void copied(int record) {}

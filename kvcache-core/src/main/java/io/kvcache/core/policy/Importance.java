@@ -23,12 +23,19 @@ import java.util.function.IntPredicate;
 /// **When it is wrong.** [Guard] compares it with LRU all the time, and has it order by last use alone
 /// while that is better.
 ///
+/// **What is said of blocks.** Callers may say of which class of requests a block is: how it is reused is
+/// then learned for that class apart, so what is wrong with a label is found out, and costs hits until
+/// then. And how much of what a block holds matters to who reads it: what it is worth is multiplied by
+/// that, down to an eighth. [Lanes] has the lists for these; as long as nothing is said there is one lane.
+///
 /// **What is known to come.** Blocks that a waiting request will use are exempt while anything else can
 /// go. When nothing else can, those announced last go first. An announcement that does not come true is
 /// forgotten.
 ///
-/// Costs 16 bytes a record, 32 to 64 for each resident block for what is remembered of evicted ones,
-/// and four tenths of a MB an instance, with a MiB more once anything is announced. It is told of all blocks of a path,
+/// Costs 16 bytes a record, and one more once anything is said of blocks, 32 to 64 for each resident block for what is
+/// remembered of evicted ones,
+/// and four tenths of a MB an instance, with a MiB more once anything is announced, and a tenth of one for
+/// each lane. It is told of all blocks of a path,
 /// and needs to be: how often a
 /// block was used is what speaks most.
 ///
@@ -46,9 +53,9 @@ public final class Importance implements EvictionPolicy {
     private final RecordView records;
     private final PolicyState state;
     private final LeafBuckets buckets;
+    private final Lanes lanes = new Lanes();
     private final Lessons lessons;
-    private final long[] words;
-    private final int mine;
+    private final Leaves leaves;
     private final Guard guard = new Guard();
     private final Newcomers newcomers = new Newcomers();
     private final Expectations expectations = new Expectations();
@@ -72,43 +79,44 @@ public final class Importance implements EvictionPolicy {
         this.records = records;
         this.state = state;
         buckets = new LeafBuckets(state, BlockWord.LISTS);
-        lessons = new Lessons(rules, buckets, state.now());
-        words = state.words();
-        mine = state.newOwner();
+        lessons = new Lessons(rules, buckets, lanes, state.now());
+        leaves = new Leaves(records, state, buckets, lanes);
     }
 
     @Override
     public void admit(int record) {
-        assert BlockWord.owner(words[record]) == 0 : "record " + record + " is admitted twice";
+        assert BlockWord.owner(leaves.word(record)) == 0 : "record " + record + " is admitted twice";
         long fingerprint = records.fingerprint(record);
         boolean copied = records.hasCopy(record);
         compare(false, copied, fingerprint);
         continueAt(records.parent(record));
-        int uses = lessons.returned(fingerprint, state.now());
+        int known = lessons.returned(fingerprint, state.now());
+        int uses = Lessons.usesOf(known);
         long now = enter(uses > 1);
-        long word = BlockWord.withCopied(BlockWord.of(mine, uses, records.depth(record), now), copied);
-        words[record] = afterUse(record, word);
-        lessons.begin(words[record]);
+        long word = BlockWord.of(leaves.owner(), uses, records.depth(record), now);
+        leaves.come(record, Lessons.labelOf(known));
+        leaves.set(record, afterUse(record, BlockWord.withCopied(word, copied)));
+        begin(record);
         size++;
         if (records.residentChildren(record) == 0) {
-            list(record);
+            leaves.list(record);
         }
     }
 
     @Override
     public void touch(int record) {
-        if (BlockWord.owner(words[record]) != mine) {
+        if (!leaves.holds(record)) {
             return;
         }
-        compare(true, BlockWord.isCopied(words[record]), records.fingerprint(record));
+        compare(true, BlockWord.isCopied(leaves.word(record)), records.fingerprint(record));
         newcomers.other(size);
         long now = tick();
-        long word = words[record];
+        long word = leaves.word(record);
         boolean last = record != before;
         before = records.parent(record);
-        lessons.used(word, now);
-        move(record, afterUse(record, BlockWord.used(word, last, now)));
-        lessons.begin(words[record]);
+        lessons.used(leaves.lane(record), word, now);
+        leaves.move(record, afterUse(record, BlockWord.used(word, last, now)));
+        begin(record);
     }
 
     @Override
@@ -123,34 +131,43 @@ public final class Importance implements EvictionPolicy {
 
     @Override
     public void exposed(int record) {
-        long word = words[record];
-        if (BlockWord.owner(word) == mine && (word & BlockWord.LISTED) == 0 && records.residentChildren(record) == 0) {
-            list(record);
+        if (leaves.holds(record) && !leaves.isListed(record) && records.residentChildren(record) == 0) {
+            leaves.list(record);
         }
     }
 
     @Override
     public void forget(int record) {
-        assert BlockWord.owner(words[record]) == mine : "record " + record + " is not here";
+        assert leaves.holds(record) : "record " + record + " is not here";
         guard.gone(records.fingerprint(record));
-        unlist(record);
-        lessons.end(words[record]);
-        words[record] = 0;
+        leaves.unlist(record);
+        end(record);
+        leaves.set(record, 0);
         size--;
     }
 
     @Override
     public void evicted(int record) {
-        assert BlockWord.owner(words[record]) == mine : "record " + record + " is not here";
-        unlist(record);
+        assert leaves.holds(record) : "record " + record + " is not here";
+        leaves.unlist(record);
         depart(record);
     }
 
     @Override
     public void demote(int record) {
-        assert BlockWord.owner(words[record]) == mine : "record " + record + " is not here";
-        move(record, BlockWord.withStanding(words[record], BlockWord.DEMOTED));
+        assert leaves.holds(record) : "record " + record + " is not here";
+        leaves.move(record, BlockWord.withStanding(leaves.word(record), BlockWord.DEMOTED));
         exposed(record);
+    }
+
+    @Override
+    public void label(int record, int reuseClass) {
+        say(record, Said.of(reuseClass, Said.halvings(leaves.said(record))));
+    }
+
+    @Override
+    public void weigh(int record, int halvings) {
+        say(record, Said.of(Said.reuseClass(leaves.said(record)), halvings));
     }
 
     /// {@inheritDoc}
@@ -158,12 +175,12 @@ public final class Importance implements EvictionPolicy {
     /// To the model this is the use, so it learns how long it takes until a use is known.
     @Override
     public void expect(int record) {
-        if (BlockWord.owner(words[record]) == mine && BlockWord.standing(words[record]) != BlockWord.EXPECTED) {
+        if (leaves.holds(record) && BlockWord.standing(leaves.word(record)) != BlockWord.EXPECTED) {
             long now = tick();
-            long word = words[record];
-            lessons.used(word, now);
-            move(record, BlockWord.withStamp(BlockWord.withStanding(word, BlockWord.EXPECTED), now));
-            lessons.begin(words[record]);
+            long word = leaves.word(record);
+            lessons.used(leaves.lane(record), word, now);
+            leaves.move(record, BlockWord.withStamp(BlockWord.withStanding(word, BlockWord.EXPECTED), now));
+            begin(record);
         }
     }
 
@@ -174,39 +191,37 @@ public final class Importance implements EvictionPolicy {
 
     @Override
     public void copied(int record) {
-        long word = words[record];
-        if (BlockWord.owner(word) == mine && BlockWord.isCopied(word) != records.hasCopy(record)) {
-            lessons.end(word);
-            move(record, BlockWord.withCopied(word, !BlockWord.isCopied(word)));
-            lessons.begin(words[record]);
+        long word = leaves.word(record);
+        if (leaves.holds(record) && BlockWord.isCopied(word) != records.hasCopy(record)) {
+            change(record, BlockWord.withCopied(word, !BlockWord.isCopied(word)));
         }
     }
 
     @Override
     public void usedElsewhere(int record) {
         long fingerprint = records.fingerprint(record);
-        int uses = lessons.returned(fingerprint, state.now());
+        int known = lessons.returned(fingerprint, state.now());
         boolean last = record != before;
         before = records.parent(record);
-        long word = BlockWord.of(mine, uses, records.depth(record), tick());
+        long word = BlockWord.of(leaves.owner(), Lessons.usesOf(known), records.depth(record), tick());
         long left = last ? word : BlockWord.continued(word);
-        lessons.begin(left);
-        lessons.departs(fingerprint, left, size);
+        int lane = lanes.laneOf(Lessons.labelOf(known));
+        lessons.begin(lane, left);
+        lessons.departs(fingerprint, lane, left, size);
     }
 
     @Override
     public double worth(int record) {
-        long word = words[record];
         boolean byAge = guard.followsLru();
-        return BlockWord.owner(word) == mine
-                ? lessons.worth(word, state.now(), byAge)
+        return leaves.holds(record)
+                ? lessons.worth(leaves.lane(record), leaves.word(record), state.now(), byAge)
                 : lessons.worthOfDeparted(records.fingerprint(record), state.now(), byAge);
     }
 
     @Override
     public double lowestWorth() {
-        int lowest = buckets.lowest();
-        return lowest == LeafBuckets.NONE ? 0 : worth(buckets.oldest(lowest));
+        int lowest = leaves.lowest();
+        return lowest == NONE ? 0 : worth(lowest);
     }
 
     @Override
@@ -214,7 +229,7 @@ public final class Importance implements EvictionPolicy {
         int count = 0;
         int victim = NONE;
         while (victim == NONE && count < MOST_REFUSALS) {
-            int record = takeLowest();
+            int record = leaves.takeLowest();
             if (record == NONE) {
                 break;
             }
@@ -242,14 +257,14 @@ public final class Importance implements EvictionPolicy {
 
     @Override
     public long coldestUse() {
-        int lowest = buckets.lowest();
-        return lowest == LeafBuckets.NONE ? Long.MAX_VALUE : BlockWord.stamp(words[buckets.oldest(lowest)]);
+        int lowest = leaves.lowest();
+        return lowest == NONE ? Long.MAX_VALUE : BlockWord.stamp(leaves.word(lowest));
     }
 
     /// Bytes of this instance's tables, without what is remembered of evicted blocks.
     @Override
     public long heapBytes() {
-        return buckets.bytes() + ReuseModel.bytes() + ShadowLru.BYTES + expectations.bytes();
+        return buckets.bytes() + lessons.bytes() + ShadowLru.BYTES + expectations.bytes();
     }
 
     /// Bytes that the memory of evicted blocks takes.
@@ -262,76 +277,61 @@ public final class Importance implements EvictionPolicy {
         return guard.report();
     }
 
-    /// The leaf that is worth least, taken off its list, or [#NONE].
-    private int takeLowest() {
-        int lowest = buckets.lowest();
-        while (lowest != LeafBuckets.NONE) {
-            int record = buckets.oldest(lowest);
-            unlist(record);
-            if (records.residentChildren(record) == 0) {
-                return record;
-            }
-            lowest = buckets.lowest();
-        }
-        return NONE;
+    private void begin(int record) {
+        lessons.begin(leaves.lane(record), leaves.word(record));
+    }
+
+    private void end(int record) {
+        lessons.end(leaves.lane(record), leaves.word(record));
     }
 
     private void depart(int record) {
-        lessons.departs(records.fingerprint(record), words[record], size);
-        words[record] = 0;
+        lessons.departs(records.fingerprint(record), leaves.lane(record), leaves.word(record), size);
+        leaves.set(record, 0);
         size--;
+    }
+
+    /// Gives a record another word without a use.
+    private void change(int record, long word) {
+        end(record);
+        leaves.move(record, word);
+        begin(record);
+    }
+
+    /// Gives a record another lane.
+    private void say(int record, byte said) {
+        if (!leaves.holds(record) || leaves.said(record) == said) {
+            return;
+        }
+        if (lessons.open(said)) {
+            rank(state.now());
+        }
+        boolean listed = leaves.isListed(record);
+        leaves.unlist(record);
+        end(record);
+        leaves.say(record, said);
+        begin(record);
+        if (listed) {
+            leaves.list(record);
+        }
     }
 
     /// A leaf in use counts as used now, but that is no use to learn from.
     private void putOff(int record) {
-        long word = words[record];
-        lessons.end(word);
-        long used = BlockWord.withStamp(word, state.tick());
-        boolean demoted = BlockWord.standing(word) == BlockWord.DEMOTED;
-        words[record] = demoted ? BlockWord.withStanding(used, BlockWord.ORDINARY) : used;
-        lessons.begin(words[record]);
-        list(record);
+        long used = BlockWord.withStamp(leaves.word(record), state.tick());
+        boolean demoted = BlockWord.standing(used) == BlockWord.DEMOTED;
+        change(record, demoted ? BlockWord.withStanding(used, BlockWord.ORDINARY) : used);
+        leaves.list(record);
     }
 
     /// A request goes on behind a block, which is no leaf any more.
     private void continueAt(int record) {
-        if (record == RecordView.NONE || BlockWord.owner(words[record]) != mine) {
+        if (record == RecordView.NONE || !leaves.holds(record)) {
             return;
         }
-        unlist(record);
-        long word = words[record];
-        if (BlockWord.isLast(word)) {
-            words[record] = BlockWord.continued(word);
-            lessons.end(word);
-            lessons.begin(words[record]);
-        }
-    }
-
-    private int listOf(long word) {
-        return BlockWord.standing(word) == BlockWord.DEMOTED
-                ? LeafBuckets.SPENT
-                : buckets.bucket(BlockWord.listOf(word), BlockWord.stamp(word));
-    }
-
-    private void list(int record) {
-        words[record] |= BlockWord.LISTED;
-        buckets.add(listOf(words[record]), record);
-    }
-
-    private void unlist(int record) {
-        if ((words[record] & BlockWord.LISTED) != 0) {
-            buckets.remove(listOf(words[record]), record);
-            words[record] &= ~BlockWord.LISTED;
-        }
-    }
-
-    /// Gives a record another word, and the place that goes with it.
-    private void move(int record, long word) {
-        boolean listed = (words[record] & BlockWord.LISTED) != 0;
-        unlist(record);
-        words[record] = word & ~BlockWord.LISTED;
-        if (listed) {
-            list(record);
+        leaves.unlist(record);
+        if (BlockWord.isLast(leaves.word(record))) {
+            change(record, BlockWord.continued(leaves.word(record)));
         }
     }
 
@@ -350,9 +350,7 @@ public final class Importance implements EvictionPolicy {
             int list = buckets.at(BlockWord.EXPECTED_CLASS, span);
             while (buckets.oldest(list) != NONE) {
                 int record = buckets.oldest(list);
-                lessons.end(words[record]);
-                move(record, BlockWord.withStanding(words[record], BlockWord.ORDINARY));
-                lessons.begin(words[record]);
+                change(record, BlockWord.withStanding(leaves.word(record), BlockWord.ORDINARY));
             }
         }
     }

@@ -22,7 +22,7 @@ final class LeafBuckets {
     private static final int BASE = 1;
 
     private final AgeSpans spans;
-    private final int classes;
+    private int classes;
     private final int[] newer;
     private final int[] older;
     private int[] oldest;
@@ -127,6 +127,31 @@ final class LeafBuckets {
             }
         }
         return lowest;
+    }
+
+    /// Makes lists for more classes in each span, behind those that are there.
+    void widen(int more) {
+        int wide = classes + more;
+        int size = BASE + wide * Math.max(16, spans.count() + 1);
+        oldest = spread(oldest, size, wide, NONE);
+        newest = spread(newest, size, wide, NONE);
+        tracked = spread(tracked, size, wide, 0);
+        ranks = new float[size];
+        ranks[SPENT] = Float.NEGATIVE_INFINITY;
+        filled = new long[(size + Long.SIZE - 1) / Long.SIZE];
+        classes = wide;
+        markFilled();
+        lowest = NONE;
+    }
+
+    private int[] spread(int[] narrow, int size, int wide, int empty) {
+        int[] spread = new int[size];
+        Arrays.fill(spread, empty);
+        spread[SPENT] = narrow[SPENT];
+        for (int span = 0; span < spans.count(); span++) {
+            System.arraycopy(narrow, at(0, span), spread, BASE + span * wide, classes);
+        }
+        return spread;
     }
 
     /// Begins a new span and merges old ones.

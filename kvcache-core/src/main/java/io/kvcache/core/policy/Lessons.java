@@ -19,11 +19,15 @@ final class Lessons {
     private static final int SHORTEST_LESSON = 1024;
     private static final int LESSONS_IN_MEMORY = 8;
 
+    /// Nothing is known of a block that returns.
+    private static final int UNKNOWN = -1;
+
     /// Above every density.
     private static final float EXEMPT = 1e6f;
 
     private final ImportanceRules rules;
     private final LeafBuckets buckets;
+    private final Lanes lanes;
     private final ReuseModel model;
     private Departed departed = new Departed(1);
     private long turnBegan;
@@ -32,59 +36,92 @@ final class Lessons {
     private long usesInLesson;
 
     /// @param now reading of the clock that orders uses
-    Lessons(ImportanceRules rules, LeafBuckets buckets, long now) {
+    Lessons(ImportanceRules rules, LeafBuckets buckets, Lanes lanes, long now) {
         this.rules = rules;
         this.buckets = buckets;
+        this.lanes = lanes;
         model = new ReuseModel(rules);
         turnBegan = now;
     }
 
-    /// A resident block with this word is remembered from now on.
-    void begin(long word) {
-        buckets.track(bucket(word), 1);
+    /// Sees that there are lists and rows for what is said of a block. The lists are to be ranked when there
+    /// were none.
+    ///
+    /// @return whether there were none
+    boolean open(byte said) {
+        int before = lanes.count();
+        int labels = lanes.labels();
+        lanes.open(said);
+        if (lanes.labels() > labels) {
+            model.addLabel();
+        }
+        if (lanes.count() > before) {
+            buckets.widen((lanes.count() - before) * BlockWord.LISTS);
+        }
+        return lanes.count() > before;
     }
 
-    /// It is remembered no longer, or with another word.
-    void end(long word) {
-        buckets.track(bucket(word), -1);
+    /// A resident block with this word is remembered from now on.
+    void begin(int lane, long word) {
+        buckets.track(bucket(lane, word), 1);
+    }
+
+    /// It is remembered no longer, or in another lane, or with another word.
+    void end(int lane, long word) {
+        buckets.track(bucket(lane, word), -1);
     }
 
     /// A resident block with this word was used, or became known to be used.
-    void used(long word, long now) {
-        learn(BlockWord.classOf(word), now - BlockWord.stamp(word));
-        end(word);
+    void used(int lane, long word, long now) {
+        if (BlockWord.classOf(word) != BlockWord.EXPECTED_CLASS) {
+            model.used(kind(lane, word), now - BlockWord.stamp(word));
+        }
+        end(lane, word);
     }
 
     /// A block is used that is not resident.
     ///
-    /// @return the uses that are known of it, this one included, 1 to [BlockWord#MOST_USES]
+    /// @return what was known of it, for [#usesOf] and [#labelOf]
     int returned(long fingerprint, long now) {
         long entry = departed.take(fingerprint);
         if (entry == Departed.NONE) {
-            return 1;
+            return UNKNOWN;
         }
-        int classId = Departed.classOf(entry);
-        learn(classId, now - Departed.lastUse(entry));
+        int kind = Departed.classOf(entry);
+        model.used(kind, now - Departed.lastUse(entry));
         forgotten(entry);
-        return Math.min(BlockWord.MOST_USES, BlockWord.usesOf(classId) + 1);
+        return kind;
     }
 
-    /// A block with this word was evicted.
+    /// The uses that are known of a block that has returned, this one included, 1 to
+    /// [BlockWord#MOST_USES].
+    static int usesOf(int returned) {
+        return returned == UNKNOWN
+                ? 1
+                : Math.min(BlockWord.MOST_USES, BlockWord.usesOf(returned % ReuseModel.CLASSES) + 1);
+    }
+
+    /// The label of a block that has returned.
+    static int labelOf(int returned) {
+        return returned == UNKNOWN ? 0 : returned / ReuseModel.CLASSES;
+    }
+
+    /// A block with this word was evicted. Its weight is forgotten, its label is not.
     ///
     /// @param size resident blocks; the memory of those that are gone follows it, and is begun anew
     ///     when it grows
-    void departs(long fingerprint, long word, int size) {
+    void departs(long fingerprint, int lane, long word, int size) {
         double wanted = Math.max(FEWEST_DEPARTED, rules.ghosts() * size);
         if (departed.capacity() < wanted) {
             departed.forEach(this::forgotten);
             departed = new Departed((long) wanted);
         }
-        int classId = BlockWord.ownClass(word);
+        int kind = kind(lane, word);
         long lastUse = Departed.rounded(BlockWord.stamp(word));
         forgotten(departed.take(fingerprint));
-        forgotten(departed.put(fingerprint, classId, lastUse));
-        end(word);
-        buckets.track(buckets.bucket(classId, lastUse), 1);
+        forgotten(departed.put(fingerprint, kind, lastUse));
+        end(lane, word);
+        buckets.track(bucketOfDeparted(kind, lastUse), 1);
     }
 
     /// A block of this instance is used.
@@ -122,21 +159,31 @@ final class Lessons {
     void rankByWorth(long now, double copyWorth) {
         for (int span = 0; span < buckets.spans(); span++) {
             int bin = AgeBins.of(buckets.age(span, now));
-            for (int classId = 0; classId < ReuseModel.CLASSES; classId++) {
-                float density = model.density(classId, bin);
-                buckets.rank(buckets.at(classId, span), density);
-                buckets.rank(buckets.at(BlockWord.copiedClass(classId), span), (float) (density * copyWorth));
+            for (int lane = 0; lane < lanes.count(); lane++) {
+                rankByWorth(lane, span, bin, copyWorth);
             }
             buckets.rank(buckets.at(BlockWord.EXPECTED_CLASS, span), EXEMPT - span);
         }
         buckets.ranked();
     }
 
+    private void rankByWorth(int lane, int span, int bin, double copyWorth) {
+        int first = buckets.at(lane * BlockWord.LISTS, span);
+        int firstKind = lanes.label(lane) * ReuseModel.CLASSES;
+        float weight = lanes.weight(lane);
+        for (int classId = 0; classId < ReuseModel.CLASSES; classId++) {
+            float worth = weight * model.density(firstKind + classId, bin);
+            buckets.rank(first + classId, worth);
+            buckets.rank(first + BlockWord.copiedClass(classId), (float) (worth * copyWorth));
+        }
+    }
+
     /// Ranks all lists by last use alone.
     void rankByAge() {
+        int lists = lanes.count() * BlockWord.LISTS;
         for (int span = 0; span < buckets.spans(); span++) {
-            for (int classId = 0; classId < BlockWord.LISTS; classId++) {
-                buckets.rank(buckets.at(classId, span), span);
+            for (int list = 0; list < lists; list++) {
+                buckets.rank(buckets.at(list, span), span);
             }
         }
         buckets.ranked();
@@ -145,11 +192,14 @@ final class Lessons {
     /// What a resident block with this word is worth.
     ///
     /// @param byAge by its last use alone
-    double worth(long word, long now, boolean byAge) {
+    double worth(int lane, long word, long now, boolean byAge) {
         return switch (BlockWord.standing(word)) {
             case BlockWord.DEMOTED -> 0;
             case BlockWord.EXPECTED -> EXEMPT;
-            default -> worth(BlockWord.ownClass(word), now - BlockWord.stamp(word), byAge);
+            default -> {
+                double worth = worth(kind(lane, word), now - BlockWord.stamp(word), byAge);
+                yield byAge ? worth : lanes.weight(lane) * worth;
+            }
         };
     }
 
@@ -159,8 +209,13 @@ final class Lessons {
         return entry == Departed.NONE ? 0 : worth(Departed.classOf(entry), now - Departed.lastUse(entry), byAge);
     }
 
-    private double worth(int classId, long age, boolean byAge) {
-        return byAge ? 1.0 / (1 + age) : model.density(classId, AgeBins.of(age));
+    private double worth(int kind, long age, boolean byAge) {
+        return byAge ? 1.0 / (1 + age) : model.density(kind, AgeBins.of(age));
+    }
+
+    /// Bytes of what is learned.
+    long bytes() {
+        return model.bytes();
     }
 
     /// Bytes of the memory of evicted blocks.
@@ -170,28 +225,35 @@ final class Lessons {
 
     private void expose(int span, long now) {
         int bin = AgeBins.of(buckets.age(span, now));
-        for (int classId = 0; classId < ReuseModel.CLASSES; classId++) {
-            int tracked = buckets.tracked(buckets.at(classId, span))
-                    + buckets.tracked(buckets.at(BlockWord.copiedClass(classId), span));
-            if (tracked > 0) {
-                model.unused(classId, bin, (double) tracked * (now - turnBegan));
+        for (int lane = 0; lane < lanes.count(); lane++) {
+            int first = buckets.at(lane * BlockWord.LISTS, span);
+            int firstKind = lanes.label(lane) * ReuseModel.CLASSES;
+            for (int classId = 0; classId < ReuseModel.CLASSES; classId++) {
+                int tracked =
+                        buckets.tracked(first + classId) + buckets.tracked(first + BlockWord.copiedClass(classId));
+                if (tracked > 0) {
+                    model.unused(firstKind + classId, bin, (double) tracked * (now - turnBegan));
+                }
             }
-        }
-    }
-
-    private void learn(int classId, long age) {
-        if (classId != BlockWord.EXPECTED_CLASS) {
-            model.used(classId, age);
         }
     }
 
     private void forgotten(long entry) {
         if (entry != Departed.NONE) {
-            buckets.track(buckets.bucket(Departed.classOf(entry), Departed.lastUse(entry)), -1);
+            buckets.track(bucketOfDeparted(Departed.classOf(entry), Departed.lastUse(entry)), -1);
         }
     }
 
-    private int bucket(long word) {
-        return buckets.bucket(BlockWord.listOf(word), BlockWord.stamp(word));
+    private int kind(int lane, long word) {
+        return lanes.label(lane) * ReuseModel.CLASSES + BlockWord.ownClass(word);
+    }
+
+    private int bucketOfDeparted(int kind, long lastUse) {
+        int lane = lanes.laneOf(kind / ReuseModel.CLASSES);
+        return buckets.bucket(lane * BlockWord.LISTS + kind % ReuseModel.CLASSES, lastUse);
+    }
+
+    private int bucket(int lane, long word) {
+        return buckets.bucket(BlockWord.listOf(lane, word), BlockWord.stamp(word));
     }
 }

@@ -65,6 +65,12 @@ public enum PolicyKind {
         return this == IMPORTANCE;
     }
 
+    /// Whether instances make use of what callers say of blocks: [EvictionPolicy#label] and
+    /// [EvictionPolicy#weigh].
+    public boolean listens() {
+        return this == IMPORTANCE;
+    }
+
     /// Queues that an instance takes of those that one state can number ([PolicyState#queuesLeft]).
     public int queues() {
         return switch (this) {

@@ -24,6 +24,7 @@ public final class PolicyState {
     private int @Nullable [] newer;
     private int @Nullable [] older;
     private byte @Nullable [] flags;
+    private byte @Nullable [] said;
     private @Nullable GhostTable ghosts;
     /// Until somebody knows: reading a block of Llama 3 8B from one NVMe drive of 13 GB/s takes three
     /// tenths of the time
@@ -63,7 +64,8 @@ public final class PolicyState {
                 + (uses == null ? 0 : Integer.BYTES)
                 + (newer == null ? 0 : Integer.BYTES)
                 + (older == null ? 0 : Integer.BYTES)
-                + (flags == null ? 0 : Byte.BYTES);
+                + (flags == null ? 0 : Byte.BYTES)
+                + (said == null ? 0 : Byte.BYTES);
         return (long) capacity * bytesPerRecord;
     }
 
@@ -173,6 +175,21 @@ public final class PolicyState {
         if (present == null) {
             present = new byte[capacity];
             flags = present;
+        }
+        return present;
+    }
+
+    /// What callers said of each record, as [Said] has it, or null as long as they said nothing.
+    byte @Nullable [] said() {
+        return said;
+    }
+
+    /// The same, made at the first call.
+    byte[] makeSaid() {
+        byte[] present = said;
+        if (present == null) {
+            present = new byte[capacity];
+            said = present;
         }
         return present;
     }

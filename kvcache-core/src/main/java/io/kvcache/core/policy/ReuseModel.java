@@ -1,5 +1,7 @@
 package io.kvcache.core.policy;
 
+import java.util.Arrays;
+
 /// How soon blocks of a class and an age are used again, learned while they are.
 ///
 /// **What is counted.** For each class and age bin: the uses that came at that age, and the exposure,
@@ -10,6 +12,11 @@ package io.kvcache.core.policy;
 /// **Few observations.** A class takes its shape from its group — blocks used once, twice, more often —
 /// and the group from all blocks, and these from a belief. Each level first learns one factor by which
 /// it differs from the level above, then bin by bin, as far as there are uses to speak for it.
+///
+/// **Labels.** When callers say of what class requests are, each label has rows of its own below the
+/// classes, which count for those as well. A label differs from the others first by one factor for each
+/// group, which it takes few uses to learn, and then class by class. With one label there are no such
+/// rows, and nothing differs.
 ///
 /// **Density.** From hazards follows what a block is worth: uses expected per unit of time in memory,
 ///
@@ -32,16 +39,22 @@ final class ReuseModel {
     static final int CLASSES = GROUPS * CLASSES_PER_GROUP;
 
     private static final int BINS = AgeBins.COUNT;
-    private static final int ROWS = 1 + GROUPS + CLASSES;
+    private static final int FIRST_CLASS = 1 + GROUPS;
+    private static final int ROWS = FIRST_CLASS + CLASSES;
 
     private final ImportanceRules rules;
-    private final double[] uses = new double[ROWS * BINS];
-    private final double[] exposure = new double[ROWS * BINS];
-    private final float[] density = new float[CLASSES * BINS];
+    private double[] uses = new double[ROWS * BINS];
+    private double[] exposure = new double[ROWS * BINS];
+    private float[] density = new float[CLASSES * BINS];
+    private int labels = 1;
     private final double[] belief = new double[BINS];
     private final double[] ofAll = new double[BINS];
     private final double[] ofGroup = new double[BINS];
+    /// Of one label in one group.
+    private final double[] ofLabel = new double[BINS];
     private final double[] hazard = new double[BINS];
+    /// Of each class of one group, whatever its label.
+    private final double[] hazards = new double[CLASSES_PER_GROUP * BINS];
     private final double[] survival = new double[BINS];
     private final double[] held = new double[BINS];
 
@@ -53,28 +66,48 @@ final class ReuseModel {
         refresh(1, BINS - 1);
     }
 
-    static long bytes() {
-        return (long) BINS * (2 * ROWS * Double.BYTES + CLASSES * Float.BYTES + 6 * Double.BYTES);
+    long bytes() {
+        long counts = (long) (uses.length + exposure.length) * Double.BYTES;
+        return counts + (long) density.length * Float.BYTES + (7L + CLASSES_PER_GROUP) * BINS * Double.BYTES;
+    }
+
+    /// Tells blocks with one label more apart. What was counted so far is the first one's.
+    void addLabel() {
+        boolean first = labels == 1;
+        labels++;
+        int rows = ROWS + labels * CLASSES;
+        uses = Arrays.copyOf(uses, rows * BINS);
+        exposure = Arrays.copyOf(exposure, rows * BINS);
+        density = Arrays.copyOf(density, labels * CLASSES * BINS);
+        if (first) {
+            System.arraycopy(uses, FIRST_CLASS * BINS, uses, ROWS * BINS, CLASSES * BINS);
+            System.arraycopy(exposure, FIRST_CLASS * BINS, exposure, ROWS * BINS, CLASSES * BINS);
+        }
+        System.arraycopy(density, 0, density, (labels - 1) * CLASSES * BINS, CLASSES * BINS);
     }
 
     /// A block was used at an age.
-    void used(int classId, long age) {
-        add(uses, classId, AgeBins.of(age), 1);
+    ///
+    /// @param kind its class, plus [#CLASSES] times its label
+    void used(int kind, long age) {
+        add(uses, kind, AgeBins.of(age), 1);
     }
 
     /// Blocks were not used for a while.
     ///
+    /// @param kind their class, plus [#CLASSES] times their label
     /// @param bin of their age, as [AgeBins] has it
     /// @param blockTime blocks times time
-    void unused(int classId, int bin, double blockTime) {
-        add(exposure, classId, bin, blockTime);
+    void unused(int kind, int bin, double blockTime) {
+        add(exposure, kind, bin, blockTime);
     }
 
     /// Uses expected per block and unit of time, as of the last [#refresh].
     ///
+    /// @param kind their class, plus [#CLASSES] times their label
     /// @param bin of their age, as [AgeBins] has it
-    float density(int classId, int bin) {
-        return density[classId * BINS + bin];
+    float density(int kind, int bin) {
+        return density[kind * BINS + bin];
     }
 
     /// Computes the densities anew.
@@ -95,16 +128,53 @@ final class ReuseModel {
             learn(1 + group, ofAll, rules.groupEvents(), ofGroup, bins);
             for (int each = 0; each < CLASSES_PER_GROUP; each++) {
                 int classId = group * CLASSES_PER_GROUP + each;
-                learn(1 + GROUPS + classId, ofGroup, rules.classEvents(), hazard, bins);
-                densities(classId, bins);
+                learn(FIRST_CLASS + classId, ofGroup, rules.classEvents(), hazard, bins);
+                if (labels == 1) {
+                    densities(classId, bins);
+                } else {
+                    System.arraycopy(hazard, 0, hazards, each * BINS, bins);
+                }
+            }
+            for (int label = 0; label < labels && labels > 1; label++) {
+                learnLabel(label, group, bins);
             }
         }
     }
 
-    private static void add(double[] to, int classId, int bin, double amount) {
+    private void learnLabel(int label, int group, int bins) {
+        double factor = factorOf(label, group, bins);
+        for (int each = 0; each < CLASSES_PER_GROUP; each++) {
+            int kind = label * CLASSES + group * CLASSES_PER_GROUP + each;
+            for (int bin = 0; bin < bins; bin++) {
+                ofLabel[bin] = factor * hazards[each * BINS + bin];
+            }
+            learn(ROWS + kind, ofLabel, rules.classEvents(), hazard, bins);
+            densities(kind, bins);
+        }
+    }
+
+    /// How much oftener blocks with a label are used than others of their classes and ages.
+    private double factorOf(int label, int group, int bins) {
+        double seen = rules.groupEvents();
+        double expected = rules.groupEvents();
+        for (int each = 0; each < CLASSES_PER_GROUP; each++) {
+            int from = (ROWS + label * CLASSES + group * CLASSES_PER_GROUP + each) * BINS;
+            for (int bin = 0; bin < bins; bin++) {
+                seen += uses[from + bin];
+                expected += exposure[from + bin] * hazards[each * BINS + bin];
+            }
+        }
+        return seen / expected;
+    }
+
+    private void add(double[] to, int kind, int bin, double amount) {
+        int classId = kind % CLASSES;
         to[bin] += amount;
         to[(1 + classId / CLASSES_PER_GROUP) * BINS + bin] += amount;
-        to[(1 + GROUPS + classId) * BINS + bin] += amount;
+        to[(FIRST_CLASS + classId) * BINS + bin] += amount;
+        if (labels > 1) {
+            to[(ROWS + kind) * BINS + bin] += amount;
+        }
     }
 
     private void learn(int row, double[] above, double weight, double[] result, int bins) {
@@ -121,14 +191,14 @@ final class ReuseModel {
         }
     }
 
-    private void densities(int classId, int bins) {
+    private void densities(int kind, int bins) {
         for (int bin = 0; bin < bins; bin++) {
             double expected = hazard[bin] * AgeBins.width(bin);
             survival[bin] = Math.exp(-expected);
             held[bin] = expected < 1e-6 ? AgeBins.width(bin) : (1 - survival[bin]) / hazard[bin];
         }
         for (int bin = 0; bin < bins; bin++) {
-            density[classId * BINS + bin] = (float) best(bin, bins);
+            density[kind * BINS + bin] = (float) best(bin, bins);
         }
     }
 

@@ -129,8 +129,12 @@ final class EvictionPolicyContractTest {
             store.evict(random.nextInt(CLASSES));
         } else if (choice < 90) {
             store.pin(record, random.nextInt(4) == 0);
-        } else if (choice < 95) {
+        } else if (choice < 93) {
             store.demote(record);
+        } else if (choice < 95) {
+            EvictionPolicy policy = store.policy(store.owner(record));
+            policy.label(record, random.nextInt(EvictionPolicy.REUSE_CLASSES));
+            policy.weigh(record, random.nextInt(EvictionPolicy.MOST_HALVINGS + 1));
         } else if (store.isLeaf(record) && !store.isPinned(record)) {
             store.forget(record);
         } else {

@@ -63,6 +63,16 @@ final class FlatCache implements RecordView {
         return records.containsKey(key);
     }
 
+    /// Says of which class of requests a block is that is here.
+    void label(long key, int reuseClass) {
+        policy.label(Objects.requireNonNull(records.get(key)), reuseClass);
+    }
+
+    /// Says how little of a block that is here matters.
+    void weigh(long key, int halvings) {
+        policy.weigh(Objects.requireNonNull(records.get(key)), halvings);
+    }
+
     /// A slower tier gets a copy of a block that is here, or loses it.
     void copy(long key, boolean there) {
         int record = Objects.requireNonNull(records.get(key));
