@@ -156,7 +156,7 @@ public final class Importance implements EvictionPolicy {
     @Override
     public void demote(int record) {
         assert leaves.holds(record) : "record " + record + " is not here";
-        leaves.move(record, BlockWord.withStanding(leaves.word(record), BlockWord.DEMOTED));
+        change(record, BlockWord.withStanding(leaves.word(record), BlockWord.DEMOTED));
         exposed(record);
     }
 

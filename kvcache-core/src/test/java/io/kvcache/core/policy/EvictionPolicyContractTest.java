@@ -129,7 +129,9 @@ final class EvictionPolicyContractTest {
             store.evict(random.nextInt(CLASSES));
         } else if (choice < 90) {
             store.pin(record, random.nextInt(4) == 0);
-        } else if (choice < 93) {
+        } else if (choice < 92) {
+            store.policy(store.owner(record)).expect(record);
+        } else if (choice < 94) {
             store.demote(record);
         } else if (choice < 95) {
             EvictionPolicy policy = store.policy(store.owner(record));

@@ -148,6 +148,16 @@ final class ImportanceTest {
         assertThat(store.evict(0)).as("its request has come").isZero();
     }
 
+    /// What is remembered is counted by list, and a list that holds fewer than none is an error.
+    @Test
+    void givenAnnouncedBlock_whenForgotten_thenItGoesAndIsCountedWhereItStood() {
+        TreeStore store = full(new PolicyState(10), 1);
+        announce(store, 0);
+        store.demote(0);
+        assertThat(store.evict(0)).isZero();
+        store.validate();
+    }
+
     @Test
     void givenBlockAnnouncedTwiceBeforeItIsHere_whenAdmitted_thenItIsExemptUntilTheSecondUse() {
         PolicyState state = new PolicyState(11);
