@@ -5,6 +5,7 @@ import io.kvcache.core.Hint;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
+import io.kvcache.core.policy.EvictionPolicy;
 import io.kvcache.core.store.HostStore;
 import io.kvcache.core.store.Inspection;
 import io.kvcache.core.store.Reserved;
@@ -14,6 +15,7 @@ import java.util.HashMap;
 import java.util.Iterator;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.LongAdder;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
@@ -34,6 +36,12 @@ final class Hints implements AutoCloseable {
     private final Clock clock;
     private final Onboarding onboarding;
     private final UseRate rate;
+    private final Expiries expiries;
+    private final SessionTails sessions;
+    private final LongAdder taken = new LongAdder();
+    private final LongAdder notTaken = new LongAdder();
+    private final LongAdder labelled = new LongAdder();
+    private final LongAdder weighed = new LongAdder();
     private final Map<BlockKey, Pinned> pins = new HashMap<>();
     private final Map<Integer, Long> bytesOfGroup = new HashMap<>();
 
@@ -44,14 +52,51 @@ final class Hints implements AutoCloseable {
         this.onboarding = onboarding;
         this.clock = clock;
         rate = new UseRate(clock, store.forecast()::uses);
+        expiries = new Expiries(clock, store.forecast());
+        sessions = new SessionTails(store.forecast());
     }
 
     boolean take(Hint hint) {
+        store.require(hint.chain().namespace());
+        boolean done = act(hint);
+        (done ? taken : notTaken).increment();
+        return done;
+    }
+
+    private boolean act(Hint hint) {
         return switch (hint) {
             case Hint.Expect expect -> expect(expect);
             case Hint.Forget forget -> forget(forget.chain(), forget.from());
             case Hint.Pin pin -> pin(pin);
+            case Hint.Label label -> label(label);
+            case Hint.Weigh weigh -> weigh(weigh);
+            case Hint.Expire expire -> expiries.take(share(expire.chain()).group(), expire);
         };
+    }
+
+    private boolean label(Hint.Label hint) {
+        boolean known = sessions.take(share(hint.chain()).group(), hint.chain(), hint.label());
+        int blocks =
+                store.forecast().label(hint.chain(), hint.from(), hint.label().reuseClass());
+        labelled.add(blocks);
+        return known || blocks > 0;
+    }
+
+    private boolean weigh(Hint.Weigh hint) {
+        int[] halvings = hint.weights().stream().mapToInt(Hints::halvings).toArray();
+        int blocks = store.forecast().weigh(hint.chain(), hint.from(), halvings);
+        weighed.add(blocks);
+        return blocks > 0;
+    }
+
+    /// The nearest power of two, as how often 1 is halved.
+    private static int halvings(float weight) {
+        double exact = -Math.log(weight) / Math.log(2);
+        return (int) Math.min(EvictionPolicy.MOST_HALVINGS, Math.round(exact));
+    }
+
+    private Inspection.Share share(BlockChain chain) {
+        return store.inspection().share(store.require(chain.namespace()));
     }
 
     private boolean expect(Hint.Expect hint) {
@@ -90,7 +135,7 @@ final class Hints implements AutoCloseable {
             return false;
         }
         int record = Handle.record(handle);
-        Inspection.Share share = store.inspection().share(store.require(chain.namespace()));
+        Inspection.Share share = share(chain);
         long bytes = (store.records().depth(record) + 1L) * store.records().bytes(record);
         Pinned before = pins.get(pin.key());
         long others = bytesOfGroup.getOrDefault(share.group(), 0L) - (before == null ? 0 : before.bytes);
@@ -105,8 +150,10 @@ final class Hints implements AutoCloseable {
         return true;
     }
 
-    /// Asks for room, and once more without the pins whose time is over.
+    /// Asks for room, which what is over by its time makes first, and once more without the pins whose
+    /// time is over.
     Reserved room(Supplier<Reserved> ask) {
+        expiries.sweep();
         Reserved reserved = ask.get();
         if (reserved.outcome() != PutOutcome.NO_ROOM) {
             return reserved;
@@ -116,10 +163,13 @@ final class Hints implements AutoCloseable {
     }
 
     /// Lets go of what was dropped, if anything was: there may be many pins.
-    void sweep(long dropped) {
+    ///
+    /// @return the same count
+    long sweep(long dropped) {
         if (dropped > 0) {
             sweep();
         }
+        return dropped;
     }
 
     /// Lets go of pins whose time is over, or whose blocks were dropped.
@@ -146,6 +196,23 @@ final class Hints implements AutoCloseable {
             bytesOfGroup.merge(pinned.group, -pinned.bytes, Long::sum);
             store.lookup().unpin(pinned.record);
         }
+    }
+
+    /// What became of hints.
+    synchronized HintStats stats() {
+        expiries.sweep();
+        sweep();
+        return new HintStats(
+                taken.sum(),
+                notTaken.sum(),
+                pins.size(),
+                pins.values().stream().mapToLong(Pinned::bytes).sum(),
+                labelled.sum(),
+                weighed.sum(),
+                expiries.waiting(),
+                expiries.expired(),
+                sessions.sessions(),
+                sessions.released());
     }
 
     @Override

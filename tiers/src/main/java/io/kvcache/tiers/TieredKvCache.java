@@ -174,23 +174,18 @@ public final class TieredKvCache implements KvCache {
         }
         holders.requireOpen();
         store.require(chain.namespace());
-        int dropped = from == chain.length() ? 0 : store.drop(chain, from);
-        hints.sweep(dropped);
-        return dropped;
+        return (int) hints.sweep(from == chain.length() ? 0 : store.drop(chain, from));
     }
 
     @Override
     public long drop(Namespace namespace) {
         holders.requireOpen();
-        long dropped = store.dropAll(store.require(namespace));
-        hints.sweep(dropped);
-        return dropped;
+        return hints.sweep(store.dropAll(store.require(namespace)));
     }
 
     @Override
     public boolean hint(Hint hint) {
         holders.requireOpen();
-        store.require(hint.chain().namespace());
         return hints.take(hint);
     }
 
@@ -294,6 +289,12 @@ public final class TieredKvCache implements KvCache {
     public Guard.Report guard() {
         holders.requireOpen();
         return store.inspection().guard();
+    }
+
+    /// What became of hints.
+    public HintStats hintStats() {
+        holders.requireOpen();
+        return hints.stats();
     }
 
     /// What goes on between host memory and the disks, by disk.

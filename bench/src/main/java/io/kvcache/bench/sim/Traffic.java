@@ -7,6 +7,8 @@ import io.kvcache.core.Hint;
 import io.kvcache.core.KvCache;
 import io.kvcache.core.Match;
 import io.kvcache.core.PutOutcome;
+import io.kvcache.core.RequestKind;
+import io.kvcache.core.RequestLabel;
 import io.kvcache.core.SealOutcome;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.Namespace;
@@ -116,12 +118,20 @@ final class Traffic {
 
     void hint(KvCache cache) {
         BlockChain chain = corpus.chain();
-        Hint hint = switch (random.nextInt(4)) {
-            case 0 -> new Hint.Pin(chain, random.nextLong(LONGEST_PIN_NANOS));
-            case 1 -> new Hint.Forget(chain, random.nextInt(chain.length()));
+        Hint hint = switch (random.nextInt(8)) {
+            case 0, 1 -> new Hint.Pin(chain, random.nextLong(LONGEST_PIN_NANOS));
+            case 2 -> new Hint.Forget(chain, random.nextInt(chain.length()));
+            case 3 -> new Hint.Label(chain, random.nextInt(chain.length()), label());
+            case 4 -> new Hint.Weigh(chain, 0, List.of(random.nextInt(2) == 0 ? 1f : random.nextFloat()));
+            case 5 -> new Hint.Expire(chain, random.nextInt(chain.length()), random.nextLong(8 * SimClock.SECOND));
             default -> new Hint.Expect(chain, 0);
         };
         rare.count(hint.getClass().getSimpleName() + (cache.hint(hint) ? " taken" : " not taken"));
+    }
+
+    private RequestLabel label() {
+        RequestKind kind = RequestKind.of(random.nextInt(4));
+        return new RequestLabel(kind, random.nextInt(4), random.nextInt(4), random.nextInt(4) == 0);
     }
 
     void objects(KvCache cache, ObjectModel model) {

@@ -9,6 +9,8 @@ import io.kvcache.core.BlockWriter;
 import io.kvcache.core.Hint;
 import io.kvcache.core.NamespaceStats;
 import io.kvcache.core.PutOutcome;
+import io.kvcache.core.RequestKind;
+import io.kvcache.core.RequestLabel;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
@@ -19,7 +21,7 @@ import java.util.List;
 import org.junit.jupiter.api.Test;
 
 /// Hostile traffic of one tenant, and another that lies in all its hints: it announces what never comes,
-/// again and again, and pins all it can for ever.
+/// again and again, pins all it can for ever, and labels, weighs and dates its blocks as suits it.
 ///
 /// The store is the production one, of 2,048 blocks of 16 KiB; nine tenths are the honest tenant's by
 /// weight.
@@ -93,6 +95,11 @@ final class LyingTenantTest {
             cache.hint(new Hint.Expect(chain(LIAR, 2_000_000 + 4 * step + i), 0));
         }
         cache.hint(new Hint.Pin(fresh, Long.MAX_VALUE));
+        RequestKind kind = RequestKind.of(step % 4);
+        cache.hint(new Hint.Label(fresh, 0, new RequestLabel(kind, 1 + step % 100, step, false)));
+        cache.hint(new Hint.Weigh(fresh, 0, List.of(1f)));
+        cache.hint(new Hint.Expire(fresh, 0, Long.MAX_VALUE));
+        cache.hint(new Hint.Label(chain(LIAR, step % 1000), 0, new RequestLabel(kind, 1, step, true)));
     }
 
     private static BlockChain chain(Namespace namespace, long prompt) {

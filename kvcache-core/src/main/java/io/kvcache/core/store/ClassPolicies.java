@@ -130,6 +130,11 @@ final class ClassPolicies {
         return kind.looksAhead();
     }
 
+    /// Whether the policies make use of what callers say of blocks.
+    boolean listens() {
+        return kind.listens();
+    }
+
     /// What all instances find beside plain LRU.
     Guard.Report guard() {
         Guard.Report all = Guard.Report.NOTHING;

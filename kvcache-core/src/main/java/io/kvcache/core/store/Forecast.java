@@ -10,8 +10,9 @@ import io.kvcache.core.tree.Handle;
 import io.kvcache.core.tree.RecordPool;
 import java.util.concurrent.locks.ReentrantLock;
 
-/// Tells policies what somebody knows of the future: that blocks are worth nothing any more, or that a request for
-/// them will come. Chains are gone through a bounded number of blocks a turn of the lock.
+/// Tells policies what somebody knows of blocks: that they are worth nothing any more, that a request for them will
+/// come, of what class they are, and how much they matter. Chains are gone through a bounded number of blocks a
+/// turn of the lock.
 ///
 /// **Threads.** Any.
 public final class Forecast {
@@ -60,6 +61,95 @@ public final class Forecast {
                     lifecycle.policyOf(record).demote(record);
                 }
             }
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /// Makes next victims of the end of a chain, but for blocks from which others have gone on and all before
+    /// those: tail first.
+    ///
+    /// @param chain the blocks from `from` on alone are looked at
+    /// @return blocks that are next victims now
+    public int release(BlockChain chain, int from) {
+        Released released = new Released();
+        for (int end = chain.length(); end > from && !released.blocked; end -= TURN) {
+            release(chain, Math.max(from, end - TURN), end, released);
+        }
+        return released.blocks;
+    }
+
+    /// How far a release has come.
+    private static final class Released {
+        int blocks;
+        /// Resident children that the block before has by what was released: one or none.
+        int own;
+        boolean blocked;
+    }
+
+    private void release(BlockChain chain, int from, int end, Released released) {
+        lock.lock();
+        try {
+            touches.drain();
+            int namespace = namespaces.number(chain.namespace());
+            for (int index = end - 1; index >= from && !released.blocked; index--) {
+                int record = find(chain, index, namespace);
+                if (record != NONE && pool.residentChildren(record) > released.own) {
+                    released.blocked = true;
+                } else if (record != NONE) {
+                    lifecycle.policyOf(record).demote(record);
+                    released.own = 1;
+                    released.blocks++;
+                }
+            }
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /// Says of which class of requests the resident blocks of a chain are.
+    ///
+    /// @param reuseClass 0 to [EvictionPolicy#REUSE_CLASSES], exclusive
+    /// @return blocks of which it was said, 0 where the policy makes no use of it
+    public int label(BlockChain chain, int from, int reuseClass) {
+        return tell(chain, from, chain.length(), (policy, record, index) -> policy.label(record, reuseClass));
+    }
+
+    /// Says how much of what the resident blocks of a chain hold matters.
+    ///
+    /// @param halvings by index from `from` on, each 0 to [EvictionPolicy#MOST_HALVINGS]
+    /// @return blocks of which it was said, 0 where the policy makes no use of it
+    public int weigh(BlockChain chain, int from, int[] halvings) {
+        int end = from + halvings.length;
+        return tell(chain, from, end, (policy, record, index) -> policy.weigh(record, halvings[index - from]));
+    }
+
+    private interface Saying {
+        void of(EvictionPolicy policy, int record, int index);
+    }
+
+    private int tell(BlockChain chain, int from, int end, Saying saying) {
+        int told = 0;
+        for (int at = from; at < end && policies.listens(); at += TURN) {
+            told += tellTurn(chain, at, Math.min(end, at + TURN), saying);
+        }
+        return told;
+    }
+
+    private int tellTurn(BlockChain chain, int from, int end, Saying saying) {
+        lock.lock();
+        try {
+            touches.drain();
+            int namespace = namespaces.number(chain.namespace());
+            int told = 0;
+            for (int index = from; index < end; index++) {
+                int record = find(chain, index, namespace);
+                if (record != NONE) {
+                    saying.of(lifecycle.policyOf(record), record, index);
+                    told++;
+                }
+            }
+            return told;
         } finally {
             lock.unlock();
         }

@@ -5,9 +5,13 @@ import static org.assertj.core.api.Assumptions.assumeThat;
 
 import io.kvcache.core.Hint;
 import io.kvcache.core.PutOutcome;
+import io.kvcache.core.RequestKind;
+import io.kvcache.core.RequestLabel;
 import io.kvcache.core.identity.BlockChain;
 import java.time.Duration;
+import java.util.List;
 import java.util.concurrent.TimeUnit;
+import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 
 /// Hints: they cost hits when they are wrong, never correctness. By a clock that the test moves, where there
@@ -160,6 +164,105 @@ public abstract class HintContract extends KvCacheContract {
     }
 
     @Test
+    void givenATimeToLive_whenItIsOver_thenTheTailGoesFirstAndNotBefore() {
+        BlockChain old = stored(chain(1, 30));
+        BlockChain young = stored(chain(2, 30));
+        assertThat(cache().hint(new Hint.Expire(young, 10, MINUTE))).isTrue();
+        advance(Duration.ofSeconds(59));
+        press(100, 10); // 4 fit beside them
+        assertThat(match(old)).as("its time is not over").isEqualTo(24);
+        assertThat(match(young)).isEqualTo(30);
+        advance(Duration.ofSeconds(2));
+        press(200, 20);
+        assertThat(match(old)).isEqualTo(24);
+        assertThat(match(young)).isEqualTo(10);
+    }
+
+    @Test
+    void givenATimeToLive_whenTheChainHasGrownMeanwhile_thenItStays() {
+        BlockChain whole = chain(1, 20);
+        stored(whole.prefix(10));
+        assertThat(cache().hint(new Hint.Expire(whole.prefix(10), 0, MINUTE))).isTrue();
+        for (int index = 10; index < 20; index++) {
+            assertThat(put(whole, index)).isEqualTo(PutOutcome.RESERVED);
+        }
+        BlockChain other = stored(chain(2, 40));
+        assertThat(verified(whole)).isEqualTo(20);
+        subject().settle();
+        advance(Duration.ofSeconds(61));
+        press(100, 10);
+        assertThat(match(whole)).isEqualTo(20);
+        assertThat(match(other)).isEqualTo(34);
+    }
+
+    @Test
+    void givenATimeToLive_whenItIsGivenAnew_thenItStartsAnew() {
+        BlockChain chain = stored(chain(1, 30));
+        BlockChain other = stored(chain(2, 30));
+        assertThat(cache().hint(new Hint.Expire(other, 0, MINUTE))).isTrue();
+        advance(Duration.ofSeconds(40));
+        assertThat(cache().hint(new Hint.Expire(other, 0, MINUTE))).isTrue();
+        advance(Duration.ofSeconds(40));
+        press(100, 10);
+        assertThat(match(chain)).isEqualTo(24);
+        assertThat(match(other)).isEqualTo(30);
+    }
+
+    @Test
+    void givenASession_whenItsNextTurnIsLabelled_thenWhatItLeftBehindGoesFirst() {
+        BlockChain first = stored(chain(1, 20));
+        assertThat(cache().hint(turn(first, 1))).isTrue();
+        BlockChain other = stored(chain(2, 30));
+        BlockChain next = goingOn(12, 16);
+        for (int index = 12; index < 16; index++) {
+            assertThat(put(next, index)).isEqualTo(PutOutcome.RESERVED);
+        }
+        assertThat(cache().hint(turn(next, 2))).isTrue();
+        press(100, 10 + 8);
+        assertThat(match(first)).as("what both turns have").isEqualTo(12);
+        assertThat(match(next)).isEqualTo(16);
+        assertThat(match(other)).isEqualTo(30);
+    }
+
+    @Test
+    void givenASession_whenOthersHaveGoneOnFromWhatItLeftBehind_thenThatStays() {
+        BlockChain first = stored(chain(1, 20));
+        cache().hint(turn(first, 1));
+        BlockChain longer = chain(1, 22);
+        for (int index = 20; index < 22; index++) {
+            assertThat(put(longer, index)).isEqualTo(PutOutcome.RESERVED);
+        }
+        BlockChain other = stored(chain(2, 38));
+        assertThat(cache().hint(turn(goingOn(12, 16), 2))).isTrue();
+        assertThat(verified(longer)).isEqualTo(22);
+        subject().settle();
+        press(100, 12);
+        assertThat(match(longer)).isEqualTo(22);
+        assertThat(match(other)).isEqualTo(30);
+    }
+
+    private static Hint turn(BlockChain chain, int turn) {
+        return new Hint.Label(chain, 0, new RequestLabel(RequestKind.CHAT, 7, turn, false));
+    }
+
+    /// A chain that begins as the first one does and goes on in its own way.
+    private static BlockChain goingOn(int kept, int blocks) {
+        return chain(1, kept)
+                .extend(IntStream.range(0, (blocks - kept) * BLOCK_TOKENS)
+                        .map(i -> 9_000_000 + kept * 100_000 + i)
+                        .toArray());
+    }
+
+    @Test
+    void givenAPolicyThatDoesNotLearn_whenBlocksAreWeighedOrOnlyClassed_thenNotTaken() {
+        BlockChain chain = stored(chain(1, 3));
+        assertThat(cache().hint(new Hint.Weigh(chain, 1, List.of(0.5f, 1f)))).isFalse();
+        assertThat(cache().hint(new Hint.Label(chain, 0, RequestLabel.of(RequestKind.AGENT))))
+                .isFalse();
+        assertThat(verified(chain)).isEqualTo(3);
+    }
+
+    @Test
     void givenAChainThatIsNotHere_whenHinted_thenNothingHappens() {
         BlockChain chain = chain(1, 5);
         assertThat(cache().hint(new Hint.Pin(chain, MINUTE)))
@@ -169,6 +272,11 @@ public abstract class HintContract extends KvCacheContract {
         cache().hint(new Hint.Forget(chain, 2));
         cache().hint(new Hint.Forget(chain, 5));
         cache().hint(new Hint.Pin(chain.prefix(0), MINUTE));
+        cache().hint(new Hint.Expire(chain, 5, MINUTE));
+        cache().hint(new Hint.Expire(chain, 0, 0));
+        cache().hint(new Hint.Weigh(chain, 5, List.of()));
+        cache().hint(turn(chain, 1));
+        cache().hint(turn(chain.prefix(0), 2));
         assertThat(match(chain)).isZero();
         assertThat(verified(stored(chain))).isEqualTo(5);
     }

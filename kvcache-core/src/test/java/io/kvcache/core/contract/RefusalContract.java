@@ -7,6 +7,8 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.Hint;
 import io.kvcache.core.KvCache;
+import io.kvcache.core.RequestKind;
+import io.kvcache.core.RequestLabel;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
@@ -172,10 +174,21 @@ public abstract class RefusalContract extends KvCacheContract {
     }
 
     @Test
+    void givenImpossibleWeights_whenMade_thenRefusedWithTheRange() {
+        BlockChain chain = chain(1, 3);
+        assertRefused(() -> new Hint.Weigh(chain, 0, List.of(1f, 1.5f)), "weight 1 is 1.5", "0 to 1");
+        assertRefused(() -> new Hint.Weigh(chain, 0, List.of(-0.1f)), "weight 0 is -0.1", "0 to 1");
+        assertRefused(() -> new Hint.Weigh(chain, 0, List.of(Float.NaN)), "NaN", "0 to 1");
+        assertRefused(() -> new Hint.Weigh(chain, 2, List.of(1f, 1f)), "2 weights from block 2", "3 blocks");
+    }
+
+    @Test
     void givenNegativeNumbersInHints_whenMade_thenRefused() {
         assertThatIllegalArgumentException().isThrownBy(() -> new Hint.Expect(chain(1, 1), -1));
         assertThatIllegalArgumentException().isThrownBy(() -> new Hint.Pin(chain(1, 1), -1));
         assertThatIllegalArgumentException().isThrownBy(() -> new Hint.Forget(chain(1, 1), -1));
+        assertThatIllegalArgumentException().isThrownBy(() -> new Hint.Expire(chain(1, 1), 0, -1));
+        assertRefused(() -> new RequestLabel(RequestKind.CHAT, 1, -2, false), "turn is -2", "1 and up");
     }
 
     @ParameterizedTest

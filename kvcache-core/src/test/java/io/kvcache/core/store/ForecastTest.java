@@ -66,6 +66,16 @@ final class ForecastTest {
     }
 
     @Test
+    void givenALongChain_whenSaidOf_thenOthersGetTheLockInBetween() {
+        assertThat(forecast().label(chain, 10, 3)).as("nothing is here").isZero();
+        assertThat(lock.turns).isEqualTo(Math.ceilDiv(BLOCKS - 10, Forecast.TURN));
+        assertThat(forecast().weigh(chain, 10, new int[1000])).isZero();
+        assertThat(forecast().release(chain, 10)).isZero();
+        assertThat(lock.turns)
+                .isEqualTo(2 * Math.ceilDiv(BLOCKS - 10, Forecast.TURN) + Math.ceilDiv(1000, Forecast.TURN));
+    }
+
+    @Test
     void givenALongChain_whenItsTailIsForgotten_thenOthersGetTheLockInBetween() {
         forecast().demote(chain, 10);
         assertThat(lock.turns).isEqualTo(Math.ceilDiv(BLOCKS - 10, Forecast.TURN));

@@ -5,8 +5,10 @@ import static org.assertj.core.api.Assertions.assertThat;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
+import io.kvcache.core.policy.EvictionPolicy;
 import io.kvcache.core.tree.Handle;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Objects;
@@ -50,9 +52,22 @@ final class RandomBlocks {
         } else if (dice < 85) {
             drop(chain, run.random.nextInt(chain.length()));
         } else if (dice < 98) {
-            store.forecast().demote(chain, run.random.nextInt(chain.length() + 1));
+            speakOf(chain, run.random.nextInt(chain.length() + 1), dice);
         } else {
             dropAll(space);
+        }
+    }
+
+    private void speakOf(BlockChain chain, int from, int dice) {
+        switch (dice % 4) {
+            case 0 -> store.forecast().release(chain, from);
+            case 1 -> store.forecast().label(chain, from, (dice + from) % EvictionPolicy.REUSE_CLASSES);
+            case 2 -> {
+                int[] halvings = new int[chain.length() - from];
+                Arrays.fill(halvings, from % (EvictionPolicy.MOST_HALVINGS + 1));
+                store.forecast().weigh(chain, from, halvings);
+            }
+            default -> store.forecast().demote(chain, from);
         }
     }
 

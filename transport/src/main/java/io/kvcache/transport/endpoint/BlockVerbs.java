@@ -7,6 +7,7 @@ import io.kvcache.core.ObjectView;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
+import io.kvcache.transport.wire.HintCodec;
 import io.kvcache.transport.wire.MessageType;
 import io.kvcache.transport.wire.Status;
 import io.kvcache.transport.wire.Violation;
@@ -180,19 +181,14 @@ final class BlockVerbs {
         return () -> request.reply(new BodyWriter().i32(service.cache().drop(chain, from)));
     }
 
-    /// `chain, u8 kind (0 expect, 1 pin, 2 forget), 3 × 0, u32 from, u64 nanoseconds` → `u8 taken`
+    /// `chain` and a [hint][HintCodec] → `u8 taken`; a kind that is not known is not taken.
     Requests.Parsed hint(Request request, BodyReader body) throws Violation, Refused {
         BlockChain chain = chains.read(body);
-        int kind = body.u8("kind");
-        int from = body.skip(3).count("from");
-        long nanos = body.amount("nanos");
-        Hint hint = switch (kind) {
-            case 0 -> new Hint.Expect(chain, nanos);
-            case 1 -> new Hint.Pin(chain, nanos);
-            case 2 -> new Hint.Forget(chain, from);
-            default -> throw new Violation("kind = " + kind + "; allowed: 0 to 2");
+        HintCodec.Told told = HintCodec.read(body);
+        return () -> {
+            Hint hint = told.about(chain);
+            request.reply(new BodyWriter().u8(hint != null && take(hint) ? 1 : 0));
         };
-        return () -> request.reply(new BodyWriter().u8(take(hint) ? 1 : 0));
     }
 
     private boolean take(Hint hint) {

@@ -70,7 +70,7 @@ final class Greeting {
         Challenge asked = new Challenge(
                 Hello.VERSION,
                 access.guarded(),
-                memory | fabric | staging | Challenge.PUTS,
+                memory | fabric | staging | Challenge.PUTS | Challenge.SAYINGS,
                 Secret.random(Hello.NONCE_BYTES));
         hello = said;
         challenge = asked;

@@ -1,5 +1,6 @@
 package io.kvcache.transport.remote;
 
+import io.kvcache.core.Hint;
 import io.kvcache.core.SharedFiles;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.transport.link.CloseReason;
@@ -12,6 +13,7 @@ import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.Challenge;
 import io.kvcache.transport.wire.FabricPlace;
 import io.kvcache.transport.wire.Hello;
+import io.kvcache.transport.wire.HintCodec;
 import io.kvcache.transport.wire.MessageType;
 import io.kvcache.transport.wire.NamespaceCodec;
 import io.kvcache.transport.wire.ShareCodec;
@@ -52,6 +54,7 @@ final class Attachment {
     private final AtomicReference<@Nullable UcxReader> fabric = new AtomicReference<>();
     private final boolean putting;
     private final boolean stagingObjects;
+    private final boolean listening;
     private final Staging staging;
     private final Users users = new Users();
     private volatile boolean over;
@@ -67,6 +70,7 @@ final class Attachment {
         way = means.way;
         putting = opened.challenge().can(Challenge.PUTS);
         stagingObjects = opened.challenge().can(Challenge.STAGED_OBJECTS);
+        listening = opened.challenge().can(Challenge.SAYINGS);
         staging = new Staging(this, opened.challenge().can(Challenge.STAGING) ? options.stagingBytes() : 0);
         data = new DataLines(connector, options, deadlines, releases, opened.welcome());
         sharing = opened.challenge().can(Hello.SHARED_MEMORY);
@@ -220,6 +224,11 @@ final class Attachment {
     /// Whether it takes objects so out of memory that it shares.
     boolean putsStagedObjects() {
         return stagingObjects;
+    }
+
+    /// Whether the server takes a hint.
+    boolean takes(Hint hint) {
+        return listening || !HintCodec.isOfLater(hint);
     }
 
     ControlLine control() {

@@ -14,6 +14,7 @@ import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
+import io.kvcache.transport.wire.HintCodec;
 import io.kvcache.transport.wire.MessageType;
 import io.kvcache.transport.wire.StatsCodec;
 import io.kvcache.transport.wire.Violation;
@@ -240,24 +241,15 @@ public final class RemoteKvCache implements KvCache {
         if (chain.length() == 0) {
             return false;
         }
-        return asking.or(
-                false,
-                asking.about(
-                        chain,
-                        NO_WAIT,
-                        body -> {
-                            write(hint, body);
-                            return new Asking.Asked<>(MessageType.HINT, RemoteKvCache::yes);
-                        },
-                        late -> {}));
-    }
-
-    private static void write(Hint hint, BodyWriter body) {
-        switch (hint) {
-            case Hint.Expect expect -> body.i32(0).i32(0).i64(expect.inNanos());
-            case Hint.Pin pin -> body.i32(1).i32(0).i64(pin.forNanos());
-            case Hint.Forget forget -> body.i32(2).i32(forget.from()).i64(0);
-        }
+        Asking.Question<Boolean> question = asking.about(
+                chain,
+                NO_WAIT,
+                body -> {
+                    HintCodec.write(hint, body);
+                    return new Asking.Asked<>(MessageType.HINT, RemoteKvCache::yes);
+                },
+                late -> {});
+        return asking.or(false, attachment -> attachment.takes(hint) && question.ask(attachment));
     }
 
     private static boolean yes(BodyReader reply) throws Violation {

@@ -5,7 +5,7 @@ package io.kvcache.transport.wire;
 /// @param version that will be spoken
 /// @param secret whether a proof is asked for
 /// @param capabilities bits of what the server can do: [Hello#SHARED_MEMORY], [#PUTS], [#FABRIC],
-///     [#STAGING] and [#STAGED_OBJECTS]
+///     [#STAGING], [#STAGED_OBJECTS] and [#SAYINGS]
 /// @param nonce 32 random bytes
 public record Challenge(int version, boolean secret, long capabilities, Secret nonce) {
 
@@ -20,6 +20,9 @@ public record Challenge(int version, boolean secret, long capabilities, Secret n
 
     /// It takes PUT_OBJECT_STAGED: objects out of that memory in one round trip.
     public static final long STAGED_OBJECTS = 16;
+
+    /// It takes hints that label and weigh blocks, and that give them a time.
+    public static final long SAYINGS = 32;
 
     /// Whether the server has a capability.
     public boolean can(long capability) {

@@ -169,7 +169,14 @@ final class EndpointFuzzTest {
             case RELEASE -> body.i32(2).i32(0).i64(small()).i64(small());
             case ABANDON -> body.i64(small());
             case DROP_CHAIN -> about(body).i32(small());
-            case HINT -> about(body).i32(random.nextInt(3)).i32(small()).i64(timeout());
+            case HINT ->
+                about(body)
+                        .i32(random.nextInt(7))
+                        .i32(small())
+                        .i64(timeout())
+                        .i32(random.nextInt(6))
+                        .i32(small())
+                        .i64(small());
             case RESERVE -> about(body).i32(small()).i32(0).i64(timeout());
             case FILL -> body.i64(1 + small());
             case PUT -> about(body).i32(small()).i32(0);

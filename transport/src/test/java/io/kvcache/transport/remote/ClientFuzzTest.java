@@ -8,6 +8,8 @@ import io.kvcache.core.Hint;
 import io.kvcache.core.KvCache;
 import io.kvcache.core.ObjectView;
 import io.kvcache.core.PutOutcome;
+import io.kvcache.core.RequestKind;
+import io.kvcache.core.RequestLabel;
 import io.kvcache.core.contract.BlockContent;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockShape;
@@ -164,7 +166,10 @@ final class ClientFuzzTest {
             case 6, 7 -> get(cache, chain, SHORT);
             case 8 -> copy(cache, chain);
             case 9 -> cache.match(chain);
-            case 10 -> cache.hint(new Hint.Expect(chain, SHORT));
+            case 10 -> {
+                cache.hint(new Hint.Expect(chain, SHORT));
+                cache.hint(new Hint.Label(chain, 0, new RequestLabel(RequestKind.AGENT, 1, 2, false)));
+            }
             case 11 -> cache.storeObject(OBJECTS, key(), room.getFirst(), KvCache.NO_WAIT);
             case 12 -> object(cache, random.nextBoolean() ? KvCache.NO_WAIT : SHORT);
             case 13 -> aboutObjects(cache);

@@ -5,10 +5,13 @@ import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException
 
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.BlockWriter;
+import io.kvcache.core.Hint;
 import io.kvcache.core.KvCache;
 import io.kvcache.core.ObjectView;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.PutSummary;
+import io.kvcache.core.RequestKind;
+import io.kvcache.core.RequestLabel;
 import io.kvcache.core.contract.BlockContent;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.Namespace;
@@ -105,6 +108,19 @@ final class StoringTest {
             blocks.add(block);
         }
         return blocks;
+    }
+
+    @Test
+    void givenAServerThatKnowsNoLabels_whenLabelled_thenNotTakenAndTheSessionGoesOn() {
+        try (RemoteKvCache old = connectToOld();
+                RemoteKvCache cache = connect()) {
+            assertThat(old.putAll(chain, 0, blocks(false), KvCache.NO_WAIT).stored())
+                    .isEqualTo(BLOCKS);
+            Hint label = new Hint.Label(chain, 0, new RequestLabel(RequestKind.CHAT, 5, 1, false));
+            assertThat(old.hint(label)).isFalse();
+            assertThat(old.hint(new Hint.Expect(chain, 0))).isTrue();
+            assertThat(cache.hint(label)).as("by a server that knows it").isTrue();
+        }
     }
 
     @Test

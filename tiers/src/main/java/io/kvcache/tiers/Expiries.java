@@ -1,0 +1,135 @@
+package io.kvcache.tiers;
+
+import io.kvcache.core.Clock;
+import io.kvcache.core.Hint;
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.BlockKey;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.store.Forecast;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeSet;
+import java.util.concurrent.TimeUnit;
+import org.jspecify.annotations.Nullable;
+
+/// Ends of chains that are let go first once a time is over, until it is.
+///
+/// Time is looked at by whoever needs room, so nothing happens where nobody does.
+///
+/// **Threads.** Any.
+final class Expiries {
+
+    /// Of each group of namespaces, so that no tenant takes another's: 2 MiB of keys.
+    static final int MOST_BLOCKS = 1 << 16;
+
+    private static final long LONGEST_NANOS = TimeUnit.DAYS.toNanos(30);
+
+    private final Clock clock;
+    private final Forecast forecast;
+    private final long start;
+    private final TreeSet<Expiry> byTime =
+            new TreeSet<>(Comparator.comparingLong(Expiry::at).thenComparingLong(Expiry::number));
+    private final Map<Place, Expiry> byPlace = new HashMap<>();
+    private final Map<Integer, Integer> blocksOfGroup = new HashMap<>();
+    private long numbers;
+    private long waiting;
+    private long expired;
+    /// When the first of them is over, from the start.
+    private volatile long next = Long.MAX_VALUE;
+
+    /// The last block of a chain.
+    private record Place(Namespace namespace, BlockKey key) {}
+
+    /// @param at nanoseconds from the start
+    /// @param tail the keys of the blocks
+    private record Expiry(long at, long number, int group, Place place, BlockChain tail) {}
+
+    Expiries(Clock clock, Forecast forecast) {
+        this.clock = clock;
+        this.forecast = forecast;
+        start = clock.nanos();
+    }
+
+    /// Notes a hint in place of one that was there for the same last block.
+    ///
+    /// @param group of the chain's namespace
+    /// @return whether it was taken
+    synchronized boolean take(int group, Hint.Expire hint) {
+        BlockChain chain = hint.chain();
+        int blocks = chain.length() - hint.from();
+        if (blocks <= 0) {
+            return false;
+        }
+        Place place = new Place(chain.namespace(), chain.key(chain.length() - 1));
+        Expiry before = byPlace.get(place);
+        int others = blocksOfGroup.getOrDefault(group, 0) - (before == null ? 0 : before.tail.length());
+        if (others + blocks > MOST_BLOCKS) {
+            return false;
+        }
+        if (before != null) {
+            remove(before);
+        }
+        long at = clock.nanos() - start + Math.min(hint.afterNanos(), LONGEST_NANOS);
+        add(new Expiry(at, numbers++, group, place, Tails.of(chain, hint.from())));
+        return true;
+    }
+
+    /// Lets go of what is due.
+    void sweep() {
+        if (next == Long.MAX_VALUE || clock.nanos() - start < next) {
+            return;
+        }
+        int released = 0;
+        for (Expiry due : takeDue()) {
+            released += forecast.release(due.tail, 0);
+        }
+        count(released);
+    }
+
+    /// Blocks whose time is not over.
+    synchronized long waiting() {
+        return waiting;
+    }
+
+    /// Blocks that became next victims so far.
+    synchronized long expired() {
+        return expired;
+    }
+
+    private synchronized void count(int released) {
+        expired += released;
+    }
+
+    private synchronized List<Expiry> takeDue() {
+        long now = clock.nanos() - start;
+        List<Expiry> due = new ArrayList<>();
+        @Nullable Expiry first = byTime.isEmpty() ? null : byTime.first();
+        while (first != null && first.at <= now) {
+            due.add(first);
+            remove(first);
+            first = byTime.isEmpty() ? null : byTime.first();
+        }
+        return due;
+    }
+
+    private void add(Expiry expiry) {
+        byTime.add(expiry);
+        byPlace.put(expiry.place, expiry);
+        count(expiry, expiry.tail.length());
+    }
+
+    private void remove(Expiry expiry) {
+        byTime.remove(expiry);
+        byPlace.remove(expiry.place);
+        count(expiry, -expiry.tail.length());
+    }
+
+    private void count(Expiry expiry, int blocks) {
+        blocksOfGroup.merge(expiry.group, blocks, Integer::sum);
+        waiting += blocks;
+        next = byTime.isEmpty() ? Long.MAX_VALUE : byTime.first().at;
+    }
+}

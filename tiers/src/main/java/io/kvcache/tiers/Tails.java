@@ -1,0 +1,19 @@
+package io.kvcache.tiers;
+
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.BlockKey;
+import java.util.List;
+import java.util.stream.IntStream;
+
+/// The keys of the last blocks of chains: all that is kept of a chain that is spoken of later.
+final class Tails {
+
+    private Tails() {}
+
+    /// A chain of the keys from one block on, with no memory shared with the one they are of.
+    static BlockChain of(BlockChain chain, int from) {
+        List<BlockKey> keys =
+                IntStream.range(from, chain.length()).mapToObj(chain::key).toList();
+        return BlockChain.ofKeys(chain.namespace(), keys);
+    }
+}

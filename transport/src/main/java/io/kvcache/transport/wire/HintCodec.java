@@ -1,0 +1,115 @@
+package io.kvcache.transport.wire;
+
+import io.kvcache.core.Hint;
+import io.kvcache.core.RequestKind;
+import io.kvcache.core.RequestLabel;
+import io.kvcache.core.identity.BlockChain;
+import java.util.ArrayList;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+
+/// Hints, behind the chain that they are about.
+///
+/// `u8 kind, 3 reserved, u32 from, u64 nanoseconds`, and behind that for a label `u8 kind of request, u8 last,
+/// u16 reserved, u32 turn, u64 session`, for weights `u32 count, u32 reserved` and a byte for each, in 255ths.
+public final class HintCodec {
+
+    private static final int EXPECT = 0;
+    private static final int PIN = 1;
+    private static final int FORGET = 2;
+    private static final int LABEL = 3;
+    private static final int WEIGH = 4;
+    private static final int EXPIRE = 5;
+
+    private static final float WHOLE = 255;
+
+    private static final Told UNKNOWN = chain -> null;
+
+    private HintCodec() {}
+
+    /// A hint that was read; of which chain is told apart.
+    @FunctionalInterface
+    public interface Told {
+
+        /// The hint about a chain, or null for a kind that is not known here.
+        ///
+        /// @throws IllegalArgumentException when the hint does not fit the chain
+        @Nullable
+        Hint about(BlockChain chain);
+    }
+
+    /// Whether servers know a hint only with [Challenge#SAYINGS]; one without it would close the connection.
+    public static boolean isOfLater(Hint hint) {
+        return switch (hint) {
+            case Hint.Expect _, Hint.Pin _, Hint.Forget _ -> false;
+            case Hint.Label _, Hint.Weigh _, Hint.Expire _ -> true;
+        };
+    }
+
+    public static void write(Hint hint, BodyWriter to) {
+        switch (hint) {
+            case Hint.Expect expect -> to.i32(EXPECT).i32(0).i64(expect.inNanos());
+            case Hint.Pin pin -> to.i32(PIN).i32(0).i64(pin.forNanos());
+            case Hint.Forget forget -> to.i32(FORGET).i32(forget.from()).i64(0);
+            case Hint.Label label ->
+                write(label.label(), to.i32(LABEL).i32(label.from()).i64(0));
+            case Hint.Weigh weigh ->
+                write(weigh.weights(), to.i32(WEIGH).i32(weigh.from()).i64(0));
+            case Hint.Expire expire -> to.i32(EXPIRE).i32(expire.from()).i64(expire.afterNanos());
+        }
+    }
+
+    private static void write(RequestLabel label, BodyWriter to) {
+        to.u8(label.kind().code()).u8(label.last() ? 1 : 0).u16(0);
+        to.i32(label.turn()).i64(label.session());
+    }
+
+    private static void write(List<Float> weights, BodyWriter to) {
+        to.i32(weights.size()).i32(0);
+        weights.forEach(weight -> to.u8(Math.round(weight * WHOLE)));
+    }
+
+    /// Reads a hint. A kind that is not known is read as that.
+    public static Told read(BodyReader from) throws Violation {
+        int kind = from.u8("kind");
+        int first = from.skip(3).count("from");
+        long nanos = from.amount("nanos");
+        return switch (kind) {
+            case EXPECT -> chain -> new Hint.Expect(chain, nanos);
+            case PIN -> chain -> new Hint.Pin(chain, nanos);
+            case FORGET -> chain -> new Hint.Forget(chain, first);
+            case LABEL -> {
+                RequestLabel label = label(from);
+                yield chain -> new Hint.Label(chain, first, label);
+            }
+            case WEIGH -> {
+                List<Float> weights = weights(from);
+                yield chain -> new Hint.Weigh(chain, first, weights);
+            }
+            case EXPIRE -> chain -> new Hint.Expire(chain, first, nanos);
+            default -> UNKNOWN;
+        };
+    }
+
+    private static RequestLabel label(BodyReader from) throws Violation {
+        RequestKind kind = RequestKind.of(from.u8("kind of request"));
+        boolean last = from.u8("last") != 0;
+        int turn = from.skip(Short.BYTES).count("turn");
+        return new RequestLabel(kind, from.i64("session"), turn, last);
+    }
+
+    private static List<Float> weights(BodyReader from) throws Violation {
+        byte[] told = from.bytes("weights", weightsOf(from));
+        List<Float> weights = new ArrayList<>(told.length);
+        for (byte weight : told) {
+            weights.add((weight & 0xFF) / WHOLE);
+        }
+        return weights;
+    }
+
+    private static int weightsOf(BodyReader from) throws Violation {
+        int count = from.count("count");
+        from.skip(Integer.BYTES);
+        return count;
+    }
+}
