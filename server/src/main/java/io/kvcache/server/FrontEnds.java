@@ -29,6 +29,7 @@ import io.kvcache.server.resp.RespProtocol;
 import io.kvcache.server.resp.ServerFacts;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.metrics.DiskMetrics;
+import io.kvcache.tiers.metrics.HintMetrics;
 import io.kvcache.tiers.metrics.KvCacheMetrics;
 import io.kvcache.tiers.metrics.PolicyMetrics;
 import io.kvcache.transport.endpoint.EndpointStats;
@@ -158,6 +159,7 @@ final class FrontEnds {
                     new KvCacheMetrics(cache, "server"),
                     new DiskMetrics(cache, "server"),
                     new PolicyMetrics(cache, "server"),
+                    new HintMetrics(cache, "server"),
                     new JvmMemoryMetrics(),
                     new ServerMetrics(
                             tenants.keyspaces(),

@@ -12,6 +12,7 @@ import io.kvcache.server.metrics.Latencies;
 import io.kvcache.server.net.CloseReason;
 import io.kvcache.server.net.Connections;
 import io.kvcache.server.use.TraceCapture;
+import io.kvcache.tiers.HintStats;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.movement.MoverStats;
 import io.kvcache.tiers.use.MemoryCurve;
@@ -56,6 +57,7 @@ final class StatsPage implements Supplier<String> {
             CacheStats.Puts puts,
             CacheStats.Removals removals,
             Guard.Report policy,
+            HintStats hints,
             MemoryCurve.Report memoryCurve,
             TraceCapture.@Nullable Stats trace,
             long openViews,
@@ -108,6 +110,7 @@ final class StatsPage implements Supplier<String> {
                                 stats.puts(),
                                 stats.removals(),
                                 cache.guard(),
+                                cache.hintStats(),
                                 uses.memory(),
                                 uses.trace(),
                                 stats.openTables(),

@@ -12,6 +12,8 @@ import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.policy.PolicyKind;
+import io.kvcache.tiers.metrics.HintMetrics;
+import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
 import java.util.Collections;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
@@ -86,6 +88,19 @@ final class SayingHintsTest {
         assertThat(stats.blocksLabelled()).isEqualTo(6);
         assertThat(stats.blocksWeighed()).isEqualTo(3);
         assertThat(stats.sessions()).isEqualTo(1);
+        SimpleMeterRegistry registry = new SimpleMeterRegistry();
+        new HintMetrics(cache, "kv").bindTo(registry);
+        assertThat(registry.get("kv.hints")
+                        .tag("taken", "yes")
+                        .functionCounter()
+                        .count())
+                .isEqualTo(2);
+        assertThat(registry.get("kv.hints.said")
+                        .tag("what", "weight")
+                        .functionCounter()
+                        .count())
+                .isEqualTo(3);
+        assertThat(registry.get("kv.hints.sessions").gauge().value()).isEqualTo(1);
         cache.hint(turn(chain, 2, true));
         assertThat(cache.hintStats().sessions()).as("its last turn").isZero();
     }
