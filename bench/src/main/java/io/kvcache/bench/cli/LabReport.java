@@ -9,6 +9,11 @@ import tools.jackson.databind.json.JsonMapper;
 /// How the rows of the laboratory are shown.
 abstract sealed class LabReport {
 
+    /// What to know of times to the first token where a trace has none of its own.
+    static final String NO_TIMES =
+            "the trace does not say when requests came, so all come at once: times to the first token"
+                    + " are of one queue.";
+
     private static final JsonMapper JSON = JsonMapper.builder().build();
 
     private final PrintWriter out;
@@ -104,6 +109,9 @@ abstract sealed class LabReport {
                     totals.requests(),
                     totals.blockAccesses(),
                     totals.distinctBlocks()));
+            if (!trace.hasTimes()) {
+                print("  " + NO_TIMES);
+            }
             print("  share    blocks  policy                          block hits  token hits     Belady  of the gap"
                     + "    saved   moving      net    first token p50      p99  taken");
             blocks = 0;

@@ -60,7 +60,7 @@ final class SizeCommand implements Callable<Integer> {
             names = "--host",
             paramLabel = "SIZE",
             defaultValue = "1TiB",
-            description = "Host memory that may be taken, the second tier; what is left goes to disk."
+            description = "Host memory that may be taken, the second tier, or 0; what is left goes to disk."
                     + " Default: ${DEFAULT-VALUE}.")
     private String host = "";
 
@@ -119,7 +119,7 @@ final class SizeCommand implements Callable<Integer> {
                     model.preset(),
                     GpuPreset.named(gpu).orElseThrow(() -> ReplayChoices.mustBe("--gpu", gpu, GpuPreset.names())),
                     gpus,
-                    ByteSize.parse(host).bytes());
+                    hostBytes());
             List<Sizing.Instances> fleets = routes.stream()
                     .map(SizeCommand::route)
                     .map(route -> new Sizing.Instances(instances, route, seed))
@@ -128,6 +128,10 @@ final class SizeCommand implements Callable<Integer> {
         } catch (IllegalArgumentException e) {
             throw new ParameterException(spec.commandLine(), "kvcache size: " + e.getMessage(), e);
         }
+    }
+
+    private long hostBytes() {
+        return host.equals("0") ? 0 : ByteSize.parse(host).bytes();
     }
 
     private static Route route(String name) {

@@ -29,9 +29,12 @@ final class SizeText {
         }
         if (answer.truncated()) {
             line(
-                    "Its %.0f minutes are short: the second half of the requests finds up to %.4f. A longer trace"
-                            + " would show more reuse, and need more memory.",
-                    answer.spanMinutes(), answer.laterCeiling());
+                    "%s short: the second half of the requests finds up to %.4f. A longer trace would show more reuse,"
+                            + " and need more memory.",
+                    answer.spanMinutes() > 0
+                            ? String.format(Locale.ROOT, "Its %.0f minutes are", answer.spanMinutes())
+                            : "The trace is",
+                    answer.laterCeiling());
         }
     }
 

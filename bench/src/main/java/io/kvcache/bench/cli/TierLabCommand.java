@@ -10,10 +10,12 @@ import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceSource;
 import io.kvcache.core.tier.AdmissionKind;
 import java.io.IOException;
+import java.io.PrintWriter;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Locale;
 import java.util.concurrent.Callable;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Consumer;
@@ -35,6 +37,9 @@ import picocli.CommandLine.Spec;
         mixinStandardHelpOptions = true,
         sortOptions = false)
 final class TierLabCommand implements Callable<Integer> {
+
+    /// Rounding of host memory, in times what was asked for, that goes without saying.
+    private static final double MOST_BEYOND = 1.3;
 
     @Spec
     private CommandSpec spec = CommandSpec.create();
@@ -128,6 +133,7 @@ final class TierLabCommand implements Callable<Integer> {
 
     private int run(Choices choices, TierLaboratory laboratory, TierPage page) throws IOException {
         TierReport report = new TierReport(spec.commandLine().getOut(), json ? "json" : format, engine.title());
+        notes(laboratory);
         AtomicLong wrong = new AtomicLong();
         try (Progress progress = new Progress(spec.commandLine().getErr())) {
             for (Replay policy : choices.policies) {
@@ -143,6 +149,26 @@ final class TierLabCommand implements Callable<Integer> {
         }
         html.write(page::page);
         return wrong.get() == 0 ? 0 : 1;
+    }
+
+    /// What makes the rows other than they look.
+    private void notes(TierLaboratory laboratory) {
+        PrintWriter errors = spec.commandLine().getErr();
+        int blocks = laboratory.hostBlocks(host / 100);
+        double share = (double) blocks / laboratory.distinctBlocks();
+        if (share > MOST_BEYOND * host / 100) {
+            errors.println(String.format(
+                    Locale.ROOT,
+                    "kvcache: host memory comes in whole slabs, here with room for %,d blocks: %.1f %% of the distinct"
+                            + " ones and not %s %%",
+                    blocks,
+                    100 * share,
+                    host));
+        }
+        if (!laboratory.hasTimes()) {
+            errors.println("kvcache: " + LabReport.NO_TIMES);
+        }
+        errors.flush();
     }
 
     private void rows(Choices choices, Replay policy, TierLaboratory laboratory, Consumer<TierRow> each)

@@ -60,6 +60,10 @@ final class TierReport {
                 + "          p50      p99   host   disk     host      disk   to disk  of put   of put");
     }
 
+    private static String bytes(long bytes) {
+        return bytes == 0 ? "0 B" : new ByteSize(bytes).toString();
+    }
+
     private static String text(TierRow row) {
         return String.format(
                 Locale.ROOT,
@@ -79,9 +83,9 @@ final class TierReport {
                 row.ttftP99Seconds(),
                 100 * row.hostOccupancy(),
                 100 * row.diskOccupancy(),
-                new ByteSize(row.hostBytesRead()),
-                new ByteSize(row.diskBytesRead()),
-                new ByteSize(row.diskBytesWritten()),
+                bytes(row.hostBytesRead()),
+                bytes(row.diskBytesRead()),
+                bytes(row.diskBytesWritten()),
                 100 * row.writtenOfPut(),
                 100 * row.diskBytesOfPut());
     }

@@ -9,6 +9,7 @@ import io.kvcache.engines.jlama.ChatMessage;
 import io.kvcache.engines.jlama.TextEncoder;
 import java.io.IOException;
 import java.io.PrintWriter;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.security.SecureRandom;
 import java.util.ArrayList;
@@ -97,9 +98,22 @@ final class TraceImportCommand implements Callable<Integer> {
             if (blockTokens != Trace.BLOCK_TOKENS && blockTokens != TraceWriter.SMALL_BLOCK_TOKENS) {
                 throw ReplayChoices.mustBe("--block-tokens", String.valueOf(blockTokens), "512 or 16");
             }
+            checkOut();
             return ReplayChoices.malformed(malformed);
         } catch (IllegalArgumentException e) {
             throw new ParameterException(spec.commandLine(), "kvcache trace import: " + e.getMessage(), e);
+        }
+    }
+
+    /// Looks whether the trace can be written before hours are spent on what it holds.
+    private void checkOut() {
+        Path file = out.toAbsolutePath().normalize();
+        Path folder = file.getParent();
+        if (folder == null || !Files.isWritable(folder) || Files.isDirectory(file)) {
+            throw ReplayChoices.mustBe("--out", out.toString(), "a file in a folder that can be written to");
+        }
+        if (logs.stream().anyMatch(log -> log.toAbsolutePath().normalize().equals(file))) {
+            throw ReplayChoices.mustBe("--out", out.toString(), "another file than the logs that are read");
         }
     }
 

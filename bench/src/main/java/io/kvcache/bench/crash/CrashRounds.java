@@ -1,5 +1,6 @@
 package io.kvcache.bench.crash;
 
+import io.kvcache.bench.store.QuietDevices;
 import io.kvcache.bench.store.TierFiles;
 import io.kvcache.tiers.TieredKvCache;
 import java.io.IOException;
@@ -40,7 +41,7 @@ public final class CrashRounds {
     ///
     /// @return whether all of them passed
     public boolean run(int rounds) throws IOException {
-        Quiet.devices();
+        QuietDevices.begin();
         Path directory = folder.resolve("crash-tier");
         TierFiles.requireEmpty(directory);
         boolean passed = true;

@@ -1,6 +1,7 @@
 package io.kvcache.bench.crash;
 
 import io.kvcache.bench.replay.TraceForest;
+import io.kvcache.bench.store.QuietDevices;
 import io.kvcache.bench.store.TierFiles;
 import io.kvcache.bench.store.TierReplay;
 import io.kvcache.bench.store.TierReplayResult;
@@ -43,7 +44,7 @@ public record Interruption(int killedAfter, TierReplayResult uninterrupted, Tier
     /// @param end after the last request
     public static Interruption of(Path directory, String trace, TraceForest forest, int killAt, int end)
             throws IOException {
-        Quiet.devices();
+        QuietDevices.begin();
         ReplayVictim.Script script = new ReplayVictim.Script(
                 directory, trace, HOST_BLOCKS, DISK_BLOCKS, BLOCK_BYTES, AdmissionKind.ALWAYS, -1);
         TierFiles.requireEmpty(directory);

@@ -2,6 +2,7 @@ package io.kvcache.bench.crash;
 
 import io.kvcache.bench.replay.ReplayRule;
 import io.kvcache.bench.replay.TraceForest;
+import io.kvcache.bench.store.QuietDevices;
 import io.kvcache.bench.store.ReplayedChains;
 import io.kvcache.bench.store.TierReplay;
 import io.kvcache.bench.trace.MalformedLine;
@@ -83,7 +84,7 @@ public final class ReplayVictim {
 
     /// Replays, and then waits for its end.
     public static void main(String... arguments) throws IOException {
-        Quiet.devices();
+        QuietDevices.begin();
         Script script = Script.of(arguments);
         TraceForest forest = script.forest();
         ReplayVictim victim = new ReplayVictim(script, forest);

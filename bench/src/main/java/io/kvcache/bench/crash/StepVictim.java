@@ -1,5 +1,6 @@
 package io.kvcache.bench.crash;
 
+import io.kvcache.bench.store.QuietDevices;
 import io.kvcache.core.BlockWriter;
 import io.kvcache.core.ObjectWriter;
 import io.kvcache.core.PutOutcome;
@@ -28,7 +29,7 @@ public final class StepVictim {
     ///
     /// @param arguments directory and bytes of the tier, and a seed
     public static void main(String... arguments) throws IOException {
-        Quiet.devices();
+        QuietDevices.begin();
         CrashSite site = CrashSite.of(arguments[0], Long.parseLong(arguments[1]));
         long seed = Long.parseLong(arguments[2]);
         try (TieredKvCache cache = site.open()) {

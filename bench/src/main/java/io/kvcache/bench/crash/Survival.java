@@ -1,6 +1,7 @@
 package io.kvcache.bench.crash;
 
 import io.kvcache.bench.replay.TraceForest;
+import io.kvcache.bench.store.QuietDevices;
 import io.kvcache.bench.store.ReplayedChains;
 import io.kvcache.bench.store.TierReplay;
 import io.kvcache.core.BlockTable;
@@ -61,7 +62,7 @@ public record Survival(
     /// @param trace as `--trace` takes it
     /// @param forest of that trace
     public static Survival of(Path directory, String trace, TraceForest forest) throws IOException {
-        Quiet.devices();
+        QuietDevices.begin();
         int flushAfter = Math.min(REQUESTS_BEFORE, forest.requests() / 2);
         int killAfter = Math.min(flushAfter + REQUESTS_AFTER, forest.requests() - 1);
         ReplayVictim.Script script = new ReplayVictim.Script(

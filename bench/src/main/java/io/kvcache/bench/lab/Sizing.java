@@ -34,10 +34,18 @@ public final class Sizing {
         /// @throws IllegalArgumentException when the weights do not fit
         public Engine {
             if (gpu.kvBytes(model, gpus) <= 0) {
-                throw new IllegalArgumentException("--gpus is '" + gpus + "', must be: more, for the weights of "
-                        + model.label() + " do not fit so many " + gpu.label());
+                throw new IllegalArgumentException("--gpus is '" + gpus + "', must be: " + least(model, gpu)
+                        + " and up, for the weights of " + model.label() + " do not fit so many " + gpu.label());
             }
         }
+    }
+
+    private static int least(ModelPreset model, GpuPreset gpu) {
+        int gpus = 1;
+        while (gpu.kvBytes(model, gpus) <= 0) {
+            gpus++;
+        }
+        return gpus;
     }
 
     /// Private caches that are to be compared.

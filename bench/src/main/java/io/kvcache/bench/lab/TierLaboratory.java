@@ -3,6 +3,7 @@ package io.kvcache.bench.lab;
 import io.kvcache.bench.replay.Replay;
 import io.kvcache.bench.replay.ReplayRule;
 import io.kvcache.bench.replay.TraceForest;
+import io.kvcache.bench.store.QuietDevices;
 import io.kvcache.bench.store.TierFiles;
 import io.kvcache.bench.store.TierReplay;
 import io.kvcache.bench.store.TierReplayResult;
@@ -60,6 +61,17 @@ public final class TierLaboratory {
         return forest.nodes();
     }
 
+    /// Blocks that host memory has room for when a share of them is asked for: it comes in whole
+    /// slabs.
+    public int hostBlocks(double share) {
+        return capacity(new Shares(share, share)).hostBlocks;
+    }
+
+    /// Whether the trace says when requests came.
+    public boolean hasTimes() {
+        return trace.hasTimes();
+    }
+
     /// Runs one policy with one rule of admission through the store.
     ///
     /// @throws IOException when the folder is not empty
@@ -73,6 +85,7 @@ public final class TierLaboratory {
                 admission);
         Watched watched = new Watched();
         TierFiles.requireEmpty(folder);
+        QuietDevices.begin();
         try {
             return row(settings, TierReplay.run(forest, settings, TierReplay.Span.of(forest, 0), watched), watched);
         } finally {

@@ -1,17 +1,18 @@
-package io.kvcache.bench.crash;
+package io.kvcache.bench.store;
 
 import java.util.logging.Level;
 import java.util.logging.Logger;
 
 /// Keeps the device from saying at each of many openings what path it takes.
-final class Quiet {
+public final class QuietDevices {
 
     /// Held here, as loggers that nobody holds forget their level.
     private static final Logger DEVICE = Logger.getLogger("io.kvcache.tiers.device");
 
-    private Quiet() {}
+    private QuietDevices() {}
 
-    static void devices() {
+    /// From now on, in this JVM.
+    public static void begin() {
         DEVICE.setLevel(Level.WARNING);
     }
 }

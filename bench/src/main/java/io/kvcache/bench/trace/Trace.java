@@ -50,6 +50,11 @@ public record Trace(String name, int blockTokens, List<TraceRequest> requests) {
                 requests.stream().mapToLong(TraceRequest::outputTokens).sum());
     }
 
+    /// Whether it says when requests came: not where all came at once.
+    public boolean hasTimes() {
+        return requests.getLast().timestampMillis() > requests.getFirst().timestampMillis();
+    }
+
     /// Bytes of one block of a model's KV.
     public long blockBytes(ModelPreset model) {
         return model.kvBytesPerToken() * blockTokens;

@@ -9,6 +9,8 @@ import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.List;
 import java.util.regex.Pattern;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -91,7 +93,7 @@ final class LabCommandTest {
                 "--json",
                 "--html",
                 file.toString());
-        assertThat(run.err()).isEmpty();
+        assertThat(run.err()).startsWith("kvcache: host memory comes in whole slabs");
         assertThat(run.exitCode()).isZero();
         assertThat(Files.readString(file)).contains(">second-hit</td>", "Time to the first token");
         List<JsonNode> rows = run.out()
@@ -159,6 +161,32 @@ final class LabCommandTest {
         assertThat(run.err()).isEmpty();
         assertThat(run.exitCode()).isZero();
         assertThat(run.out()).contains("lru", "importance", "GiB of llama-3-8b");
+    }
+
+    @Test
+    void givenATraceWithoutTimes_whenComparedAndSized_thenThatIsSaidAndNothingFails(@TempDir Path folder)
+            throws IOException {
+        Path trace = folder.resolve("tokens.jsonl");
+        String ids = IntStream.range(0, 40).mapToObj(String::valueOf).collect(Collectors.joining(","));
+        Files.writeString(trace, ("{\"tokens\": [" + ids + "]}\n").repeat(6));
+        Shell.Run lab = Shell.run("lab", "--trace", trace.toString(), "--share", "50", "--policy", "lru");
+        assertThat(lab.exitCode()).isZero();
+        assertThat(lab.out()).contains("all come at once");
+        Shell.Run tiers = Shell.run(
+                "lab", "tiers", "--trace", trace.toString(), "--policy", "lru,mooncake", "--admission", "always");
+        assertThat(tiers.exitCode()).as(tiers.err()).isZero();
+        assertThat(tiers.err()).contains("all come at once", "whole slabs, here with room for 512 blocks");
+        assertThat(tiers.out()).contains("mooncake       model", " 0 B");
+        Shell.Run size = Shell.run("size", "--trace", trace.toString(), "--target-hit", "0.3", "--host", "0");
+        assertThat(size.exitCode()).isZero();
+        assertThat(size.out()).contains("The trace is short");
+    }
+
+    @Test
+    void givenAFolderInPlaceOfATrace_whenRun_thenTheErrorNamesIt(@TempDir Path folder) {
+        Shell.Run run = Shell.run("lab", "--trace", folder.toString());
+        assertThat(run.exitCode()).isEqualTo(1);
+        assertThat(run.err()).isEqualTo("kvcache: " + folder + " is a folder: a trace is a file\n");
     }
 
     @Test

@@ -54,6 +54,19 @@ final class TraceImportCommandTest {
     }
 
     @Test
+    void givenAPlaceThatCannotBeWritten_whenImported_thenUsageErrorBeforeAnythingIsRead() throws Exception {
+        Path nowhere = folder.resolve("nowhere").resolve("trace.jsonl");
+        Path log = folder.resolve("log.jsonl");
+        for (Path out : List.of(nowhere, folder, log)) {
+            Shell.Run run =
+                    Shell.run("trace", "import", log.toString(), "--tokenizer", "none", "--out", out.toString());
+            assertThat(run.exitCode()).isEqualTo(2);
+            assertThat(run.err()).contains("--out is '" + out, "must be");
+        }
+        assertThat(log).doesNotExist();
+    }
+
+    @Test
     void givenAnUnknownSizeOfBlocks_whenImported_thenUsageErrorSaysWhichThereAre() throws Exception {
         Shell.Run run = run("--block-tokens", "64");
         assertThat(run.exitCode()).isEqualTo(2);
