@@ -3,6 +3,7 @@ package io.kvcache.bench.cli;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.bench.lab.LabRow;
+import io.kvcache.bench.lab.MarginRow;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -143,6 +144,47 @@ final class LabCommandTest {
                 Shell.run("lab", "--trace", "generated:2", "--share", "3", "--policy", "importance", "--sensitivity");
         assertThat(run.exitCode()).isZero();
         assertThat(run.out()).contains("half-life=32.0", "half-life=128.0", "class-events=500.0", "ghosts=8.0");
+    }
+
+    @Test
+    void givenMargins_whenAsked_thenARowForEachShareAndASignWhereOneIsBelow() {
+        Shell.Run run =
+                Shell.run("lab", "margins", "--trace", "generated:1,hostile:1", "--share", "0.5,3", "--format", "csv");
+        List<String> lines = run.out().lines().toList();
+        assertThat(lines).hasSize(5).first().isEqualTo(MarginRow.CSV_HEAD);
+        boolean below = lines.stream().skip(1).anyMatch(line -> Double.parseDouble(line.split(",", -1)[8]) < -0.005);
+        assertThat(run.exitCode()).isEqualTo(below ? 1 : 0);
+        assertThat(Shell.run("lab", "margins", "--trace", "hostile:1", "--share", "3")
+                        .out())
+                .contains("importance", "hostile:1");
+    }
+
+    @ParameterizedTest
+    @CsvSource(
+            value = {"--share;0", "--look-ahead;-1", "--format;html", "--trace;generated:x"},
+            delimiter = ';')
+    void givenABadChoiceForMargins_whenRun_thenTheErrorNamesTheValue(String option, String value) {
+        Shell.Run run = Shell.run("lab", "margins", option, value);
+        assertThat(run.exitCode()).isEqualTo(2);
+        assertThat(run.err()).contains(value).contains("must be");
+    }
+
+    @Test
+    void givenTheListOfConstants_whenAsked_thenEachIsNamedWithItsReason() {
+        Shell.Run run = Shell.run("lab", "constants", "--list", "--constant", "Guard,ReuseOdds.PRIOR_AGAIN");
+        assertThat(run.exitCode()).isZero();
+        assertThat(run.out()).contains("Guard.CHANCE", "three standard deviations", "ReuseOdds.PRIOR_AGAIN");
+        assertThat(run.out()).doesNotContain("ReuseOdds.WINDOW");
+    }
+
+    @ParameterizedTest
+    @CsvSource(
+            value = {"--constant;Guard.NONE", "--first;0", "--trace;generated:x"},
+            delimiter = ';')
+    void givenABadChoiceForConstants_whenRun_thenTheErrorNamesTheValue(String option, String value) {
+        Shell.Run run = Shell.run("lab", "constants", option, value);
+        assertThat(run.exitCode()).isEqualTo(2);
+        assertThat(run.err()).contains(value).contains("must be");
     }
 
     @ParameterizedTest

@@ -1,0 +1,59 @@
+package io.kvcache.bench.constant;
+
+import static io.kvcache.bench.constant.Constant.field;
+import static io.kvcache.bench.constant.Constant.rule;
+
+import io.kvcache.bench.constant.Constant.Effect;
+import java.util.List;
+
+/// All numbers of importance and of admission by value that could have been others. Numbers that
+/// follow from a layout (bits of a word, ways of a set) or from another number are not among them.
+public final class Constants {
+
+    private static final String MAGNITUDE = "order of magnitude";
+    private static final String ROUND = "a round number; why was not written down";
+
+    private static final List<Constant> ALL = List.of(
+            rule(0, "halfLife", MAGNITUDE + ", many turns of memory"),
+            rule(1, "ghosts", MAGNITUDE + ", a few turns of memory"),
+            rule(2, "priorRate", MAGNITUDE + ", of the law that makes LRU right"),
+            rule(3, "priorEvents", MAGNITUDE + ", a handful of uses"),
+            rule(4, "groupEvents", MAGNITUDE + ", ten times as many"),
+            rule(5, "classEvents", MAGNITUDE + ", twenty times as many again"),
+            field("policy/BlockWord", "DEEP", Effect.ORDER, "after the first few blocks"),
+            field("policy/BlockWord", "DEEPER", Effect.ORDER, "in long contexts"),
+            field("policy/AgeSpans", "DISTANCE", Effect.ORDER, "about eight lists a doubling of age"),
+            field("policy/Lessons", "FEWEST_DEPARTED", Effect.ORDER, "64 KiB, so that small stores learn too"),
+            field("policy/Lessons", "SHORTEST_TURN", Effect.ORDER, ROUND + "; bounds what turns cost"),
+            field("policy/Lessons", "TURNS_IN_MEMORY", Effect.ORDER, ROUND + "; bounds what turns cost"),
+            field("policy/Lessons", "SHORTEST_LESSON", Effect.ORDER, ROUND + "; bounds what lessons cost"),
+            field("policy/Lessons", "LESSONS_IN_MEMORY", Effect.ORDER, ROUND + "; bounds what lessons cost"),
+            field("policy/Newcomers", "MEMORY", Effect.ORDER, ROUND),
+            field("policy/Newcomers", "AHEAD", Effect.ORDER, "a burst of long prompts is no scan"),
+            field("policy/Guard", "MOST_LOSS", Effect.ORDER, "half of the half point that may be lost"),
+            field("policy/Guard", "CHANCE", Effect.ORDER, "three standard deviations, by convention"),
+            field("policy/Guard", "LONGEST_RUN", Effect.ORDER, ROUND),
+            field("policy/Guard", "PARTS", Effect.ORDER, ROUND),
+            field("policy/Guard", "SHORTEST_PART", Effect.ORDER, ROUND),
+            field("policy/Guard", "MOST_PATIENCE", Effect.ORDER, ROUND),
+            field("policy/ShadowLru", "MOST", Effect.ORDER, "224 KiB for a class of slots"),
+            field("policy/Importance", "SHORTEST_HORIZON", Effect.QUEUE, ROUND),
+            field("policy/Importance", "HORIZON_IN_MEMORY", Effect.QUEUE, ROUND),
+            field("store/WritePrice", "WINDOW", Effect.WRITING, "a model of both traces: a fourth and four times"),
+            field("store/WritePrice", "STEP", Effect.WRITING, "a model of both traces: a fourth and four times"),
+            field("store/WritePrice", "MOST", Effect.WRITING, "above what blocks of usual prompts promise"),
+            field("store/ReuseOdds", "WINDOW", Effect.WRITING, ROUND),
+            field("store/ReuseOdds", "PRIOR_BLOCKS", Effect.WRITING, "a few imagined blocks"),
+            field("store/ReuseOdds", "PRIOR_AGAIN", Effect.WRITING, "fitted: two in five, as in conversation"),
+            field("store/RecomputeCost", "DOUBLING_TOKENS", Effect.WRITING, "computed, of Llama 3 8B"),
+            field("store/RecomputeCost", "MEAN_OF", Effect.WRITING, ROUND),
+            field("tier/AdmissionKind", "USUAL_GAIN", Effect.WRITING, "computed, of prices of a GPU and a drive"),
+            field("tier/AdmissionKind", "WRITTEN_SHARE", Effect.WRITING, "asked for: 40 % of write-through"));
+
+    private Constants() {}
+
+    /// All of them, in the order of their files.
+    public static List<Constant> all() {
+        return ALL;
+    }
+}

@@ -1,0 +1,100 @@
+package io.kvcache.bench.constant;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
+
+import io.kvcache.bench.constant.Constant.Effect;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/// The constants that were chosen, beside the sources that have them.
+final class ConstantsTest {
+
+    private static final Path SOURCES = Path.of("..", "kvcache-core", "src", "main", "java");
+    private static final Path PAGE = Path.of("CONSTANTS.md");
+
+    @BeforeEach
+    void findSources() {
+        assumeTrue(Files.isDirectory(SOURCES), "the core's sources");
+    }
+
+    static List<Constant> all() {
+        return Constants.all();
+    }
+
+    @ParameterizedTest
+    @MethodSource("all")
+    void givenAConstant_whenChanged_thenNothingElseOfItsSourceIs(Constant constant) throws IOException {
+        String source = PatchedCore.source(SOURCES, constant);
+        String value = constant.value(source);
+        String changed = constant.changed(source, 0.5);
+        assertThat(changed).contains("((" + value + ") * 0.5)");
+        assertThat(changed.replaceFirst("\\((int|long|float|double)\\) \\(\\(([^;,]+)\\) \\* 0\\.5\\)", "$2"))
+                .isEqualTo(source);
+    }
+
+    @ParameterizedTest
+    @MethodSource("all")
+    void givenAConstant_whenLookedUpInThePage_thenItsValueAndReasonAreThere(Constant constant) throws IOException {
+        String value = constant.value(PatchedCore.source(SOURCES, constant));
+        assertThat(Files.readString(PAGE))
+                .contains("| `" + constant.label() + "` | " + value + " | " + constant.chosen() + " |");
+    }
+
+    @Test
+    void givenWhatMatters_whenHalvedAndDoubled_thenTheResultsAreOthersAndTheUsualOnesStay() throws IOException {
+        Constant rate = named("ImportanceRules.priorEvents");
+        List<ConstantRow> rows = new ConstantLaboratory("generated:1", 1500, SOURCES).rows(rate);
+        assertThat(rows).extracting(ConstantRow::factor).containsExactly(0.5, 2.0);
+        assertThat(rows).anyMatch(row -> row.worstPoints() != 0 || row.bestPoints() != 0);
+        for (ConstantRow row : rows) {
+            assertThat(row.worstPoints()).isLessThanOrEqualTo(row.meanPoints());
+            assertThat(row.bestPoints()).isGreaterThanOrEqualTo(row.meanPoints());
+        }
+        double[] shares = {0.03};
+        double[] usual = Trial.hits("generated:1", 1500, 0, shares);
+        try (PatchedCore core = PatchedCore.with(SOURCES, rate, 1)) {
+            assertThat((double[]) core.call(
+                            Trial.class,
+                            "hits",
+                            List.of(String.class, int.class, int.class, double[].class),
+                            "generated:1",
+                            1500,
+                            0,
+                            shares))
+                    .isEqualTo(usual);
+        }
+    }
+
+    @Test
+    void givenAFolderWithoutSources_whenChanged_thenTheErrorNamesFileAndOption(@TempDir Path empty) {
+        Constant constant = Constants.all().getFirst();
+        assertThatThrownBy(() -> new ConstantLaboratory("generated:1", 10, empty).rows(constant))
+                .isInstanceOf(IOException.class)
+                .hasMessageContaining("ImportanceRules.java")
+                .hasMessageContaining("--sources");
+    }
+
+    @Test
+    void givenASourceWithoutTheConstant_whenAsked_thenTheErrorNamesBoth() {
+        Constant constant = Constant.field("policy/Guard", "NOWHERE", Effect.ORDER, "for this test");
+        assertThatThrownBy(() -> constant.value("class Guard {}"))
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessage("there is no constant NOWHERE in policy/Guard.java");
+    }
+
+    private static Constant named(String label) {
+        return Constants.all().stream()
+                .filter(each -> each.label().equals(label))
+                .findFirst()
+                .orElseThrow();
+    }
+}

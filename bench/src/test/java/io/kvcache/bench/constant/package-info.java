@@ -1,0 +1,4 @@
+@NullMarked
+package io.kvcache.bench.constant;
+
+import org.jspecify.annotations.NullMarked;

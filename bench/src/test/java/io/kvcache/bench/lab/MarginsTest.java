@@ -1,0 +1,64 @@
+package io.kvcache.bench.lab;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
+
+import io.kvcache.bench.trace.MalformedLine;
+import io.kvcache.bench.trace.Trace;
+import io.kvcache.bench.trace.TraceFinder;
+import io.kvcache.bench.trace.TraceGenerator;
+import io.kvcache.bench.trace.TraceReader;
+import io.kvcache.bench.trace.Workload;
+import java.io.IOException;
+import java.nio.file.Path;
+import java.util.Optional;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/// The six capacities at which importance has to hold its own: of the published traces where they
+/// are, and of generated ones always.
+final class MarginsTest {
+
+    /// Of conversation up to this share, importance finds at least so many times what LRU finds.
+    private static final double SMALL = 0.03;
+
+    private static final double TIMES_LRU = 1.3;
+
+    @ParameterizedTest
+    @ValueSource(strings = {"conversation", "synthetic"})
+    void givenAPublishedTrace_whenReplayedAtSixShares_thenNowhereHalfAPointBelowTheBetter(String name)
+            throws IOException {
+        Optional<Path> file = new TraceFinder().find(name);
+        if (file.isEmpty()) {
+            System.out.println("margins: the " + name + " trace is not here, skipped (set KVCACHE_TRACES);"
+                    + " generated traces stand in for it");
+        }
+        assumeTrue(file.isPresent(), "trace " + name);
+        Trace trace = new TraceReader(MalformedLine.Choice.REFUSE, _ -> {}).read(file.orElseThrow());
+        Margins margins = new Margins(trace, 0);
+        for (double share : Margins.SHARES) {
+            MarginRow row = margins.at(share);
+            System.out.println(row);
+            assertThat(row.margin()).as(row.toString()).isGreaterThanOrEqualTo(-MarginRow.MOST_BELOW);
+            if (name.equals("conversation") && share <= SMALL) {
+                assertThat(row.timesLru()).as(row.toString()).isGreaterThanOrEqualTo(TIMES_LRU);
+            }
+        }
+    }
+
+    /// In a cache for a handful of prompts LFU-DA finds more than importance on these traces, so at
+    /// the smallest share it is LRU alone that importance must not be below.
+    @ParameterizedTest
+    @ValueSource(longs = {1, 2})
+    void givenAGeneratedTrace_whenReplayedAtSixShares_thenNowhereHalfAPointBelow(long seed) {
+        Trace trace = new TraceGenerator(Workload.mixed(), seed).generate("generated:" + seed, 10_000);
+        Margins margins = new Margins(trace, 0);
+        for (double share : Margins.SHARES) {
+            MarginRow row = margins.at(share);
+            System.out.println(row);
+            double better = share < 0.01 ? row.lru() : Math.max(row.lru(), row.lfuDa());
+            assertThat(row.importance()).as(row.toString()).isGreaterThanOrEqualTo(better - MarginRow.MOST_BELOW);
+            assertThat(row.gapClosed()).as(row.toString()).isLessThanOrEqualTo(1);
+        }
+    }
+}
