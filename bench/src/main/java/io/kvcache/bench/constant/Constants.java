@@ -30,6 +30,7 @@ public final class Constants {
             field("policy/Lessons", "LESSONS_IN_MEMORY", Effect.ORDER, ROUND + "; bounds what lessons cost"),
             field("policy/Newcomers", "MEMORY", Effect.ORDER, ROUND),
             field("policy/Newcomers", "AHEAD", Effect.ORDER, "a burst of long prompts is no scan"),
+            field("policy/Newcomers", "FEWEST", Effect.ORDER, ROUND),
             field("policy/Guard", "MOST_LOSS", Effect.ORDER, "half of the half point that may be lost"),
             field("policy/Guard", "CHANCE", Effect.ORDER, "three standard deviations, by convention"),
             field("policy/Guard", "LONGEST_RUN", Effect.ORDER, ROUND),
