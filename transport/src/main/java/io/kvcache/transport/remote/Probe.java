@@ -14,7 +14,8 @@ import java.util.concurrent.TimeUnit;
 /// How fast bytes go over one connection: some there and as many back, again for a short time.
 final class Probe implements DataLine.Exchange {
 
-    /// All that one connection is measured for. What has not come by then is not waited for.
+    /// All that one connection is measured for. What has not come by then is not waited for, which
+    /// [Deadlines] may notice 20 ms late.
     static final long LONGEST_NANOS = TimeUnit.MILLISECONDS.toNanos(50);
 
     /// As long it goes on beginning; what is begun may take the rest.

@@ -9,7 +9,7 @@
 ///
 /// **Trust.** UCX checks nothing on the way: over TCP and shared memory its server does what a peer asks for,
 /// reads and writes alike, at any address. So whoever can reach a process that offers memory must be trusted as
-/// that process is. It is opened by those who ask for it alone.
+/// that process is. It is opened by those who ask for it alone, and over the networks that they name.
 @NullMarked
 package io.kvcache.transport.ucx;
 

@@ -16,6 +16,7 @@ import java.io.UncheckedIOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.time.Duration;
+import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.AfterEach;
@@ -106,6 +107,19 @@ final class FastestWayTest {
         }
         cache.close();
         return false;
+    }
+
+    @Test
+    void givenAJvmWithoutTheFlagThatAeronNeeds_whenConnected_thenTcpCarries() throws Exception {
+        store.register(Sample.SPACE);
+        Sample.stored(store, 1, 10);
+        try (AeronEndpoint aeron = AeronEndpoint.open(store, UDP, EndpointOptions.DEFAULTS);
+                TcpEndpoint tcp = serve(EndpointOptions.DEFAULTS.withAeron(aeron.address()));
+                Child client = Child.start(List.of(), "plain", auto(tcp), UDP)) {
+            assertThat(client.line()).isEqualTo("verified 10");
+            assertThat(aeron.stats().sessionsBegun()).isZero();
+            assertThat(tcp.stats().sessionsBegun()).isEqualTo(2);
+        }
     }
 
     @Test

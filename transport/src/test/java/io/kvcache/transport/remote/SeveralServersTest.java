@@ -107,6 +107,9 @@ final class SeveralServersTest {
         assertThatIllegalArgumentException()
                 .isThrownBy(() -> RemoteKvCache.connect(DEAD, "host"))
                 .withMessageContaining("allowed: host:port");
+        assertThatIllegalArgumentException()
+                .isThrownBy(() -> RemoteKvCache.connect("host:1,other:2"))
+                .withMessageContaining("several as several");
     }
 
     @Test
