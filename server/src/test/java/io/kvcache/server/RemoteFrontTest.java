@@ -253,7 +253,8 @@ final class RemoteFrontTest {
             assertThatIllegalArgumentException()
                     .isThrownBy(() -> cache.register(
                             RemoteUse.SPACE.toBuilder().tenant("small").build()))
-                    .withMessageContaining("tenant small has a quota");
+                    .withMessageContaining("tenant small has a quota")
+                    .withMessageContaining("allowed: tenants without one");
         }
     }
 

@@ -151,7 +151,8 @@ public final class RemoteFront implements AutoCloseable {
                 return namespace + " is where the server keeps its own values; choose another name";
             }
             return limited.contains(namespace.tenant())
-                    ? "tenant " + namespace.tenant() + " has a quota, and blocks are not counted against it"
+                    ? "tenant " + namespace.tenant() + " has a quota, and what clients of transport store is not"
+                            + " counted against it; allowed: tenants without one, or blocks and objects over HTTP"
                     : null;
         };
     }
