@@ -18,6 +18,9 @@ public final class EndpointThreads {
     /// Far longer than any thread takes to notice that its connection is closed.
     static final long LONGEST_NANOS = TimeUnit.SECONDS.toNanos(5);
 
+    /// Between two looks at a thread that is about to start.
+    private static final Duration LOOK = Duration.ofMillis(1);
+
     private final Set<Thread> running = ConcurrentHashMap.newKeySet();
 
     /// Runs some work on a platform thread of its own.
@@ -52,6 +55,10 @@ public final class EndpointThreads {
             for (Thread next = another(); next != null; next = another()) {
                 LockSupport.unpark(next);
                 long left = end - System.nanoTime();
+                if (left > 0 && next.getState() == Thread.State.NEW) {
+                    Thread.sleep(LOOK); // Whoever starts it is about to.
+                    continue;
+                }
                 if (left <= 0 || !next.join(Duration.ofNanos(left))) {
                     LOG.log(System.Logger.Level.WARNING, next.getName() + " does not end");
                     return false;
