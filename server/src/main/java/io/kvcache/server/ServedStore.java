@@ -84,7 +84,8 @@ final class ServedStore {
     /// All but the clock and what clients map.
     static TieredKvCacheBuilder builder(ServerConfig config) {
         TieredKvCacheBuilder builder = inMemory(config, config.memory().hostBytes())
-                .admission(config.disks().admission());
+                .admission(config.disks().admission())
+                .prefetch(config.disks().prefetch());
         config.disks().disks().forEach(disk -> builder.disk(disk.options()));
         if (config.lease().on()) {
             builder.memory(new NamedMemorySource(

@@ -4,6 +4,7 @@ import io.kvcache.core.CacheStats;
 import io.kvcache.core.NamespaceStats;
 import io.kvcache.core.policy.Guard;
 import io.kvcache.core.store.DiskSideStats;
+import io.kvcache.core.store.PrefetchStats;
 import io.kvcache.server.block.BlockReads;
 import io.kvcache.server.block.BlockStock;
 import io.kvcache.server.block.BlockStocks;
@@ -63,6 +64,7 @@ final class StatsPage implements Supplier<String> {
             long openViews,
             List<MoverStats> disks,
             DiskSideStats offload,
+            PrefetchStats prefetched,
             boolean recovering,
             Map<String, KeyspaceStats> tenants,
             Map<String, BlockStock.Stats> blocks,
@@ -116,6 +118,7 @@ final class StatsPage implements Supplier<String> {
                                 stats.openTables(),
                                 cache.diskStats(),
                                 cache.offloadStats(),
+                                cache.prefetched(),
                                 cache.recovering(),
                                 keyspaces(),
                                 blocks.stats(),

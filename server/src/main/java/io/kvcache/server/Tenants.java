@@ -53,7 +53,8 @@ final class Tenants {
                                     promiseBytes / count,
                                     config.disks().arrival(),
                                     tenant.quotaBytes(),
-                                    bounds(config.values(), (double) tenant.weight() / weights))));
+                                    bounds(config.values(), (double) tenant.weight() / weights),
+                                    config.disks().prefetch())));
             if (count > 1) {
                 cache.weigh(namespace, tenant.weight());
             }

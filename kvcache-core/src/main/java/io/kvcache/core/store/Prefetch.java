@@ -82,6 +82,7 @@ public final class Prefetch {
     public PrefetchStats stats() {
         lock.lock();
         try {
+            touches.drain();
             return prefetched.stats();
         } finally {
             lock.unlock();

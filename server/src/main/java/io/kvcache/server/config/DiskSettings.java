@@ -28,7 +28,8 @@ final class DiskSettings {
         AdmissionKind admission =
                 from.get("admission", otherwise.admission(), text -> Values.choice(AdmissionKind.class, text));
         Duration timeout = from.get("disk_read_timeout", otherwise.readTimeout(), Values::duration);
-        return from.checked(otherwise, () -> new DisksConfig(disks, admission, timeout));
+        boolean prefetch = from.get("prefetch", otherwise.prefetch(), Values::truth);
+        return from.checked(otherwise, () -> new DisksConfig(disks, admission, timeout, prefetch));
     }
 
     private static Optional<DiskConfig> disk(Settings from, String path) {

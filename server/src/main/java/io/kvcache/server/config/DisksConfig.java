@@ -13,9 +13,15 @@ import java.util.Set;
 /// @param disks that take turns; none for a server that keeps everything in memory
 /// @param admission which values are written
 /// @param readTimeout how long a request waits for a value that is on disk before it is told that there is none
-public record DisksConfig(List<DiskConfig> disks, AdmissionKind admission, Duration readTimeout) {
+/// @param prefetch whether chunks that a client is likely to read next are brought into memory ahead of it
+public record DisksConfig(List<DiskConfig> disks, AdmissionKind admission, Duration readTimeout, boolean prefetch) {
 
     private static final Duration LONGEST_READ = Duration.ofMinutes(1);
+
+    /// Disks that are read when somebody asks.
+    public DisksConfig(List<DiskConfig> disks, AdmissionKind admission, Duration readTimeout) {
+        this(disks, admission, readTimeout, false);
+    }
 
     public DisksConfig {
         disks = List.copyOf(disks);

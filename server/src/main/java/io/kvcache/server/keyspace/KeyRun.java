@@ -23,6 +23,7 @@ public final class KeyRun {
     private final Keyspace keyspace;
     private final Predecessors predecessors;
     private final Follower follower;
+    private final @Nullable Ahead ahead;
     private @Nullable ChunkKey last;
     private Verb verb = Verb.WRITE;
     private boolean found;
@@ -43,10 +44,12 @@ public final class KeyRun {
         void follow(byte[] key, byte @Nullable [] after);
     }
 
-    KeyRun(Keyspace keyspace, Predecessors predecessors, Follower follower) {
+    /// @param ahead null where nothing is brought ahead of its readers
+    KeyRun(Keyspace keyspace, Predecessors predecessors, Follower follower, @Nullable Ahead ahead) {
         this.keyspace = keyspace;
         this.predecessors = predecessors;
         this.follower = follower;
+        this.ahead = ahead;
     }
 
     /// Whose keys they are.
@@ -63,6 +66,9 @@ public final class KeyRun {
             return;
         }
         String before = goesOn(chunk, Verb.LOOKUP) ? digestOfLast() : Predecessors.NONE;
+        if (ahead != null && here && !before.equals(Predecessors.NONE)) {
+            ahead.goesOn(chunk.digest(), before);
+        }
         if (predecessors.lookedUp(chunk.digest(), before) && here) {
             follow(chunk);
         }
@@ -77,8 +83,15 @@ public final class KeyRun {
         if (chunk == null || isOtherHalf(chunk, Verb.READ, here)) {
             return;
         }
-        if (goesOn(chunk, Verb.READ) && predecessors.moved(chunk.digest(), digestOfLast()) && here) {
+        boolean next = goesOn(chunk, Verb.READ);
+        if (next && predecessors.moved(chunk.digest(), digestOfLast()) && here) {
             follow(chunk);
+        }
+        if (ahead != null && here) {
+            if (next) {
+                ahead.goesOn(chunk.digest(), digestOfLast());
+            }
+            ahead.read(chunk);
         }
         now(chunk, Verb.READ, here);
     }

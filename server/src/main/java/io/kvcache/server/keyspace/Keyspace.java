@@ -43,6 +43,7 @@ public final class Keyspace {
     private final Allowance allowance;
     private final KeyFollower follower;
     private final Predecessors predecessors = new Predecessors();
+    private final @Nullable Ahead ahead;
 
     /// Registers the namespace.
     public Keyspace(KvCache cache, Namespace namespace, Clock clock, InstantSource wall, KeyspaceOptions options) {
@@ -65,6 +66,7 @@ public final class Keyspace {
         Arrivals arrivals = new Arrivals(ground, options.arrival());
         retrieval = new Retrieval(ground, bounds, arrivals, lapses, adoption, allowance);
         changes = new Changes(ground, writings, allowance, lapses, removal, adoption);
+        ahead = options.ahead() ? new Ahead(key -> cache.expectObject(namespace, key)) : null;
     }
 
     /// What all that the tenant has may take together.
@@ -140,7 +142,7 @@ public final class Keyspace {
     /// Follows the requests of one connection, to learn which keys belong together.
     public KeyRun newRun() {
         return new KeyRun(
-                this, predecessors, (key, after) -> ground.cache().followObject(ground.namespace(), key, after));
+                this, predecessors, (key, after) -> ground.cache().followObject(ground.namespace(), key, after), ahead);
     }
 
     /// Size and expiry of a key, or null when it is not here.

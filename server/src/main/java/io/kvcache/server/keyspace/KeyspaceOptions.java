@@ -9,7 +9,9 @@ import java.time.Duration;
 /// @param arrival how long a value that is on disk may take to arrive; zero in a store without disks
 /// @param quotaBytes most bytes of the store that its values may take, in memory or on disk; 0 for no limit of its own
 /// @param bounds how large keys and values may be, and how much may be on its way
-public record KeyspaceOptions(Duration promise, long promiseBytes, Duration arrival, long quotaBytes, Bounds bounds) {
+/// @param ahead whether chunks that a reader is likely to take next are brought from disk
+public record KeyspaceOptions(
+        Duration promise, long promiseBytes, Duration arrival, long quotaBytes, Bounds bounds, boolean ahead) {
 
     /// Part of host memory that promises may hold.
     private static final int PROMISE_SHARE = 4;
@@ -27,6 +29,11 @@ public record KeyspaceOptions(Duration promise, long promiseBytes, Duration arri
         if (promiseBytes < 0) {
             throw new IllegalArgumentException("promiseBytes is " + promiseBytes + "; it takes 0 and up");
         }
+    }
+
+    /// One that brings nothing ahead.
+    public KeyspaceOptions(Duration promise, long promiseBytes, Duration arrival, long quotaBytes, Bounds bounds) {
+        this(promise, promiseBytes, arrival, quotaBytes, bounds, false);
     }
 
     /// Two seconds, and at most a quarter of the host memory; no disks, no quota.

@@ -207,6 +207,7 @@ final class ConfigReaderTest {
                   - /mnt/c:1GiB
                 admission: always
                 disk_read_timeout: 700ms
+                prefetch: true
                 """, Map.of("KVCACHE__DISKS__1__BYTES", "32GiB"));
 
         assertThat(config.disks())
@@ -222,7 +223,8 @@ final class ConfigReaderTest {
                                 new DiskConfig("disks.1", Path.of("/mnt/b"), 32L << 30, 0, 0, OnIncompatible.DISCARD),
                                 new DiskConfig("disks.2", Path.of("/mnt/c"), 1L << 30, 0, 0, OnIncompatible.REFUSE)),
                         AdmissionKind.ALWAYS,
-                        Duration.ofMillis(700)));
+                        Duration.ofMillis(700),
+                        true));
     }
 
     @Test

@@ -25,7 +25,10 @@ final class KeyRunTest {
 
     private KeyRun newRun() {
         return new KeyRun(
-                values.keyspace(), predecessors, (key, after) -> followed.add(text(key) + " after " + text(after)));
+                values.keyspace(),
+                predecessors,
+                (key, after) -> followed.add(text(key) + " after " + text(after)),
+                null);
     }
 
     @AfterEach
