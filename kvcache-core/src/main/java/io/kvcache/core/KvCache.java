@@ -46,6 +46,14 @@ public interface KvCache extends AutoCloseable {
     /// How many leading blocks of the chain are here, and in which tiers. Moves and pins nothing.
     Match match(BlockChain chain);
 
+    /// How much of a chain is here, without what is computed sooner than brought from a slower tier, as far as
+    /// the store was told what computing takes: what [#acquire] with this time-out would bring.
+    ///
+    /// @param timeoutNanos how long the blocks may take to arrive
+    default Match match(BlockChain chain, long timeoutNanos) {
+        return match(chain);
+    }
+
     /// Pins the leading blocks that are here, from block `from` on, and returns at once.
     ///
     /// Blocks in slower tiers go on arriving in chain order until the time-out; the table may end early.

@@ -33,6 +33,10 @@ final class DiskVerbs {
         return movement == null ? List.of() : movement.stats();
     }
 
+    double readNanos(long bytes) {
+        return movement == null ? 0 : movement.readNanos(bytes);
+    }
+
     boolean recovering() {
         return movement != null && movement.recovering();
     }

@@ -59,26 +59,42 @@ final class LoadOrCompute {
         if (cost == null) {
             return span.length();
         }
-        int blockBytes = store.require(chain.namespace()).blockBytes();
-        long tokens = chain.namespace().blockTokens();
-        int loads = span.length();
-        double loading = movement.readNanos((long) loads * blockBytes);
-        if (loading > 0) {
-            double computingAll = 1e9 * cost.seconds(span.here * tokens, span.known * tokens);
-            store.disks().copyWorth(copyWorth.learn(loading, computingAll));
-        }
-        while (loads > 0 && loading > deadlineNanos) {
-            loads /= 2;
-            loading = movement.readNanos((long) loads * blockBytes);
-        }
-        double computing = 1e9 * cost.seconds(span.here * tokens, (span.here + loads) * tokens);
-        if (loading >= computing) {
-            loads = 0;
-        }
+        learn(movement, chain, span, cost);
+        int loads = worthLoading(movement, chain, span, deadlineNanos);
         if (loads == 0 && refusals.incrementAndGet() % TRIES == 0) {
             return span.length();
         }
         left.add(span.length() - loads);
         return loads;
+    }
+
+    private void learn(Movement movement, BlockChain chain, Span span, PrefillCost cost) {
+        long tokens = chain.namespace().blockTokens();
+        double loading = movement.readNanos(
+                (long) span.length() * store.require(chain.namespace()).blockBytes());
+        if (loading > 0) {
+            double computing = 1e9 * cost.seconds(span.here * tokens, span.known * tokens);
+            store.disks().copyWorth(copyWorth.learn(loading, computing));
+        }
+    }
+
+    /// How many blocks of a span are worth loading, from its first on, as far as is known now.
+    ///
+    /// @param deadlineNanos how long whoever asks will wait
+    int worthLoading(Movement movement, BlockChain chain, Span span, long deadlineNanos) {
+        PrefillCost cost = prefill;
+        if (cost == null) {
+            return span.length();
+        }
+        int blockBytes = store.require(chain.namespace()).blockBytes();
+        long tokens = chain.namespace().blockTokens();
+        int loads = span.length();
+        double loading = movement.readNanos((long) loads * blockBytes);
+        while (loads > 0 && loading > deadlineNanos) {
+            loads /= 2;
+            loading = movement.readNanos((long) loads * blockBytes);
+        }
+        double computing = 1e9 * cost.seconds(span.here * tokens, (span.here + loads) * tokens);
+        return loading >= computing ? 0 : loads;
     }
 }

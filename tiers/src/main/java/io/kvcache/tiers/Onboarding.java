@@ -38,6 +38,15 @@ final class Onboarding {
         return movement == null ? 0 : store.lookup().matchKnown(chain, resident) - resident;
     }
 
+    /// Those of them that are worth bringing in to somebody who waits no longer than a time.
+    int worthLoading(BlockChain chain, int resident, long timeoutNanos) {
+        Movement by = movement;
+        int known = by == null ? resident : store.lookup().matchKnown(chain, resident);
+        return by == null || known == resident
+                ? 0
+                : loadOrCompute.worthLoading(by, chain, new LoadOrCompute.Span(resident, known), timeoutNanos);
+    }
+
     /// What comes for a table.
     ///
     /// @param loads blocks that come, each pinned once; null when none does

@@ -128,6 +128,22 @@ public final class TieredKvCache implements KvCache {
     }
 
     @Override
+    public Match match(BlockChain chain, long timeoutNanos) {
+        Waiting.requireNotNegative(timeoutNanos);
+        holders.requireOpen();
+        store.require(chain.namespace());
+        int host = store.lookup().match(chain, chain.length());
+        int disk = onboarding.worthLoading(chain, host, timeoutNanos);
+        return host + disk == 0 ? Match.NOTHING : new Match(0, host, disk);
+    }
+
+    /// How long it takes by now to read so many bytes from the disks, after what waits to be read, in
+    /// nanoseconds; 0 while nothing is known.
+    public double readNanos(long bytes) {
+        return disks.readNanos(bytes);
+    }
+
+    @Override
     public BlockTable acquire(BlockChain chain, int from, long timeoutNanos) {
         return acquiring.acquire(chain, from, timeoutNanos);
     }

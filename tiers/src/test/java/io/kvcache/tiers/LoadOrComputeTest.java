@@ -101,6 +101,8 @@ final class LoadOrComputeTest {
             int seed = onDisk(cache);
             Match match = cache.match(chain(seed));
             long before = cache.cheaperComputed();
+            assertThat(cache.match(chain(seed), PATIENCE)).isEqualTo(new Match(0, match.hostBlocks(), 0));
+            assertThat(cache.cheaperComputed()).as("asking leaves nothing").isEqualTo(before);
             try (BlockTable table = cache.acquire(chain(seed), 0, PATIENCE)) {
                 assertThat(table.await(LENGTH, PATIENCE)).isEqualTo(match.hostBlocks());
                 assertThat(table.endBlock()).isEqualTo(match.hostBlocks());
@@ -129,6 +131,11 @@ final class LoadOrComputeTest {
                 assertThat(ready(cache, seed)).isEqualTo(LENGTH);
             }
             assertThat(cache.cheaperComputed()).isZero();
+            int seed = onDisk(cache);
+            assertThat(cache.match(chain(seed), PATIENCE)).isEqualTo(cache.match(chain(seed)));
+            assertThat(cache.match(chain(seed), 1).diskBlocks())
+                    .as("nothing comes so soon")
+                    .isZero();
         }
     }
 

@@ -39,7 +39,7 @@ final class BlockVerbs {
     Requests.Parsed match(Request request, BodyReader body) throws Violation, Refused {
         BlockChain chain = chains.read(body);
         return () -> {
-            Match match = service.cache().match(chain);
+            Match match = service.cache().match(chain, Long.MAX_VALUE);
             request.reply(new BodyWriter()
                     .i32(match.deviceBlocks())
                     .i32(match.hostBlocks())
