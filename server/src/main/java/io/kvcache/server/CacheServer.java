@@ -157,7 +157,7 @@ public final class CacheServer implements AutoCloseable {
         housekeeping.every(TICK_MILLIS, leases::tick);
         housekeeping.every(TICK_MILLIS, uses::tick);
         housekeeping.every(WATCH_MILLIS, connections::tick);
-        housekeeping.every(MinuteReport.MILLIS, new Worries(tenants, connections, logins, blocks).report());
+        housekeeping.every(MinuteReport.MILLIS, new Worries(cache, tenants, connections, logins, blocks).report());
     }
 
     /// Takes the memory, binds and begins to serve.

@@ -6,9 +6,14 @@ import io.kvcache.server.block.BlockStocks;
 import io.kvcache.server.keyspace.Keyspace;
 import io.kvcache.server.net.CloseReason;
 import io.kvcache.server.net.Connections;
+import io.kvcache.tiers.TieredKvCache;
+import io.kvcache.tiers.movement.MoverStats;
+import java.util.List;
+import java.util.function.Supplier;
+import java.util.function.ToLongFunction;
 
 /// What an operator is told of once a minute, when there was any, with what it may come from.
-record Worries(Tenants tenants, Connections connections, Logins logins, BlockStocks blocks) {
+record Worries(TieredKvCache cache, Tenants tenants, Connections connections, Logins logins, BlockStocks blocks) {
 
     private static final BlockStock.Stats NO_BLOCKS = new BlockStock.Stats(0, 0, 0, 0);
 
@@ -18,6 +23,7 @@ record Worries(Tenants tenants, Connections connections, Logins logins, BlockSto
         report.add("log-ins had a wrong user or password", logins::refusedCount);
         report.add("log-ins were not looked at, after too many wrong ones from their address", logins::delayedCount);
         tenants.keyspaces().forEach((tenant, keyspace) -> tenant(report, tenant, keyspace));
+        disks(report, cache::diskStats);
         return report;
     }
 
@@ -36,6 +42,41 @@ record Worries(Tenants tenants, Connections connections, Logins logins, BlockSto
 
     private void closed(MinuteReport report, CloseReason reason, String what) {
         report.add("connections " + what, () -> connections.closedCount(reason));
+    }
+
+    /// What a disk could not do. It serves on with the rest, so its state alone says nothing of this.
+    static void disks(MinuteReport report, Supplier<List<MoverStats>> disks) {
+        List<MoverStats> now = disks.get();
+        for (int number = 0; number < now.size(); number++) {
+            String name = now.get(number).name();
+            failures(
+                    report,
+                    disks,
+                    number,
+                    "reads failed at " + name,
+                    each -> each.tier().readErrors());
+            failures(
+                    report,
+                    disks,
+                    number,
+                    "reads came with wrong bytes from " + name + " and found nothing",
+                    each -> each.tier().checksumErrors());
+            failures(
+                    report,
+                    disks,
+                    number,
+                    "writes failed at " + name,
+                    each -> each.tier().writesFailed());
+        }
+    }
+
+    private static void failures(
+            MinuteReport report,
+            Supplier<List<MoverStats>> disks,
+            int number,
+            String what,
+            ToLongFunction<MoverStats> count) {
+        report.add(what, () -> count.applyAsLong(disks.get().get(number)));
     }
 
     private void tenant(MinuteReport report, String tenant, Keyspace keyspace) {

@@ -199,6 +199,20 @@ final class DiskValuesTest {
     }
 
     @Test
+    void givenAValueThatIsLargerThanTheDiskTakes_whenSaved_thenTheReasonIsSaid() throws Exception {
+        try (DiskServer server = new DiskServer(folder)) {
+            String value = "x".repeat(6 << 20);
+            assertThat(answers(
+                            server,
+                            "*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$" + value.length() + "\r\n" + value + "\r\nSAVE\r\n"))
+                    .containsExactly(
+                            "+OK",
+                            "-ERR not all is on disk: the server has none, or one that fails, is full or slow, or a value"
+                                    + " is larger than half a percent of it");
+        }
+    }
+
+    @Test
     void givenADisk_whenPagesAreRead_thenTheyTellOfIt() throws Exception {
         try (DiskServer server = new DiskServer(folder);
                 HttpClient client = HttpClient.newBuilder()

@@ -2,10 +2,36 @@ package io.kvcache.server;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.core.tier.TierState;
+import io.kvcache.core.tier.TierStats;
+import io.kvcache.tiers.movement.MoverStats;
+import java.util.List;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.Test;
 
 final class MinuteReportTest {
+
+    private static MoverStats disk(long readErrors, long checksumErrors, long writesFailed) {
+        TierStats tier = new TierStats("", 0, 0, 0, writesFailed, 0, 0, readErrors, checksumErrors, 0, 0, 0);
+        MoverStats.Latency none = new MoverStats.Latency(0, 0, 0, 0);
+        return new MoverStats("disk /mnt/kv", TierState.SERVING, "", tier, 1, 0, 0, 0, 0, 0, 0, 0, none, none, 0);
+    }
+
+    @Test
+    void givenADiskThatServesOn_whenSomeOfItsReadsFail_thenThatIsTold() {
+        AtomicReference<MoverStats> now = new AtomicReference<>(disk(1, 0, 0));
+        MinuteReport report = new MinuteReport();
+        Worries.disks(report, () -> List.of(now.get()));
+        assertThat(report.lines()).isEmpty();
+        now.set(disk(2, 38, 0));
+        assertThat(report.lines())
+                .containsExactly(
+                        "1 reads failed at disk /mnt/kv",
+                        "38 reads came with wrong bytes from disk /mnt/kv and found nothing");
+        now.set(disk(0, 0, 3)); // opened again, where the counts begin anew
+        assertThat(report.lines()).containsExactly("3 writes failed at disk /mnt/kv");
+    }
 
     @Test
     void givenCounts_whenSomeHaveGrown_thenThoseAreToldWithWhatWasAdded() {

@@ -23,6 +23,11 @@ public record DiskConfig(
         }
     }
 
+    /// Values of this size and more stay in memory alone: a little is kept beside what lies in a region.
+    public long regionBytes() {
+        return Geometry.of(bytes).regionBytes();
+    }
+
     /// As the store takes it.
     public DiskOptions options() {
         return DiskOptions.of(directory, bytes)

@@ -33,7 +33,8 @@ final class SaveCommand {
             if (saved) {
                 out.ok();
             } else {
-                out.error("ERR not all is on disk; the server may have none, or one that fails or is slow");
+                out.error("ERR not all is on disk: the server has none, or one that fails, is full or slow,"
+                        + " or a value is larger than half a percent of it");
             }
         });
     }
