@@ -38,9 +38,14 @@ final class ConfigText {
         config.access().tenants().forEach(each -> lines.add(line(each)));
         lines.addAll(domains(config));
         for (DiskConfig disk : config.disks().disks()) {
-            lines.add("disk " + disk.directory() + ": " + new ByteSize(disk.bytes()));
+            lines.add("disk " + disk.directory() + ": " + size(disk));
         }
         return lines;
+    }
+
+    /// How much a disk holds, and of what: what is too large for it is nowhere but in memory.
+    static String size(DiskConfig disk) {
+        return new ByteSize(disk.bytes()) + ", for values below " + new ByteSize(disk.regionBytes());
     }
 
     /// The trust domains, a line each.

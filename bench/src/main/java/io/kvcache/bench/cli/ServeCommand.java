@@ -16,6 +16,7 @@ import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.ServerSocket;
 import java.time.Duration;
+import java.util.List;
 import java.util.Locale;
 import java.util.concurrent.Callable;
 import java.util.concurrent.CountDownLatch;
@@ -92,9 +93,11 @@ final class ServeCommand implements Callable<Integer> {
             say("  other JVMs at " + server.aeronAddress() + asks);
         }
         ConfigText.domains(config).forEach(line -> say("  " + line));
-        for (MoverStats disk : server.cache().diskStats()) {
-            say("  " + disk.name() + ": " + new ByteSize(disk.tier().capacityBytes()) + ", "
-                    + disk.tier().path());
+        List<MoverStats> disks = server.cache().diskStats();
+        for (int number = 0; number < disks.size(); number++) {
+            say("  " + disks.get(number).name() + ": "
+                    + ConfigText.size(config.disks().disks().get(number)) + ", "
+                    + disks.get(number).tier().path());
         }
         say("  " + budget.line(limit));
         new CountDownLatch(1).await();
@@ -124,8 +127,9 @@ final class ServeCommand implements Callable<Integer> {
                 say("KVCache: some requests took too long and were cut off");
             }
             if (!stopped.saved()) {
-                String left = "not all values got to disk in time: " + stopped.unsavedBytes()
-                        + " bytes are in memory alone, and are lost";
+                String left = "not all values got to disk: " + stopped.unsavedBytes()
+                        + " bytes are in memory alone, and are lost, as shutdown.drain is over, a disk fails or is full,"
+                        + " or they are larger than it takes";
                 say("KVCache: " + left);
                 LogLines.last(config.log(), Level.WARNING, ServeCommand.class, left);
             }

@@ -8,6 +8,7 @@ import java.io.IOException;
 import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.net.InetAddress;
+import java.net.ServerSocket;
 import java.net.Socket;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -69,7 +70,7 @@ final class ServeCommandTest {
     /// Starts a server, uses it, and kills or terminates it.
     private void served(String disk, boolean kill, Use use) throws Exception {
         try (ServedProcess server = new ServedProcess(folder.resolve("errors"), "--disk", disk)) {
-            assertThat(server.line()).startsWith("  disk ").contains(": 64 MiB, ");
+            assertThat(server.line()).startsWith("  disk ").contains(": 64 MiB, for values below 1 MiB, ");
             assertThat(server.line()).startsWith("  memory: heap ").contains(" + values 0.06 GiB + ");
             use.of(server.port());
             if (kill) {
@@ -105,6 +106,17 @@ final class ServeCommandTest {
 
         assertThat(run(1, "serve", "--port", "0", "--host-bytes", "64MiB", "--disk", disk + ":64MiB"))
                 .startsWith("kvcache: Cannot use " + disk + " for a disk tier: ");
+    }
+
+    @Test
+    void givenAPortThatIsTaken_whenServed_thenItIsNamed() throws Exception {
+        try (ServerSocket taken = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
+            String port = Integer.toString(taken.getLocalPort());
+
+            assertThat(run(1, "serve", "--port", port, "--host-bytes", "64MiB", "--transport", "off"))
+                    .startsWith("kvcache: cannot listen at 127.0.0.1:" + port + ": ")
+                    .endsWith("; stop what has that port, or set another one\n");
+        }
     }
 
     @Test

@@ -56,7 +56,9 @@ public final class Listener implements AutoCloseable {
         var bound = bootstrap.bind(address).awaitUninterruptibly();
         if (!bound.isSuccess()) {
             throw new IOException(
-                    "cannot listen at " + address + ": " + bound.cause().getMessage(), bound.cause());
+                    "cannot listen at " + address.getAddress().getHostAddress() + ":" + address.getPort() + ": "
+                            + bound.cause().getMessage() + "; stop what has that port, or set another one",
+                    bound.cause());
         }
         return new Listener(bound.channel());
     }
