@@ -7,6 +7,7 @@ import io.kvcache.tiers.disk.DiskLogConfig.OnIncompatible;
 import io.kvcache.tiers.disk.Geometry;
 import io.kvcache.tiers.movement.WriteBudget;
 import java.nio.file.Path;
+import java.util.Objects;
 
 /// One disk below host memory.
 ///
@@ -25,6 +26,15 @@ public record DiskOptions(
         long bytesPerSecond,
         long bytesPerDay,
         DirectoryOptions files) {
+
+    /// @throws IllegalArgumentException when it is smaller than a tier can be
+    public DiskOptions {
+        Objects.requireNonNull(directory, "a disk takes a directory");
+        if (bytes < Geometry.MIN_DEVICE_BYTES) {
+            throw new IllegalArgumentException("a disk at " + directory + " of " + bytes + " bytes; it takes "
+                    + Geometry.MIN_DEVICE_BYTES + " and up");
+        }
+    }
 
     /// Refuses what is incompatible; no limit on writes.
     public static DiskOptions of(Path directory, long bytes) {

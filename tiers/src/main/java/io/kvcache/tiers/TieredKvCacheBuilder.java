@@ -20,6 +20,7 @@ import java.security.SecureRandom;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Objects;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
@@ -78,7 +79,7 @@ public final class TieredKvCacheBuilder {
 
     /// How victims are chosen; LRU when not said.
     public TieredKvCacheBuilder policy(PolicyKind kind) {
-        policy = kind;
+        policy = Objects.requireNonNull(kind, "policy");
         return this;
     }
 
@@ -245,8 +246,9 @@ public final class TieredKvCacheBuilder {
     /// Reserves the memory and opens the store, and the disks if there are any. What a disk holds is known soon
     /// after that, while the store serves.
     ///
-    /// @throws IllegalStateException when the memory cannot be had, or native access is denied; the message says
+    /// @throws io.kvcache.tiers.memory.MemoryRefusedException when the memory cannot be had; the message says
     ///     what to do
+    /// @throws IllegalStateException when native access is denied, likewise
     /// @throws io.kvcache.tiers.directory.DiskRefusedException when a directory cannot be used for a disk
     /// @throws IllegalArgumentException for more tiers of other kinds than disks, where there are disks
     /// @throws RuntimeException when another tier cannot be opened, with its cause

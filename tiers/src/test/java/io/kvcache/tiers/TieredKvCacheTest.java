@@ -3,6 +3,7 @@ package io.kvcache.tiers;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
+import static org.assertj.core.api.Assertions.assertThatNullPointerException;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.kvcache.core.BlockTable;
@@ -14,8 +15,10 @@ import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.tiers.memory.MemoryRefusedException;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -59,6 +62,29 @@ final class TieredKvCacheTest {
             }
             cache.validate();
         }
+    }
+
+    @Test
+    void givenADiskThatIsTooSmall_whenAdded_thenItIsNamed() {
+        assertThatIllegalArgumentException()
+                .isThrownBy(() -> small().disk(Path.of("/mnt/kv"), 0))
+                .withMessage("a disk at /mnt/kv of 0 bytes; it takes 6291456 and up");
+    }
+
+    @Test
+    @SuppressWarnings("NullAway") // of a caller whose compiler does not look
+    void givenNull_whenSet_thenItIsRefusedAtOnce() {
+        assertThatNullPointerException().isThrownBy(() -> small().policy(null)).withMessage("policy");
+        assertThatNullPointerException()
+                .isThrownBy(() -> small().disk(null, 1L << 30))
+                .withMessage("a disk takes a directory");
+    }
+
+    @Test
+    void givenMoreMemoryThanThereIs_whenBuilt_thenTheRefusalIsKnownByItsType() {
+        assertThatThrownBy(() -> small().hostBytes(1L << 50).build())
+                .isInstanceOf(MemoryRefusedException.class)
+                .hasMessageStartingWith("Cannot reserve 1.0 PiB (1125899906842624 bytes) of host memory for 'slots': ");
     }
 
     @Test

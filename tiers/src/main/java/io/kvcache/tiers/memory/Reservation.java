@@ -20,12 +20,12 @@ record Reservation(String purpose, long bytes) {
     }
 
     /// The failure of a call that returned `result`.
-    IllegalStateException refused(String call, long result) {
+    MemoryRefusedException refused(String call, long result) {
         return failed("%s gave %s".formatted(call, Errno.explain(result)));
     }
 
-    IllegalStateException failed(String cause) {
-        return new IllegalStateException(
+    MemoryRefusedException failed(String cause) {
+        return new MemoryRefusedException(
                 "Cannot reserve %s of host memory for '%s': %s".formatted(ByteSize.readable(bytes), purpose, cause));
     }
 }
