@@ -50,6 +50,7 @@ public final class ConfigReader {
         settings.add(typed);
         ServerConfig config = fill(settings);
         settings.reportUnknown();
+        EnvironmentSettings.reportShort(environment, settings::isKnown, problems);
         if (!problems.isEmpty()) {
             throw new ConfigException(problems);
         }

@@ -1,9 +1,12 @@
 package io.kvcache.server.config;
 
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.TreeMap;
+import java.util.TreeSet;
+import java.util.function.Predicate;
 
 /// Reads `KVCACHE__SECTION__KEY` from the environment.
 ///
@@ -12,6 +15,7 @@ import java.util.TreeMap;
 final class EnvironmentSettings {
 
     private static final String PREFIX = "KVCACHE__";
+    private static final String SHORT = "KVCACHE_";
 
     private EnvironmentSettings() {}
 
@@ -20,11 +24,22 @@ final class EnvironmentSettings {
         Map<String, Setting> settings = new LinkedHashMap<>();
         new TreeMap<>(environment).forEach((name, text) -> {
             if (name.startsWith(PREFIX)) {
-                String path =
-                        name.substring(PREFIX.length()).toLowerCase(Locale.ROOT).replace("__", ".");
-                settings.put(path, new Setting(text, name));
+                settings.put(path(name, PREFIX), new Setting(text, name));
             }
         });
         return settings;
+    }
+
+    /// Says which variables set nothing for want of an underscore.
+    static void reportShort(Map<String, String> environment, Predicate<String> known, List<String> problems) {
+        for (String name : new TreeSet<>(environment.keySet())) {
+            if (name.startsWith(SHORT) && !name.startsWith(PREFIX) && known.test(path(name, SHORT))) {
+                problems.add(name + " sets nothing; is it " + PREFIX + name.substring(SHORT.length()) + "?");
+            }
+        }
+    }
+
+    private static String path(String name, String prefix) {
+        return name.substring(prefix.length()).toLowerCase(Locale.ROOT).replace("__", ".");
     }
 }

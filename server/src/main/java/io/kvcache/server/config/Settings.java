@@ -2,6 +2,7 @@ package io.kvcache.server.config;
 
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -12,15 +13,22 @@ import java.util.function.Function;
 import java.util.function.Supplier;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import java.util.stream.Collectors;
 
 /// What was set, asked for by name. Collects what is wrong instead of stopping at the first mistake, and knows at the
 /// end which names nobody asked for.
 final class Settings {
 
+    private static final Pattern ITEM = Pattern.compile("\\.\\d+(\\.|$)");
+
+    /// How YAML says that nothing is there.
+    private static final Set<String> NOTHING = Set.of("", "~", "null");
+
     private static final Pattern MEMBER = Pattern.compile("(\\w+)\\.(\\d{1,4})(\\..*)?");
 
     private final Map<String, Setting> given = new LinkedHashMap<>();
     private final Set<String> known = new TreeSet<>();
+    private final Set<String> lists = new TreeSet<>();
     private final List<String> problems;
 
     Settings(List<String> problems) {
@@ -44,6 +52,7 @@ final class Settings {
 
     /// The numbers of a list's members, in order.
     Set<Integer> members(String list) {
+        lists.add(list);
         Set<Integer> members = new TreeSet<>();
         for (String path : given.keySet()) {
             Matcher member = MEMBER.matcher(path);
@@ -93,6 +102,7 @@ final class Settings {
 
     /// How many items a list has, counted from 0 without a gap.
     int items(String path) {
+        lists.add(path);
         int items = 0;
         while (has(path + "." + items)) {
             items++;
@@ -137,19 +147,60 @@ final class Settings {
                 .orElse("");
     }
 
-    /// Names that no component knows are mistakes.
+    /// Whether a component asked for it.
+    boolean isKnown(String path) {
+        return known.contains(path);
+    }
+
+    /// Names that no component knows are mistakes; what is one mistake in the file is told once. A section or a list
+    /// with nothing in it, as when all of it is commented out, is none.
     void reportUnknown() {
+        Set<String> told = new HashSet<>();
         given.forEach((path, setting) -> {
-            String outer = path.substring(0, Math.max(0, path.lastIndexOf('.')));
-            if (!known.contains(path) && isOneValue(outer)) {
-                problems.add(setting.origin() + ": " + outer + " takes one value");
-            } else if (!known.contains(path)) {
-                problems.add(setting.origin() + ": there is no setting " + path
-                        + Suggestion.nearest(path, known)
-                                .map(nearest -> "; is it " + nearest + "?")
-                                .orElse("; there are " + String.join(", ", known)));
+            boolean nothing = NOTHING.contains(setting.text()) && (isSection(path) || lists.contains(path));
+            if (!known.contains(path) && !nothing && told.add(place(path))) {
+                problems.add(setting.origin() + ": " + mistake(path));
             }
         });
+    }
+
+    private String mistake(String path) {
+        String outer = path.substring(0, Math.max(0, path.lastIndexOf('.')));
+        if (isOneValue(outer)) {
+            return outer + " takes one value";
+        }
+        if (isSection(path)) {
+            return path + " takes settings below it: " + below(path);
+        }
+        return "there is no setting " + path
+                + Suggestion.nearest(path, known)
+                        .map(nearest -> "; is it " + nearest + "?")
+                        .orElseGet(() -> "; there are " + below(section(path)));
+    }
+
+    /// What is wrong about a list that nobody knows is wrong about all of its items.
+    private String place(String path) {
+        Matcher item = ITEM.matcher(path);
+        return item.find() && !lists.contains(path.substring(0, item.start())) ? path.substring(0, item.start()) : path;
+    }
+
+    /// The outermost part of a name when it is a section, else nothing.
+    private String section(String path) {
+        String first = path.substring(0, Math.max(0, path.indexOf('.')));
+        return isSection(first) ? first : "";
+    }
+
+    private boolean isSection(String path) {
+        return !path.isEmpty() && known.stream().anyMatch(each -> each.startsWith(path + "."));
+    }
+
+    /// The settings of a section, or the names of all sections with what is in none.
+    private String below(String section) {
+        return known.stream()
+                .filter(each -> section.isEmpty() || each.startsWith(section + "."))
+                .map(each -> section.isEmpty() ? each.replaceFirst("\\..*", "") : each)
+                .distinct()
+                .collect(Collectors.joining(", "));
     }
 
     private boolean isOneValue(String path) {

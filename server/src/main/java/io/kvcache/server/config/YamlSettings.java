@@ -17,6 +17,9 @@ import org.snakeyaml.engine.v2.nodes.SequenceNode;
 /// Reads a YAML file and remembers the line of each value. Items of lists are named by their place, from 0.
 final class YamlSettings {
 
+    /// Settings go three levels deep; more is a list within lists, or an alias of what it is in.
+    private static final int MOST_DEPTH = 8;
+
     private final String file;
     private final Map<String, Setting> settings = new LinkedHashMap<>();
     private final List<String> problems;
@@ -35,7 +38,7 @@ final class YamlSettings {
         try {
             new Compose(LoadSettings.builder().setLabel(file).build())
                     .composeString(text)
-                    .ifPresent(root -> reader.mapping("", root));
+                    .ifPresent(root -> reader.mapping("", root, 0));
         } catch (MarkedYamlEngineException malformed) {
             int line =
                     malformed.getProblemMark().map(mark -> mark.getLine() + 1).orElse(0);
@@ -46,32 +49,35 @@ final class YamlSettings {
         return reader.settings;
     }
 
-    private void mapping(String prefix, Node node) {
+    private void mapping(String prefix, Node node, int depth) {
         if (!(node instanceof MappingNode mapping)) {
             problems.add(at(node) + ": " + (prefix.isEmpty() ? "the file" : prefix) + " takes `key: value` lines");
             return;
         }
         for (NodeTuple entry : mapping.getValue()) {
             if (entry.getKeyNode() instanceof ScalarNode key) {
-                entry(prefix.isEmpty() ? key.getValue() : prefix + "." + key.getValue(), entry.getValueNode());
+                String path = prefix.isEmpty() ? key.getValue() : prefix + "." + key.getValue();
+                entry(path, entry.getValueNode(), depth + 1);
             } else {
                 problems.add(at(entry.getKeyNode()) + ": a name of a setting is expected here");
             }
         }
     }
 
-    private void entry(String path, Node value) {
-        if (value instanceof ScalarNode scalar) {
+    private void entry(String path, Node value, int depth) {
+        if (depth > MOST_DEPTH) {
+            problems.add(at(value) + ": " + path + " is " + depth + " levels deep; there are up to " + MOST_DEPTH);
+        } else if (value instanceof ScalarNode scalar) {
             Setting older = settings.put(path, new Setting(scalar.getValue(), at(value)));
             if (older != null) {
                 problems.add(at(value) + ": " + path + " is set already, at " + older.origin());
             }
         } else if (value instanceof SequenceNode list) {
             for (int i = 0; i < list.getValue().size(); i++) {
-                entry(path + "." + i, list.getValue().get(i));
+                entry(path + "." + i, list.getValue().get(i), depth + 1);
             }
         } else {
-            mapping(path, value);
+            mapping(path, value, depth);
         }
     }
 

@@ -57,8 +57,10 @@ public record MemoryBudget(long heapBytes, long directBytes, long valueBytes, lo
             return;
         }
         long values = most - heapBytes - directBytes - recordBytes;
+        boolean records = recordBytes > most - heapBytes - directBytes;
         throw new IllegalStateException(line(limit) + ". It takes up to " + MOST_PERCENT + " %, " + gib(most) + ": "
                 + (values > 0 ? "set memory.host_bytes to " + (values >> 20) + "MiB or less, " : "")
+                + (records ? "give disks fewer bytes, each of which takes its part of the records, " : "")
                 + "give the heap or direct memory less (KVCACHE_JAVA_OPTS='-Xmx1g -XX:MaxDirectMemorySize=1g'),"
                 + " or raise the limit");
     }

@@ -28,6 +28,45 @@ final class ConfigReaderTest {
     }
 
     @Test
+    void givenSectionsWithNothingInThem_whenRead_thenDefaultsCount() throws ConfigException {
+        assertThat(read("memory:\n#  host_bytes: 1GiB\ndisks:\nlisteners: ~\ntenants: null\n", Map.of()))
+                .isEqualTo(ServerConfig.defaults(MACHINE));
+    }
+
+    @Test
+    void givenAValueWhereASectionBelongs_whenRead_thenItsSettingsAreNamed() {
+        assertThat(problems("log: json\n", Map.of()))
+                .containsExactly("kvcache.yaml:1: log takes settings below it: log.format");
+    }
+
+    @Test
+    void givenAnUnknownSettingOfASection_whenRead_thenThatSectionsAreNamed() {
+        assertThat(problems("log: { whereabouts: here }\n", Map.of()))
+                .containsExactly("kvcache.yaml:1: there is no setting log.whereabouts; there are log.format");
+    }
+
+    @Test
+    void givenAListThatNobodyKnows_whenRead_thenItIsToldOnce() {
+        assertThat(problems("hostnames: [a, b, c, [d, e]]\n", Map.of()))
+                .singleElement()
+                .asString()
+                .startsWith("kvcache.yaml:1: there is no setting hostnames.0; there are admission, ")
+                .contains(", memory, ")
+                .doesNotContain("memory.host_bytes");
+    }
+
+    @Test
+    void givenAnAliasOfWhatItIsIn_whenRead_thenItEnds() {
+        assertThat(problems("memory: &all [*all]\n", Map.of())).isNotEmpty();
+    }
+
+    @Test
+    void givenAVariableWithOneUnderscore_whenRead_thenTheNameIsSaid() {
+        assertThat(problems("", Map.of("KVCACHE_MEMORY__HOST_BYTES", "1GiB", "KVCACHE_PORT", "tcp://10.0.0.1:7379")))
+                .containsExactly("KVCACHE_MEMORY__HOST_BYTES sets nothing; is it KVCACHE__MEMORY__HOST_BYTES?");
+    }
+
+    @Test
     void givenNothing_whenRead_thenDefaultsFitTheMachine() throws ConfigException {
         ServerConfig config = read("", Map.of());
 

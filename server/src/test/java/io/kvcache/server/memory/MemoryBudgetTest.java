@@ -98,4 +98,15 @@ final class MemoryBudgetTest {
         assertThat(budget.directBytes()).isPositive();
         assertThat(budget.recordBytes()).isEqualTo(5);
     }
+
+    @Test
+    void givenRecordsOfDisksThatAloneAreTooMany_whenRequired_thenTheDisksAreNamed() {
+        MemoryLimit limit = new MemoryLimit(24 * GIB, "the machine");
+        assertThatThrownBy(() -> new MemoryBudget(2 * GIB, 2 * GIB, 12 * GIB, 111 * GIB).requireWithin(limit))
+                .isInstanceOf(IllegalStateException.class)
+                .hasMessageContaining(": give disks fewer bytes, ");
+        assertThatThrownBy(() -> new MemoryBudget(2 * GIB, 2 * GIB, 23 * GIB, GIB).requireWithin(limit))
+                .hasMessageContaining(": set memory.host_bytes to ")
+                .hasMessageNotContaining("disks");
+    }
 }
