@@ -6,7 +6,7 @@ import org.jspecify.annotations.Nullable;
 
 /// Where it is written what a server is used for.
 ///
-/// @param file which is replaced; null for nowhere
+/// @param file beside which the one of the run before is kept; null for nowhere
 /// @param bytes that it may have at most
 public record TraceConfig(@Nullable Path file, long bytes) {
 

@@ -10,12 +10,16 @@ import io.kvcache.tiers.use.Use;
 import io.kvcache.tiers.use.UseQueue;
 import java.io.BufferedOutputStream;
 import java.io.IOException;
+import java.io.InputStream;
 import java.io.OutputStream;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.FileAlreadyExistsException;
 import java.nio.file.Files;
+import java.nio.file.LinkOption;
 import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
 import java.nio.file.StandardOpenOption;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.time.Instant;
@@ -67,10 +71,11 @@ public final class TraceCapture implements UseListener, AutoCloseable {
         writer = Thread.ofPlatform().daemon().name("kvcache-trace").start(this::run);
     }
 
-    /// Replaces the file.
+    /// Begins a file. The trace of the run before is kept beside it, with `.1` behind its name, in place of the one
+    /// before that: whoever starts a server again, or has it started, must not lose what he waited for.
     ///
     /// @param hostBytes of the server, for the first line
-    /// @throws IOException that names the file when it cannot be written
+    /// @throws IOException that names the file when it cannot be written, or is there and no trace
     public static TraceCapture start(Clock clock, TraceConfig config, long hostBytes) throws IOException {
         TraceCapture capture = new TraceCapture(clock, config, hostBytes);
         LOG.log(
@@ -117,11 +122,29 @@ public final class TraceCapture implements UseListener, AutoCloseable {
     /// Only what it owns may read it: ids are hashes, but when somebody came back is nobody's business.
     private static OutputStream open(Path file) throws IOException {
         try {
-            Files.deleteIfExists(file);
+            keepEarlier(file);
             Files.createFile(file, PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------")));
             return new BufferedOutputStream(Files.newOutputStream(file, StandardOpenOption.WRITE), BUFFER_BYTES);
         } catch (IOException refused) {
             throw new IOException("trace.out is " + file + ", which cannot be written: " + refused, refused);
+        }
+    }
+
+    private static void keepEarlier(Path file) throws IOException {
+        if (!Files.exists(file, LinkOption.NOFOLLOW_LINKS)) {
+            return;
+        }
+        if (!Files.isRegularFile(file, LinkOption.NOFOLLOW_LINKS) || !isTrace(file)) {
+            throw new FileAlreadyExistsException(file.toString(), null, "it is there, and no trace; name another file");
+        }
+        Files.move(file, file.resolveSibling(file.getFileName() + ".1"), StandardCopyOption.REPLACE_EXISTING);
+    }
+
+    /// Of a server that was killed a file may have nothing in it yet.
+    private static boolean isTrace(Path file) throws IOException {
+        try (InputStream in = Files.newInputStream(file)) {
+            byte[] begin = in.readNBytes(TraceLines.BEGIN.length());
+            return begin.length == 0 || new String(begin, StandardCharsets.US_ASCII).equals(TraceLines.BEGIN);
         }
     }
 

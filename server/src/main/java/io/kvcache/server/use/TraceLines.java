@@ -22,6 +22,9 @@ import java.util.concurrent.TimeUnit;
 /// Bytes of an object are those of value and key; -1 where they are not known.
 final class TraceLines {
 
+    /// By which a trace is known.
+    static final String BEGIN = "{\"kvcache_trace\":1,";
+
     private static final String VANTAGE =
             "behind a server's front ends, in front of host memory: what its clients asked"
                     + " of the store and put into it, over all protocols. Not in it: what a client found in a cache of its own"
@@ -37,8 +40,8 @@ final class TraceLines {
     }
 
     String first(Instant started, long hostBytes) {
-        return "{\"kvcache_trace\":1,\"vantage\":\"" + VANTAGE + "\",\"started\":\"" + started + "\",\"host_bytes\":"
-                + hostBytes + "}\n";
+        return BEGIN + "\"vantage\":\"" + VANTAGE + "\",\"started\":\"" + started + "\",\"host_bytes\":" + hostBytes
+                + "}\n";
     }
 
     String last(String why, long dropped) {

@@ -91,6 +91,33 @@ final class TraceCaptureTest {
         assertThat(firstIds(written[0])).isNotEqualTo(firstIds(written[1]));
     }
 
+    @Test
+    void givenATraceOfTheRunBefore_whenCapturedAgain_thenItIsKeptBeside() throws IOException {
+        Path file = folder.resolve("trace.jsonl");
+        Path before = folder.resolve("trace.jsonl.1");
+        for (int round = 1; round <= 3; round++) {
+            try (TraceCapture capture = TraceCapture.start(CLOCK, new TraceConfig(file, 1 << 20), 32L + round)) {
+                capture.asked(Verb.GET, OBJECTS, key(1), 10);
+            }
+            assertThat(lines(file).getFirst().get("host_bytes").longValue()).isEqualTo(32 + round);
+        }
+        assertThat(lines(before).getFirst().get("host_bytes").longValue()).isEqualTo(32 + 2);
+    }
+
+    @Test
+    void givenAnotherFileOrAFolder_whenCaptured_thenItIsRefusedAndStays() throws IOException {
+        Path file = Files.writeString(folder.resolve("kvcache.yaml"), "listen: { port: 7379 }\n");
+        Path empty = Files.createDirectory(folder.resolve("empty"));
+        for (Path each : List.of(file, empty)) {
+            assertThatThrownBy(() -> TraceCapture.start(CLOCK, new TraceConfig(each, 1 << 20), 1 << 25))
+                    .isInstanceOf(IOException.class)
+                    .hasMessageStartingWith("trace.out is " + each + ", ")
+                    .hasMessageEndingWith("it is there, and no trace; name another file");
+        }
+        assertThat(file).hasContent("listen: { port: 7379 }");
+        assertThat(empty).isEmptyDirectory();
+    }
+
     private static String firstIds(String written) {
         return written.lines()
                 .filter(line -> line.contains("\"ids\""))
