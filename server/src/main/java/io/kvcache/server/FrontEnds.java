@@ -18,6 +18,7 @@ import io.kvcache.server.lm.LmProtocol;
 import io.kvcache.server.metrics.BlockMetrics;
 import io.kvcache.server.metrics.EndpointMetrics;
 import io.kvcache.server.metrics.Latencies;
+import io.kvcache.server.metrics.ProcessMetrics;
 import io.kvcache.server.metrics.PrometheusText;
 import io.kvcache.server.metrics.ServerMetrics;
 import io.kvcache.server.metrics.UseMetrics;
@@ -34,7 +35,6 @@ import io.kvcache.tiers.metrics.KvCacheMetrics;
 import io.kvcache.tiers.metrics.PolicyMetrics;
 import io.kvcache.transport.endpoint.EndpointStats;
 import io.micrometer.core.instrument.binder.MeterBinder;
-import io.micrometer.core.instrument.binder.jvm.JvmMemoryMetrics;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -160,7 +160,7 @@ final class FrontEnds {
                     new DiskMetrics(cache, "server"),
                     new PolicyMetrics(cache, "server"),
                     new HintMetrics(cache, "server"),
-                    new JvmMemoryMetrics(),
+                    new ProcessMetrics(version()),
                     new ServerMetrics(
                             tenants.keyspaces(),
                             connections,

@@ -228,6 +228,29 @@ final class DiskValuesTest {
         }
     }
 
+    @Test
+    void givenAServer_whenItsMetersAreRead_thenEachSaysWhatItCounts() throws Exception {
+        try (DiskServer server = new DiskServer(folder);
+                HttpClient client = HttpClient.newBuilder()
+                        .version(HttpClient.Version.HTTP_1_1)
+                        .build()) {
+            List<String> lines = page(client, server, "/metrics").lines().toList();
+
+            assertThat(lines)
+                    .filteredOn(line -> line.startsWith("# HELP "))
+                    .hasSizeGreaterThan(60)
+                    .allSatisfy(line -> assertThat(line.split(" ", 4)[3]).isNotBlank());
+            assertThat(lines)
+                    .anyMatch(line -> line.startsWith("kv_version{version="))
+                    .anyMatch(line -> line.startsWith("process_uptime_seconds "))
+                    .anyMatch(line -> line.startsWith("process_start_time_seconds "))
+                    .anyMatch(line -> line.startsWith("process_files_open_files "))
+                    .anyMatch(line -> line.startsWith("process_cpu_usage "))
+                    .anyMatch(line -> line.startsWith("jvm_threads_live_threads "))
+                    .anyMatch(line -> line.startsWith("jvm_gc_seconds_total{"));
+        }
+    }
+
     private static String page(HttpClient client, DiskServer server, String path)
             throws IOException, InterruptedException {
         HttpRequest request = HttpRequest.newBuilder(URI.create("http://127.0.0.1:" + server.port() + path))

@@ -25,6 +25,7 @@ public final class PrometheusText implements Supplier<String> {
         PrometheusMeterRegistry known = registry;
         if (known == null) {
             known = new PrometheusMeterRegistry(PrometheusConfig.DEFAULT);
+            known.config().meterFilter(new MeterHelp());
             for (MeterBinder binder : binders) {
                 binder.bindTo(known);
             }

@@ -59,6 +59,7 @@ final class InfoText {
         return new Lines()
                 .add("connected_clients", new ClientList(context).seen().size())
                 .add("maxclients", context.connections().limits().connections())
+                .add("blocked_clients", 0)
                 .text();
     }
 

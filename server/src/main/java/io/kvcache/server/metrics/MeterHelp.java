@@ -1,0 +1,98 @@
+package io.kvcache.server.metrics;
+
+import static java.util.Map.entry;
+
+import io.micrometer.core.instrument.Meter;
+import io.micrometer.core.instrument.Tags;
+import io.micrometer.core.instrument.config.MeterFilter;
+import java.util.Map;
+
+/// What a meter counts, in a line, for who reads the numbers and not the code: the text after `# HELP`. Units of those
+/// whose names have none are here.
+final class MeterHelp implements MeterFilter {
+
+    private static final Map<String, String> TEXTS = Map.ofEntries(
+            entry("cache.evictions", "Blocks and objects that went from the store, by cause."),
+            entry("cache.gets", "Blocks and objects that were asked for, by namespace and result."),
+            entry("cache.puts", "Blocks and objects that somebody wanted to put, by what became of it."),
+            entry("cache.size", "Blocks and objects that are in the store, in memory or on disk."),
+            entry("kv.blocks", "Blocks that a tenant with a quota has."),
+            entry("kv.blocks.evicted", "Blocks that went because of their tenant's quota."),
+            entry("kv.blocks.reads", "Single blocks asked for over HTTP, by result; results as of kv_reads_total."),
+            entry("kv.blocks.refused", "Blocks for which their tenant's quota had no room."),
+            entry("kv.blocks.used", "Bytes of blocks of a tenant with a quota, a part of kv_used_bytes."),
+            entry("kv.connections.closed", "Connections that ended, by reason; bug and too_many need somebody."),
+            entry("kv.connections.open", "Connections that are open."),
+            entry("kv.disk.alive", "Bytes of blocks and objects on the disk that can be found."),
+            entry("kv.disk.budget", "Share of the day's write budget that is spent; 1 is all of it."),
+            entry("kv.disk.failures", "Reads and writes of the disk that failed, by cause; each is a miss."),
+            entry("kv.disk.latency", "Microseconds from the wish to its outcome, by quantile."),
+            entry("kv.disk.limit", "Bytes of blocks and objects that may be alive on the disk."),
+            entry("kv.disk.load.bytes", "Bytes of blocks and objects that were read from the disk."),
+            entry("kv.disk.loads", "Blocks and objects that were read from the disk."),
+            entry("kv.disk.serving", "1 while the disk reads and writes, 0 while it is out; /health/ready says why."),
+            entry("kv.disk.underway", "Reads and writes of the disk that are on their way."),
+            entry("kv.disk.waiting", "Reads that wait for the disk."),
+            entry("kv.disk.written", "Bytes written to the disk: of blocks and objects, and all."),
+            entry("kv.dropped", "Values without room whose client was told nothing of that, as its protocol cannot."),
+            entry("kv.endpoint.begun", "Sessions, leases and reservations of other JVMs, ever."),
+            entry("kv.endpoint.closed", "Connections of other JVMs that ended, by reason."),
+            entry("kv.endpoint.connections", "Connections of other JVMs that are open."),
+            entry("kv.endpoint.corrupt", "Payloads that came without their checksum."),
+            entry("kv.endpoint.expired", "Sessions, leases and reservations that ended as their client was gone."),
+            entry("kv.endpoint.handshakes.refused", "Other JVMs that were not let in, by reason."),
+            entry("kv.endpoint.held", "Leases and reservations that other JVMs hold of the store."),
+            entry("kv.endpoint.received", "Bytes of blocks and objects that other JVMs sent."),
+            entry("kv.endpoint.refusals", "Requests of other JVMs that were answered by an error."),
+            entry("kv.endpoint.requests", "Requests of other JVMs."),
+            entry("kv.endpoint.sent", "Bytes of blocks and objects that were sent to other JVMs."),
+            entry("kv.endpoint.sessions", "Sessions of other JVMs that are open."),
+            entry("kv.endpoint.waiting", "Requests of other JVMs that wait for room, a disk or a flush."),
+            entry("kv.events.asked", "Questions to the replay socket that were answered."),
+            entry("kv.events.overrun", "Times that events came faster than they could be published."),
+            entry("kv.events.published", "Messages that were published over ZeroMQ."),
+            entry("kv.evicted", "Values of a tenant that went, by cause: its quota, or room for others."),
+            entry("kv.flight", "Bytes of values that are on their way now, in or out."),
+            entry("kv.flight.most", "Bytes of values that may be on their way, in or out."),
+            entry("kv.keys", "Keys of a tenant that are known."),
+            entry("kv.leases", "Leases of processes that read in place."),
+            entry("kv.leases.expired", "Leases that were not released in time."),
+            entry("kv.leases.held", "Bytes that are leased."),
+            entry("kv.logins", "Log-ins by outcome; later: not looked at, after too many wrong ones."),
+            entry("kv.memory.capacity", "Bytes of host memory for values and blocks."),
+            entry("kv.memory.held", "Bytes of host memory that values and blocks take; full is as it should be."),
+            entry("kv.memory.lru.dropped", "Uses that came too fast for the estimate of kv_memory_lru_hit_ratio."),
+            entry("kv.memory.lru.hit.ratio", "What LRU would find in so many times the memory; an estimate."),
+            entry("kv.offload", "Blocks and objects that might have been written to disk, by what became of them."),
+            entry("kv.policy.follows.lru", "1 while a policy that learns goes by last use, as LRU finds more."),
+            entry("kv.policy.hits", "Uses in the sample of a policy that learns which it, or LRU, would have found."),
+            entry("kv.policy.sampled", "Uses in the sample of a policy that learns."),
+            entry("kv.policy.switches", "Times that a policy that learns was made to go by last use."),
+            entry("kv.policy.uses", "Uses of blocks under a policy that learns, by the order that it went by."),
+            entry("kv.promises", "EXISTS that were answered with yes, by kind; broken: the value was gone when read."),
+            entry("kv.promises.held", "Bytes that stay because EXISTS said that they are there."),
+            entry("kv.quota", "Bytes that a tenant may have; 0 for no limit."),
+            entry("kv.reads", "Values asked for by tenant and result; busy and late are there, and were not sent."),
+            entry("kv.received", "Bytes of values that were stored."),
+            entry("kv.refusals", "Requests that were answered by an error."),
+            entry("kv.requests", "Requests by protocol."),
+            entry("kv.sent", "Bytes of values that were found."),
+            entry("kv.slabs.moved", "Slabs of host memory that went from one size of slots to another."),
+            entry("kv.tables.open", "Tables and views that hold blocks and objects in memory."),
+            entry("kv.touches.lost", "Uses that the order of eviction has not seen."),
+            entry("kv.trace.capturing", "1 while the trace is written, 0 when its file is full or cannot be written."),
+            entry("kv.trace.dropped", "Uses that came faster than the trace could be written."),
+            entry("kv.trace.uses", "Uses that were written to the trace."),
+            entry("kv.trace.written", "Bytes of the trace."),
+            entry("kv.used", "Bytes of a tenant's values, in memory or on disk."),
+            entry("kv.version", "Always 1; the version is in its label."),
+            entry("kv.writes", "Values that somebody wanted to store, by outcome; refused: there was no room."));
+
+    @Override
+    public Meter.Id map(Meter.Id id) {
+        String text = TEXTS.get(id.getName());
+        return text == null
+                ? id
+                : new Meter.Id(id.getName(), Tags.of(id.getTags()), id.getBaseUnit(), text, id.getType());
+    }
+}
