@@ -133,6 +133,9 @@ final class TierLabCommand implements Callable<Integer> {
 
     private int run(Choices choices, TierLaboratory laboratory, TierPage page) throws IOException {
         TierReport report = new TierReport(spec.commandLine().getOut(), json ? "json" : format, engine.title());
+        if (laboratory.distinctBlocks() == 0) {
+            throw new IOException("no prompt of the trace has a full block, so there is nothing to keep in any tier");
+        }
         notes(laboratory);
         AtomicLong wrong = new AtomicLong();
         try (Progress progress = new Progress(spec.commandLine().getErr())) {

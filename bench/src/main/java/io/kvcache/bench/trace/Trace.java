@@ -50,9 +50,10 @@ public record Trace(String name, int blockTokens, List<TraceRequest> requests) {
                 requests.stream().mapToLong(TraceRequest::outputTokens).sum());
     }
 
-    /// Whether it says when requests came: not where all came at once.
+    /// Whether it says when requests came: not where several came at once and none later.
     public boolean hasTimes() {
-        return requests.getLast().timestampMillis() > requests.getFirst().timestampMillis();
+        return requests.size() == 1
+                || requests.getLast().timestampMillis() > requests.getFirst().timestampMillis();
     }
 
     /// Bytes of one block of a model's KV.

@@ -225,6 +225,16 @@ final class LabCommandTest {
     }
 
     @Test
+    void givenPromptsBelowABlock_whenTiersAreCompared_thenTheErrorSaysSo(@TempDir Path folder) throws IOException {
+        Path trace = Files.writeString(folder.resolve("short.jsonl"), "{\"tokens\": [1, 2, 3]}\n");
+        Shell.Run run = Shell.run("lab", "tiers", "--trace", trace.toString(), "--policy", "mooncake");
+        assertThat(run.exitCode()).isEqualTo(1);
+        assertThat(run.err())
+                .isEqualTo(
+                        "kvcache: no prompt of the trace has a full block, so there is nothing to keep in any tier\n");
+    }
+
+    @Test
     void givenAFolderInPlaceOfATrace_whenRun_thenTheErrorNamesIt(@TempDir Path folder) {
         Shell.Run run = Shell.run("lab", "--trace", folder.toString());
         assertThat(run.exitCode()).isEqualTo(1);
