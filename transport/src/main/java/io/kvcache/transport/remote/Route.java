@@ -91,7 +91,7 @@ record Route(
             int port = colon < 1 ? -1 : number(address.substring(colon + 1));
             if (port < 1 || port > 65_535 || address.contains(",")) {
                 throw new IllegalArgumentException("address = \"" + address
-                        + "\"; allowed: host:port, auto:host:port, tls:host:port, shm:host:port or ucx:host:port, the"
+                        + "\"; allowed: host:port, tls:host:port, shm:host:port, ucx:host:port or auto:host:port, the"
                         + " port from 1 to 65535, or aeron:…; several as several");
             }
             String host = address.substring(0, colon);

@@ -171,6 +171,6 @@ final class FastestWayTest {
                 .hasMessageContaining("cannot reach auto:127.0.0.1:1");
         assertThatIllegalArgumentException()
                 .isThrownBy(() -> RemoteKvCache.connect("auto:127.0.0.1"))
-                .withMessageContaining("allowed: host:port, auto:host:port");
+                .withMessageContaining("or auto:host:port, the port");
     }
 }
