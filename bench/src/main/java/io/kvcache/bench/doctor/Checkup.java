@@ -3,6 +3,7 @@ package io.kvcache.bench.doctor;
 import io.kvcache.server.config.Machine;
 import io.kvcache.server.config.ServerConfig;
 import io.kvcache.server.memory.MemoryLimit;
+import io.kvcache.transport.ucx.UcxMemory;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.FileStore;
@@ -34,6 +35,11 @@ public final class Checkup {
                 sharedMemory(values)));
         facts.addAll(new KernelFacts(Path.of("/"), values).all(System.getProperty("os.version")));
         facts.add(RingProbe.fact());
+        facts.add(Fact.of(
+                "UCX",
+                UcxMemory.possible() ? "installed" : "none",
+                !UcxMemory.possible(),
+                "apt-get install libucx0, for transport.ucx: clients that read over RDMA"));
         facts.add(Fact.of("gcc", firstLine("gcc", "--version")));
         facts.add(Fact.of("fio", firstLine("fio", "--version")));
         facts.add(Fact.of("GPU", firstLine("nvidia-smi", "-L")));

@@ -52,6 +52,10 @@ final class ServedProcess implements AutoCloseable {
         port = Integer.parseInt(serves.group(1));
     }
 
+    long pid() {
+        return process.pid();
+    }
+
     int port() {
         return port;
     }
