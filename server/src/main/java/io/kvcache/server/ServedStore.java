@@ -1,6 +1,7 @@
 package io.kvcache.server;
 
 import io.kvcache.core.Clock;
+import io.kvcache.core.cost.PrefillCost;
 import io.kvcache.server.config.DomainConfig;
 import io.kvcache.server.config.Prefault;
 import io.kvcache.server.config.ServerConfig;
@@ -86,6 +87,10 @@ final class ServedStore {
         TieredKvCacheBuilder builder = inMemory(config, config.memory().hostBytes())
                 .admission(config.disks().admission())
                 .prefetch(config.disks().prefetch());
+        PrefillCost prefill = config.disks().prefill().cost();
+        if (prefill != null) {
+            builder.prefill(prefill);
+        }
         config.disks().disks().forEach(disk -> builder.disk(disk.options()));
         if (config.lease().on()) {
             builder.memory(new NamedMemorySource(

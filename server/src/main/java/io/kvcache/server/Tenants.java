@@ -1,7 +1,10 @@
 package io.kvcache.server;
 
 import io.kvcache.core.Clock;
+import io.kvcache.core.cost.PrefillCost;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.server.config.DisksConfig;
+import io.kvcache.server.config.PrefillConfig;
 import io.kvcache.server.config.ServerConfig;
 import io.kvcache.server.config.TenantConfig;
 import io.kvcache.server.config.ValueConfig;
@@ -9,6 +12,7 @@ import io.kvcache.server.keyspace.Bounds;
 import io.kvcache.server.keyspace.Keyspace;
 import io.kvcache.server.keyspace.KeyspaceOptions;
 import io.kvcache.server.keyspace.Labels;
+import io.kvcache.server.keyspace.PrefillTerms;
 import io.kvcache.server.keyspace.Reach;
 import io.kvcache.server.quota.InFlight;
 import io.kvcache.server.quota.Quota;
@@ -18,6 +22,7 @@ import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
 
 /// The values of all tenants, each in a keyspace and a namespace of its own: the same key of two of them is two keys
 /// to the store, and nothing here goes from one to the other.
@@ -54,12 +59,21 @@ final class Tenants {
                                     config.disks().arrival(),
                                     tenant.quotaBytes(),
                                     bounds(config.values(), (double) tenant.weight() / weights),
-                                    config.disks().prefetch())));
+                                    config.disks().prefetch(),
+                                    terms(config.disks(), cache))));
             if (count > 1) {
                 cache.weigh(namespace, tenant.weight());
             }
         }
         return new Tenants(keyspaces, labels);
+    }
+
+    private static @Nullable PrefillTerms terms(DisksConfig disks, TieredKvCache cache) {
+        PrefillConfig prefill = disks.prefill();
+        PrefillCost cost = prefill.cost();
+        return cost == null || disks.disks().isEmpty()
+                ? null
+                : new PrefillTerms(cost, prefill.chunkTokens(), prefill.deadline(), cache::readNanos);
     }
 
     /// Each has a part of what may be on its way, so that one who reads slowly keeps nobody else from reading.

@@ -8,6 +8,7 @@ import io.kvcache.core.store.PrefetchStats;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.server.config.DiskConfig;
 import io.kvcache.server.config.DisksConfig;
+import io.kvcache.server.config.PrefillConfig;
 import io.kvcache.server.net.NetLimits;
 import io.kvcache.server.net.TransportKind;
 import io.kvcache.tiers.disk.DiskLogConfig.OnIncompatible;
@@ -48,7 +49,8 @@ final class PrefetchedValuesTest {
                         List.of(new DiskConfig("disks.0", folder, 1L << 30, 0, 0, OnIncompatible.REFUSE)),
                         AdmissionKind.ALWAYS,
                         Duration.ofSeconds(60),
-                        prefetch));
+                        prefetch,
+                        PrefillConfig.defaults()));
     }
 
     private static Socket connect(TestServer server) throws IOException {

@@ -94,6 +94,8 @@ final class ObjectModel {
             if (view != null) {
                 check(index, view);
                 rare.countIf("object read with a time-out", !resident);
+            } else if (resident) {
+                rare.countIf("object expected", cache.expectObject(Corpus.THINGS, key(index)));
             }
         }
     }

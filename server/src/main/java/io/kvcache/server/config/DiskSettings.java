@@ -29,7 +29,8 @@ final class DiskSettings {
                 from.get("admission", otherwise.admission(), text -> Values.choice(AdmissionKind.class, text));
         Duration timeout = from.get("disk_read_timeout", otherwise.readTimeout(), Values::duration);
         boolean prefetch = from.get("prefetch", otherwise.prefetch(), Values::truth);
-        return from.checked(otherwise, () -> new DisksConfig(disks, admission, timeout, prefetch));
+        PrefillConfig prefill = PrefillConfig.read(from, otherwise.prefill());
+        return from.checked(otherwise, () -> new DisksConfig(disks, admission, timeout, prefetch, prefill));
     }
 
     private static Optional<DiskConfig> disk(Settings from, String path) {

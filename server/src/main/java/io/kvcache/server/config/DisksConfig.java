@@ -14,13 +14,19 @@ import java.util.Set;
 /// @param admission which values are written
 /// @param readTimeout how long a request waits for a value that is on disk before it is told that there is none
 /// @param prefetch whether chunks that a client is likely to read next are brought into memory ahead of it
-public record DisksConfig(List<DiskConfig> disks, AdmissionKind admission, Duration readTimeout, boolean prefetch) {
+/// @param prefill when clients are told to compute what is there
+public record DisksConfig(
+        List<DiskConfig> disks,
+        AdmissionKind admission,
+        Duration readTimeout,
+        boolean prefetch,
+        PrefillConfig prefill) {
 
     private static final Duration LONGEST_READ = Duration.ofMinutes(1);
 
     /// Disks that are read when somebody asks.
     public DisksConfig(List<DiskConfig> disks, AdmissionKind admission, Duration readTimeout) {
-        this(disks, admission, readTimeout, false);
+        this(disks, admission, readTimeout, false, PrefillConfig.defaults());
     }
 
     public DisksConfig {

@@ -24,6 +24,7 @@ public final class KeyRun {
     private final Predecessors predecessors;
     private final Follower follower;
     private final @Nullable Ahead ahead;
+    private final @Nullable LookupAdvice advice;
     private @Nullable ChunkKey last;
     private Verb verb = Verb.WRITE;
     private boolean found;
@@ -45,11 +46,18 @@ public final class KeyRun {
     }
 
     /// @param ahead null where nothing is brought ahead of its readers
-    KeyRun(Keyspace keyspace, Predecessors predecessors, Follower follower, @Nullable Ahead ahead) {
+    /// @param terms null where clients are told of all that is here
+    KeyRun(
+            Keyspace keyspace,
+            Predecessors predecessors,
+            Follower follower,
+            @Nullable Ahead ahead,
+            @Nullable PrefillTerms terms) {
         this.keyspace = keyspace;
         this.predecessors = predecessors;
         this.follower = follower;
         this.ahead = ahead;
+        advice = terms == null ? null : new LookupAdvice(terms);
     }
 
     /// Whose keys they are.
@@ -60,19 +68,31 @@ public final class KeyRun {
     /// A key was looked up.
     ///
     /// @param here whether it is here
-    public void lookedUp(byte[] key, boolean here) {
+    /// @return whether to say so: not of what is computed sooner than read
+    public boolean lookedUp(byte[] key, boolean here) {
         ChunkKey chunk = ChunkKey.of(key);
         if (chunk == null || isOtherHalf(chunk, Verb.LOOKUP, here)) {
-            return;
+            return here;
         }
-        String before = goesOn(chunk, Verb.LOOKUP) ? digestOfLast() : Predecessors.NONE;
-        if (ahead != null && here && !before.equals(Predecessors.NONE)) {
+        boolean goesOn = goesOn(chunk, Verb.LOOKUP);
+        boolean told = here && isWorthReading(key, goesOn);
+        String before = goesOn ? digestOfLast() : Predecessors.NONE;
+        if (ahead != null && told && !before.equals(Predecessors.NONE)) {
             ahead.goesOn(chunk.digest(), before);
         }
         if (predecessors.lookedUp(chunk.digest(), before) && here) {
             follow(chunk);
         }
-        now(chunk, Verb.LOOKUP, here);
+        now(chunk, Verb.LOOKUP, told);
+        return told;
+    }
+
+    private boolean isWorthReading(byte[] key, boolean goesOn) {
+        if (advice == null || advice.isWorthReading(goesOn, keyspace.awayBytes(key))) {
+            return true;
+        }
+        keyspace.leftToCompute();
+        return false;
     }
 
     /// A key was read.

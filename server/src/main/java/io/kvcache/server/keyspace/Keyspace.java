@@ -44,6 +44,7 @@ public final class Keyspace {
     private final KeyFollower follower;
     private final Predecessors predecessors = new Predecessors();
     private final @Nullable Ahead ahead;
+    private final @Nullable PrefillTerms terms;
 
     /// Registers the namespace.
     public Keyspace(KvCache cache, Namespace namespace, Clock clock, InstantSource wall, KeyspaceOptions options) {
@@ -66,6 +67,7 @@ public final class Keyspace {
         Arrivals arrivals = new Arrivals(ground, options.arrival());
         retrieval = new Retrieval(ground, bounds, arrivals, lapses, adoption, allowance);
         changes = new Changes(ground, writings, allowance, lapses, removal, adoption);
+        terms = options.prefill();
         ahead = options.ahead() ? new Ahead(key -> cache.expectObject(namespace, key)) : null;
     }
 
@@ -105,6 +107,16 @@ public final class Keyspace {
         return retrieval.isAway(asked) && ground.index().find(ground.hash(asked)) == null;
     }
 
+    /// Bytes of a value that is on disk alone; 0 when it is in host memory, or nobody knows how large it is.
+    long awayBytes(byte[] key) {
+        return retrieval.awayBytes(new Key(key));
+    }
+
+    /// A client was told that a value is not here, as computing it takes less time than reading it.
+    void leftToCompute() {
+        ground.counters().cheaperComputed.increment();
+    }
+
     /// Brings a value into host memory and holds it.
     ///
     /// @param executor runs `then`, once; if it takes nothing any more, `then` is not run and nothing is held
@@ -142,7 +154,11 @@ public final class Keyspace {
     /// Follows the requests of one connection, to learn which keys belong together.
     public KeyRun newRun() {
         return new KeyRun(
-                this, predecessors, (key, after) -> ground.cache().followObject(ground.namespace(), key, after), ahead);
+                this,
+                predecessors,
+                (key, after) -> ground.cache().followObject(ground.namespace(), key, after),
+                ahead,
+                terms);
     }
 
     /// Size and expiry of a key, or null when it is not here.

@@ -16,6 +16,7 @@ final class KeyspaceCounters {
     final LongAdder halved = new LongAdder();
     final LongAdder busy = new LongAdder();
     final LongAdder late = new LongAdder();
+    final LongAdder cheaperComputed = new LongAdder();
     final LongAdder stored = new LongAdder();
     final LongAdder joined = new LongAdder();
     final LongAdder refused = new LongAdder();
@@ -60,6 +61,7 @@ final class KeyspaceCounters {
                         receivedBytes.sum(),
                         bounds.leaving().bytes(),
                         bounds.arriving().bytes()),
-                evicted.sum());
+                evicted.sum(),
+                cheaperComputed.sum());
     }
 }

@@ -1,6 +1,7 @@
 package io.kvcache.server.keyspace;
 
 import java.time.Duration;
+import org.jspecify.annotations.Nullable;
 
 /// How a keyspace behaves where there is a choice.
 ///
@@ -10,8 +11,15 @@ import java.time.Duration;
 /// @param quotaBytes most bytes of the store that its values may take, in memory or on disk; 0 for no limit of its own
 /// @param bounds how large keys and values may be, and how much may be on its way
 /// @param ahead whether chunks that a reader is likely to take next are brought from disk
+/// @param prefill null for clients that are told of all that is here
 public record KeyspaceOptions(
-        Duration promise, long promiseBytes, Duration arrival, long quotaBytes, Bounds bounds, boolean ahead) {
+        Duration promise,
+        long promiseBytes,
+        Duration arrival,
+        long quotaBytes,
+        Bounds bounds,
+        boolean ahead,
+        @Nullable PrefillTerms prefill) {
 
     /// Part of host memory that promises may hold.
     private static final int PROMISE_SHARE = 4;
@@ -33,7 +41,7 @@ public record KeyspaceOptions(
 
     /// One that brings nothing ahead.
     public KeyspaceOptions(Duration promise, long promiseBytes, Duration arrival, long quotaBytes, Bounds bounds) {
-        this(promise, promiseBytes, arrival, quotaBytes, bounds, false);
+        this(promise, promiseBytes, arrival, quotaBytes, bounds, false, null);
     }
 
     /// Two seconds, and at most a quarter of the host memory; no disks, no quota.

@@ -52,6 +52,17 @@ final class Retrieval {
         return arrivals.isAway(wanted);
     }
 
+    /// Bytes of a value that is on disk alone, as far as they are known.
+    long awayBytes(Key key) {
+        KeyEntry entry = ground.index().find(ground.hash(key));
+        if (entry == null || !arrivals.isAway(key)) {
+            return 0;
+        }
+        try (ObjectView resident = ground.cache().holdObject(ground.namespace(), key.bytes())) {
+            return resident == null ? entry.bytes() : 0;
+        }
+    }
+
     private Reading arrived(Key wanted, @Nullable ObjectView view) {
         if (view == null && arrivals.isAway(wanted)) {
             ground.counters().late.increment();

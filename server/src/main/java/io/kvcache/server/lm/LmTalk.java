@@ -109,7 +109,7 @@ final class LmTalk implements Talk {
             case LmRequest.GET -> get(spoken, request);
             case LmRequest.EXIST -> {
                 boolean here = possible(request) && of(request).exists(request.key());
-                runs.of(of(request)).lookedUp(request.key(), here);
+                here = runs.of(of(request)).lookedUp(request.key(), here);
                 replies.code(spoken, here ? LmReplies.SUCCESS : LmReplies.FAIL);
                 answered();
             }

@@ -31,9 +31,7 @@ final class KeyCommands {
 
     private void exists(RespSession session, Request request, Replies out) throws CommandException {
         Command each = counting((keyspace, key) -> {
-            boolean here = keyspace.exists(key);
-            session.runs().of(keyspace).lookedUp(key, here);
-            return here;
+            return session.runs().of(keyspace).lookedUp(key, keyspace.exists(key));
         });
         each.run(session, request, out);
     }

@@ -263,7 +263,8 @@ final class ConfigReaderTest {
                                 new DiskConfig("disks.2", Path.of("/mnt/c"), 1L << 30, 0, 0, OnIncompatible.REFUSE)),
                         AdmissionKind.ALWAYS,
                         Duration.ofMillis(700),
-                        true));
+                        true,
+                        PrefillConfig.defaults()));
     }
 
     @Test

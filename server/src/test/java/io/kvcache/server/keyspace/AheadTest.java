@@ -15,7 +15,7 @@ final class AheadTest {
     private final TestKeyspace values = TestKeyspace.small();
     private final List<String> expected = new ArrayList<>();
     private final Ahead ahead = new Ahead(key -> expected.add(new String(key, StandardCharsets.ISO_8859_1)));
-    private final KeyRun run = new KeyRun(values.keyspace(), new Predecessors(), (key, after) -> {}, ahead);
+    private final KeyRun run = new KeyRun(values.keyspace(), new Predecessors(), (key, after) -> {}, ahead, null);
 
     @AfterEach
     void close() {

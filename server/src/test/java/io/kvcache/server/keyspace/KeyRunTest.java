@@ -28,6 +28,7 @@ final class KeyRunTest {
                 values.keyspace(),
                 predecessors,
                 (key, after) -> followed.add(text(key) + " after " + text(after)),
+                null,
                 null);
     }
 

@@ -1,0 +1,82 @@
+package io.kvcache.server.config;
+
+import io.kvcache.core.cost.PrefillCost;
+import io.kvcache.core.identity.ModelPreset;
+import java.time.Duration;
+import java.util.Arrays;
+import java.util.Optional;
+import java.util.stream.Collectors;
+import org.jspecify.annotations.Nullable;
+
+/// What the engines behind a server take to compute KV: clients are not told of what is on disk and computed
+/// sooner than read.
+///
+/// @param cost of computing; null for clients that are told of everything
+/// @param chunkTokens tokens that LMCache keeps under one key
+/// @param deadline longest that reading what one look-up finds may take
+public record PrefillConfig(@Nullable PrefillCost cost, int chunkTokens, Duration deadline) {
+
+    private static final int MOST_TOKENS = 1 << 20;
+    private static final Duration LONGEST = Duration.ofMinutes(1);
+
+    public PrefillConfig {
+        if (chunkTokens < 1 || chunkTokens > MOST_TOKENS) {
+            throw new IllegalArgumentException(
+                    "prefill.chunk_tokens is " + chunkTokens + "; it takes 1 to " + MOST_TOKENS);
+        }
+        if (!deadline.isPositive() || deadline.compareTo(LONGEST) > 0) {
+            throw new IllegalArgumentException(
+                    "prefill.deadline is " + deadline.toMillis() + "ms; it takes 1ms to " + LONGEST.toSeconds() + "s");
+        }
+    }
+
+    /// Nobody has said. Where somebody does: LMCache's usual chunks, and five seconds.
+    public static PrefillConfig defaults() {
+        return new PrefillConfig(null, 256, Duration.ofSeconds(5));
+    }
+
+    static PrefillConfig read(Settings from, PrefillConfig otherwise) {
+        double rate = from.get("prefill.tokens_per_second", 0.0, PrefillConfig::above0);
+        Optional<ModelPreset> none = Optional.empty();
+        ModelPreset model =
+                from.get("prefill.model", none, PrefillConfig::model).orElse(null);
+        double flops = from.get("prefill.flops", 0.0, PrefillConfig::above0);
+        int tokens = from.get("prefill.chunk_tokens", otherwise.chunkTokens, Values.integer(1, MOST_TOKENS));
+        Duration deadline = from.get("prefill.deadline", otherwise.deadline, Values::duration);
+        return from.checked(otherwise, () -> new PrefillConfig(cost(rate, model, flops), tokens, deadline));
+    }
+
+    private static @Nullable PrefillCost cost(double rate, @Nullable ModelPreset model, double flops) {
+        if ((model == null) != (flops == 0) || (rate != 0 && model != null)) {
+            throw new IllegalArgumentException(
+                    "prefill takes tokens_per_second, or model with flops, and not more of them");
+        }
+        if (model != null) {
+            return PrefillCost.of(model, flops);
+        }
+        return rate == 0 ? null : PrefillCost.atRate(rate);
+    }
+
+    private static double above0(String text) {
+        try {
+            double number = Double.parseDouble(text.strip());
+            if (number > 0 && number < Double.POSITIVE_INFINITY) {
+                return number;
+            }
+        } catch (NumberFormatException notOne) {
+            // Said below.
+        }
+        throw new IllegalArgumentException("it takes a number above 0, as 20000 or 5e14");
+    }
+
+    private static Optional<ModelPreset> model(String text) {
+        Optional<ModelPreset> named = ModelPreset.named(text.strip());
+        if (named.isEmpty()) {
+            throw new IllegalArgumentException("it takes "
+                    + Arrays.stream(ModelPreset.values())
+                            .map(ModelPreset::label)
+                            .collect(Collectors.joining(", ")));
+        }
+        return named;
+    }
+}
