@@ -73,7 +73,8 @@ record Below(
         return Arrays.asList(fronts);
     }
 
-    /// Tiers of other kinds, which check what they read by themselves.
+    /// Tiers of other kinds, which check what they read by themselves; the store's policy says what stays
+    /// there.
     ///
     /// @throws RuntimeException when one cannot be opened
     static Below openOthers(HostStore store, List<TierSource> sources, Admission admission, Clock clock) {
@@ -81,7 +82,8 @@ record Below(
                 .map(source -> new Movement.Target(
                         new SourceOpener(source, store.memory()),
                         source.aliveBytes(),
-                        new WriteBudget(WriteBudget.UNLIMITED, WriteBudget.UNLIMITED)))
+                        new WriteBudget(WriteBudget.UNLIMITED, WriteBudget.UNLIMITED),
+                        true))
                 .toList();
         long each = sources.stream().mapToLong(TierSource::maxBlockBytes).min().orElse(0);
         return open(store, targets, each, admission, clock, MoverLimits.ofDevice(store.capacityBytes()), null);

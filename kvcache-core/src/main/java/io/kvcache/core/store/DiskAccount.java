@@ -23,6 +23,8 @@ final class DiskAccount {
     private final Shares shares;
     private final Supplier<@Nullable DiskLru> orders;
     private final long limitBytes;
+    private final boolean ranked;
+    private final SecondChance secondChance = new SecondChance();
     private final Part common;
     private final List<Part> heaviestFirst = new ArrayList<>();
     private @Nullable Part[] parts = {};
@@ -49,7 +51,8 @@ final class DiskAccount {
     /// @param order of the groups without one of their own
     /// @param orders makes one for a group, or answers null when there are enough
     /// @param limitBytes alive at most, in whole pages
-    DiskAccount(Shares shares, DiskLru order, Supplier<@Nullable DiskLru> orders, long limitBytes) {
+    DiskAccount(Shares shares, DiskLru order, Supplier<@Nullable DiskLru> orders, long limitBytes, boolean ranked) {
+        this.ranked = ranked;
         this.shares = shares;
         this.orders = orders;
         this.limitBytes = limitBytes;
@@ -134,6 +137,15 @@ final class DiskAccount {
             weight += parts[group] == common ? shares.weight(group) : 0;
         }
         return weight;
+    }
+
+    /// Whether the host tier's policy has a say in what stays, beside the last use.
+    boolean ranked() {
+        return ranked;
+    }
+
+    SecondChance secondChance() {
+        return secondChance;
     }
 
     boolean isOver() {

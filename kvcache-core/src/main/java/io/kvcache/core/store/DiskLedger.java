@@ -46,13 +46,14 @@ final class DiskLedger {
     /// Adds a disk.
     ///
     /// @param limitBytes alive at most, in whole pages
+    /// @param ranked see [DiskAccount#ranked]
     /// @return its number
-    int open(long limitBytes) {
+    int open(long limitBytes, boolean ranked) {
         if (accounts.size() == DiskNumber.MOST) {
             throw new IllegalArgumentException("a store takes at most " + DiskNumber.MOST + " disks");
         }
         orders++;
-        accounts.add(new DiskAccount(shares, new DiskLru(view, state), this::newOrder, limitBytes));
+        accounts.add(new DiskAccount(shares, new DiskLru(view, state), this::newOrder, limitBytes, ranked));
         return accounts.size() - 1;
     }
 

@@ -28,6 +28,7 @@ final class DiskLife {
     private final Lifecycle lifecycle;
     private final Shares shares;
     private final Offload offload;
+    private final Standing standing;
 
     DiskLife(StoreParts parts, Lifecycle lifecycle) {
         pool = parts.pool();
@@ -38,6 +39,7 @@ final class DiskLife {
         shares = parts.shares();
         offload = parts.offload();
         this.lifecycle = lifecycle;
+        standing = new Standing(parts, lifecycle);
     }
 
     /// A record's copy was written or found.
@@ -119,16 +121,20 @@ final class DiskLife {
     }
 
     /// Evicts what was used least recently of whoever has most for his weight, while more is alive on a disk than
-    /// may be.
+    /// may be. On a disk that is ranked those are spared that the host tier's policy wants more than others.
     void trim(int disk) {
         DiskAccount account = disks.of(disk);
         while (account.isOver()) {
-            int victim = account.evict(record -> pins.claim(record, Control.ON_DISK));
+            int victim = account.evict(record -> !isSpared(account, record) && pins.claim(record, Control.ON_DISK));
             if (victim == NONE) {
                 return;
             }
             lifecycle.evictedFromDisk(victim);
         }
+    }
+
+    private boolean isSpared(DiskAccount account, int record) {
+        return account.ranked() && account.secondChance().spares(standing.rank(record));
     }
 
     /// Evicts one record that is on disk alone, whichever disk that is, to free the record itself.
@@ -155,11 +161,13 @@ final class DiskLife {
 
     /// What is alive of a part of a span that is about to be reclaimed.
     void live(int disk, TierOffer offer, int from, int to, List<Live> live) {
+        boolean ranked = disks.of(disk).ranked();
         for (int i = from; i < to; i++) {
             int record = at(offer.keyHi(i), offer.keyLo(i), DiskNumber.place(disk, offer.place(i)));
             if (record != NONE) {
                 boolean within = disks.of(disk).isWithin(shares.group(record));
-                live.add(new Live(i, record, within, isWanted(record), worth(record)));
+                double rank = ranked ? standing.rank(record) : 0;
+                live.add(new Live(i, record, within, isWanted(record), rank, worth(record)));
             }
         }
     }
@@ -176,9 +184,10 @@ final class DiskLife {
     /// @param index in the offer
     /// @param within whether it is of somebody who has no more on this disk than his share: that is kept first
     /// @param wanted whether it is worth another write
-    /// @param worth the higher the rather it is kept: first what has blocks below it, heads before tails,
+    /// @param rank what the host tier's policy gives it on a disk that is ranked, 0 on others
+    /// @param worth the same among those of one rank: first what has blocks below it, heads before tails,
     ///     then what was used last
-    record Live(int index, int record, boolean within, boolean wanted, long worth) {}
+    record Live(int index, int record, boolean within, boolean wanted, double rank, long worth) {}
 
     /// What is being read is in use.
     private boolean isWanted(int record) {

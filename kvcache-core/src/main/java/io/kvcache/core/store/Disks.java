@@ -52,9 +52,9 @@ public final class Disks {
         this.diskLife = diskLife;
         this.restore = new Restore(parts, lifecycle, diskLife);
         this.writes = new Writes(parts, lifecycle, diskLife);
-        this.offers = new Offers(diskLife, lock);
         unsaved = new Unsaved(parts, lifecycle, lock);
         standing = new Standing(parts, lifecycle);
+        this.offers = new Offers(diskLife, lock);
         views = new RecordViews(pool, parts.slabs());
         this.lock = lock;
     }
@@ -69,8 +69,18 @@ public final class Disks {
     /// @param limitBytes alive on it at most, each block in whole pages
     /// @return its number
     public int open(long limitBytes) {
+        return open(limitBytes, false);
+    }
+
+    /// Adds a disk, before any is used.
+    ///
+    /// @param limitBytes alive on it at most, each block in whole pages
+    /// @param ranked whether the host tier's policy has a say in what stays there, which goes by last use
+    ///     otherwise
+    /// @return its number
+    public int open(long limitBytes, boolean ranked) {
         return locked(() -> {
-            int disk = parts.disks().open(limitBytes);
+            int disk = parts.disks().open(limitBytes, ranked);
             restore.telling(disk);
             return disk;
         });

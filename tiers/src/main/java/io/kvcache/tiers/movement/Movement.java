@@ -41,7 +41,14 @@ public final class Movement implements Mover.Progress {
     /// One tier to move to and from.
     ///
     /// @param limitBytes alive on it at most
-    public record Target(TierOpener opener, long limitBytes, WriteBudget budget) {}
+    /// @param ranked whether the host tier's policy says what stays there, see [Disks#open]
+    public record Target(TierOpener opener, long limitBytes, WriteBudget budget, boolean ranked) {
+
+        /// One where what stays goes by last use.
+        public Target(TierOpener opener, long limitBytes, WriteBudget budget) {
+            this(opener, limitBytes, budget, false);
+        }
+    }
 
     /// What is written.
     ///
@@ -59,7 +66,7 @@ public final class Movement implements Mover.Progress {
         recovering.set(0, targets.size());
         for (Target target : targets) {
             MoverQueue queue = new MoverQueue();
-            int disk = disks.open(target.limitBytes());
+            int disk = disks.open(target.limitBytes(), target.ranked());
             Mover.Around around = new Mover.Around(disk, disks, clock, target.opener(), arrivals, limits, shares);
             movers.add(new Mover(around, target.budget(), queue, this));
             queues.add(queue);

@@ -1,0 +1,31 @@
+package io.kvcache.core.store;
+
+/// Which of the blocks that were used least recently are spared all the same, because the host tier's policy
+/// wants them more than what goes otherwise: those whose rank is a quarter above the mean of the candidates
+/// before, and so many in a row at most. What is spared counts as used now.
+///
+/// So order by last use has its way among blocks of about one rank, and where a policy ranks none.
+///
+/// **Threads.** Owned by the store's lock.
+final class SecondChance {
+
+    private static final int MOST_IN_A_ROW = 16;
+
+    /// Candidates that the mean is of, about.
+    private static final int MEMORY = 64;
+
+    private static final double MARGIN = 1.25;
+
+    private double mean = Double.NaN;
+    private int inARow;
+
+    /// Whether the next candidate is spared.
+    ///
+    /// @param rank of it, 0 and up
+    boolean spares(double rank) {
+        double before = mean;
+        mean = Double.isNaN(before) ? rank : before + (rank - before) / MEMORY;
+        inARow = rank > MARGIN * before && inARow < MOST_IN_A_ROW ? inARow + 1 : 0;
+        return inARow > 0;
+    }
+}
