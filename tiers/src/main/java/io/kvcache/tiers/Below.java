@@ -6,6 +6,7 @@ import io.kvcache.core.store.HostStore;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.core.tier.TierSource;
 import io.kvcache.tiers.disk.Geometry;
+import io.kvcache.tiers.front.Parked;
 import io.kvcache.tiers.memory.MappedMemorySource;
 import io.kvcache.tiers.memory.MemoryOptions;
 import io.kvcache.tiers.movement.Movement;
@@ -126,7 +127,7 @@ record Below(
         HostMemorySource memory = new MappedMemorySource(MemoryOptions.defaults());
         TierOpener opener = new DirectoryOpener(disk, memory, store.memory(), checking);
         return new Movement.Target(
-                front == null ? opener : new FrontedOpener(opener, front, store.memory()),
+                front == null ? opener : new FrontedOpener(opener, front, store.memory(), new Parked()),
                 disk.aliveBytes(),
                 new WriteBudget(disk.bytesPerSecond(), disk.bytesPerDay()));
     }

@@ -4,13 +4,15 @@ import io.kvcache.core.tier.Tier;
 import io.kvcache.core.tier.TierListener;
 import io.kvcache.core.tier.TierSource;
 import io.kvcache.tiers.front.FrontedTier;
+import io.kvcache.tiers.front.Parked;
 import io.kvcache.tiers.movement.TierOpener;
 import java.lang.foreign.MemorySegment;
 
 /// Opens a disk with a tier that somebody else brings in front of it.
 ///
 /// @param slots the store's host memory, which blocks travel from and to
-record FrontedOpener(TierOpener disk, TierSource front, MemorySegment slots) implements TierOpener {
+/// @param parked what was in front of it before and is still used
+record FrontedOpener(TierOpener disk, TierSource front, MemorySegment slots, Parked parked) implements TierOpener {
 
     @Override
     public String name() {
@@ -19,7 +21,12 @@ record FrontedOpener(TierOpener disk, TierSource front, MemorySegment slots) imp
 
     @Override
     public Tier open(TierListener listener) {
-        return new FrontedTier(front.name(), disk::open, before -> front.open(before, slots), listener);
+        return new FrontedTier(front.name(), disk::open, before -> front.open(before, slots), listener, parked);
+    }
+
+    @Override
+    public void end() {
+        parked.close();
     }
 
     @Override

@@ -35,6 +35,7 @@ final class Front implements TierListener {
     private final Function<TierListener, Tier> opener;
     private final TierListener store;
     private final Copies copies;
+    private final Parked parked;
     private final Map<Long, Consumer<Long>> writes = new HashMap<>();
     private final Map<Long, Consumer<TierRead.Outcome>> reads = new HashMap<>();
     private volatile @Nullable Tier tier;
@@ -45,7 +46,9 @@ final class Front implements TierListener {
     private boolean failed;
 
     /// @param opener opens the tier in front
-    Front(String name, Function<TierListener, Tier> opener, TierListener store) {
+    /// @param parked fronts from before, of which none may be there when this one is opened
+    Front(String name, Function<TierListener, Tier> opener, TierListener store, Parked parked) {
+        this.parked = parked;
         this.name = name;
         this.opener = opener;
         this.store = store;
@@ -58,8 +61,28 @@ final class Front implements TierListener {
 
     /// @throws RuntimeException when it cannot be opened
     void open() {
+        parked.close();
         tier = opener.apply(this);
         failed = false;
+    }
+
+    /// Has it be opened by a later tick.
+    void later() {
+        LOG.log(Level.INFO, "{0} is still used as it was before its disk failed: the disk is back without it", name);
+        out = true;
+    }
+
+    /// Leaves it to be closed when nobody uses it any more, if nothing is on its way there.
+    ///
+    /// @return whether it was
+    boolean park() {
+        Tier present = tier;
+        if (present == null || busy()) {
+            return false;
+        }
+        parked.add(present);
+        tier = null;
+        return true;
     }
 
     private boolean serves() {

@@ -67,14 +67,29 @@ public final class FrontedTier implements Tier {
     /// @throws RuntimeException when one of them cannot be opened; then neither is
     public FrontedTier(
             String name, Function<TierListener, Tier> disk, Function<TierListener, Tier> front, TierListener listener) {
+        this(name, disk, front, listener, new Parked());
+    }
+
+    /// The same where it may have been open before. While a front from then is in use the disk serves without one.
+    ///
+    /// @param parked fronts from before, and this one's, if it is in use when its disk fails
+    public FrontedTier(
+            String name,
+            Function<TierListener, Tier> disk,
+            Function<TierListener, Tier> front,
+            TierListener listener,
+            Parked parked) {
         this.listener = listener;
-        this.front = new Front(name, front, listener);
+        this.front = new Front(name, front, listener, parked);
         this.disk = disk.apply(new DiskSide());
         try {
             this.front.open();
         } catch (RuntimeException refused) {
-            this.disk.close();
-            throw refused;
+            if (parked.isEmpty()) {
+                this.disk.close();
+                throw refused;
+            }
+            this.front.later();
         }
     }
 
@@ -268,10 +283,25 @@ public final class FrontedTier implements Tier {
     ///     and this one can be closed later
     @Override
     public void close() {
+        close(false);
+    }
+
+    /// {@inheritDoc}
+    ///
+    /// A front that somebody uses is parked.
+    @Override
+    public void leave() {
+        close(true);
+    }
+
+    private void close(boolean mayPark) {
         try {
             front.close();
         } catch (IllegalStateException used) {
             closeDisk(used);
+            if (mayPark && diskClosed && front.park()) {
+                return;
+            }
             throw used;
         }
         closeDisk(null);
@@ -339,7 +369,7 @@ public final class FrontedTier implements Tier {
             Watched watched = new Watched(offer, new BitSet());
             super.offered(watched);
             for (int i = 0; i < offer.size(); i++) {
-                if (!watched.kept.get(i)) {
+                if (!watched.kept().get(i)) {
                     front.copies().forget(offer.place(i));
                 }
             }
@@ -355,39 +385,6 @@ public final class FrontedTier implements Tier {
         public void lost(TierBlock block, long place) {
             front.copies().forget(place);
             super.lost(block, place);
-        }
-    }
-
-    /// An offer that remembers what was kept.
-    private record Watched(TierOffer offer, BitSet kept) implements TierOffer {
-
-        @Override
-        public int size() {
-            return offer.size();
-        }
-
-        @Override
-        public long keyHi(int index) {
-            return offer.keyHi(index);
-        }
-
-        @Override
-        public long keyLo(int index) {
-            return offer.keyLo(index);
-        }
-
-        @Override
-        public long place(int index) {
-            return offer.place(index);
-        }
-
-        @Override
-        public boolean keep(int index) {
-            boolean kept = offer.keep(index);
-            if (kept) {
-                this.kept.set(index);
-            }
-            return kept;
         }
     }
 }

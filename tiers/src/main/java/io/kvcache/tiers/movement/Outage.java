@@ -131,7 +131,7 @@ final class Outage {
     private void takeOut(Mover mover, Tier present, long nowNanos) {
         lastStats = present.stats();
         try {
-            present.close();
+            present.leave();
         } catch (RuntimeException stuck) {
             LOG.log(Level.WARNING, opener.name() + " does not end what is on its way", stuck);
             failedAt = nowNanos;
@@ -185,6 +185,7 @@ final class Outage {
             state = TierState.STOPPED;
             tier = null;
         }
+        opener.end();
     }
 
     /// Any thread.

@@ -14,6 +14,11 @@ public interface TierOpener {
     /// @throws RuntimeException when it cannot be, with the cause
     Tier open(TierListener listener);
 
+    /// Closes what tiers have left behind, see [Tier#leave].
+    ///
+    /// @throws IllegalStateException while somebody uses it
+    default void end() {}
+
     /// The error for a tier that was refused while it opened.
     RuntimeException refused(Tier tier);
 }

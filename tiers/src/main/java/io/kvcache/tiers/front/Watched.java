@@ -1,0 +1,37 @@
+package io.kvcache.tiers.front;
+
+import io.kvcache.core.tier.TierOffer;
+import java.util.BitSet;
+
+/// An offer that remembers what was kept.
+record Watched(TierOffer offer, BitSet kept) implements TierOffer {
+
+    @Override
+    public int size() {
+        return offer.size();
+    }
+
+    @Override
+    public long keyHi(int index) {
+        return offer.keyHi(index);
+    }
+
+    @Override
+    public long keyLo(int index) {
+        return offer.keyLo(index);
+    }
+
+    @Override
+    public long place(int index) {
+        return offer.place(index);
+    }
+
+    @Override
+    public boolean keep(int index) {
+        boolean kept = offer.keep(index);
+        if (kept) {
+            this.kept.set(index);
+        }
+        return kept;
+    }
+}
