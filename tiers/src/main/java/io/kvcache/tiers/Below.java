@@ -74,8 +74,8 @@ record Below(
         return Arrays.asList(fronts);
     }
 
-    /// Tiers of other kinds, which check what they read by themselves; the store's policy says what stays
-    /// there.
+    /// Tiers of other kinds, which check what they read by themselves; the store's policy says what
+    /// stays there.
     ///
     /// @throws RuntimeException when one cannot be opened
     static Below openOthers(HostStore store, List<TierSource> sources, Admission admission, Clock clock) {

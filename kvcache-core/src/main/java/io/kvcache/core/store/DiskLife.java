@@ -120,8 +120,9 @@ final class DiskLife {
         }
     }
 
-    /// Evicts what was used least recently of whoever has most for his weight, while more is alive on a disk than
-    /// may be. On a disk that is ranked those are spared that the host tier's policy wants more than others.
+    /// Evicts what was used least recently of whoever has most for his weight, while more is alive
+    /// on a disk than may be. On a disk that is ranked those are spared that the host tier's policy
+    /// wants more than others.
     void trim(int disk) {
         DiskAccount account = disks.of(disk);
         while (account.isOver()) {
@@ -185,8 +186,8 @@ final class DiskLife {
     /// @param within whether it is of somebody who has no more on this disk than his share: that is kept first
     /// @param wanted whether it is worth another write
     /// @param rank what the host tier's policy gives it on a disk that is ranked, 0 on others
-    /// @param worth the same among those of one rank: first what has blocks below it, heads before tails,
-    ///     then what was used last
+    /// @param worth the same among those of one rank: first what has blocks below it, heads before
+    ///     tails, then what was used last
     record Live(int index, int record, boolean within, boolean wanted, double rank, long worth) {}
 
     /// What is being read is in use.

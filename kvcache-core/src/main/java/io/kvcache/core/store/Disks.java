@@ -75,8 +75,8 @@ public final class Disks {
     /// Adds a disk, before any is used.
     ///
     /// @param limitBytes alive on it at most, each block in whole pages
-    /// @param ranked whether the host tier's policy has a say in what stays there, which goes by last use
-    ///     otherwise
+    /// @param ranked whether the host tier's policy has a say in what stays there, which goes by
+    ///     last use otherwise
     /// @return its number
     public int open(long limitBytes, boolean ranked) {
         return locked(() -> {

@@ -6,9 +6,9 @@ import java.util.Comparator;
 import java.util.List;
 import java.util.concurrent.locks.ReentrantLock;
 
-/// Chooses what is kept of a span of a disk that is about to be reclaimed: all that is alive and worth another
-/// write, as far as that may be; what is not kept is forgotten with all below it. Of a disk that is ranked the host
-/// tier's policy says what comes first.
+/// Chooses what is kept of a span of a disk that is about to be reclaimed: all that is alive and
+/// worth another write, as far as that may be; what is not kept is forgotten with all below it. Of
+/// a disk that is ranked the host tier's policy says what comes first.
 ///
 /// **Threads.** Any; takes the store's lock for a bounded number of copies at a time.
 record Offers(DiskLife diskLife, ReentrantLock lock) {

@@ -1,8 +1,8 @@
 package io.kvcache.core.store;
 
-/// Which of the blocks that were used least recently are spared all the same, because the host tier's policy
-/// wants them more than what goes otherwise: those whose rank is a quarter above the mean of the candidates
-/// before, and so many in a row at most. What is spared counts as used now.
+/// Which of the blocks that were used least recently are spared all the same, because the host
+/// tier's policy wants them more than what goes otherwise: those whose rank is a quarter above the
+/// mean of the candidates before, and so many in a row at most. What is spared counts as used now.
 ///
 /// So order by last use has its way among blocks of about one rank, and where a policy ranks none.
 ///

@@ -39,8 +39,8 @@ final class Standing {
         return record == NONE ? 0 : policyOf(record).worth(record);
     }
 
-    /// The same of a record that lies on a disk, to put several in order: 0 for all under a policy without
-    /// a measure. What is being read is in use, which nothing comes before.
+    /// The same of a record that lies on a disk, to put several in order: 0 for all under a policy
+    /// without a measure. What is being read is in use, which nothing comes before.
     double rank(int record) {
         int state = lifecycle.state(record);
         if (state != Control.SEALED && state != Control.ON_DISK) {

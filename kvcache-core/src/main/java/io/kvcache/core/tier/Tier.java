@@ -73,8 +73,8 @@ public interface Tier extends AutoCloseable {
     /// What it has done. Any thread; it may be a tick behind.
     TierStats stats();
 
-    /// Closes it after it failed, for it to be opened again: what somebody still uses of it, and what does not
-    /// hinder that, is closed later.
+    /// Closes it after it failed, for it to be opened again: what somebody still uses of it, and
+    /// what does not hinder that, is closed later.
     default void leave() {
         close();
     }

@@ -70,7 +70,8 @@ public final class FrontedTier implements Tier {
         this(name, disk, front, listener, new Parked());
     }
 
-    /// The same where it may have been open before. While a front from then is in use the disk serves without one.
+    /// The same where it may have been open before. While a front from then is in use the disk
+    /// serves without one.
     ///
     /// @param parked fronts from before, and this one's, if it is in use when its disk fails
     public FrontedTier(

@@ -4,8 +4,8 @@ import io.kvcache.core.tier.Tier;
 import java.util.ArrayDeque;
 import java.util.Queue;
 
-/// Fronts whose disk has failed while somebody used their memory: the disk comes back without one, and they are closed
-/// when that use is over, before another is opened in their place.
+/// Fronts whose disk has failed while somebody used their memory: the disk comes back without one,
+/// and they are closed when that use is over, before another is opened in their place.
 ///
 /// **Threads.** The tier's.
 public final class Parked {
