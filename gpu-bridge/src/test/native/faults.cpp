@@ -2,6 +2,7 @@
 #include "stand_in.h"
 
 #include <atomic>
+#include <cstdio>
 #include <map>
 #include <mutex>
 #include <string>
@@ -12,11 +13,13 @@ std::mutex mutex;
 std::map<std::string, long> calls;
 long all_calls;
 long fail_in; // the call after so many more; 0 for none
+long fail_again; // and so many after it
 int fail_code;
 std::string fail_name; // of these calls only; empty for any
 long work_in;
 int work_code;
 long injected;
+std::string injected_at; // the call that failed last
 std::atomic<int> lost{OK};
 std::atomic<int> sticky{OK};
 
@@ -28,6 +31,8 @@ int entered(const char* function, Needs needs) {
     ++all_calls;
     if (fail_in > 0 && (fail_name.empty() || fail_name == function) && --fail_in == 0) {
         ++injected;
+        if (fail_again > 0) fail_in = 1, --fail_again;
+        injected_at = function;
         return fail_code;
     }
     if (needs == Needs::NOT_EVEN_A_DEVICE) return OK;
@@ -67,12 +72,25 @@ API long standin_injected() {
     return injected;
 }
 
+// The function whose call was made to fail last.
+API void standin_injected_at(char* name, size_t bytes) {
+    std::lock_guard lock(mutex);
+    snprintf(name, bytes, "%s", injected_at.c_str());
+}
+
 // Has the n-th call from now on fail, of one function or, with an empty name, of any.
 API void standin_fail(const char* function, long nth, int code) {
     std::lock_guard lock(mutex);
     fail_name = function;
     fail_in = nth;
+    fail_again = 0;
     fail_code = code;
+}
+
+// Has so many more of the same fail, one after the other.
+API void standin_fail_again(long times) {
+    std::lock_guard lock(mutex);
+    fail_again = times;
 }
 
 // Has the n-th piece of work from now on fail when a stream gets to it.
@@ -90,7 +108,7 @@ API void standin_reset() {
     forget_context();
     std::lock_guard lock(mutex);
     calls.clear();
-    all_calls = fail_in = work_in = injected = 0;
+    all_calls = fail_in = fail_again = work_in = injected = 0;
     fail_name.clear();
     lost = OK;
 }

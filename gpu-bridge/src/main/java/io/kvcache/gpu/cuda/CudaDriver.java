@@ -134,8 +134,7 @@ public final class CudaDriver implements DeviceDriver {
         LOG.log(Level.WARNING, "{0}: {1}", what, refused.getMessage());
     }
 
-    /// Whether the device is gone, or does not end what it has: it is not waited for then. One that
-    /// only refused to take something back may have copies on their way like any.
+    /// Whether the device said that it is gone, or did not end what it had.
     boolean lost() {
         return lost;
     }
@@ -260,6 +259,7 @@ public final class CudaDriver implements DeviceDriver {
     @Override
     public void unregister(MemorySegment host) {
         enter();
+        drain();
         registered.remove(host);
         unregister(host.address());
     }

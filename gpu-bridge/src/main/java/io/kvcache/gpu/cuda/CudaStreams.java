@@ -26,6 +26,7 @@ final class CudaStreams {
     private final CudaDriver driver;
     private final Set<CudaStream> open = new HashSet<>();
     private final List<EventHandle> partings = new ArrayList<>();
+    private boolean hung;
 
     CudaStreams(CudaDriver driver) {
         this.driver = driver;
@@ -44,12 +45,19 @@ final class CudaStreams {
         open.remove(stream);
         try {
             driver.enter();
-            boolean nothingLeft = parted() && stream.surelyQuiet();
-            if (!nothingLeft && !leftMark(stream)) {
+            if (!nothingLeft(stream) && !leftMark(stream)) {
                 await(stream::surelyQuiet);
             }
         } catch (DeviceException refused) {
             driver.fail("a closed stream is not waited for", refused);
+        }
+    }
+
+    private boolean nothingLeft(CudaStream stream) {
+        try {
+            return parted() && stream.surelyQuiet();
+        } catch (DeviceException gone) {
+            return false; // as it says; to be asked once more
         }
     }
 
@@ -88,16 +96,40 @@ final class CudaStreams {
         await(() -> open.stream().allMatch(CudaStream::surelyQuiet) && parted());
     }
 
+    /// Until it is so. A device that is said to be gone is asked all the same, and one that says so
+    /// is asked once more: an answer may be about something else, and while copies are made their
+    /// memory must stay.
     private void await(BooleanSupplier over) {
         long since = System.nanoTime();
-        while (!driver.lost() && !over.getAsBoolean()) {
-            if (System.nanoTime() - since > LONGEST_DRAIN_NANOS) {
-                DeviceException endless =
-                        new DeviceException(DeviceError.DEVICE_LOST, "drain", "what is on its way does not end");
-                driver.fail("not waited for any longer", endless);
-                throw endless;
+        boolean wasLost = driver.lost();
+        boolean askedAgain = wasLost;
+        while (!hung) {
+            try {
+                if (over.getAsBoolean()) {
+                    return;
+                }
+            } catch (DeviceException gone) {
+                if (askedAgain && wasLost) {
+                    return;
+                }
+                if (askedAgain) {
+                    throw gone;
+                }
+                askedAgain = true;
+                continue;
             }
+            requireInTime(since);
             LockSupport.parkNanos(this, DeviceEvent.LOOK_NANOS);
+        }
+    }
+
+    private void requireInTime(long since) {
+        if (System.nanoTime() - since > LONGEST_DRAIN_NANOS) {
+            hung = true;
+            DeviceException endless =
+                    new DeviceException(DeviceError.DEVICE_LOST, "drain", "what is on its way does not end");
+            driver.fail("not waited for any longer", endless);
+            throw endless;
         }
     }
 

@@ -208,19 +208,24 @@ final class Transfers {
         return !loads.isEmpty() || stores.values().stream().anyMatch(store -> store.whenSealed != null);
     }
 
-    /// Waits until the device does nothing for us any more.
+    /// Waits until the device does nothing for us any more. A question that is refused is asked
+    /// again.
     ///
     /// @return whether it does, or is gone
     boolean drain(long timeoutNanos) {
         long since = System.nanoTime();
-        try {
-            while (!(in.idle() && out.idle())) {
-                if (System.nanoTime() - since > timeoutNanos) {
-                    return false;
-                }
-                LockSupport.parkNanos(this, DeviceEvent.LOOK_NANOS);
+        while (!quiet()) {
+            if (System.nanoTime() - since > timeoutNanos) {
+                return false;
             }
-            return true;
+            LockSupport.parkNanos(this, DeviceEvent.LOOK_NANOS);
+        }
+        return true;
+    }
+
+    private boolean quiet() {
+        try {
+            return in.idle() && out.idle();
         } catch (DeviceException failed) {
             return failed.error().ends();
         }

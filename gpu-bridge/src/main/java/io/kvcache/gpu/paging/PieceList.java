@@ -14,6 +14,7 @@ import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.concurrent.TimeUnit;
+import org.jspecify.annotations.Nullable;
 
 /// Pieces for a kernel: where each comes from and goes to, in host memory and then on the device.
 ///
@@ -95,13 +96,34 @@ final class PieceList implements AutoCloseable {
         stream.record(copied);
     }
 
+    /// {@inheritDoc}
+    ///
+    /// @throws DeviceException when the device cannot say whether it has done; all is given back
+    ///     then but the list that it may still read
     @Override
     public void close() {
-        await(copied);
-        await(brought);
+        DeviceException unknown = waited(copied);
+        DeviceException unread = waited(brought);
         copied.close();
         brought.close();
-        driver.free(onDevice);
-        arena.close();
+        try {
+            driver.free(onDevice);
+        } finally {
+            if (unread == null) {
+                arena.close();
+            }
+        }
+        if (unknown != null) {
+            throw unknown;
+        }
+    }
+
+    private static @Nullable DeviceException waited(DeviceEvent event) {
+        try {
+            await(event);
+            return null;
+        } catch (DeviceException refused) {
+            return refused;
+        }
     }
 }

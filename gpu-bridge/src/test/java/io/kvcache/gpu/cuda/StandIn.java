@@ -9,6 +9,7 @@ import io.kvcache.gpu.driver.DeviceUnderTest;
 import java.lang.foreign.Arena;
 import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.Linker;
+import java.lang.foreign.MemorySegment;
 import java.lang.foreign.SymbolLookup;
 import java.lang.invoke.MethodHandle;
 import java.nio.file.Path;
@@ -23,6 +24,7 @@ import java.util.Set;
 public final class StandIn implements DeviceUnderTest {
 
     private static final boolean REAL = Boolean.getBoolean("kvcache.gpu.real");
+    private static final long LONGEST_NAME = 128;
     private static final StandIn LOADED = new StandIn();
 
     private final SymbolLookup functions;
@@ -104,6 +106,11 @@ public final class StandIn implements DeviceUnderTest {
         call("standin_host_pointers", ints(), taken ? 1 : 0);
     }
 
+    /// Has the device so much memory; 256 MiB when nothing is said.
+    public void memory(long bytes) {
+        call("standin_total", FunctionDescriptor.ofVoid(JAVA_LONG), bytes);
+    }
+
     /// How often a function was called.
     public long calls(String function) {
         try (Arena arena = Arena.ofConfined()) {
@@ -122,7 +129,17 @@ public final class StandIn implements DeviceUnderTest {
         return number(call("standin_injected", FunctionDescriptor.of(JAVA_LONG)));
     }
 
-    /// Has the n-th call of a function from now on fail; of any function, when the name is empty.
+    /// The function whose call was made to fail last.
+    public String injectedAt() {
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment name = arena.allocate(LONGEST_NAME);
+            call("standin_injected_at", FunctionDescriptor.ofVoid(ADDRESS, JAVA_LONG), name, LONGEST_NAME);
+            return name.getString(0);
+        }
+    }
+
+    /// Has the n-th call of a function from now on fail; of any function, when the name is empty;
+    /// none any more, when it is 0.
     public void fail(String function, long nth, int code) {
         try (Arena arena = Arena.ofConfined()) {
             call(
@@ -132,6 +149,12 @@ public final class StandIn implements DeviceUnderTest {
                     nth,
                     code);
         }
+    }
+
+    /// Has the next two calls of a function fail.
+    public void failTwice(String function, int code) {
+        fail(function, 1, code);
+        call("standin_fail_again", FunctionDescriptor.ofVoid(JAVA_LONG), 1L);
     }
 
     /// Has the n-th piece of work from now on fail when a stream gets there.
@@ -149,9 +172,15 @@ public final class StandIn implements DeviceUnderTest {
         if (REAL) {
             return "";
         }
-        long live = number(call("standin_live", FunctionDescriptor.of(JAVA_LONG)));
+        long live = things();
         long retained = number(call("standin_retained", FunctionDescriptor.of(JAVA_LONG)));
         return live + retained == 0 ? "" : live + " things and " + retained + " contexts";
+    }
+
+    /// How much there is in the context: allocations, registrations, streams, events, mappings and
+    /// so on.
+    public long things() {
+        return number(call("standin_live", FunctionDescriptor.of(JAVA_LONG)));
     }
 
     private static FunctionDescriptor ints() {

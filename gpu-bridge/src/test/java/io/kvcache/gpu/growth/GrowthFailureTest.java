@@ -46,7 +46,7 @@ final class GrowthFailureTest {
         GrowthPool pool = new GrowthPool(memory, 4 * page, 0);
         GrowingSpan span = pool.open(4 * page);
         assertThat(span.grow(2 * page)).isTrue();
-        standIn.fail("cuStreamQuery", 1, 46);
+        standIn.failTwice("cuStreamQuery", 46);
         assertThatExceptionOfType(DeviceException.class).isThrownBy(span::close);
         assertThatIllegalStateException().isThrownBy(span::close).withMessageContaining("closed");
         pool.close();

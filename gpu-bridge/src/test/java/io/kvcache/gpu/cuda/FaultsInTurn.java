@@ -1,0 +1,121 @@
+package io.kvcache.gpu.cuda;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assumptions.assumeThat;
+
+import io.kvcache.gpu.driver.DeviceDriver;
+import java.util.Map;
+import java.util.logging.Level;
+import java.util.logging.Logger;
+
+/// Does a piece of work over and over, and has one call of the driver fail each time: the first,
+/// the second, and so on, until all succeed. Another driver keeps the context meanwhile, so that
+/// nothing goes by itself.
+public final class FaultsInTurn {
+
+    private static final int MOST_CALLS = 20_000;
+
+    /// Calls that give something back, and how much stays when one fails: until the context goes,
+    /// as nobody knows what a second try would do. A mapping keeps its range.
+    private static final Map<String, Integer> GIVING_BACK = Map.of(
+            "cuMemFree_v2", 1,
+            "cuMemHostUnregister", 1,
+            "cuStreamDestroy_v2", 1,
+            "cuEventDestroy_v2", 1,
+            "cuModuleUnload", 1,
+            "cuMemUnmap", 2,
+            "cuMemRelease", 1,
+            "cuMemAddressFree", 1,
+            "cuIpcCloseMemHandle", 1);
+
+    private final StandIn standIn;
+    private int faults;
+    private int done;
+    private long kept;
+
+    /// What is done each time; it looks itself whether the bytes are right.
+    public interface Work {
+
+        /// Does the work; what it took, it gives back, whatever fails.
+        ///
+        /// @param nth the call that fails
+        /// @param begin to be called where calls begin to count
+        /// @return whether all of it was done
+        boolean attempt(int nth, Runnable begin) throws Exception;
+    }
+
+    private FaultsInTurn(StandIn standIn) {
+        this.standIn = standIn;
+    }
+
+    /// Has each call fail once with this answer.
+    ///
+    /// @param fewest calls that the work has to make
+    public static void inject(StandIn standIn, String what, int code, int fewest, Work work) throws Exception {
+        assumeThat(standIn.holds())
+                .as("a driver whose calls can be made to fail")
+                .isTrue();
+        Logger log = Logger.getLogger("io.kvcache.gpu");
+        log.setLevel(Level.OFF);
+        DeviceDriver keeper = standIn.open();
+        try {
+            FaultsInTurn turns = new FaultsInTurn(standIn);
+            turns.run(code, work);
+            System.out.printf(
+                    "%s faults injected: %d calls answered %d, %d of them had no consequence, %d things stayed%n",
+                    what, turns.faults, code, turns.done, turns.kept);
+            assertThat(turns.faults).isGreaterThan(fewest);
+        } finally {
+            standIn.fail("", 0, 0);
+            keeper.close();
+            log.setLevel(null);
+        }
+    }
+
+    /// Skips the test where the driver's calls cannot be made to fail.
+    public static void assumePossible(StandIn standIn) {
+        assumeThat(standIn.holds())
+                .as("a driver whose calls can be made to fail")
+                .isTrue();
+    }
+
+    private void run(int code, Work work) throws Exception {
+        for (int nth = 1; nth < MOST_CALLS; nth++) {
+            long things = standIn.things();
+            String contexts = contexts();
+            long before = standIn.injected();
+            int call = nth;
+            boolean all = work.attempt(nth, () -> standIn.fail("", call, code));
+            standIn.fail("", 0, 0);
+            boolean injected = standIn.injected() > before;
+            String failed = injected ? standIn.injectedAt() : "none";
+            long mayStay = GIVING_BACK.getOrDefault(failed, 0);
+            long stayed = standIn.things() - things;
+            assertThat(stayed).as("left after call %d failed, %s", nth, failed).isBetween(0L, mayStay);
+            assertThat(contexts())
+                    .as("contexts after call %d failed, %s", nth, failed)
+                    .isEqualTo(contexts);
+            kept += stayed;
+            if (!injected) {
+                assertThat(all).as("without a fault all is well").isTrue();
+                return;
+            }
+            faults++;
+            done += all ? 1 : 0;
+        }
+        throw new AssertionError("more than " + MOST_CALLS + " calls");
+    }
+
+    private String contexts() {
+        return standIn.left().replaceFirst(".* and ", "");
+    }
+
+    /// Closes a driver that may have been left with something.
+    public static void close(DeviceDriver driver) {
+        try {
+            driver.close();
+        } catch (IllegalStateException left) {
+            assertThat(left).hasMessageContaining("before all was given back");
+        }
+    }
+}

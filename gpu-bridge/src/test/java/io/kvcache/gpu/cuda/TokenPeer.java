@@ -1,0 +1,85 @@
+package io.kvcache.gpu.cuda;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+
+import io.kvcache.gpu.driver.DeviceDriver;
+import io.kvcache.gpu.driver.DeviceDriver.Priority;
+import io.kvcache.gpu.driver.DeviceEvent;
+import io.kvcache.gpu.driver.DeviceSharing;
+import io.kvcache.gpu.driver.DeviceSpan;
+import io.kvcache.gpu.driver.DeviceStream;
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.nio.file.Path;
+import java.util.HexFormat;
+import java.util.List;
+
+/// Another process that has memory and an event to share, and does nothing else until it is ended.
+public final class TokenPeer implements AutoCloseable {
+
+    /// What its memory has.
+    public static final byte FILLED = 0x5B;
+
+    private final Process process;
+    private final byte[] memory;
+    private final byte[] event;
+
+    /// @param bytes of its memory
+    public TokenPeer(long bytes) throws IOException {
+        process = new ProcessBuilder(List.of(
+                        Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                        "-XX:TieredStopAtLevel=1",
+                        "--enable-native-access=ALL-UNNAMED",
+                        "-Dkvcache.gpu.real=" + Boolean.getBoolean("kvcache.gpu.real"),
+                        "-cp",
+                        System.getProperty("java.class.path"),
+                        TokenPeer.class.getName(),
+                        Long.toString(bytes)))
+                .redirectError(ProcessBuilder.Redirect.INHERIT)
+                .start();
+        BufferedReader said = new BufferedReader(new InputStreamReader(process.getInputStream(), UTF_8));
+        memory = token(said.readLine());
+        event = token(said.readLine());
+    }
+
+    private static byte[] token(String line) throws IOException {
+        if (line == null) {
+            throw new IOException("the other process did not start");
+        }
+        return HexFormat.of().parseHex(line);
+    }
+
+    /// Token of its memory.
+    public byte[] memory() {
+        return memory.clone();
+    }
+
+    /// Token of its event, which is reached.
+    public byte[] event() {
+        return event.clone();
+    }
+
+    @Override
+    public void close() {
+        process.destroyForcibly().onExit().join();
+    }
+
+    /// Bytes of its memory.
+    public static void main(String... bytes) throws IOException {
+        DeviceDriver driver = StandIn.fresh().open();
+        DeviceSharing sharing = driver.sharing();
+        DeviceSpan memory = driver.allocate(Long.parseLong(bytes[0]));
+        DeviceEvent event = sharing.sharedEvent();
+        DeviceStream stream = driver.openStream(Priority.NORMAL);
+        stream.fill(memory, FILLED);
+        stream.record(event);
+        if (!event.await(60_000_000_000L)) {
+            throw new IOException("the memory is not filled");
+        }
+        System.out.println(HexFormat.of().formatHex(sharing.export(memory)));
+        System.out.println(HexFormat.of().formatHex(sharing.export(event)));
+        int ended = System.in.read();
+        System.out.println(ended);
+    }
+}

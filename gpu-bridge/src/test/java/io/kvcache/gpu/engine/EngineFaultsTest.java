@@ -1,0 +1,215 @@
+package io.kvcache.gpu.engine;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.kvcache.core.BlockTable;
+import io.kvcache.core.contract.BlockContent;
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.gpu.cuda.Descriptors;
+import io.kvcache.gpu.cuda.FaultsInTurn;
+import io.kvcache.gpu.cuda.StandIn;
+import io.kvcache.gpu.cuda.TokenPeer;
+import io.kvcache.tiers.TieredKvCache;
+import java.io.IOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.nio.ByteBuffer;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.TimeUnit;
+import java.util.function.BooleanSupplier;
+import java.util.stream.IntStream;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/// Every call of the driver that a door makes fails once, each in turn, while an engine stores and
+/// loads. One layer of its pool is another process's memory, by a token, the other is told of by a
+/// descriptor.
+final class EngineFaultsTest {
+
+    private static final int FEWEST = 40;
+    private static final int LATE_MICROS = 200;
+    private static final byte POISON = 0x5A;
+    private static final int[] STORED = {3, 17, 0, 39};
+    private static final int[] LOADED = {8, 9, 21, 20};
+    private static final List<Integer> TARGETS = List.of(8, 9, 21, 20);
+    private static final long LONG_NANOS = TimeUnit.SECONDS.toNanos(60);
+
+    @TempDir
+    private Path folder;
+
+    private final StandIn standIn = StandIn.fresh();
+    private final Arena arena = Arena.ofShared();
+
+    @SuppressWarnings("NullAway.Init") // given by JUnit
+    EngineFaultsTest() {}
+
+    @AfterEach
+    void end() {
+        StandIn.fresh();
+        if (standIn.holds()) {
+            assertThat(standIn.left()).isEmpty();
+        }
+        arena.close();
+    }
+
+    /// Out of memory, a device that fell off the bus, a stale token, something nobody knows.
+    @ParameterizedTest
+    @ValueSource(ints = {2, 46, 205, 999})
+    void givenAFaultAtEachCallInTurn_whenAnEngineIsServed_thenNeverAWrongByteNorALeak(int code) throws Exception {
+        long descriptors = Descriptors.open();
+        FaultsInTurn.assumePossible(standIn);
+        try (TokenPeer peer = new TokenPeer(PoolOfTwo.OFFSET + PoolOfTwo.LAYER_BYTES)) {
+            FaultsInTurn.inject(standIn, "engine door", code, FEWEST, new Served(peer));
+        }
+        StandIn.fresh();
+        assertThat(Descriptors.open()).isLessThan(descriptors + FEWEST);
+    }
+
+    private static void until(BooleanSupplier condition) {
+        long since = System.nanoTime();
+        while (!condition.getAsBoolean()) {
+            assertThat(System.nanoTime() - since).isLessThan(LONG_NANOS);
+            Thread.onSpinWait();
+        }
+    }
+
+    /// Something asked of the door.
+    private interface Asking<T> {
+
+        T ask() throws IOException;
+    }
+
+    /// An engine asks once more what was refused, as the device may have been short of something.
+    private static <T> T again(Asking<T> asking) throws IOException {
+        try {
+            return asking.ask();
+        } catch (EngineClient.Refused refused) {
+            assertThat(refused).hasMessageMatching("(?s).*(cu[A-Z]|drain).*");
+            return asking.ask();
+        }
+    }
+
+    /// What the engine was told.
+    private record Answers(long sealed, long loaded) {}
+
+    private final class Served implements FaultsInTurn.Work {
+
+        private final TokenPeer peer;
+        private final MemorySegment[] layers = new MemorySegment[PoolOfTwo.LAYERS];
+        private final MemorySegment[] seen = new MemorySegment[PoolOfTwo.LAYERS];
+        private int[] tokens = {};
+
+        Served(TokenPeer peer) {
+            this.peer = peer;
+            for (int layer = 0; layer < PoolOfTwo.LAYERS; layer++) {
+                layers[layer] = arena.allocate(PoolOfTwo.LAYER_BYTES, 8);
+                seen[layer] = arena.allocate(PoolOfTwo.LAYER_BYTES, 8);
+            }
+        }
+
+        @Override
+        public boolean attempt(int nth, Runnable begin) throws IOException {
+            standIn.delay(LATE_MICROS);
+            tokens = IntStream.range(0, 2 * PoolOfTwo.BLOCK_TOKENS)
+                    .map(i -> nth * 100 + i)
+                    .toArray();
+            try (PoolOfTwoProcesses pool = new PoolOfTwoProcesses(standIn, peer);
+                    TieredKvCache cache = TieredKvCache.builder()
+                            .hostBytes(64 << 20)
+                            .touched(false)
+                            .strict(true)
+                            .build();
+                    EngineDoor door = EngineDoor.open(
+                            cache, standIn::open, Map.of(PoolOfTwo.NAME, PoolOfTwo.SPACE), folder.resolve("door"))) {
+                fill(nth);
+                pool.write(layers);
+                long before = standIn.injected();
+                begin.run();
+                Answers answers = serve(pool);
+                until(() -> door.engines() == 0);
+                standIn.fail("", 0, 0);
+                pool.read(seen);
+                return verify(cache, answers, standIn.injected() == before);
+            }
+        }
+
+        private void fill(int nth) {
+            for (int layer = 0; layer < PoolOfTwo.LAYERS; layer++) {
+                new BlockContent(2L * nth + layer).fill(layers[layer]);
+                for (int page : LOADED) {
+                    piece(layers[layer], 0, page).fill(POISON);
+                    piece(layers[layer], 1, page).fill(POISON);
+                }
+            }
+        }
+
+        /// Stores two blocks and loads them to other pages, as far as the door lets it.
+        private Answers serve(PoolOfTwoProcesses pool) {
+            long sealed = 0;
+            long loaded = 0;
+            try (EngineClient client = new EngineClient(folder.resolve("door"))) {
+                again(() -> client.hello(pool.uuid()));
+                int byToken = again(() -> client.region(peer.memory()));
+                int byDescriptor = again(() -> client.region(pool.descriptor(), pool.descriptorBytes()));
+                int event = again(() -> client.event(peer.event()));
+                client.ask(Wire.POOL, PoolOfTwo.described(byToken, byDescriptor));
+                client.ask(Wire.CHAIN, EngineClient.chain(5, 0, 0, tokens));
+                ByteBuffer stored = again(() -> client.ask(Wire.STORE, EngineClient.blocks(5, 0, 2, event, STORED)));
+                assertThat(stored.getLong()).isEqualTo(2);
+                sealed = client.seal(stored.getLong());
+                loaded = again(() -> client.ask(Wire.LOAD, EngineClient.blocks(5, 0, 2, event, LOADED)))
+                        .getLong();
+            } catch (IOException | EngineClient.Refused over) {
+                assertThat(over).isNotNull(); // the door let go
+            }
+            return new Answers(sealed, loaded);
+        }
+
+        private boolean verify(TieredKvCache cache, Answers answers, boolean noFault) {
+            BlockChain chain = BlockChain.of(PoolOfTwo.SPACE, tokens);
+            int present = cache.match(chain).blocks();
+            assertThat(present).as("what was sealed is there").isEqualTo((int) answers.sealed);
+            try (BlockTable table = cache.acquire(chain)) {
+                for (int i = 0; i < table.readyBlocks(); i++) {
+                    MemorySegment right = PoolOfTwo.block(arena, layers, STORED[2 * i], STORED[2 * i + 1]);
+                    assertThat(table.segment(i).mismatch(right))
+                            .as("block %d", i)
+                            .isEqualTo(-1);
+                }
+            }
+            boolean all = true;
+            for (int layer = 0; layer < PoolOfTwo.LAYERS; layer++) {
+                for (int side = 0; side < PoolOfTwo.SIDES; side++) {
+                    all &= verify(layer, side);
+                }
+            }
+            assertThat(all || !noFault).as("without a fault all is loaded").isTrue();
+            return all && answers.loaded == 2 && answers.sealed == 2;
+        }
+
+        /// Pages that were to be loaded are as they were or right, all others as they were.
+        private boolean verify(int layer, int side) {
+            boolean all = true;
+            for (int page = 0; page < PoolOfTwo.PAGES; page++) {
+                MemorySegment found = piece(seen[layer], side, page);
+                int at = TARGETS.indexOf(page);
+                if (found.mismatch(piece(layers[layer], side, page)) == -1) {
+                    all &= at < 0;
+                } else {
+                    assertThat(at).as("page %d was written to", page).isNotNegative();
+                    assertThat(found.mismatch(piece(layers[layer], side, STORED[at])))
+                            .isEqualTo(-1);
+                }
+            }
+            return all;
+        }
+
+        private static MemorySegment piece(MemorySegment layer, int side, int page) {
+            return layer.asSlice(((long) side * PoolOfTwo.PAGES + page) * PoolOfTwo.PIECE, PoolOfTwo.PIECE);
+        }
+    }
+}

@@ -1,0 +1,93 @@
+package io.kvcache.gpu.engine;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.kvcache.gpu.cuda.StandIn;
+import io.kvcache.gpu.cuda.TokenPeer;
+import io.kvcache.gpu.driver.DeviceDriver;
+import io.kvcache.gpu.driver.DeviceDriver.Priority;
+import io.kvcache.gpu.driver.DeviceEvent;
+import io.kvcache.gpu.driver.DevicePages;
+import io.kvcache.gpu.driver.DeviceSpan;
+import io.kvcache.gpu.driver.DeviceStream;
+import io.kvcache.gpu.driver.VirtualMemory;
+import java.lang.foreign.MemorySegment;
+import java.util.concurrent.TimeUnit;
+
+/// A [PoolOfTwo] as its engine sees it: layer 0 is another process's memory, layer 1 is mapped here
+/// and has a descriptor.
+final class PoolOfTwoProcesses implements AutoCloseable {
+
+    private static final long LONG_NANOS = TimeUnit.SECONDS.toNanos(60);
+
+    private final DeviceDriver driver;
+    private final VirtualMemory virtual;
+    private final DeviceSpan opened;
+    private final DevicePages pages;
+    private final DeviceSpan mapped;
+    private final int descriptor;
+    private final String uuid;
+
+    PoolOfTwoProcesses(StandIn standIn, TokenPeer peer) {
+        driver = standIn.open();
+        uuid = driver.info().uuid();
+        virtual = driver.virtualMemory();
+        opened = driver.sharing().open(peer.memory());
+        pages = virtual.createShared(virtual.pageBytes());
+        mapped = virtual.reserve(virtual.pageBytes());
+        virtual.map(mapped.address(), pages);
+        descriptor = virtual.export(pages);
+    }
+
+    String uuid() {
+        return uuid;
+    }
+
+    int descriptor() {
+        return descriptor;
+    }
+
+    long descriptorBytes() {
+        return pages.bytes();
+    }
+
+    /// Puts this into both layers.
+    void write(MemorySegment[] layers) {
+        copy(stream -> {
+            stream.toDevice(layers[0], opened.address().plus(PoolOfTwo.OFFSET));
+            stream.toDevice(layers[1], mapped.address().plus(PoolOfTwo.OFFSET));
+        });
+    }
+
+    /// Brings what both layers have.
+    void read(MemorySegment[] layers) {
+        copy(stream -> {
+            stream.toHost(opened.address().plus(PoolOfTwo.OFFSET), layers[0]);
+            stream.toHost(mapped.address().plus(PoolOfTwo.OFFSET), layers[1]);
+        });
+    }
+
+    private interface Copying {
+
+        void by(DeviceStream stream);
+    }
+
+    private void copy(Copying copying) {
+        try (DeviceStream stream = driver.openStream(Priority.NORMAL);
+                DeviceEvent done = driver.openEvent()) {
+            copying.by(stream);
+            stream.record(done);
+            assertThat(done.await(LONG_NANOS)).isTrue();
+        }
+    }
+
+    @Override
+    public void close() {
+        UnixSocket.close(descriptor);
+        virtual.unmap(mapped.address(), pages);
+        virtual.release(pages);
+        virtual.unreserve(mapped);
+        driver.sharing().close(opened);
+        driver.close();
+    }
+}

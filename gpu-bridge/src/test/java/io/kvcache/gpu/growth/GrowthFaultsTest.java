@@ -1,0 +1,161 @@
+package io.kvcache.gpu.growth;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.kvcache.core.contract.BlockContent;
+import io.kvcache.gpu.cuda.FaultsInTurn;
+import io.kvcache.gpu.cuda.StandIn;
+import io.kvcache.gpu.driver.DeviceDriver;
+import io.kvcache.gpu.driver.DeviceDriver.Priority;
+import io.kvcache.gpu.driver.DeviceEvent;
+import io.kvcache.gpu.driver.DeviceException;
+import io.kvcache.gpu.driver.DeviceStream;
+import io.kvcache.gpu.driver.VirtualMemory;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+/// Every call of the driver fails once, each in turn, while sequences grow, shrink, and take pages
+/// of each other, with pages mapped by the same thread and by another.
+final class GrowthFaultsTest {
+
+    private static final int MOST_PAGES = 6;
+    private static final int FEWEST = 30;
+    private static final int MARK = 1024;
+    private static final long LONG_NANOS = TimeUnit.SECONDS.toNanos(60);
+
+    private final StandIn standIn = StandIn.fresh();
+    private final Arena arena = Arena.ofShared();
+    private final MemorySegment back = arena.allocate(MARK, 4096);
+
+    @AfterEach
+    void close() {
+        StandIn.fresh();
+        assertThat(standIn.left()).isEmpty();
+        arena.close();
+    }
+
+    @ParameterizedTest
+    @CsvSource({"2, false", "46, false", "999, false", "2, true", "46, true", "999, true"})
+    void givenAFaultAtEachCallInTurn_whenGrowing_thenNeverAWrongByteNorALeak(int code, boolean byAThread)
+            throws Exception {
+        standIn.delay(50);
+        String what = byAThread ? "growth beside a thread" : "growth";
+        FaultsInTurn.inject(standIn, what, code, FEWEST, (_, begin) -> {
+            begin.run();
+            try {
+                DeviceDriver driver = standIn.open();
+                try {
+                    return pooled(driver, byAThread);
+                } finally {
+                    FaultsInTurn.close(driver);
+                }
+            } catch (DeviceException refused) {
+                return false;
+            }
+        });
+    }
+
+    private boolean pooled(DeviceDriver driver, boolean byAThread) {
+        VirtualMemory memory = driver.virtualMemory();
+        long page = memory.pageBytes();
+        DeviceDriver beside = byAThread ? standIn.open() : null;
+        GrowthPool pool;
+        try {
+            pool = new GrowthPool(memory, MOST_PAGES * page, 2 * page, beside);
+        } catch (DeviceException refused) {
+            if (beside != null) {
+                FaultsInTurn.close(beside);
+            }
+            throw refused;
+        }
+        List<Sequence> sequences = new ArrayList<>();
+        try (Closed closed = new Closed(pool, sequences)) {
+            Sequence one = new Sequence(closed.pool.open(4 * page), page, 1);
+            sequences.add(one);
+            Sequence two = new Sequence(closed.pool.open(8 * page), page, 2);
+            sequences.add(two);
+            return grow(driver, pool, one, two);
+        }
+    }
+
+    /// The second takes what the first gave up.
+    private boolean grow(DeviceDriver driver, GrowthPool pool, Sequence one, Sequence two) {
+        try (DeviceStream stream = driver.openStream(Priority.NORMAL);
+                DeviceEvent event = driver.openEvent()) {
+            boolean all = one.grow(stream, 3) && two.grow(stream, 2);
+            one.span.shrink(Math.min(one.span.bytes(), one.page));
+            pool.tick(1);
+            all &= two.grow(stream, 4);
+            pool.tick(2);
+            one.requireRight(stream, event);
+            two.requireRight(stream, event);
+            return all;
+        }
+    }
+
+    /// Gives back all there is, as far as the device lets it.
+    private record Closed(GrowthPool pool, List<Sequence> sequences) implements AutoCloseable {
+
+        @Override
+        public void close() {
+            DeviceException first = null;
+            for (Sequence sequence : sequences) {
+                try {
+                    sequence.span.close();
+                } catch (DeviceException refused) {
+                    first = refused;
+                }
+            }
+            try {
+                pool.close();
+            } catch (IllegalStateException left) {
+                assertThat(left).hasMessageContaining("before all was given back");
+            }
+            if (first != null) {
+                throw first;
+            }
+        }
+    }
+
+    /// A span, and what the beginning of each of its pages has.
+    private final class Sequence {
+
+        private final GrowingSpan span;
+        private final long page;
+        private final long seed;
+
+        Sequence(GrowingSpan span, long page, long seed) {
+            this.span = span;
+            this.page = page;
+            this.seed = seed;
+        }
+
+        boolean grow(DeviceStream stream, int pages) {
+            long before = span.bytes() / page;
+            if (!span.grow(pages * page)) {
+                return false;
+            }
+            for (long i = before; i < pages; i++) {
+                MemorySegment mark = arena.allocate(MARK, 4096);
+                new BlockContent(100 * seed + i).fill(mark);
+                stream.toDevice(mark, span.address().plus(i * page));
+            }
+            return true;
+        }
+
+        void requireRight(DeviceStream stream, DeviceEvent event) {
+            for (long i = 0; i < span.bytes() / page; i++) {
+                stream.toHost(span.address().plus(i * page), back);
+                stream.record(event);
+                assertThat(event.await(LONG_NANOS)).isTrue();
+                new BlockContent(100 * seed + i).require(back);
+            }
+        }
+    }
+}

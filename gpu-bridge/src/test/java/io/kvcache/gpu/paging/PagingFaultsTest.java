@@ -1,0 +1,125 @@
+package io.kvcache.gpu.paging;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.kvcache.core.contract.BlockContent;
+import io.kvcache.gpu.cuda.FaultsInTurn;
+import io.kvcache.gpu.cuda.StandIn;
+import io.kvcache.gpu.driver.DeviceDriver;
+import io.kvcache.gpu.driver.DeviceDriver.Priority;
+import io.kvcache.gpu.driver.DeviceEvent;
+import io.kvcache.gpu.driver.DeviceException;
+import io.kvcache.gpu.driver.DeviceSpan;
+import io.kvcache.gpu.driver.DeviceStream;
+import io.kvcache.gpu.kernel.Kernels;
+import io.kvcache.gpu.paging.LayerwiseOnboard.Arrival;
+import io.kvcache.gpu.paging.PageMover.Placed;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/// Every call of the driver fails once, each in turn, while blocks come to an engine's pages layer
+/// by layer, and are moved between pages by copies and by a kernel.
+final class PagingFaultsTest {
+
+    private static final int LAYERS = 2;
+    private static final int PAGES = 40;
+    private static final int PIECE = 1024;
+    private static final int PER_BLOCK = 8;
+    private static final int BLOCK = LAYERS * 2 * PER_BLOCK * PIECE;
+    private static final int FEWEST = 40;
+    private static final int[] FROM = {7, 3, 39, 0, 12, 13, 14, 30};
+    private static final int[] TO = {1, 2, 38, 20, 21, 22, 35, 8};
+    private static final long LONG_NANOS = TimeUnit.SECONDS.toNanos(60);
+
+    private final StandIn standIn = StandIn.fresh();
+    private final Arena arena = Arena.ofShared();
+    private final MemorySegment content = arena.allocate(BLOCK, 4096);
+    private final MemorySegment back = arena.allocate(BLOCK, 4096);
+
+    @AfterEach
+    void close() {
+        StandIn.fresh();
+        assertThat(standIn.left()).isEmpty();
+        arena.close();
+    }
+
+    /// Out of memory, a device that fell off the bus, code that ran where it may not, something
+    /// nobody knows.
+    @ParameterizedTest
+    @ValueSource(ints = {2, 46, 700, 999})
+    void givenAFaultAtEachCallInTurn_whenBlocksAreMoved_thenNeverAWrongByteNorALeak(int code) throws Exception {
+        standIn.delay(100);
+        FaultsInTurn.inject(standIn, "paging", code, FEWEST, (nth, begin) -> {
+            new BlockContent(nth).fill(content);
+            back.fill((byte) 0);
+            begin.run();
+            try {
+                DeviceDriver driver = standIn.open();
+                try {
+                    move(driver);
+                } finally {
+                    FaultsInTurn.close(driver);
+                }
+                return true;
+            } catch (DeviceException refused) {
+                return false;
+            }
+        });
+    }
+
+    private static void await(DeviceEvent event) {
+        assertThat(event.await(LONG_NANOS)).isTrue();
+    }
+
+    private void move(DeviceDriver driver) {
+        DeviceSpan pool = driver.allocate((long) PAGES * LAYERS * 2 * PIECE);
+        DeviceSpan blocks = driver.allocate(2L * BLOCK);
+        PagedLayout layout = PagedLayout.blockFirst(pool, LAYERS, 2, PAGES, PIECE, PER_BLOCK);
+        try (DeviceStream stream = driver.openStream(Priority.NORMAL);
+                DeviceEvent event = driver.openEvent();
+                LayerwiseOnboard onboard = new LayerwiseOnboard(driver, layout)) {
+            stream.fill(pool, (byte) 1);
+            stream.record(event);
+            onboard.start(List.of(new Arrival(content, FROM)), event);
+            stream.waitFor(onboard.ready(LAYERS - 1));
+            byKernel(driver, layout, stream, blocks.slice(0, BLOCK));
+            byCopies(driver, layout, stream, blocks.slice(BLOCK, BLOCK));
+            stream.record(event);
+            await(event);
+            assertThat(back.mismatch(content)).isEqualTo(-1);
+        }
+        driver.free(pool);
+        driver.free(blocks);
+    }
+
+    /// To other pages, small pieces by a kernel.
+    private static void byKernel(DeviceDriver driver, PagedLayout layout, DeviceStream stream, DeviceSpan block) {
+        Kernels kernels = Kernels.load(driver, 2);
+        try (PageMover mover = mover(driver, layout, kernels, new CopyThreshold(1 << 20))) {
+            mover.gather(stream, List.of(new Placed(block, FROM)));
+            mover.scatter(stream, List.of(new Placed(block, TO)));
+        }
+    }
+
+    private static PageMover mover(DeviceDriver driver, PagedLayout layout, Kernels kernels, CopyThreshold threshold) {
+        try {
+            return PageMover.of(driver, layout, kernels, threshold);
+        } catch (DeviceException refused) {
+            kernels.close();
+            throw refused;
+        }
+    }
+
+    /// From there to the host, by the copy engine.
+    private void byCopies(DeviceDriver driver, PagedLayout layout, DeviceStream stream, DeviceSpan block) {
+        try (PageMover mover = mover(driver, layout, Kernels.load(driver, 2), CopyThreshold.COPIES)) {
+            mover.gather(stream, List.of(new Placed(block, TO)));
+            stream.toHost(block.address(), back);
+        }
+    }
+}
