@@ -6,12 +6,9 @@ import io.kvcache.core.tier.TierListener;
 import io.kvcache.core.tier.TierSource;
 import io.kvcache.gpu.cuda.CudaDriver;
 import io.kvcache.gpu.driver.DeviceDriver;
-import io.kvcache.gpu.driver.DeviceError;
-import io.kvcache.gpu.driver.DeviceException;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.function.Supplier;
 import java.util.stream.IntStream;
@@ -58,30 +55,30 @@ public final class CudaTier implements TierSource {
     ///
     /// @param from first block wanted, `0 <= from <= chain.length()`
     public DeviceBlockTable acquire(BlockChain chain, int from) {
-        List<DeviceIndex> here = new ArrayList<>();
-        for (Part part : parts) {
-            DeviceTier tier = part.present;
-            if (tier != null) {
-                here.add(tier.index());
-            }
-        }
-        return DeviceIndex.acquire(here, chain, from);
+        return DeviceIndex.acquire(present().stream().map(DeviceTier::index).toList(), chain, from);
     }
 
-    /// The same, as far as the device finds the bytes of the blocks to be those that were stored; see
-    /// [DeviceTier#acquireVerified]. Not of a device that is shared out over several disks.
+    /// The same, as far as the device finds the bytes of the blocks to be those that were stored;
+    /// see [DeviceTier#acquireVerified]. Of a device that is shared out over several disks each
+    /// part looks at what it has.
     ///
     /// @return ends with [DeviceException] when the device cannot look
     public CompletionStage<DeviceBlockTable> acquireVerified(BlockChain chain, int from) {
-        List<Part> present = parts;
-        if (present.size() > 1) {
-            return CompletableFuture.failedStage(new DeviceException(
-                    DeviceError.NOT_SUPPORTED, "acquireVerified", "shared out over " + present.size() + " disks"));
+        List<DeviceTier> here = present();
+        return here.size() == 1
+                ? here.getFirst().acquireVerified(chain, from)
+                : VerifiedParts.acquire(here, chain, from);
+    }
+
+    private List<DeviceTier> present() {
+        List<DeviceTier> here = new ArrayList<>();
+        for (Part part : parts) {
+            DeviceTier tier = part.present;
+            if (tier != null) {
+                here.add(tier);
+            }
         }
-        DeviceTier tier = present.getFirst().present;
-        return tier == null
-                ? CompletableFuture.completedStage(new DeviceBlockTable(from, List.of()))
-                : tier.acquireVerified(chain, from);
+        return here;
     }
 
     @Override

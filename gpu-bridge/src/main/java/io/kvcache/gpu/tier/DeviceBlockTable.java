@@ -35,6 +35,14 @@ public final class DeviceBlockTable implements AutoCloseable {
         return entries.get(number);
     }
 
+    /// A table of those that an index has, in the same order, held by themselves.
+    synchronized DeviceBlockTable of(DeviceIndex index) {
+        List<DeviceEntry> here = entries.stream()
+                .filter(entry -> index.has(entry) && entry.region().pin())
+                .toList();
+        return new DeviceBlockTable(0, here);
+    }
+
     /// Gives all but the first so many blocks free.
     synchronized void shorten(int blocks) {
         entries.subList(blocks, entries.size()).forEach(entry -> entry.region().unpin());

@@ -36,6 +36,11 @@ final class DeviceIndex {
         return entries.remove(key(entry), entry);
     }
 
+    /// Whether an entry is the one that counts. Any thread.
+    boolean has(DeviceEntry entry) {
+        return entry.equals(entries.get(key(entry)));
+    }
+
     void bury(TierBurial burial) {
         if (burial.whole()) {
             entries.values().removeIf(entry -> entry.buriedBy(burial));

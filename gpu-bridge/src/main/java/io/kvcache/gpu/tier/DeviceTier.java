@@ -15,6 +15,7 @@ import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;
 import java.util.List;
 import java.util.Queue;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
@@ -52,6 +53,7 @@ public final class DeviceTier implements Tier {
     private @Nullable DeviceException failure;
     private boolean told;
     private boolean closed;
+    private boolean waitedToClose;
 
     /// Takes what it needs of a device; the first tick serves.
     ///
@@ -96,7 +98,16 @@ public final class DeviceTier implements Tier {
     ///
     /// @return completed by the tier's thread; the table is the caller's to close
     public CompletionStage<DeviceBlockTable> acquireVerified(BlockChain chain, int from) {
-        CompletionStage<DeviceBlockTable> answer = verification.ask(chain, from);
+        CompletableFuture<DeviceBlockTable> answer = verification.ask(() -> acquire(chain, from));
+        wake();
+        return answer;
+    }
+
+    /// The same with blocks of this device that are pinned already. Any thread.
+    ///
+    /// @param pinned the tier's from here on
+    CompletableFuture<DeviceBlockTable> verify(DeviceBlockTable pinned) {
+        CompletableFuture<DeviceBlockTable> answer = verification.ask(() -> pinned);
         wake();
         return answer;
     }
@@ -289,7 +300,7 @@ public final class DeviceTier implements Tier {
     }
 
     /// Waits a bounded time for what is on its way, and for tables that are open, and lets go of the
-    /// device.
+    /// device. Who asks again does not wait.
     ///
     /// @throws IllegalStateException when they do not end: the device stays open then, as its memory is
     ///     in use; the store's slots are let go of once no copy is on its way
@@ -299,7 +310,9 @@ public final class DeviceTier implements Tier {
         index.end();
         verification.end();
         boolean over = over();
-        for (long waited = 0; !over && waited < CLOSING_NANOS; waited += TimeUnit.MILLISECONDS.toNanos(1)) {
+        long patience = waitedToClose ? TimeUnit.MILLISECONDS.toNanos(1) : CLOSING_NANOS;
+        waitedToClose = true;
+        for (long waited = 0; !over && waited < patience; waited += TimeUnit.MILLISECONDS.toNanos(1)) {
             tick(waited, TimeUnit.MILLISECONDS.toNanos(1));
             over = over();
         }

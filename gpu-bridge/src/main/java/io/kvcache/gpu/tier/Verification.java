@@ -1,6 +1,5 @@
 package io.kvcache.gpu.tier;
 
-import io.kvcache.core.identity.BlockChain;
 import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceDriver.Priority;
 import io.kvcache.gpu.driver.DeviceEvent;
@@ -12,10 +11,10 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;
 import java.util.Deque;
-import java.util.List;
 import java.util.Queue;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /// Looks at blocks where they lie: the device computes the store's checksum of each, and what differs is
@@ -41,7 +40,8 @@ final class Verification {
     private int good;
     private volatile long damaged;
 
-    private record Asked(BlockChain chain, int from, CompletableFuture<DeviceBlockTable> answer) {}
+    /// @param blocks pins what is to be looked at, once
+    private record Asked(Supplier<DeviceBlockTable> blocks, CompletableFuture<DeviceBlockTable> answer) {}
 
     /// What is taken of the device.
     ///
@@ -65,10 +65,13 @@ final class Verification {
         this.mostBlockBytes = mostBlockBytes;
     }
 
-    /// Asks for leading blocks that are as they should be. Any thread.
-    CompletableFuture<DeviceBlockTable> ask(BlockChain chain, int from) {
+    /// Asks for those of a table, up to the first that is not as it should be. Any thread.
+    ///
+    /// @param blocks pins them, called once by the tier's thread; with an index that is ended it
+    ///     has none
+    CompletableFuture<DeviceBlockTable> ask(Supplier<DeviceBlockTable> blocks) {
         CompletableFuture<DeviceBlockTable> answer = new CompletableFuture<>();
-        asked.add(new Asked(chain, from, answer));
+        asked.add(new Asked(blocks, answer));
         if (ended) {
             answerAll();
         }
@@ -95,9 +98,10 @@ final class Verification {
             return 0;
         }
         underWay = next;
-        table = DeviceIndex.acquire(List.of(index), next.chain, next.from);
+        DeviceBlockTable blocks = next.blocks.get();
+        table = blocks;
         good = 0;
-        tryToBegin(table, next);
+        tryToBegin(blocks, next);
         return 1;
     }
 
@@ -229,7 +233,11 @@ final class Verification {
 
     private void answerAll() {
         for (Asked next = asked.poll(); next != null; next = asked.poll()) {
-            next.answer.complete(new DeviceBlockTable(next.from, List.of()));
+            DeviceBlockTable nothing = next.blocks.get();
+            nothing.shorten(0);
+            if (!next.answer.complete(nothing)) {
+                nothing.close();
+            }
         }
     }
 

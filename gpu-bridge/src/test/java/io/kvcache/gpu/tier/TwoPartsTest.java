@@ -3,9 +3,24 @@ package io.kvcache.gpu.tier;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assumptions.assumeThat;
 
+import io.kvcache.core.BlockWriter;
+import io.kvcache.core.KvCache;
+import io.kvcache.core.contract.BlockContent;
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.BlockShape;
+import io.kvcache.core.identity.Dtype;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.gpu.cuda.StandIn;
+import io.kvcache.gpu.driver.DeviceDriver;
+import io.kvcache.gpu.driver.DeviceDriver.Priority;
+import io.kvcache.gpu.driver.DeviceEvent;
+import io.kvcache.gpu.driver.DeviceSpan;
+import io.kvcache.gpu.driver.DeviceStream;
 import io.kvcache.tiers.TieredKvCache;
 import java.nio.file.Path;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -14,6 +29,10 @@ import org.junit.jupiter.api.io.TempDir;
 final class TwoPartsTest {
 
     private static final long DISK_BYTES = 256L << 20;
+    private static final Namespace SPACE = Namespace.of("m", BlockShape.kv(2, 2, 64, 16, Dtype.BF16));
+    private static final int BLOCKS = 100;
+    private static final int DAMAGED = 83;
+    private static final long PART_BYTES = 32L << 20;
 
     @TempDir
     private Path folder;
@@ -39,5 +58,81 @@ final class TwoPartsTest {
         cache.close();
         assertThat(standIn.calls("cuMemHostUnregister")).isEqualTo(1);
         assertThat(standIn.left()).isEmpty();
+    }
+
+    private static DeviceBlockTable verified(CudaTier gpu, BlockChain chain) throws Exception {
+        return gpu.acquireVerified(chain, 1).toCompletableFuture().get(60, TimeUnit.SECONDS);
+    }
+
+    @Test
+    void givenAChainOnBothParts_whenTheDeviceLooks_thenWhatIsDamagedEndsItWhereverTheRestLies() throws Exception {
+        StandIn standIn = StandIn.fresh();
+        assumeThat(standIn.holds()).as("a driver that counts calls").isTrue();
+        CudaTier gpu = CudaTier.over("a GPU", standIn::open, 64 << 20);
+        BlockChain chain = BlockChain.of(
+                SPACE, IntStream.range(0, BLOCKS * SPACE.blockTokens()).toArray());
+        try (TieredKvCache cache = TieredKvCache.builder()
+                .hostBytes(64 << 20)
+                .touched(false)
+                .strict(true)
+                .admission(AdmissionKind.ALWAYS)
+                .tier(gpu)
+                .disk(folder.resolve("a"), DISK_BYTES)
+                .disk(folder.resolve("b"), DISK_BYTES)
+                .build()) {
+            cache.register(SPACE);
+            put(cache, chain);
+            assertThat(cache.flush(TimeUnit.SECONDS.toNanos(60))).isTrue();
+            DeviceSpan damaged;
+            try (DeviceBlockTable table = verified(gpu, chain)) {
+                assertThat(table.firstBlock()).isEqualTo(1);
+                assertThat(table.endBlock()).isEqualTo(BLOCKS);
+                damaged = table.span(DAMAGED);
+            }
+            assertThat(onParts(gpu, chain)).as("parts that have some of it").isEqualTo(2);
+            overwrite(standIn.open(), damaged);
+            try (DeviceBlockTable table = verified(gpu, chain)) {
+                assertThat(table.endBlock()).isEqualTo(DAMAGED);
+            }
+            try (DeviceBlockTable table = gpu.acquire(chain, 0)) {
+                assertThat(table.endBlock()).as("nobody finds it").isEqualTo(DAMAGED);
+            }
+        }
+        assertThat(standIn.left()).isEmpty();
+        try (DeviceBlockTable table = verified(gpu, chain)) {
+            assertThat(table.endBlock()).as("of a store that is closed").isEqualTo(1);
+        }
+    }
+
+    private static void put(TieredKvCache cache, BlockChain chain) {
+        for (int index = 0; index < chain.length(); index++) {
+            try (BlockWriter writer = cache.put(chain, index, 0, KvCache.NO_WAIT)) {
+                BlockContent.of(chain.key(index)).fill(writer.segment());
+                writer.seal();
+            }
+        }
+    }
+
+    /// Parts have a slab of 32 MiB each, apart from each other.
+    private static long onParts(CudaTier gpu, BlockChain chain) {
+        try (DeviceBlockTable table = gpu.acquire(chain, 0)) {
+            long first = table.address(0).value();
+            return IntStream.range(0, table.endBlock())
+                    .mapToObj(i -> Math.abs(table.address(i).value() - first) < PART_BYTES / 2)
+                    .distinct()
+                    .count();
+        }
+    }
+
+    private static void overwrite(DeviceDriver driver, DeviceSpan span) {
+        driver.adopt(span);
+        try (DeviceStream stream = driver.openStream(Priority.NORMAL);
+                DeviceEvent done = driver.openEvent()) {
+            stream.fill(span.slice(span.bytes() - 1, 1), (byte) 0x3C);
+            stream.record(done);
+            assertThat(done.await(TimeUnit.SECONDS.toNanos(60))).isTrue();
+        }
+        driver.disown(span);
+        driver.close();
     }
 }
