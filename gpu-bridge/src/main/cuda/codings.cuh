@@ -339,7 +339,7 @@ KERNEL kv_gather_coded(const uint64_t* from, uint32_t groups, uint32_t group, ui
         bool mine = index < all;
         if (!mine) index = all - 1;
         const uint16_t* values = (const uint16_t*) from[index / groups] + (index % groups) * group;
-        uint8_t* into = codes + index * (group * bits / 8);
+        uint8_t* into = codes + index * ((uint64_t) group * bits / 8);
         float* by = scales + index * (bits == 4 ? 2 : 1);
         if (wide && bits == 4) {
             team_int4(team, mine, values, group, into, by);

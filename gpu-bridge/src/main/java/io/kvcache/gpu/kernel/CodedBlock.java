@@ -6,7 +6,7 @@ import io.kvcache.gpu.driver.DeviceSpan;
 /// in the same order. So a block brings its scales along wherever it goes.
 ///
 /// @param coding how
-/// @param group values that share scales: even, at most 2^28, and a divisor of `pieceValues`
+/// @param group values that share scales: even, and a divisor of `pieceValues`
 /// @param pieceValues values of a piece
 /// @param pieces of the block
 public record CodedBlock(Coding coding, int group, int pieceValues, int pieces) {
@@ -14,17 +14,10 @@ public record CodedBlock(Coding coding, int group, int pieceValues, int pieces) 
     /// What blocks and their scales begin at a multiple of.
     static final int ALIGNMENT = 16;
 
-    /// The device counts the bits of a group in 32 bits.
-    private static final int MOST_OF_A_GROUP = 1 << 28;
-
     /// Checks that groups do not cross pieces.
     public CodedBlock {
         Launcher.require(pieces > 0, "pieces", pieces);
         Launcher.require(group > 0 && group % 2 == 0, "values of a group", group);
-        if (group > MOST_OF_A_GROUP) {
-            throw new IllegalArgumentException(
-                    "a group of %d values; it takes 2 to %d".formatted(group, MOST_OF_A_GROUP));
-        }
         Launcher.require(pieceValues > 0 && pieceValues % group == 0, "values of a piece", pieceValues);
     }
 

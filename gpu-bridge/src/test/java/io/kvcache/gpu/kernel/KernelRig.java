@@ -24,7 +24,7 @@ final class KernelRig implements AutoCloseable {
 
     static final byte POISON = (byte) 0xA7;
     private static final int MARGIN = 64;
-    private static final long LONG_NANOS = TimeUnit.SECONDS.toNanos(30);
+    private static final long LONG_NANOS = TimeUnit.SECONDS.toNanos(300);
 
     final StandIn standIn = StandIn.fresh();
     final Arena arena = Arena.ofShared();
@@ -52,12 +52,17 @@ final class KernelRig implements AutoCloseable {
     MemorySegment read(DeviceSpan span) {
         MemorySegment all = arena.allocate(span.bytes() + MARGIN, 8);
         stream.toHost(span.address(), all);
-        stream.record(event);
-        assertThat(event.await(LONG_NANOS)).isTrue();
+        finish();
         for (long at = span.bytes(); at < all.byteSize(); at++) {
             assertThat(all.get(JAVA_BYTE, at)).as("behind the end").isEqualTo(POISON);
         }
         return all.asSlice(0, span.bytes());
+    }
+
+    /// Waits for all that was given to the stream.
+    void finish() {
+        stream.record(event);
+        assertThat(event.await(LONG_NANOS)).isTrue();
     }
 
     MemorySegment random(long bytes, long seed) {
