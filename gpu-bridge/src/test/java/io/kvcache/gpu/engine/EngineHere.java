@@ -13,6 +13,7 @@ import io.kvcache.gpu.driver.DeviceStream;
 import io.kvcache.gpu.driver.VirtualMemory;
 import java.io.IOException;
 import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
 import java.nio.file.Path;
 import java.util.concurrent.TimeUnit;
@@ -67,10 +68,32 @@ final class EngineHere implements AutoCloseable {
 
     void fill() {
         stream.toDevice(PoolOfTwo.content(arena, 0), mapped.address().plus(PoolOfTwo.OFFSET));
-        DeviceEvent filled = driver.openEvent();
-        stream.record(filled);
-        assertThat(filled.await(LONG_NANOS)).isTrue();
-        filled.close();
+        finish();
+    }
+
+    String uuid() {
+        return driver.info().uuid();
+    }
+
+    /// Puts this at the beginning of its memory.
+    void write(MemorySegment content) {
+        stream.toDevice(content, mapped.address());
+        finish();
+    }
+
+    /// What is at the beginning of its memory.
+    MemorySegment read(long bytes) {
+        MemorySegment found = arena.allocate(bytes, 8);
+        stream.toHost(mapped.address(), found);
+        finish();
+        return found;
+    }
+
+    private void finish() {
+        try (DeviceEvent done = driver.openEvent()) {
+            stream.record(done);
+            assertThat(done.await(LONG_NANOS)).isTrue();
+        }
     }
 
     void refused(int kind, ByteBuffer body, String why) {

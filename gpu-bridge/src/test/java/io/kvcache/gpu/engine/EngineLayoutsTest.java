@@ -1,0 +1,166 @@
+package io.kvcache.gpu.engine;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.kvcache.core.BlockTable;
+import io.kvcache.core.contract.BlockContent;
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.gpu.cuda.StandIn;
+import io.kvcache.tiers.TieredKvCache;
+import java.io.IOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.util.Map;
+import java.util.concurrent.TimeUnit;
+import java.util.function.BooleanSupplier;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/// Engines whose pools lie in other orders than blocks do, each through a door: what is stored is a
+/// block as any other's, and what is loaded lies as the engine has it.
+final class EngineLayoutsTest {
+
+    private static final int LAYERS = PoolOfTwo.LAYERS;
+    private static final int SIDES = PoolOfTwo.SIDES;
+    private static final int PAGES = PoolOfTwo.PAGES;
+    private static final int PIECE = PoolOfTwo.PIECE;
+    private static final int POOL_BYTES = LAYERS * SIDES * PAGES * PIECE;
+    private static final int[] STORED = {3, 17, 0, 39};
+    private static final int[] LOADED = {8, 9, 21, 20};
+    private static final long LONG_NANOS = TimeUnit.SECONDS.toNanos(60);
+
+    /// Orders of a pool, outermost first; strides in bytes.
+    enum Order {
+        LAYER_SIDE_PAGE(SIDES * PAGES * PIECE, PAGES * PIECE, PIECE),
+        LAYER_PAGE_SIDE(SIDES * PAGES * PIECE, PIECE, SIDES * PIECE),
+        PAGE_LAYER_SIDE(SIDES * PIECE, PIECE, LAYERS * SIDES * PIECE),
+        PAGE_SIDE_LAYER(PIECE, LAYERS * PIECE, LAYERS * SIDES * PIECE),
+        SIDE_LAYER_PAGE(PAGES * PIECE, LAYERS * PAGES * PIECE, PIECE);
+
+        private final long layer;
+        private final long side;
+        private final long page;
+
+        Order(long layer, long side, long page) {
+            this.layer = layer;
+            this.side = side;
+            this.page = page;
+        }
+
+        MemorySegment piece(MemorySegment pool, int atLayer, int atSide, int atPage) {
+            return pool.asSlice(atLayer * layer + atSide * side + atPage * page, PIECE);
+        }
+
+        ByteBuffer described(int region) {
+            byte[] name = PoolOfTwo.NAME.getBytes(StandardCharsets.UTF_8);
+            ByteBuffer body = EngineClient.body(4 + name.length + 4 * 4 + 3 * 8 + LAYERS * 3 * 8)
+                    .putInt(name.length)
+                    .put(name)
+                    .putInt(LAYERS)
+                    .putInt(SIDES)
+                    .putInt(PAGES)
+                    .putInt(PoolOfTwo.PAGES_PER_BLOCK)
+                    .putLong(side)
+                    .putLong(page)
+                    .putLong(PIECE);
+            for (int at = 0; at < LAYERS; at++) {
+                long bytes = (SIDES - 1) * side + (PAGES - 1) * page + PIECE;
+                body.putLong(region).putLong(at * layer).putLong(bytes);
+            }
+            return body;
+        }
+    }
+
+    @TempDir
+    private Path folder;
+
+    private final StandIn standIn = StandIn.fresh();
+    private final Arena arena = Arena.ofShared();
+
+    @SuppressWarnings("NullAway.Init") // given by JUnit
+    EngineLayoutsTest() {}
+
+    @AfterEach
+    void close() {
+        assertThat(standIn.left()).isEmpty();
+        arena.close();
+    }
+
+    private static void until(BooleanSupplier so) {
+        long since = System.nanoTime();
+        while (!so.getAsBoolean()) {
+            assertThat(System.nanoTime() - since).as("nanoseconds").isLessThan(LONG_NANOS);
+            Thread.onSpinWait();
+        }
+    }
+
+    @ParameterizedTest
+    @EnumSource(Order.class)
+    void givenAPoolInAnyOrder_whenStoredAndLoaded_thenBlocksAreOfOneOrderAndPagesOfTheEngines(Order order)
+            throws IOException {
+        MemorySegment pool = arena.allocate(POOL_BYTES, 8);
+        new BlockContent(order.layer + order.side).fill(pool);
+        try (TieredKvCache cache = TieredKvCache.builder()
+                        .hostBytes(64 << 20)
+                        .touched(false)
+                        .strict(true)
+                        .build();
+                EngineDoor door = EngineDoor.open(
+                        cache, standIn::open, Map.of(PoolOfTwo.NAME, PoolOfTwo.SPACE), folder.resolve("door"));
+                EngineHere engine = new EngineHere(standIn, folder.resolve("door"), arena)) {
+            engine.write(pool);
+            EngineClient client = engine.client();
+            client.hello(engine.uuid());
+            int region = client.region(engine.descriptor(), engine.pages().bytes());
+            client.ask(Wire.POOL, order.described(region));
+            client.ask(Wire.CHAIN, EngineClient.chain(0, 0, 0, PoolOfTwo.tokens(2)));
+            ByteBuffer stored = client.ask(Wire.STORE, EngineClient.blocks(0, 0, 2, -1, STORED));
+            assertThat(stored.getLong()).isEqualTo(2);
+            assertThat(client.seal(stored.getLong())).isEqualTo(2);
+            requireBlocks(cache, order, pool);
+            assertThat(client.ask(Wire.LOAD, EngineClient.blocks(0, 0, 2, -1, LOADED))
+                            .getLong())
+                    .isEqualTo(2);
+            client.close(); // the door ends its copies then
+            until(() -> door.engines() == 0);
+            requirePages(order, pool, engine.read(POOL_BYTES));
+        }
+    }
+
+    /// `[layer][side][page]`, whatever the pool's order.
+    private static void requireBlocks(TieredKvCache cache, Order order, MemorySegment pool) {
+        try (BlockTable table = cache.acquire(BlockChain.of(PoolOfTwo.SPACE, PoolOfTwo.tokens(2)))) {
+            assertThat(table.readyBlocks()).isEqualTo(2);
+            for (int block = 0; block < 2; block++) {
+                long at = 0;
+                for (int layer = 0; layer < LAYERS; layer++) {
+                    for (int side = 0; side < SIDES; side++) {
+                        for (int page = 0; page < PoolOfTwo.PAGES_PER_BLOCK; page++) {
+                            MemorySegment expected = order.piece(pool, layer, side, STORED[2 * block + page]);
+                            assertThat(table.segment(block).asSlice(at, PIECE).mismatch(expected))
+                                    .isEqualTo(-1);
+                            at += PIECE;
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Those that were loaded have what was stored, all others what they had.
+    private static void requirePages(Order order, MemorySegment before, MemorySegment after) {
+        for (int i = 0; i < LOADED.length; i++) {
+            for (int layer = 0; layer < LAYERS; layer++) {
+                for (int side = 0; side < SIDES; side++) {
+                    order.piece(before, layer, side, LOADED[i]).copyFrom(order.piece(before, layer, side, STORED[i]));
+                }
+            }
+        }
+        assertThat(after.mismatch(before)).isEqualTo(-1);
+    }
+}
