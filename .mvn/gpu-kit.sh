@@ -60,7 +60,29 @@ export LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}/usr/local/nvidia/li
 java=("$work/jre/bin/java" --enable-native-access=ALL-UNNAMED --sun-misc-unsafe-memory-access=allow -Xmx2g
     -cp "$here/lib/*")
 failed=0
-{
+outcome=()
+
+# step NAME FILE COMMAND...: runs it, keeps what it says, and remembers how it ended.
+step() {
+    local name=$1 file=$2 ended
+    shift 2
+    echo "== $name"
+    "$@" 2>&1 | tee "$results/$file"
+    ended=${PIPESTATUS[0]}
+    if [ "$ended" -eq 0 ]; then
+        outcome+=("$name: done, $file")
+    else
+        outcome+=("$name: FAILED with $ended, see $file")
+        failed=1
+    fi
+    return "$ended"
+}
+
+json() {
+    "${java[@]}" io.kvcache.bench.cli.GpuKit "$@" --json 2>/dev/null | grep '^{'
+}
+
+first() {
     uname -srm
     nvidia-smi 2>&1 | head -20
     ldconfig -p 2>/dev/null | grep -E 'libcuda\.so|libcufile' || ls -l /usr/local/nvidia/lib64/libcuda.so.1
@@ -68,14 +90,46 @@ failed=0
     echo "huge pages: $(cat /sys/kernel/mm/transparent_hugepage/enabled 2>/dev/null || echo '?')"
     python3 -c 'import sys; print("python", sys.version.split()[0])' 2>&1
     python3 -c 'import torch; print("torch", torch.__version__, torch.version.cuda)' 2>&1 | tail -1
-    "${java[@]}" io.kvcache.gpu.kit.FirstChecks 2>&1
-} | tee "$results/first.txt"
-"${java[@]}" -ea -Dkvcache.gpu.engine="$here/engine.py" -Dkvcache.gpu.real=true io.kvcache.gpu.kit.KitTests 2>&1 | tee "$results/tests.txt" || failed=1
-"${java[@]}" io.kvcache.bench.cli.GpuKit demo 2>&1 | tee "$results/demo.txt" || failed=1
-"${java[@]}" io.kvcache.bench.cli.GpuKit 2>&1 | tee "$results/bench.txt" || failed=1
-"${java[@]}" io.kvcache.bench.cli.GpuKit --json 2>/dev/null | grep '^{' >"$results/bench.jsonl" || failed=1
-"${java[@]}" io.kvcache.bench.cli.GpuKit --sizes 2>&1 | tee "$results/sizes.txt" || failed=1
-"${java[@]}" io.kvcache.bench.cli.GpuKit --sizes --json 2>/dev/null | grep '^{' >"$results/sizes.jsonl" || failed=1
+    "${java[@]}" -Dkvcache.gpu.real=true io.kvcache.gpu.kit.FirstChecks
+}
+
+# The same figures while another process computes all the time.
+beside() {
+    if ! python3 -c 'import torch; assert torch.cuda.is_available()' 2>/dev/null; then
+        echo 'not tried: it takes python3 with torch'
+        return 0
+    fi
+    if pgrep -x nvidia-cuda-mps >/dev/null; then echo 'MPS runs'; else echo 'MPS does not run; with it, run this again'; fi
+    local busy ended
+    python3 -c '
+import torch, time
+a = torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16)
+end = time.time() + 1800
+while time.time() < end:
+    for _ in range(50):
+        a @ a
+    torch.cuda.synchronize()' &
+    busy=$!
+    sleep 20
+    "${java[@]}" io.kvcache.bench.cli.GpuKit
+    ended=$?
+    kill "$busy"
+    wait "$busy" 2>/dev/null
+    return "$ended"
+}
+
+if ! step 'first checks' first.txt first; then
+    echo 'There is no GPU here that can be used: the line "device:" says why. Nothing more was tried.'
+    exit 2
+fi
+step tests tests.txt "${java[@]}" -ea -Dkvcache.gpu.engine="$here/engine.py" -Dkvcache.gpu.real=true io.kvcache.gpu.kit.KitTests
+step 'a store over the GPU' demo.txt "${java[@]}" io.kvcache.bench.cli.GpuKit demo
+step benchmark bench.txt "${java[@]}" io.kvcache.bench.cli.GpuKit
+step 'benchmark in JSON' bench.jsonl json
+step 'copies by size' sizes.txt "${java[@]}" io.kvcache.bench.cli.GpuKit --sizes
+step 'copies by size in JSON' sizes.jsonl json --sizes
+step 'benchmark beside a busy process' beside.txt beside
+printf '%s\n' "== in $results" "${outcome[@]}"
 exit $failed
 RUN
 }

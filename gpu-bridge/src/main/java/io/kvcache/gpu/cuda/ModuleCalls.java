@@ -37,7 +37,7 @@ final class ModuleCalls {
 
     @SuppressWarnings("restricted") // Signatures as in cuda.h; handles as numbers.
     private static MethodHandle bind(SymbolLookup driver, String name, FunctionDescriptor descriptor) {
-        return Linker.nativeLinker().downcallHandle(driver.find(name).orElseThrow(), descriptor);
+        return Linker.nativeLinker().downcallHandle(CudaLibrary.function(driver, name), descriptor);
     }
 
     /// An answer of the driver, and what it gave.

@@ -69,7 +69,7 @@ final class SharingCalls implements DeviceSharing {
     @SuppressWarnings("restricted") // Signatures as in cuda.h; handles and addresses as numbers.
     private MethodHandle bind(String name, MemoryLayout... arguments) {
         return Linker.nativeLinker()
-                .downcallHandle(functions.find(name).orElseThrow(), FunctionDescriptor.of(JAVA_INT, arguments));
+                .downcallHandle(CudaLibrary.function(functions, name), FunctionDescriptor.of(JAVA_INT, arguments));
     }
 
     private interface Calling {

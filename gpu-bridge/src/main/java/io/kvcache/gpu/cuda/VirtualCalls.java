@@ -80,7 +80,7 @@ final class VirtualCalls implements VirtualMemory {
     @SuppressWarnings("restricted") // Signatures as in cuda.h; handles and addresses as numbers.
     private MethodHandle bind(String name, MemoryLayout... arguments) {
         return Linker.nativeLinker()
-                .downcallHandle(functions.find(name).orElseThrow(), FunctionDescriptor.of(JAVA_INT, arguments));
+                .downcallHandle(CudaLibrary.function(functions, name), FunctionDescriptor.of(JAVA_INT, arguments));
     }
 
     private long granularity() {

@@ -167,7 +167,7 @@ final class EngineDoorTest {
         try {
             peer = EngineProcess.start(command);
         } catch (IOException none) {
-            assumeThat(false).as("skipped, as there is no python3").isTrue();
+            assumeThat(false).as("python3").isTrue();
             throw none;
         }
         try (BufferedReader said = new BufferedReader(new InputStreamReader(peer.getInputStream(), UTF_8))) {

@@ -1,7 +1,9 @@
 package io.kvcache.gpu.kit;
 
 import io.kvcache.core.contract.BlockContent;
+import io.kvcache.core.memory.HostMemory;
 import io.kvcache.gpu.cuda.CudaDriver;
+import io.kvcache.gpu.cuda.TokenPeer;
 import io.kvcache.gpu.driver.CopyBatch;
 import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceDriver.Priority;
@@ -13,6 +15,9 @@ import io.kvcache.gpu.driver.DeviceStream;
 import io.kvcache.gpu.driver.VirtualMemory;
 import io.kvcache.gpu.kernel.Kernels;
 import io.kvcache.gpu.paging.CopyThreshold;
+import io.kvcache.tiers.memory.MappedMemorySource;
+import io.kvcache.tiers.memory.MemoryOptions;
+import io.kvcache.tiers.memory.MemoryOptions.HugePages;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -29,6 +34,7 @@ public final class FirstChecks {
 
     private static final int PIECE_BYTES = 64 << 10;
     private static final long REGISTERED_BYTES = 256L << 20;
+    private static final long SHARED_BYTES = 1 << 20;
 
     private final DeviceDriver driver;
     private final List<String> lines = new ArrayList<>();
@@ -37,12 +43,15 @@ public final class FirstChecks {
         this.driver = driver;
     }
 
-    /// Prints the lines of the first GPU.
+    /// Prints the lines of the first GPU. Ends with 1 when there is none that can be opened.
     public static void main(String... arguments) {
         try (DeviceDriver driver = CudaDriver.open(0)) {
             of(driver).forEach(System.out::println);
         } catch (DeviceException refused) {
             System.out.println("device: " + refused.getMessage());
+            System.exit(1);
+        } catch (IllegalStateException left) {
+            System.out.println("closing: " + left.getMessage());
         }
     }
 
@@ -62,8 +71,10 @@ public final class FirstChecks {
         String found;
         try {
             found = check.found();
-        } catch (DeviceException | IOException refused) {
+        } catch (DeviceException refused) {
             found = "refused: " + refused.getMessage();
+        } catch (IOException | RuntimeException | LinkageError bug) { // the next may still find something
+            found = "refused: " + bug;
         }
         lines.add(what + ": " + found);
     }
@@ -74,11 +85,13 @@ public final class FirstChecks {
         line("kernels load", () -> millis(() -> Kernels.load(driver, 1).close()));
         line("pieces are copied", this::threshold);
         line("batches", this::batches);
-        line("registering " + (REGISTERED_BYTES >> 20) + " MiB", this::registering);
+        line("registering small pages", () -> registering(HugePages.OFF));
+        line("registering huge pages", () -> registering(HugePages.ON));
         line("pages of virtual memory", () -> driver.virtualMemory().pageBytes() + " bytes");
         line("memory by descriptor", this::byDescriptor);
         line("memory by token", this::byToken);
         line("events by token", this::events);
+        line("memory and event of another process", this::fromAnother);
         line("nvidia-fs", () -> Files.exists(Path.of("/proc/driver/nvidia-fs")) ? "there" : "not there");
     }
 
@@ -137,13 +150,14 @@ public final class FirstChecks {
     }
 
     /// Memory that was touched.
-    private String registering() {
-        try (Arena arena = Arena.ofShared()) {
-            MemorySegment memory = arena.allocate(REGISTERED_BYTES, 4096);
+    private String registering(HugePages pages) {
+        MemoryOptions options = MemoryOptions.defaults().withHugePages(pages);
+        try (HostMemory host = new MappedMemorySource(options).reserve("registered", REGISTERED_BYTES)) {
+            MemorySegment memory = host.segment();
             memory.fill((byte) 1);
             String took = millis(() -> driver.register(memory));
             driver.unregister(memory);
-            return took;
+            return took + " for " + (REGISTERED_BYTES >> 20) + " MiB";
         }
     }
 
@@ -183,9 +197,33 @@ public final class FirstChecks {
     private String byToken() {
         DeviceSpan slab = driver.allocate(1 << 20);
         try {
-            return driver.sharing().export(slab).length + " bytes; opening needs another process, see the tests";
+            return driver.sharing().export(slab).length + " bytes";
         } finally {
             driver.free(slab);
+        }
+    }
+
+    private String fromAnother() throws IOException {
+        try (TokenPeer peer = new TokenPeer(SHARED_BYTES)) {
+            DeviceSpan theirs = driver.sharing().open(peer.memory());
+            try (DeviceEvent filled = driver.sharing().openEvent(peer.event())) {
+                return read(theirs, filled) ? "opened, and its bytes are there" : "opened, AND ITS BYTES ARE WRONG";
+            } finally {
+                driver.sharing().close(theirs);
+            }
+        }
+    }
+
+    private boolean read(DeviceSpan theirs, DeviceEvent filled) {
+        try (Arena arena = Arena.ofShared();
+                DeviceStream stream = driver.openStream(Priority.NORMAL);
+                DeviceEvent event = driver.openEvent()) {
+            MemorySegment back = arena.allocate(theirs.bytes());
+            MemorySegment expected = arena.allocate(SHARED_BYTES).fill(TokenPeer.FILLED);
+            stream.waitFor(filled);
+            stream.toHost(theirs.address(), back);
+            stream.record(event);
+            return event.await(TimeUnit.SECONDS.toNanos(30)) && back.mismatch(expected) == -1;
         }
     }
 

@@ -21,7 +21,8 @@ final class FirstChecksTest {
                 .anyMatch(line -> line.matches("batches: cuMemcpyBatchAsync_v2, [1-9][0-9]* taken, 0 declined"))
                 .noneMatch(line -> line.contains("refused"))
                 .anyMatch(line -> line.startsWith("libcuda: /"))
-                .contains("memory by descriptor: written by one, read by the other");
+                .contains("memory by descriptor: written by one, read by the other")
+                .contains("memory and event of another process: opened, and its bytes are there");
         assertThat(standIn.left()).isEmpty();
     }
 }

@@ -28,11 +28,13 @@ public final class KitTests {
                 .filters(includeClassNamePatterns("io\\.kvcache\\.gpu\\.(?!kernel\\.KernelTextTest).*Test"))
                 .build();
         SummaryGeneratingListener summary = new SummaryGeneratingListener();
+        Skipped skipped = new Skipped();
         Launcher launcher = LauncherFactory.create();
-        launcher.execute(request, summary);
+        launcher.execute(request, summary, skipped);
         TestExecutionSummary result = summary.getSummary();
         PrintWriter out = new PrintWriter(System.out, true, StandardCharsets.UTF_8);
         result.printFailuresTo(out, 20);
+        skipped.printTo(out);
         out.printf(
                 "%d passed, %d failed, %d skipped%n",
                 result.getTestsSucceededCount(),
