@@ -15,8 +15,8 @@ import java.util.Arrays;
 ///
 /// **Labels.** When callers say of what class requests are, each label has rows of its own below the
 /// classes, which count for those as well. A label differs from the others first by one factor for each
-/// group, which it takes few uses to learn, and then class by class. With one label there are no such
-/// rows, and nothing differs.
+/// group, and then class by class and bin by bin. With one label there are no such rows, and nothing
+/// differs.
 ///
 /// **Density.** From hazards follows what a block is worth: uses expected per unit of time in memory,
 ///
@@ -41,6 +41,9 @@ final class ReuseModel {
     private static final int BINS = AgeBins.COUNT;
     private static final int FIRST_CLASS = 1 + GROUPS;
     private static final int ROWS = FIRST_CLASS + CLASSES;
+
+    /// A prompt of some thousand tokens is a few dozen blocks, of which a few are used again.
+    private static final int DOUBT_OF_LABELS = 4;
 
     private final ImportanceRules rules;
     private double[] uses = new double[ROWS * BINS];
@@ -148,15 +151,15 @@ final class ReuseModel {
             for (int bin = 0; bin < bins; bin++) {
                 ofLabel[bin] = factor * hazards[each * BINS + bin];
             }
-            learn(ROWS + kind, ofLabel, rules.classEvents(), hazard, bins);
+            learn(ROWS + kind, ofLabel, doubt(), hazard, bins);
             densities(kind, bins);
         }
     }
 
     /// How much oftener blocks with a label are used than others of their classes and ages.
     private double factorOf(int label, int group, int bins) {
-        double seen = rules.groupEvents();
-        double expected = rules.groupEvents();
+        double seen = doubt();
+        double expected = seen;
         for (int each = 0; each < CLASSES_PER_GROUP; each++) {
             int from = (ROWS + label * CLASSES + group * CLASSES_PER_GROUP + each) * BINS;
             for (int bin = 0; bin < bins; bin++) {
@@ -165,6 +168,12 @@ final class ReuseModel {
             }
         }
         return seen / expected;
+    }
+
+    /// Uses that it takes for a label to differ: a label is given to all blocks of a request, which are used
+    /// together, so it takes more of them than for a class.
+    private double doubt() {
+        return DOUBT_OF_LABELS * rules.classEvents();
     }
 
     private void add(double[] to, int kind, int bin, double amount) {
