@@ -6,10 +6,10 @@ import java.util.List;
 
 /// What only the caller knows of a chain: of its future, or of what is in it.
 ///
-/// Blocks that are not in host memory are passed over, but by [Expect]: give the others once the blocks
-/// have been put. A hint that is wrong costs hits, of those alone who share host memory with the
-/// namespace, and never correctness. Weights and the classes of labels are for stores whose policy learns;
-/// others take neither.
+/// Blocks that are not in host memory are passed over, but by [Expect]: give the others once the
+/// blocks have been put. A hint that is wrong costs hits, of those alone who share host memory with
+/// the namespace, and never correctness. Weights and the classes of labels are for stores whose
+/// policy learns; others take neither.
 public sealed interface Hint {
 
     /// The chain that is spoken of.
@@ -58,27 +58,29 @@ public sealed interface Hint {
 
     /// The blocks of this chain from `from` on are of a request of which this is known.
     ///
-    /// How soon blocks are used again is learned for each [reuse class][RequestLabel#reuseClass] apart, so
-    /// that of blocks that look alike those stay whose class returns. It is learned from what happens: a
-    /// label promises nothing, and one that lies is found out. A block is of the class that was said of it
-    /// last, also when it has left memory and returns.
+    /// How soon blocks are used again is learned for each [reuse class][RequestLabel#reuseClass]
+    /// apart, so that of blocks that look alike those stay whose class returns. It is learned from
+    /// what happens: a label promises nothing, and one that lies is found out. A block is of the
+    /// class that was said of it last, also when it has left memory and returns.
     ///
-    /// When a session's next turn is labelled, whatever of the blocks of the turn before is no part of it
-    /// is a next victim, but for what others have gone on from: what has been stripped from a
-    /// conversation will not come back. The sessions labelled last are known, up to 65,536 blocks of
-    /// each share together.
+    /// When a session's next turn is labelled, whatever of the blocks of the turn before is no part
+    /// of it is a next victim, but for what others have gone on from: what has been stripped from a
+    /// conversation will not come back. The sessions labelled last are known, up to 65,536 blocks
+    /// of each share together.
     record Label(BlockChain chain, int from, RequestLabel label) implements Hint {
         public Label {
             requireNotNegative("from", from);
         }
     }
 
-    /// How much of what blocks hold matters to who reads them, as an engine knows it from its attention.
+    /// How much of what blocks hold matters to who reads them, as an engine knows it from its
+    /// attention.
     ///
-    /// What a block is worth to the policy is multiplied by its weight, to the nearest power of two and by
-    /// an eighth at least: among blocks of like reuse those that matter more stay. Nothing is worth more
-    /// than without a weight, so nobody gains by it what others lose. It is forgotten when a block leaves
-    /// host memory, and counts for nothing while the policy orders by last use alone.
+    /// What a block is worth to the policy is multiplied by its weight, to the nearest power of two
+    /// and by an eighth at least: among blocks of like reuse those that matter more stay. Nothing
+    /// is worth more than without a weight, so nobody gains by it what others lose. It is forgotten
+    /// when a block leaves host memory, and counts for nothing while the policy orders by last use
+    /// alone.
     ///
     /// @param from the block of the first weight
     /// @param weights 0 to 1, of this block and those behind it
@@ -101,13 +103,13 @@ public sealed interface Hint {
 
     /// The blocks of this chain from `from` on are let go first once a time is over.
     ///
-    /// Nothing is removed: what is in host memory then becomes the next victim, and a use makes it a block
-    /// like others again. Blocks that others have gone on from stay as they are, and those before them,
-    /// so a chain that grows has the time of its latest hint. Up to 65,536 blocks of each share can wait
-    /// for their time; more are not taken.
+    /// Nothing is removed: what is in host memory then becomes the next victim, and a use makes it
+    /// a block like others again. Blocks that others have gone on from stay as they are, and those
+    /// before them, so a chain that grows has the time of its latest hint. Up to 65,536 blocks of
+    /// each share can wait for their time; more are not taken.
     ///
-    /// @param afterNanos from now; 30 days at most, longer counts as that. Giving it again for the same
-    ///     last block starts anew
+    /// @param afterNanos from now; 30 days at most, longer counts as that. Giving it again for the
+    ///     same last block starts anew
     record Expire(BlockChain chain, int from, long afterNanos) implements Hint {
         public Expire {
             requireNotNegative("from", from);

@@ -1,7 +1,7 @@
 package io.kvcache.core;
 
-/// What kind of request blocks are of. The names are for people: how blocks of a kind are reused is learned
-/// from them, so a kind may stand for whatever a server can tell apart.
+/// What kind of request blocks are of. The names are for people: how blocks of a kind are reused is
+/// learned from them, so a kind may stand for whatever a server can tell apart.
 public enum RequestKind {
     /// Nothing is said, or none of the others.
     OTHER(0),

@@ -25,8 +25,8 @@ public record RequestLabel(RequestKind kind, long session, int turn, boolean las
         return new RequestLabel(kind, 0, 0, false);
     }
 
-    /// The class in which the reuse of the request's blocks is learned: its kind, and whether it is of the
-    /// session's first turn (or of one that is not known), of a later one, or of the last.
+    /// The class in which the reuse of the request's blocks is learned: its kind, and whether it is
+    /// of the session's first turn (or of one that is not known), of a later one, or of the last.
     ///
     /// @return 0 (nothing is known) to [#REUSE_CLASSES], exclusive
     public int reuseClass() {

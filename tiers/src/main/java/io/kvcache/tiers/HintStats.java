@@ -3,7 +3,8 @@ package io.kvcache.tiers;
 /// What became of hints since the store was opened, and what is held for them at this moment.
 ///
 /// @param taken hints that were taken
-/// @param notTaken hints that were not: of nothing that is here, too much, too far off, or of no use to the policy
+/// @param notTaken hints that were not: of nothing that is here, too much, too far off, or of no
+///     use to the policy
 /// @param pins chains that hints have pinned
 /// @param pinnedBytes their blocks in host memory; blocks of several chains count for each
 /// @param blocksLabelled blocks that got a reuse class, each time that one was said

@@ -150,8 +150,8 @@ final class Hints implements AutoCloseable {
         return true;
     }
 
-    /// Asks for room, which what is over by its time makes first, and once more without the pins whose
-    /// time is over.
+    /// Asks for room, which what is over by its time makes first, and once more without the pins
+    /// whose time is over.
     Reserved room(Supplier<Reserved> ask) {
         expiries.sweep();
         Reserved reserved = ask.get();

@@ -10,10 +10,11 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
-/// Where sessions have come to, so that what a turn leaves behind of the one before it can be let go.
+/// Where sessions have come to, so that what a turn leaves behind of the one before it can be let
+/// go.
 ///
-/// Of each session the last 1,024 blocks are kept; of each group of namespaces the sessions that were
-/// labelled last.
+/// Of each session the last 1,024 blocks are kept; of each group of namespaces the sessions that
+/// were labelled last.
 ///
 /// **Threads.** Any.
 final class SessionTails {

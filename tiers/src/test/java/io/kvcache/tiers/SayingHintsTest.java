@@ -21,7 +21,8 @@ import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
-/// What a store whose policy learns does with what callers say of blocks, and what it counts of that.
+/// What a store whose policy learns does with what callers say of blocks, and what it counts of
+/// that.
 final class SayingHintsTest {
 
     /// Blocks of 1 MiB.

@@ -19,8 +19,9 @@ import org.junit.jupiter.api.Test;
 
 /// What labels of requests are worth to the production store, of 2,048 blocks of 16 KiB.
 ///
-/// Of eight new prompts seven come once and one comes back, with two blocks more, 300 to 900 requests
-/// later, which is longer than the store can keep everything. All are of eight blocks and look alike.
+/// Of eight new prompts seven come once and one comes back, with two blocks more, 300 to 900
+/// requests later, which is longer than the store can keep everything. All are of eight blocks and
+/// look alike.
 final class LabelledTrafficTest {
 
     private static final Namespace SPACE = Namespace.of("m", BlockShape.kv(1, 1, 256, 16, Dtype.BF16));

@@ -103,9 +103,8 @@ final class BlockWord {
     /// The class of what is expected, behind those that the model knows.
     static final int EXPECTED_CLASS = ReuseModel.CLASSES;
 
-    /// The lists' classes in a lane of [Lanes]: those above, then those of the model once more, for blocks that a
-    /// slower tier
-    /// has too.
+    /// The lists' classes in a lane of [Lanes]: those above, then those of the model once more, for
+    /// blocks that a slower tier has too.
     static final int LISTS = EXPECTED_CLASS + 1 + ReuseModel.CLASSES;
 
     static boolean isCopied(long word) {
@@ -121,8 +120,8 @@ final class BlockWord {
         return EXPECTED_CLASS + 1 + classId;
     }
 
-    /// The class of the list that the block belongs to: 0 to [#LISTS], exclusive, in the lane. What is
-    /// expected is in lane 0, whatever was said of it.
+    /// The class of the list that the block belongs to: 0 to [#LISTS], exclusive, in the lane. What
+    /// is expected is in lane 0, whatever was said of it.
     static int listOf(int lane, long word) {
         int classId = classOf(word);
         if (classId == EXPECTED_CLASS) {

@@ -23,21 +23,20 @@ import java.util.function.IntPredicate;
 /// **When it is wrong.** [Guard] compares it with LRU all the time, and has it order by last use alone
 /// while that is better.
 ///
-/// **What is said of blocks.** Callers may say of which class of requests a block is: how it is reused is
-/// then learned for that class apart, so what is wrong with a label is found out, and costs hits until
-/// then. And how much of what a block holds matters to who reads it: what it is worth is multiplied by
-/// that, down to an eighth. [Lanes] has the lists for these; as long as nothing is said there is one lane.
+/// **What is said of blocks.** Callers may say of which class of requests a block is: how it is
+/// reused is then learned for that class apart, so what is wrong with a label is found out, and
+/// costs hits until then. And how much of what a block holds matters to who reads it: what it is
+/// worth is multiplied by that, down to an eighth. [Lanes] has the lists for these; as long as
+/// nothing is said there is one lane.
 ///
 /// **What is known to come.** Blocks that a waiting request will use are exempt while anything else can
 /// go. When nothing else can, those announced last go first. An announcement that does not come true is
 /// forgotten.
 ///
-/// Costs 16 bytes a record, and one more once anything is said of blocks, 32 to 64 for each resident block for what is
-/// remembered of evicted ones,
-/// and four tenths of a MB an instance, with a MiB more once anything is announced, and a tenth of one for
-/// each lane. It is told of all blocks of a path,
-/// and needs to be: how often a
-/// block was used is what speaks most.
+/// Costs 16 bytes a record, and one more once anything is said of blocks, 32 to 64 for each
+/// resident block for what is remembered of evicted ones, and four tenths of a MB an instance, with
+/// a MiB more once anything is announced, and a tenth of one for each lane. It is told of all
+/// blocks of a path, and needs to be: how often a block was used is what speaks most.
 ///
 /// Source: our own, on the ideas of LHD (Beckmann et al., NSDI 2018) and the workload-aware policy of
 /// "KVCache cache in the wild" (Wang et al., USENIX ATC 2025).

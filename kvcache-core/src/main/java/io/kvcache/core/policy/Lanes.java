@@ -4,9 +4,10 @@ import java.util.Arrays;
 
 /// Which lists the leaves have of which callers said the same: a lane of lists for each thing said.
 ///
-/// Lane 0 is for those of which nothing was said. A reuse class has a lane of its own and a label, the
-/// number under which [ReuseModel] learns it, both from the first block on that is said to be of it. A
-/// weight has one as long as there are any: what is weighed after that goes by its reuse class alone.
+/// Lane 0 is for those of which nothing was said. A reuse class has a lane of its own and a label,
+/// the number under which [ReuseModel] learns it, both from the first block on that is said to be
+/// of it. A weight has one as long as there are any: what is weighed after that goes by its reuse
+/// class alone.
 ///
 /// **Threads.** One writer, the holder of the store's lock.
 final class Lanes {

@@ -44,8 +44,8 @@ final class Lessons {
         turnBegan = now;
     }
 
-    /// Sees that there are lists and rows for what is said of a block. The lists are to be ranked when there
-    /// were none.
+    /// Sees that there are lists and rows for what is said of a block. The lists are to be ranked
+    /// when there were none.
     ///
     /// @return whether there were none
     boolean open(byte said) {

@@ -13,10 +13,10 @@ import java.util.Arrays;
 /// and the group from all blocks, and these from a belief. Each level first learns one factor by which
 /// it differs from the level above, then bin by bin, as far as there are uses to speak for it.
 ///
-/// **Labels.** When callers say of what class requests are, each label has rows of its own below the
-/// classes, which count for those as well. A label differs from the others first by one factor for each
-/// group, and then class by class and bin by bin. With one label there are no such rows, and nothing
-/// differs.
+/// **Labels.** When callers say of what class requests are, each label has rows of its own below
+/// the classes, which count for those as well. A label differs from the others first by one factor
+/// for each group, and then class by class and bin by bin. With one label there are no such rows,
+/// and nothing differs.
 ///
 /// **Density.** From hazards follows what a block is worth: uses expected per unit of time in memory,
 ///
@@ -170,8 +170,8 @@ final class ReuseModel {
         return seen / expected;
     }
 
-    /// Uses that it takes for a label to differ: a label is given to all blocks of a request, which are used
-    /// together, so it takes more of them than for a class.
+    /// Uses that it takes for a label to differ: a label is given to all blocks of a request, which
+    /// are used together, so it takes more of them than for a class.
     private double doubt() {
         return DOUBT_OF_LABELS * rules.classEvents();
     }

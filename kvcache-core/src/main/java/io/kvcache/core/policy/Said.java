@@ -13,8 +13,8 @@ final class Said {
     /// Different bytes there are.
     static final int COUNT = 1 << 6;
 
-    /// Reuse classes that are told apart, the one of which nothing is said included. With the model's own
-    /// classes they fit the eight bits that [Departed] has.
+    /// Reuse classes that are told apart, the one of which nothing is said included. With the
+    /// model's own classes they fit the eight bits that [Departed] has.
     static final int REUSE_CLASSES = 12;
 
     /// Halvings of a weight: an eighth is the least.

@@ -10,9 +10,9 @@ import io.kvcache.core.tree.Handle;
 import io.kvcache.core.tree.RecordPool;
 import java.util.concurrent.locks.ReentrantLock;
 
-/// Tells policies what somebody knows of blocks: that they are worth nothing any more, that a request for them will
-/// come, of what class they are, and how much they matter. Chains are gone through a bounded number of blocks a
-/// turn of the lock.
+/// Tells policies what somebody knows of blocks: that they are worth nothing any more, that a
+/// request for them will come, of what class they are, and how much they matter. Chains are gone
+/// through a bounded number of blocks a turn of the lock.
 ///
 /// **Threads.** Any.
 public final class Forecast {
@@ -66,8 +66,8 @@ public final class Forecast {
         }
     }
 
-    /// Makes next victims of the end of a chain, but for blocks from which others have gone on and all before
-    /// those: tail first.
+    /// Makes next victims of the end of a chain, but for blocks from which others have gone on and
+    /// all before those: tail first.
     ///
     /// @param chain the blocks from `from` on alone are looked at
     /// @return blocks that are next victims now

@@ -7,8 +7,8 @@ import org.junit.jupiter.api.Test;
 
 /// What importance makes of what callers say of blocks.
 ///
-/// The load: one new block in four comes back once, 500 to 3,500 uses later, and a thousand are in memory.
-/// Nothing that a policy sees tells those that return from the others.
+/// The load: one new block in four comes back once, 500 to 3,500 uses later, and a thousand are in
+/// memory. Nothing that a policy sees tells those that return from the others.
 final class SaidTest {
 
     private static final int BLOCKS = 1000;

@@ -10,8 +10,9 @@ import org.jspecify.annotations.Nullable;
 
 /// Hints, behind the chain that they are about.
 ///
-/// `u8 kind, 3 reserved, u32 from, u64 nanoseconds`, and behind that for a label `u8 kind of request, u8 last,
-/// u16 reserved, u32 turn, u64 session`, for weights `u32 count, u32 reserved` and a byte for each, in 255ths.
+/// `u8 kind, 3 reserved, u32 from, u64 nanoseconds`, and behind that for a label `u8 kind of
+/// request, u8 last, u16 reserved, u32 turn, u64 session`, for weights `u32 count, u32 reserved`
+/// and a byte for each, in 255ths.
 public final class HintCodec {
 
     private static final int EXPECT = 0;
@@ -38,7 +39,8 @@ public final class HintCodec {
         Hint about(BlockChain chain);
     }
 
-    /// Whether servers know a hint only with [Challenge#SAYINGS]; one without it would close the connection.
+    /// Whether servers know a hint only with [Challenge#SAYINGS]; one without it would close the
+    /// connection.
     public static boolean isOfLater(Hint hint) {
         return switch (hint) {
             case Hint.Expect _, Hint.Pin _, Hint.Forget _ -> false;
