@@ -132,7 +132,8 @@ final class HttpObjectsTest {
         assertThat(raw(lines("GET /v1/objects/k HTTP/1.1", "Host: localhost", "Origin: null") + last))
                 .startsWith("HTTP/1.1 403 ");
         assertThat(raw(lines("GET /v1/objects/" + "a".repeat(20_000) + " HTTP/1.1")))
-                .startsWith("HTTP/1.1 400 ");
+                .startsWith("HTTP/1.1 414 ")
+                .contains("a request's line takes up to 16384 bytes");
         assertThat(raw(lines("PUT /v1/objects/k HTTP/1.1", "Content-Length: 999999999", "Expect: 100-continue")))
                 .startsWith("HTTP/1.1 413 ");
         assertThat(raw(lines(

@@ -10,7 +10,7 @@ import io.netty.handler.codec.http.HttpDecoderConfig;
 public final class HttpProtocol implements Protocol {
 
     /// Keys of 4 KiB are 12 KiB when every byte is encoded.
-    private static final int LONGEST_LINE = 16 << 10;
+    static final int LONGEST_LINE = 16 << 10;
 
     private final Routes routes;
     private final Authorization authorization;

@@ -9,6 +9,7 @@ import io.netty.handler.codec.http.HttpMethod;
 import io.netty.handler.codec.http.HttpRequest;
 import io.netty.handler.codec.http.HttpResponseStatus;
 import io.netty.handler.codec.http.HttpUtil;
+import io.netty.handler.codec.http.TooLongHttpLineException;
 import java.util.Set;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
@@ -31,7 +32,7 @@ final class Routes {
     @Nullable
     Exchange forAnybody(HttpRequest request) {
         if (request.decoderResult().isFailure()) {
-            return problem(HttpResponseStatus.BAD_REQUEST, "this is not HTTP/1.1");
+            return unreadable(request.decoderResult().cause());
         }
         String foreign = sameSite.refusal(request.headers());
         if (foreign != null) {
@@ -39,6 +40,14 @@ final class Routes {
         }
         Page page = site.pages().get(path(request));
         return page != null && page.open() ? page(request, path(request)) : null;
+    }
+
+    private static Exchange unreadable(Throwable cause) {
+        return cause instanceof TooLongHttpLineException
+                ? problem(
+                        HttpResponseStatus.REQUEST_URI_TOO_LONG,
+                        "a request's line takes up to " + HttpProtocol.LONGEST_LINE + " bytes")
+                : problem(HttpResponseStatus.BAD_REQUEST, "this is not HTTP/1.1");
     }
 
     /// What answers a request.
