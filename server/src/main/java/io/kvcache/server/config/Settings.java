@@ -14,6 +14,7 @@ import java.util.function.Supplier;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
+import java.util.stream.Stream;
 
 /// What was set, asked for by name. Collects what is wrong instead of stopping at the first mistake, and knows at the
 /// end which names nobody asked for.
@@ -196,10 +197,11 @@ final class Settings {
 
     /// The settings of a section, or the names of all sections with what is in none.
     private String below(String section) {
-        return known.stream()
+        return Stream.concat(known.stream(), lists.stream())
                 .filter(each -> section.isEmpty() || each.startsWith(section + "."))
                 .map(each -> section.isEmpty() ? each.replaceFirst("\\..*", "") : each)
                 .distinct()
+                .sorted()
                 .collect(Collectors.joining(", "));
     }
 

@@ -51,7 +51,7 @@ final class ConfigReaderTest {
                 .singleElement()
                 .asString()
                 .startsWith("kvcache.yaml:1: there is no setting hostnames.0; there are admission, ")
-                .contains(", memory, ")
+                .contains(", disks, ", ", listeners, ", ", memory, ", ", tenants, ")
                 .doesNotContain("memory.host_bytes");
     }
 
