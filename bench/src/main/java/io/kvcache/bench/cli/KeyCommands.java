@@ -69,7 +69,12 @@ final class KeyCommands {
         @Parameters(index = "0", paramLabel = "KEY")
         private String key = "";
 
-        @Parameters(index = "1", paramLabel = "FILE", defaultValue = STANDARD, description = "Default: standard input.")
+        @Parameters(
+                index = "1",
+                arity = "0..1",
+                paramLabel = "FILE",
+                defaultValue = STANDARD,
+                description = "Default: standard input.")
         private String file = STANDARD;
 
         @Override
@@ -98,6 +103,7 @@ final class KeyCommands {
 
         @Parameters(
                 index = "1",
+                arity = "0..1",
                 paramLabel = "FILE",
                 defaultValue = STANDARD,
                 description = "Default: standard output.")

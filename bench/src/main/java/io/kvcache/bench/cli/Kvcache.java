@@ -1,7 +1,9 @@
 package io.kvcache.bench.cli;
 
 import io.kvcache.core.KvCache;
+import io.kvcache.tiers.memory.MemoryRefusedException;
 import java.io.IOException;
+import java.nio.file.AccessDeniedException;
 import java.nio.file.NoSuchFileException;
 import java.util.HashMap;
 import java.util.Map;
@@ -68,7 +70,11 @@ public final class Kvcache implements Runnable {
     private static int report(Exception failure, CommandLine failed) {
         if (failure instanceof NoSuchFileException missing) {
             failed.getErr().println("kvcache: no such file: " + missing.getFile());
-        } else if (failure instanceof IOException) {
+        } else if (failure instanceof AccessDeniedException denied) {
+            failed.getErr()
+                    .println("kvcache: " + denied.getFile()
+                            + " may not be read or written by this user; check its owner" + " and mode");
+        } else if (failure instanceof IOException || failure instanceof MemoryRefusedException) {
             failed.getErr().println("kvcache: " + failure.getMessage());
         } else {
             failure.printStackTrace(failed.getErr());

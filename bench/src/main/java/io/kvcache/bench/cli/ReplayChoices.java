@@ -5,6 +5,7 @@ import io.kvcache.bench.replay.Replay;
 import io.kvcache.bench.replay.ReplayCatalogue;
 import io.kvcache.bench.replay.ReplayRule;
 import io.kvcache.bench.trace.MalformedLine;
+import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceSource;
 import io.kvcache.core.identity.ModelPreset;
 import io.kvcache.core.policy.PolicyKind;
@@ -94,6 +95,14 @@ record ReplayChoices(
     static void checkWarmup(int requests) {
         if (requests < 0) {
             throw mustBe("--warmup", String.valueOf(requests), "at least 0");
+        }
+    }
+
+    /// Of a trace that is known: some of its requests have to count.
+    static void checkWarmup(int requests, Trace trace) {
+        int all = trace.requests().size();
+        if (requests >= all) {
+            throw mustBe("--warmup", String.valueOf(requests), "below the " + all + " requests of " + trace.name());
         }
     }
 

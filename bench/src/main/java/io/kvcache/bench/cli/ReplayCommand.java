@@ -8,6 +8,7 @@ import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceReader;
 import io.kvcache.bench.trace.TraceSource;
 import io.kvcache.core.identity.ModelPreset;
+import io.kvcache.core.store.HostStoreConfig;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.util.ArrayList;
@@ -194,7 +195,15 @@ final class ReplayCommand implements Callable<Integer> {
 
     private void check(Capacities asked, Trace read) {
         try {
-            asked.blocks(read.blockTokens());
+            for (int blocks : asked.blocks(read.blockTokens())) {
+                if (real() && blocks > HostStoreConfig.MOST_RECORDS) {
+                    throw ReplayChoices.mustBe(
+                            "--blocks",
+                            String.valueOf(blocks),
+                            "up to " + HostStoreConfig.MOST_RECORDS + " where the real store is driven");
+                }
+            }
+            ReplayChoices.checkWarmup(warmup, read);
         } catch (IllegalArgumentException e) {
             throw new ParameterException(spec.commandLine(), "kvcache replay: " + e.getMessage(), e);
         }

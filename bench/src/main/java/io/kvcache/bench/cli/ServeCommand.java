@@ -41,6 +41,10 @@ final class ServeCommand implements Callable<Integer> {
     /// Of the time that a server has to go down: so much is for closing what is open.
     private static final int CLOSING_SHARE = 10;
 
+    private static final String CUT_OFF = "some requests took too long and were cut off";
+
+    private static final System.Logger LOG = System.getLogger(ServeCommand.class.getName());
+
     private static final Duration LEAST_CLOSING = Duration.ofSeconds(1);
 
     @Spec
@@ -70,7 +74,7 @@ final class ServeCommand implements Callable<Integer> {
             throw new IOException(refused.getMessage(), refused);
         }
         stopOnSignal(server, config);
-        say(String.format(
+        String serves = String.format(
                 Locale.ROOT,
                 "KVCache %s serves at %s: %s of host memory, %s, %d loops, ready %.1f s after start",
                 Kvcache.Version.text(),
@@ -80,7 +84,9 @@ final class ServeCommand implements Callable<Integer> {
                 config.network().loops(),
                 (System.currentTimeMillis()
                                 - ManagementFactory.getRuntimeMXBean().getStartTime())
-                        / 1000.0));
+                        / 1000.0);
+        say(serves);
+        LOG.log(System.Logger.Level.INFO, serves);
         String asks = config.transport().guarded(config.access().tenants())
                 ? ", asks for a secret"
                 : ", asks nobody who he is";
@@ -109,11 +115,9 @@ final class ServeCommand implements Callable<Integer> {
         try (ServerSocket probe = new ServerSocket(port, 1, InetAddress.getLoopbackAddress())) {
             return probe.isBound();
         } catch (IOException taken) {
-            System.getLogger(ServeCommand.class.getName())
-                    .log(
-                            System.Logger.Level.INFO,
-                            "Port " + port
-                                    + ", where other JVMs would connect, is taken; transport.listen names another");
+            LOG.log(
+                    System.Logger.Level.INFO,
+                    "Port " + port + ", where other JVMs would connect, is taken; transport.listen names another");
             return false;
         }
     }
@@ -121,10 +125,14 @@ final class ServeCommand implements Callable<Integer> {
     /// The JVM would exit with 143 on SIGTERM; whoever stops a server that ends well wants to see 0.
     private void stopOnSignal(CacheServer server, ServerConfig config) {
         Runtime.getRuntime().addShutdownHook(new Thread(() -> {
-            say("KVCache stops: answering what has begun, for " + config.drain().toSeconds() + " s at most");
+            String stops = "KVCache stops: answering what has begun, for "
+                    + config.drain().toSeconds() + " s at most";
+            say(stops);
+            LogLines.last(config.log(), Level.INFO, ServeCommand.class, stops);
             Stopped stopped = server.stop(config.drain().minus(config.drain().dividedBy(CLOSING_SHARE)));
             if (!stopped.answered()) {
-                say("KVCache: some requests took too long and were cut off");
+                say("KVCache: " + CUT_OFF);
+                LogLines.last(config.log(), Level.WARNING, ServeCommand.class, CUT_OFF);
             }
             if (!stopped.saved()) {
                 String left = "not all values got to disk: " + stopped.unsavedBytes()
@@ -135,6 +143,7 @@ final class ServeCommand implements Callable<Integer> {
             }
             close(server, config.drain().dividedBy(CLOSING_SHARE));
             say("KVCache stopped");
+            LogLines.last(config.log(), Level.INFO, ServeCommand.class, "KVCache stopped");
             Runtime.getRuntime().halt(0);
         }));
     }

@@ -5,6 +5,7 @@ import io.kvcache.server.config.ConfigReader;
 import io.kvcache.server.config.Machine;
 import io.kvcache.server.config.ServerConfig;
 import java.io.IOException;
+import java.nio.charset.CharacterCodingException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -79,10 +80,20 @@ final class ServerSettings {
         for (int number = 0; number < disks.size(); number++) {
             put(options, "disks." + number, "--disk", disks.get(number));
         }
-        ConfigReader.Source source = file == null
-                ? ConfigReader.Source.NONE
-                : new ConfigReader.Source(file.toString(), Files.readString(file));
+        ConfigReader.Source source =
+                file == null ? ConfigReader.Source.NONE : new ConfigReader.Source(file.toString(), text(file));
         return new ConfigReader(Machine.here(), System.getenv()).read(source, options);
+    }
+
+    private static String text(Path file) throws IOException {
+        if (Files.isDirectory(file)) {
+            throw new IOException("--config " + file + " is a directory; it takes a file of YAML");
+        }
+        try {
+            return Files.readString(file);
+        } catch (CharacterCodingException binary) {
+            throw new IOException("--config " + file + " is not UTF-8 text; it takes a file of YAML", binary);
+        }
     }
 
     private static void put(Map<String, ConfigReader.Option> options, String path, String name, @Nullable String text) {

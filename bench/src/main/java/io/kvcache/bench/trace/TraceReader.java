@@ -43,6 +43,9 @@ public final class TraceReader {
     /// @throws TraceFormatException when a line is malformed and to be refused, or no line holds a request
     /// @throws IOException when the file cannot be read
     public Trace read(Path file) throws IOException {
+        if (Files.isDirectory(file)) {
+            throw new TraceFormatException(file + ": is a directory; a trace is a file");
+        }
         Lines read = new Lines();
         long number = 0;
         if (Files.isDirectory(file)) {
@@ -88,12 +91,17 @@ public final class TraceReader {
         try {
             read.add(line);
         } catch (IllegalArgumentException | JacksonException e) {
-            String reason = e instanceof JacksonException json ? "not JSON: " + json.getOriginalMessage() : message(e);
+            String reason = e instanceof JacksonException json ? "not JSON: " + reason(json) : message(e);
             if (choice == MalformedLine.Choice.REFUSE) {
                 throw new TraceFormatException(file + ":" + number + ": " + reason);
             }
             report.accept(new MalformedLine(number, reason));
         }
+    }
+
+    /// Without where the parser began, which it does not know.
+    private static String reason(JacksonException json) {
+        return String.valueOf(json.getOriginalMessage()).replaceFirst(" \\(start marker at \\[.*\\]\\)$", "");
     }
 
     private static String message(Exception e) {

@@ -59,6 +59,12 @@ final class KeyCommandsTest {
     }
 
     @Test
+    void givenPutAndGet_whenAskedForHelp_thenTheFileMayBeLeftOut() {
+        assertThat(Shell.run("put", "--help").out()).contains(" KEY [FILE]\n");
+        assertThat(Shell.run("get", "--help").out()).contains(" KEY [FILE]\n");
+    }
+
+    @Test
     void givenNoServer_whenAsked_thenThatIsSaid() throws Exception {
         try (DeafPort deaf = new DeafPort()) {
             assertThat(run(1, "ping", "--port=" + deaf.number()))

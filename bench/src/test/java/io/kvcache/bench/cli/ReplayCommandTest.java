@@ -100,6 +100,45 @@ final class ReplayCommandTest {
     }
 
     @Test
+    void givenAFolderInPlaceOfATrace_whenRun_thenFailureNamesIt() {
+        Shell.Run run = Shell.run("replay", "--trace", folder.toString());
+        assertThat(run.exitCode()).isEqualTo(1);
+        assertThat(run.err()).isEqualTo("kvcache: " + folder + ": is a directory; a trace is a file\n");
+    }
+
+    @Test
+    void givenALineThatEndsTooSoon_whenRun_thenTheReasonHasNothingOfTheParser() throws IOException {
+        Path file = Files.writeString(folder.resolve("torn.jsonl"), "{\"hash_ids\": [1, 2");
+        Shell.Run run = Shell.run("replay", "--trace", file.toString());
+        assertThat(run.exitCode()).isEqualTo(1);
+        assertThat(run.err()).startsWith("kvcache: " + file + ":1: not JSON: ").doesNotContain("REDACTED", "Source");
+    }
+
+    @Test
+    void givenAWarmupOfAllRequests_whenRun_thenUsageErrorSaysHowManyThereAre() throws IOException {
+        Path file = Files.writeString(folder.resolve("short.jsonl"), LINE + LINE);
+        Shell.Run run = Shell.run("replay", "--trace", file.toString(), "--warmup", "2");
+        assertThat(run.exitCode()).isEqualTo(2);
+        assertThat(run.err()).contains("--warmup is '2', must be: below the 2 requests of short");
+    }
+
+    @Test
+    void givenMoreMemoryThanThereIs_whenRun_thenFailureIsOneLine() throws IOException {
+        Path file = Files.writeString(folder.resolve("short.jsonl"), LINE + LINE);
+        Shell.Run run = Shell.run("replay", "--trace", file.toString(), "--bytes", "256MiB", "--blocks", "100000000");
+        assertThat(run.exitCode()).isEqualTo(1);
+        assertThat(run.err()).startsWith("kvcache: Cannot reserve ").hasLineCount(1);
+    }
+
+    @Test
+    void givenMoreBlocksThanAStoreTakes_whenRun_thenUsageErrorSaysHowMany() throws IOException {
+        Path file = Files.writeString(folder.resolve("short.jsonl"), LINE + LINE);
+        Shell.Run run = Shell.run("replay", "--trace", file.toString(), "--bytes", "64KiB", "--blocks", "2000000000");
+        assertThat(run.exitCode()).isEqualTo(2);
+        assertThat(run.err()).contains("--blocks is '2000000000', must be: up to 1073741824 where the real store");
+    }
+
+    @Test
     void givenNoSuchFile_whenRun_thenFailureNamesIt() {
         Shell.Run run =
                 Shell.run("replay", "--trace", folder.resolve("absent.jsonl").toString());

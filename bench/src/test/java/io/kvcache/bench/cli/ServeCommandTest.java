@@ -33,7 +33,14 @@ final class ServeCommandTest {
             server.terminate();
 
             assertThat(server.ended()).endsWith("KVCache stopped\n");
-            assertThat(Files.readString(errors)).hasLineCount(1).contains("what clients use is written to " + trace);
+            assertThat(Files.readAllLines(errors))
+                    .hasSize(4)
+                    .allMatch(line -> line.startsWith("time="))
+                    .satisfiesExactly(
+                            line -> assertThat(line).contains("what clients use is written to " + trace),
+                            line -> assertThat(line).contains("level=info", " serves at 127.0.0.1:" + server.port()),
+                            line -> assertThat(line).contains("level=info", "KVCache stops: answering what has begun"),
+                            line -> assertThat(line).contains("level=info", "KVCache stopped"));
             Shell.Run replayed = Shell.run("lab", "capture", trace.toString(), "--policy", "lru");
             assertThat(replayed.out()).as(replayed.err()).containsPattern("64 MiB +lru +2 +50.00 % +50.00 %");
         }
@@ -117,6 +124,16 @@ final class ServeCommandTest {
                     .startsWith("kvcache: cannot listen at 127.0.0.1:" + port + ": ")
                     .endsWith("; stop what has that port, or set another one\n");
         }
+    }
+
+    @Test
+    void givenAConfigThatIsNoText_whenChecked_thenItIsNamedWithItsReason() throws Exception {
+        Path binary = Files.write(folder.resolve("binary.yaml"), new byte[] {(byte) 0xff, (byte) 0xfe, 0});
+
+        assertThat(run(1, "config", "check", "--config", binary.toString()))
+                .isEqualTo("kvcache: --config " + binary + " is not UTF-8 text; it takes a file of YAML\n");
+        assertThat(run(1, "config", "check", "--config", folder.toString()))
+                .isEqualTo("kvcache: --config " + folder + " is a directory; it takes a file of YAML\n");
     }
 
     @Test

@@ -44,7 +44,7 @@ final class DeployTest {
 
     private static final Path DEPLOY = Path.of("..", "deploy").toAbsolutePath().normalize();
     private static final Pattern SERVES = Pattern.compile("KVCache \\S+ serves at 127\\.0\\.0\\.1:(\\d+).*");
-    private static final Pattern METRIC = Pattern.compile("\\b(?:kv|cache|jvm)_[a-z0-9_]+");
+    private static final Pattern METRIC = Pattern.compile("\\b(?:kv|cache|jvm|process)_[a-z0-9_]+");
     private static final int LM_PUT = 1;
     private static final int LM_GET = 2;
 
