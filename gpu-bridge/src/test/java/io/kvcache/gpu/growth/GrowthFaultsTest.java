@@ -44,6 +44,7 @@ final class GrowthFaultsTest {
     @CsvSource({"2, false", "46, false", "999, false", "2, true", "46, true", "999, true"})
     void givenAFaultAtEachCallInTurn_whenGrowing_thenNeverAWrongByteNorALeak(int code, boolean byAThread)
             throws Exception {
+        FaultsInTurn.assumePossible(standIn);
         standIn.delay(50);
         String what = byAThread ? "growth beside a thread" : "growth";
         FaultsInTurn.inject(standIn, what, code, FEWEST, (_, begin) -> {

@@ -42,6 +42,7 @@ final class TierFaultsTest {
     @ParameterizedTest
     @ValueSource(ints = {2, 46, 999})
     void givenAFaultAtEachCallInTurn_whenATierReclaims_thenNeverAWrongByteNorALeak(int code) throws Exception {
+        FaultsInTurn.assumePossible(standIn);
         standIn.delay(20);
         FaultsInTurn.inject(standIn, "reclaiming tier", code, FEWEST, (_, begin) -> {
             store.places.clear();

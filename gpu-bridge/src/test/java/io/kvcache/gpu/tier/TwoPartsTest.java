@@ -67,7 +67,6 @@ final class TwoPartsTest {
     @Test
     void givenAChainOnBothParts_whenTheDeviceLooks_thenWhatIsDamagedEndsItWhereverTheRestLies() throws Exception {
         StandIn standIn = StandIn.fresh();
-        assumeThat(standIn.holds()).as("a driver that counts calls").isTrue();
         CudaTier gpu = CudaTier.over("a GPU", standIn::open, 64 << 20);
         BlockChain chain = BlockChain.of(
                 SPACE, IntStream.range(0, BLOCKS * SPACE.blockTokens()).toArray());
