@@ -59,7 +59,8 @@ final class Tenants {
                                     config.disks().arrival(),
                                     tenant.quotaBytes(),
                                     bounds(config.values(), (double) tenant.weight() / weights),
-                                    config.disks().prefetch(),
+                                    config.disks().prefetch()
+                                            && !config.disks().disks().isEmpty(),
                                     terms(config.disks(), cache))));
             if (count > 1) {
                 cache.weigh(namespace, tenant.weight());

@@ -31,7 +31,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
-/// Chunks of a sequence that are on disk, read one after another by clients that look them up first.
+/// Chunks of a sequence that are on disk, read one after another by clients that look them up
+/// first.
 @Timeout(300)
 final class PrefetchedValuesTest {
 

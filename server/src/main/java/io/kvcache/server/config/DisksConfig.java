@@ -13,7 +13,8 @@ import java.util.Set;
 /// @param disks that take turns; none for a server that keeps everything in memory
 /// @param admission which values are written
 /// @param readTimeout how long a request waits for a value that is on disk before it is told that there is none
-/// @param prefetch whether chunks that a client is likely to read next are brought into memory ahead of it
+/// @param prefetch whether chunks that a client is likely to read next are brought into memory
+///     ahead of it
 /// @param prefill when clients are told to compute what is there
 public record DisksConfig(
         List<DiskConfig> disks,
@@ -51,8 +52,9 @@ public record DisksConfig(
         return disks.isEmpty() ? Duration.ZERO : readTimeout;
     }
 
-    /// No disks.
+    /// No disks; where there are some, chunks come ahead of their readers.
     public static DisksConfig defaults() {
-        return new DisksConfig(List.of(), AdmissionKind.SECOND_HIT, Duration.ofSeconds(5));
+        return new DisksConfig(
+                List.of(), AdmissionKind.SECOND_HIT, Duration.ofSeconds(5), true, PrefillConfig.defaults());
     }
 }

@@ -4,19 +4,20 @@ import com.github.benmanes.caffeine.cache.Cache;
 import com.github.benmanes.caffeine.cache.Caffeine;
 import org.jspecify.annotations.Nullable;
 
-/// Which chunk was asked for after which the last time, so that what a reader takes next is brought from disk
-/// while he takes what is before it.
+/// Which chunk was asked for after which the last time, so that what a reader takes next is brought
+/// from disk while he takes what is before it.
 ///
-/// A look-up that goes from chunk to chunk comes before the reads, so the last time is mostly the same
-/// sequence, also where several part. A wrong guess costs a read of the disk, and the store sees how many come
-/// true.
+/// A look-up that goes from chunk to chunk comes before the reads, so the last time is mostly the
+/// same sequence, also where several part. A wrong guess costs a read of the disk, and the store
+/// sees how many come true.
 ///
 /// **Bound.** The [#MOST] chunks that were seen last, about 200 bytes each.
 ///
 /// **Threads.** Any.
 final class Ahead {
 
-    /// Chunks that are asked for at a time: a few hundred MiB a second of one reader at a millisecond each.
+    /// Chunks that are asked for at a time: a few hundred MiB a second of one reader at a
+    /// millisecond each.
     static final int CHUNKS = 8;
 
     private static final int MOST = 1 << 16;

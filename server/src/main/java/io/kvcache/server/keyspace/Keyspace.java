@@ -107,7 +107,8 @@ public final class Keyspace {
         return retrieval.isAway(asked) && ground.index().find(ground.hash(asked)) == null;
     }
 
-    /// Bytes of a value that is on disk alone; 0 when it is in host memory, or nobody knows how large it is.
+    /// Bytes of a value that is on disk alone; 0 when it is in host memory, or nobody knows how
+    /// large it is.
     long awayBytes(byte[] key) {
         return retrieval.awayBytes(new Key(key));
     }

@@ -10,8 +10,8 @@ package io.kvcache.server.keyspace;
 /// @param usage what it takes of the store
 /// @param traffic bytes of values that came and went
 /// @param evicted values whose room the store took
-/// @param cheaperComputed look-ups of values on disk that are computed sooner than read, answered as if they were not
-/// here
+/// @param cheaperComputed look-ups of values on disk that are computed sooner than read, answered
+///     as if they were not here
 public record KeyspaceStats(
         long keys,
         long expiringKeys,

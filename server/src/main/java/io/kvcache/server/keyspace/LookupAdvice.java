@@ -1,11 +1,11 @@
 package io.kvcache.server.keyspace;
 
-/// Whether the chunks on disk that a look-up finds are worth reading, all together: if not, the client is told
-/// that the next one is not there, and computes from it on.
+/// Whether the chunks on disk that a look-up finds are worth reading, all together: if not, the
+/// client is told that the next one is not there, and computes from it on.
 ///
-/// Where in its sequence a look-up begins is not known when the client has the first chunks itself; then
-/// computing counts for less than it takes. As nothing is learned of a disk that is not read, one in [#TRIES]
-/// chunks is told of all the same.
+/// Where in its sequence a look-up begins is not known when the client has the first chunks itself;
+/// then computing counts for less than it takes. As nothing is learned of a disk that is not read,
+/// one in [#TRIES] chunks is told of all the same.
 ///
 /// **Threads.** One at a time, as a connection is served.
 final class LookupAdvice {

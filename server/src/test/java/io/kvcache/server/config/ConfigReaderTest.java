@@ -246,7 +246,7 @@ final class ConfigReaderTest {
                   - /mnt/c:1GiB
                 admission: always
                 disk_read_timeout: 700ms
-                prefetch: true
+                prefetch: false
                 """, Map.of("KVCACHE__DISKS__1__BYTES", "32GiB"));
 
         assertThat(config.disks())
@@ -263,7 +263,7 @@ final class ConfigReaderTest {
                                 new DiskConfig("disks.2", Path.of("/mnt/c"), 1L << 30, 0, 0, OnIncompatible.REFUSE)),
                         AdmissionKind.ALWAYS,
                         Duration.ofMillis(700),
-                        true,
+                        false,
                         PrefillConfig.defaults()));
     }
 

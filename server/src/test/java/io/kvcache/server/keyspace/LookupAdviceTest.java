@@ -6,7 +6,8 @@ import io.kvcache.core.cost.PrefillCost;
 import java.time.Duration;
 import org.junit.jupiter.api.Test;
 
-/// A thousand bytes take a millisecond to read, and chunks of ten tokens one to compute, unless it is said.
+/// A thousand bytes take a millisecond to read, and chunks of ten tokens one to compute, unless it
+/// is said.
 final class LookupAdviceTest {
 
     private static LookupAdvice advice(double tokensPerSecond, Duration deadline) {
