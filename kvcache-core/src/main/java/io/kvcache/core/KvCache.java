@@ -46,8 +46,9 @@ public interface KvCache extends AutoCloseable {
     /// How many leading blocks of the chain are here, and in which tiers. Moves and pins nothing.
     Match match(BlockChain chain);
 
-    /// How much of a chain is here, without what is computed sooner than brought from a slower tier, as far as
-    /// the store was told what computing takes: what [#acquire] with this time-out would bring.
+    /// How much of a chain is here, without what is computed sooner than brought from a slower
+    /// tier, as far as the store was told what computing takes: what [#acquire] with this time-out
+    /// would bring.
     ///
     /// @param timeoutNanos how long the blocks may take to arrive
     default Match match(BlockChain chain, long timeoutNanos) {
@@ -148,8 +149,8 @@ public interface KvCache extends AutoCloseable {
         return false;
     }
 
-    /// Says of an object that somebody is likely to ask for it soon: one that is on disk alone may be brought
-    /// into host memory for that, if it promises more than what has to go.
+    /// Says of an object that somebody is likely to ask for it soon: one that is on disk alone may
+    /// be brought into host memory for that, if it promises more than what has to go.
     ///
     /// @return whether it is on its way now
     default boolean expectObject(Namespace namespace, byte[] key) {

@@ -1,10 +1,11 @@
 package io.kvcache.tiers;
 
-/// What reading blocks from disk takes as a share of what computing them does, over the last requests.
+/// What reading blocks from disk takes as a share of what computing them does, over the last
+/// requests.
 ///
-/// The policy of host memory weighs every block that has a copy by it, so one request that came while the
-/// disk was busy must not move it far. Times are added up before they are divided: requests count by what
-/// they load, and older ones for less and less.
+/// The policy of host memory weighs every block that has a copy by it, so one request that came
+/// while the disk was busy must not move it far. Times are added up before they are divided:
+/// requests count by what they load, and older ones for less and less.
 ///
 /// **Threads.** Any.
 final class CopyWorth {

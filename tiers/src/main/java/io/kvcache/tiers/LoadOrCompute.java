@@ -12,8 +12,9 @@ import org.jspecify.annotations.Nullable;
 /// because they would
 /// come too late.
 ///
-/// The policy of host memory is told the same proportion ([CopyWorth]), as a block that is read back in no
-/// time need not be kept there, and admission to disks by value where in a prompt computing takes longer.
+/// The policy of host memory is told the same proportion ([CopyWorth]), as a block that is read
+/// back in no time need not be kept there, and admission to disks by value where in a prompt
+/// computing takes longer.
 ///
 /// What a load takes is estimated from the reads of the last while and from what waits to be read. As
 /// nothing is learned

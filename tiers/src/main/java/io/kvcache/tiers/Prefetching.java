@@ -8,9 +8,11 @@ import io.kvcache.core.tree.RecordPool;
 import io.kvcache.tiers.movement.Movement;
 import org.jspecify.annotations.Nullable;
 
-/// Has what is on disk alone brought into host memory before anybody asks for it, if the store was told to.
+/// Has what is on disk alone brought into host memory before anybody asks for it, if the store was
+/// told to.
 ///
-/// A disk that has [#BUSY] reads to do is left to them: what somebody waits for is not to wait for a guess.
+/// A disk that has [#BUSY] reads to do is left to them: what somebody waits for is not to wait for
+/// a guess.
 ///
 /// **Threads.** Any.
 final class Prefetching {

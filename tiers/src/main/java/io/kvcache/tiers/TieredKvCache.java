@@ -137,8 +137,8 @@ public final class TieredKvCache implements KvCache {
         return host + disk == 0 ? Match.NOTHING : new Match(0, host, disk);
     }
 
-    /// How long it takes by now to read so many bytes from the disks, after what waits to be read, in
-    /// nanoseconds; 0 while nothing is known.
+    /// How long it takes by now to read so many bytes from the disks, after what waits to be read,
+    /// in nanoseconds; 0 while nothing is known.
     public double readNanos(long bytes) {
         return disks.readNanos(bytes);
     }

@@ -236,8 +236,9 @@ public final class TieredKvCacheBuilder {
         return this;
     }
 
-    /// Whether objects that readers are likely to ask for next are brought from disk ahead of them, as far as
-    /// they promise more than what goes for them: see [KvCache#expectObject]. Not when not said.
+    /// Whether objects that readers are likely to ask for next are brought from disk ahead of them,
+    /// as far as they promise more than what goes for them: see [KvCache#expectObject]. Not when
+    /// not said.
     public TieredKvCacheBuilder prefetch(boolean ahead) {
         prefetch = ahead;
         return this;

@@ -8,10 +8,10 @@ import java.util.concurrent.locks.ReentrantLock;
 
 /// Gives records that somebody is likely to read soon a slot, ahead of him.
 ///
-/// Only in room that nobody uses, or in the place of what promises less: one use within [#AHEAD] uses, by the
-/// odds that earlier ones of these were used, is held against what the next victim promises. Nothing goes for
-/// them that waits to be written, and an eighth of host memory is all that they hold unused. So guesses that
-/// come true seldom take less and less.
+/// Only in room that nobody uses, or in the place of what promises less: one use within [#AHEAD]
+/// uses, by the odds that earlier ones of these were used, is held against what the next victim
+/// promises. Nothing goes for them that waits to be written, and an eighth of host memory is all
+/// that they hold unused. So guesses that come true seldom take less and less.
 ///
 /// **Threads.** Any.
 public final class Prefetch {
@@ -41,8 +41,8 @@ public final class Prefetch {
         this.lock = lock;
     }
 
-    /// Begins to bring in a record that is on disk alone, if it is worth the room, and the block above it is in
-    /// host memory or on its way there.
+    /// Begins to bring in a record that is on disk alone, if it is worth the room, and the block
+    /// above it is in host memory or on its way there.
     ///
     /// @param generation of its handle
     /// @return whether it does; the caller has it read then

@@ -4,11 +4,11 @@ import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.tree.RecordPool;
 import java.util.BitSet;
 
-/// Records that were brought into host memory because somebody is likely to read them, until that happens
-/// or they leave.
+/// Records that were brought into host memory because somebody is likely to read them, until that
+/// happens or they leave.
 ///
-/// Coming into host memory counts as a use to policies and admission, as it does for whoever waits. So the
-/// read that a record was brought for is not counted again ([#used]).
+/// Coming into host memory counts as a use to policies and admission, as it does for whoever waits.
+/// So the read that a record was brought for is not counted again ([#used]).
 ///
 /// **Threads.** Owned by the store's lock.
 final class Prefetched {

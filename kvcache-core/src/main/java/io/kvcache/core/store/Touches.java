@@ -63,7 +63,8 @@ final class Touches {
         tellAbove(record, policy.touchesAncestors(), offload.countsPaths());
     }
 
-    /// Tells of the blocks above one that was used, each if it is wanted, or if it was brought in for this.
+    /// Tells of the blocks above one that was used, each if it is wanted, or if it was brought in
+    /// for this.
     private void tellAbove(int record, boolean policies, boolean admission) {
         for (int at = pool.parent(record); at != NONE; at = pool.parent(at)) {
             boolean counted = prefetched.used(at);
