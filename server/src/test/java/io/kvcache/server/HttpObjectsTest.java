@@ -134,6 +134,11 @@ final class HttpObjectsTest {
         assertThat(raw(lines("GET /v1/objects/" + "a".repeat(20_000) + " HTTP/1.1")))
                 .startsWith("HTTP/1.1 414 ")
                 .contains("a request's line takes up to 16384 bytes");
+        assertThat(raw(lines("GET /v1/objects/k HTTP/1.1", "Host: localhost", "X: " + "a".repeat(9_000))))
+                .startsWith("HTTP/1.1 431 ")
+                .contains("a request's headers take up to 8192 bytes");
+        assertThat(raw(lines("PUT /v1/objects/k HTTP/1.1", "Host: localhost", "no colon here")))
+                .startsWith("HTTP/1.1 400 ");
         assertThat(raw(lines("PUT /v1/objects/k HTTP/1.1", "Content-Length: 999999999", "Expect: 100-continue")))
                 .startsWith("HTTP/1.1 413 ");
         assertThat(raw(lines(

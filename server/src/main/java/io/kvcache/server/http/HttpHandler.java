@@ -92,7 +92,13 @@ final class HttpHandler extends ChannelInboundHandlerAdapter {
             if (message instanceof HttpRequest begun) {
                 begin(context, begun);
             }
-            if (message instanceof HttpContent part && exchange != null) {
+            boolean whole = message instanceof LastHttpContent;
+            if (message instanceof HttpRequest broken
+                    && broken.decoderResult().isFailure()
+                    && !whole
+                    && exchange != null) {
+                end(context, exchange, true); // headers that are none, or too long: no end of a body follows them
+            } else if (message instanceof HttpContent part && exchange != null) {
                 exchange.body(part.content());
                 if (part instanceof LastHttpContent last) {
                     end(context, exchange, last.decoderResult().isFailure());

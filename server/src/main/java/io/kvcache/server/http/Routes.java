@@ -6,9 +6,11 @@ import io.kvcache.server.keyspace.Keyspace;
 import io.kvcache.server.keyspace.Reach;
 import io.netty.handler.codec.http.HttpHeaderNames;
 import io.netty.handler.codec.http.HttpMethod;
+import io.netty.handler.codec.http.HttpObjectDecoder;
 import io.netty.handler.codec.http.HttpRequest;
 import io.netty.handler.codec.http.HttpResponseStatus;
 import io.netty.handler.codec.http.HttpUtil;
+import io.netty.handler.codec.http.TooLongHttpHeaderException;
 import io.netty.handler.codec.http.TooLongHttpLineException;
 import java.util.Set;
 import java.util.stream.Stream;
@@ -43,11 +45,17 @@ final class Routes {
     }
 
     private static Exchange unreadable(Throwable cause) {
-        return cause instanceof TooLongHttpLineException
-                ? problem(
+        return switch (cause) {
+            case TooLongHttpLineException _ ->
+                problem(
                         HttpResponseStatus.REQUEST_URI_TOO_LONG,
-                        "a request's line takes up to " + HttpProtocol.LONGEST_LINE + " bytes")
-                : problem(HttpResponseStatus.BAD_REQUEST, "this is not HTTP/1.1");
+                        "a request's line takes up to " + HttpProtocol.LONGEST_LINE + " bytes");
+            case TooLongHttpHeaderException _ ->
+                problem(
+                        HttpResponseStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
+                        "a request's headers take up to " + HttpObjectDecoder.DEFAULT_MAX_HEADER_SIZE + " bytes");
+            default -> problem(HttpResponseStatus.BAD_REQUEST, "this is not HTTP/1.1");
+        };
     }
 
     /// What answers a request.
