@@ -64,10 +64,7 @@ public final class Disks {
         return parts.disks().disks() > 0;
     }
 
-    /// Adds a disk, before any is used.
-    ///
-    /// @param limitBytes alive on it at most, each block in whole pages
-    /// @return its number
+    /// Adds a disk on which what stays goes by last use, see [#open(long, boolean)].
     public int open(long limitBytes) {
         return open(limitBytes, false);
     }
@@ -75,8 +72,7 @@ public final class Disks {
     /// Adds a disk, before any is used.
     ///
     /// @param limitBytes alive on it at most, each block in whole pages
-    /// @param ranked whether the host tier's policy has a say in what stays there, which goes by
-    ///     last use otherwise
+    /// @param ranked whether the host tier's policy has a say in what stays there, which goes by last use otherwise
     /// @return its number
     public int open(long limitBytes, boolean ranked) {
         return locked(() -> {
@@ -90,8 +86,7 @@ public final class Disks {
     ///
     /// @param waitingLimit bytes that may wait to be written
     /// @param eachLimit a larger block is not written, nor what is below it
-    /// @param gain what one use of a block saves in units of what its write costs; for
-    ///     [AdmissionKind#VALUE]
+    /// @param gain what one use of a block saves in units of what its write costs; for [AdmissionKind#VALUE]
     public void admit(AdmissionKind kind, long waitingLimit, long eachLimit, double gain) {
         locked(() -> offload.begin(kind, waitingLimit, eachLimit, gain));
     }
@@ -109,8 +104,8 @@ public final class Disks {
     /// Takes the next record that is to be written and pins it; or null when none waits. [#written] ends
     /// it.
     ///
-    /// None is to be written to a disk that has a burial to be told of first: it might be of an older
-    /// copy of the same key, and would then be taken to mean the new one.
+    /// None is to be written to a disk that has a burial to be told of first: it might be of an older copy
+    /// of the same key, and would then be taken to mean the new one.
     public @Nullable Write nextWrite(int disk) {
         lock.lock();
         try {
@@ -132,12 +127,7 @@ public final class Disks {
     /// What does not count any longer on a disk, to be told to it before anything else is written; null
     /// when there is nothing.
     public @Nullable TierBurial nextBurial(int disk) {
-        lock.lock();
-        try {
-            return offload.burials().next(disk);
-        } finally {
-            lock.unlock();
-        }
+        return locked(() -> offload.burials().next(disk));
     }
 
     /// A disk was not told of a burial, and cannot be now; it is to be told first when it can.
@@ -311,8 +301,8 @@ public final class Disks {
                 return null;
             }
             long place = pool.diskPlace(record);
-            return new Read(
-                    record, DiskNumber.of(place), DiskNumber.own(place), views.onDisk(record), views.pages(record));
+            int disk = DiskNumber.of(place);
+            return new Read(record, disk, DiskNumber.own(place), views.onDisk(record), views.pages(record));
         } finally {
             lock.unlock();
         }
@@ -324,15 +314,16 @@ public final class Disks {
     /// @param lost whether the copy is to be forgotten
     public void read(int record, int checksum, boolean good, boolean lost) {
         locked(() -> {
-            if (good && lifecycle.state(record) == Control.LOADING) {
+            boolean loading = lifecycle.state(record) == Control.LOADING;
+            if (good && loading) {
                 pool.checksum(record, checksum);
                 lifecycle.seal(record, NONE);
-                return;
+            } else {
+                if (lost && loading) {
+                    lifecycle.doom(record, EventKind.EVICTED);
+                }
+                lifecycle.giveUp(record);
             }
-            if (lost && lifecycle.state(record) == Control.LOADING) {
-                lifecycle.doom(record, EventKind.EVICTED);
-            }
-            lifecycle.giveUp(record);
         });
     }
 
@@ -397,7 +388,7 @@ public final class Disks {
         }
     }
 
-    private <T> T locked(Supplier<T> work) {
+    private <T extends @Nullable Object> T locked(Supplier<T> work) {
         lock.lock();
         try {
             return work.get();
