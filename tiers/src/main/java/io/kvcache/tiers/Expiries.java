@@ -17,7 +17,8 @@ import org.jspecify.annotations.Nullable;
 
 /// Ends of chains that are let go first once a time is over, until it is.
 ///
-/// Time is looked at by whoever needs room, so nothing happens where nobody does.
+/// Time is looked at by who puts blocks and objects, who gives such a hint and who asks for statistics, so
+/// nothing happens where nobody does.
 ///
 /// **Threads.** Any.
 final class Expiries {

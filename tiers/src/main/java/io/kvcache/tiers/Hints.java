@@ -70,8 +70,13 @@ final class Hints implements AutoCloseable {
             case Hint.Pin pin -> pin(pin);
             case Hint.Label label -> label(label);
             case Hint.Weigh weigh -> weigh(weigh);
-            case Hint.Expire expire -> expiries.take(share(expire.chain()).group(), expire);
+            case Hint.Expire expire -> expire(expire);
         };
+    }
+
+    private boolean expire(Hint.Expire hint) {
+        expiries.sweep(); // what is over by now takes nobody's place
+        return expiries.take(share(hint.chain()).group(), hint);
     }
 
     private boolean label(Hint.Label hint) {

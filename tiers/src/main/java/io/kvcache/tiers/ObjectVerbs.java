@@ -24,10 +24,12 @@ final class ObjectVerbs {
     private final HostStore store;
     private final Waiting waiting;
     private final Onboarding onboarding;
+    private final Hints hints;
     private final UseListeners listeners;
 
-    ObjectVerbs(HostTable.Source source, Waiting waiting, Onboarding onboarding, UseListeners listeners) {
+    ObjectVerbs(HostTable.Source source, Waiting waiting, Onboarding onboarding, Hints hints, UseListeners listeners) {
         this.listeners = listeners;
+        this.hints = hints;
         this.onboarding = onboarding;
         this.source = source;
         this.store = source.store();
@@ -48,7 +50,8 @@ final class ObjectVerbs {
         Hold hold = source.holders().enter(namespace);
         try {
             boolean replaces = listeners.any() && isKnown(object.key());
-            Reserved reserved = waiting.reserve(timeoutNanos, sparing -> store.reserveObject(entry, object, sparing));
+            Reserved reserved = waiting.reserve(
+                    timeoutNanos, sparing -> hints.room(() -> store.reserveObject(entry, object, sparing)));
             if (reserved.outcome() == PutOutcome.RESERVED) {
                 listeners.put(namespace, object.key(), object.after(), object.bytes(), replaces);
             }

@@ -70,7 +70,7 @@ public final class TieredKvCache implements KvCache {
         acquiring = new Acquiring(source, onboarding, listeners);
         hints = new Hints(store, source.clock(), onboarding);
         puts = new ChainPuts(source, waiting, onboarding, hints, listeners);
-        objects = new ObjectVerbs(source, waiting, onboarding, listeners);
+        objects = new ObjectVerbs(source, waiting, onboarding, hints, listeners);
         engine = new EngineVerbs(source, waiting, onboarding, hints, listeners);
         disks = new DiskVerbs(source);
         prefetching = new Prefetching(source);

@@ -31,6 +31,8 @@ final class SayingHintsTest {
     /// Blocks of 32 bytes, of which nothing is put.
     private static final Namespace SMALL = Namespace.of("small", BlockShape.kv(1, 1, 8, 1, Dtype.BF16));
 
+    private static final Namespace THINGS = Namespace.objects("things", "t");
+
     private static final long MINUTE = TimeUnit.MINUTES.toNanos(1);
 
     private final ManualClock clock = new ManualClock();
@@ -150,6 +152,31 @@ final class SayingHintsTest {
                 .isTrue();
         clock.pause(TimeUnit.DAYS.toNanos(30));
         assertThat(cache.hintStats().blocksWaiting()).as("for ever ends too").isZero();
+    }
+
+    @Test
+    void givenATimeThatIsOver_whenAnObjectNeedsRoom_thenItsBlocksGoFirst() {
+        cache.register(THINGS);
+        BlockChain other = put(2, 40);
+        BlockChain chain = put(1, 20);
+        assertThat(cache.hint(new Hint.Expire(chain, 0, MINUTE))).isTrue();
+        clock.pause(MINUTE);
+        for (byte number = 0; number < 12; number++) {
+            try (var writer = cache.putObject(THINGS, new byte[] {number}, (1 << 20) - 1, 0)) {
+                assertThat(writer.outcome()).isEqualTo(PutOutcome.RESERVED);
+                writer.seal();
+            }
+        }
+        assertThat(cache.match(other).blocks()).isEqualTo(40);
+        assertThat(cache.match(chain).blocks()).as("beyond the four free ones").isEqualTo(12);
+    }
+
+    @Test
+    void givenTimesThatAreOver_whenNobodyNeededRoomSince_thenTheyTakeNoPlace() {
+        assertThat(cache.hint(new Hint.Expire(chain(SMALL, 1, Expiries.MOST_BLOCKS), 0, MINUTE)))
+                .isTrue();
+        clock.pause(MINUTE);
+        assertThat(cache.hint(new Hint.Expire(chain(SMALL, 2, 2), 0, MINUTE))).isTrue();
     }
 
     @Test
