@@ -126,11 +126,14 @@ public final class Mover implements TierListener {
     }
 
     /// Lets go of the tier.
+    ///
+    /// @throws IllegalStateException while somebody uses it, or what tiers before it have left behind
     public void close() {
         outage.close();
         loading.refuseAll();
         writing.refuseAll();
         flushing.refuseAll();
+        outage.end(); // last, as whoever waits for the tier has nothing to do with what others left
     }
 
     /// How long it takes to read so many bytes more; 0 while nothing is known. Any thread.

@@ -185,6 +185,10 @@ final class Outage {
             state = TierState.STOPPED;
             tier = null;
         }
+    }
+
+    /// Closes what tiers have left behind, once there is none.
+    void end() {
         opener.end();
     }
 

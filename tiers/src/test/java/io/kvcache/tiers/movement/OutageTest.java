@@ -51,7 +51,8 @@ final class OutageTest {
         }
     }
 
-    private record Hanging(FaultyDevice device) implements TierOpener {
+    /// @param left what is left behind, and closed at the end
+    private record Hanging(FaultyDevice device, Runnable left) implements TierOpener {
 
         @Override
         public String name() {
@@ -68,6 +69,11 @@ final class OutageTest {
         @Override
         public RuntimeException refused(Tier tier) {
             return new IllegalStateException(name() + ": " + tier.cause());
+        }
+
+        @Override
+        public void end() {
+            left.run();
         }
     }
 
@@ -86,12 +92,16 @@ final class OutageTest {
     }
 
     private Movement movement(FaultyDevice... devices) {
+        return movement(() -> {}, devices);
+    }
+
+    private Movement movement(Runnable left, FaultyDevice... devices) {
         WriteBudget budget = new WriteBudget(WriteBudget.UNLIMITED, WriteBudget.UNLIMITED);
         return new Movement(
                 store.disks(),
                 clock,
                 Stream.of(devices)
-                        .map(device -> new Movement.Target(new Hanging(device), DISK_BYTES / 2, budget))
+                        .map(device -> new Movement.Target(new Hanging(device, left), DISK_BYTES / 2, budget))
                         .toList(),
                 new Movement.Admitting(AdmissionKind.ALWAYS, 1 << 20, 1 << 20, AdmissionKind.USUAL_GAIN),
                 MoverLimits.of(SlabPool.SLAB_BYTES));
@@ -106,6 +116,20 @@ final class OutageTest {
                 .isThrownBy(() -> movement.open(0))
                 .withMessageContaining("hanging disk")
                 .withMessageContaining("has not ended");
+    }
+
+    @Test
+    void givenWhatIsLeftBehindIsInUse_whenClosed_thenNobodyWaitsForTheTierAnyLonger() {
+        Runnable left = () -> {
+            throw new IllegalStateException("somebody reads there");
+        };
+        Movement movement = movement(left, device());
+        movement.open(0);
+        Flush flush = movement.flushQueued();
+        assertThat(flush.ended()).isFalse();
+        assertThatIllegalStateException().isThrownBy(() -> movement.close(0)).withMessage("somebody reads there");
+        assertThat(flush.ended()).isTrue();
+        assertThat(flush.durable()).isFalse();
     }
 
     @Test
