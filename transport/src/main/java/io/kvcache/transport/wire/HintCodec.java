@@ -85,8 +85,8 @@ public final class HintCodec {
                 yield chain -> new Hint.Label(chain, first, label);
             }
             case WEIGH -> {
-                List<Float> weights = weights(from);
-                yield chain -> new Hint.Weigh(chain, first, weights);
+                byte[] weights = weights(from);
+                yield chain -> weigh(chain, first, weights);
             }
             case EXPIRE -> chain -> new Hint.Expire(chain, first, nanos);
             default -> UNKNOWN;
@@ -100,13 +100,22 @@ public final class HintCodec {
         return new RequestLabel(kind, from.i64("session"), turn, last);
     }
 
-    private static List<Float> weights(BodyReader from) throws Violation {
-        byte[] told = from.bytes("weights", weightsOf(from));
+    private static byte[] weights(BodyReader from) throws Violation {
+        return from.bytes("weights", weightsOf(from));
+    }
+
+    /// Weights take many times as much here as in a frame, so nobody gets more of them than his chain
+    /// has blocks, which have been taken from what he may have of the heap.
+    private static Hint weigh(BlockChain chain, int first, byte[] told) {
+        if (told.length > Math.max(0, chain.length() - first)) {
+            throw new IllegalArgumentException(
+                    told.length + " weights from block " + first + " on; the chain has " + chain.length() + " blocks");
+        }
         List<Float> weights = new ArrayList<>(told.length);
         for (byte weight : told) {
             weights.add((weight & 0xFF) / WHOLE);
         }
-        return weights;
+        return new Hint.Weigh(chain, first, weights);
     }
 
     private static int weightsOf(BodyReader from) throws Violation {
