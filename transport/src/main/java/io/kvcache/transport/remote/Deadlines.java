@@ -8,14 +8,27 @@ import java.util.concurrent.ConcurrentHashMap;
 /// Connections that somebody waits at, and until when: one whose time is over is closed, which ends the
 /// wait.
 ///
+/// When nobody ticks any more all waits are over, also those that begin then: none is without an end.
+///
 /// **Threads.** Any; one ticks.
 final class Deadlines {
 
     private final Map<Line, Long> until = new ConcurrentHashMap<>();
+    private volatile boolean over;
 
     /// Somebody begins to wait.
     void begin(Line line, long nanos) {
         until.put(line, System.nanoTime() + nanos);
+        if (over) { // Looked at behind the put, as #end() sets it before it looks for lines: one of them sees the
+            // other.
+            line.close(CloseReason.SHUTDOWN);
+        }
+    }
+
+    /// Nobody ticks any more.
+    void end() {
+        over = true;
+        until.keySet().forEach(line -> line.close(CloseReason.SHUTDOWN));
     }
 
     /// Nobody waits any more.

@@ -248,6 +248,7 @@ final class Uplink implements AutoCloseable {
                 LOG.log(System.Logger.Level.ERROR, "what is over its time is not closed because of a bug", bug);
             }
         }
+        deadlines.end();
     }
 
     private static void watch(@Nullable Attachment attachment) {
