@@ -14,7 +14,9 @@ import io.kvcache.transport.link.CloseReason;
 import io.kvcache.transport.link.Loopback;
 import io.kvcache.transport.shm.ShmFolder;
 import io.kvcache.transport.wire.BodyWriter;
+import io.kvcache.transport.wire.Hello;
 import io.kvcache.transport.wire.MessageType;
+import io.kvcache.transport.wire.Secret;
 import io.kvcache.transport.wire.StagedBytes;
 import io.kvcache.transport.wire.StagingPlace;
 import io.kvcache.transport.wire.Status;
@@ -129,6 +131,19 @@ final class StagedFramesTest {
         StagedServing.assertRefused(
                 peer.ask(StagedServing.bytes(FILL_STAGED)).getFirst(), Status.GONE, "reservation 1 is over");
         assertThat(serving.endpoint().stats().reservations().open()).isZero();
+        peer.end(CloseReason.PEER_CLOSED);
+    }
+
+    /// Shared memory, puts, staging, staged objects, and hints that say what blocks are; no fabric.
+    @Test
+    void givenAServerThatStages_whenItAnswersHello_thenTheseCapabilities() throws Exception {
+        Hello hello = new Hello(1, 0, 0, Secret.none(32), Secret.none(16), 0, "");
+        Peer peer = new Peer(serving.endpoint());
+        String challenge = hex(peer.ask(hello.frame(1, 0)).getFirst());
+        assertThat(challenge).startsWith(hex("""
+                4b564331 0100 0100 0100000000000000 30000000 00000000 0000000000000000
+                0100 0000 00000000 3b00000000000000
+                """));
         peer.end(CloseReason.PEER_CLOSED);
     }
 

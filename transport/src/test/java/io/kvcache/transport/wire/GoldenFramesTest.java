@@ -219,6 +219,18 @@ final class GoldenFramesTest {
         assertThat(Challenge.read(body(CHALLENGE)).can(Hello.SHARED_MEMORY)).isFalse();
     }
 
+    @Test
+    void givenCapabilitiesOfServers_whenTold_thenEachHasItsBitForEver() {
+        assertThat(List.of(
+                        Hello.SHARED_MEMORY,
+                        Challenge.PUTS,
+                        Challenge.FABRIC,
+                        Challenge.STAGING,
+                        Challenge.STAGED_OBJECTS,
+                        Challenge.SAYINGS))
+                .containsExactly(1L << 0, 1L << 1, 1L << 2, 1L << 3, 1L << 4, 1L << 5);
+    }
+
     private static final String STAGED = """
             4b564331 0700 0100 0a00000000000000 1b000000 00000000 0000000000000000
             0000000400000000 efcdab8967452301
