@@ -146,13 +146,20 @@ public final class PageMover implements AutoCloseable {
         return strides % UNIT_BYTES == 0;
     }
 
+    /// {@inheritDoc}
+    ///
+    /// @throws DeviceException when the device cannot say whether it has done; all that it may not
+    ///     still read is given back then
     @Override
     public void close() {
-        if (pieces != null) {
-            pieces.close();
-        }
-        if (kernels != null) {
-            kernels.close();
+        try {
+            if (pieces != null) {
+                pieces.close();
+            }
+        } finally {
+            if (kernels != null) {
+                kernels.close();
+            }
         }
     }
 }

@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException
 import static org.assertj.core.api.Assumptions.assumeThat;
 
 import io.kvcache.core.contract.BlockContent;
+import io.kvcache.gpu.cuda.FaultsInTurn;
 import io.kvcache.gpu.cuda.StandIn;
 import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceDriver.Priority;
@@ -72,6 +73,16 @@ final class PageMoverTest {
         driver.close();
         assertThat(standIn.left()).isEmpty();
         arena.close();
+    }
+
+    @Test
+    void givenADeviceThatCannotSayWhetherItHasDone_whenClosed_thenNothingIsKept() {
+        FaultsInTurn.assumePossible(standIn);
+        DeviceUse before = driver.use();
+        PageMover mover = PageMover.of(driver, layout(), Kernels.load(driver, 2), new CopyThreshold(1 << 20));
+        standIn.fail("cuEventQuery", 1, 2);
+        assertThatExceptionOfType(DeviceException.class).isThrownBy(mover::close);
+        assertThat(driver.use()).isEqualTo(before);
     }
 
     private PagedLayout layout() {

@@ -11,6 +11,7 @@ import io.kvcache.gpu.driver.DeviceEvent;
 import io.kvcache.gpu.driver.DeviceException;
 import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.DeviceStream;
+import io.kvcache.gpu.driver.DeviceUse;
 import io.kvcache.gpu.kernel.Kernels;
 import io.kvcache.gpu.paging.LayerwiseOnboard.Arrival;
 import io.kvcache.gpu.paging.PageMover.Placed;
@@ -64,7 +65,11 @@ final class PagingFaultsTest {
                 try {
                     move(driver);
                 } finally {
+                    DeviceUse left = driver.use(); // beside the two spans above, which are this test's
                     FaultsInTurn.close(driver);
+                    assertThat(left.streams() + left.events() + left.programs())
+                            .as("left open in the driver: %s", left)
+                            .isZero();
                 }
                 return true;
             } catch (DeviceException refused) {
