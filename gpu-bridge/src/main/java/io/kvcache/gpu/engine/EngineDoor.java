@@ -111,7 +111,10 @@ public final class EngineDoor implements AutoCloseable {
                     letIn(engine);
                 }
             } catch (IOException refused) {
-                if (!said && !ending) {
+                if (ending) {
+                    return;
+                }
+                if (!said) {
                     LOG.log(Level.WARNING, "no engines are let in at " + path + " for now", refused);
                 }
                 said = true;
