@@ -21,10 +21,12 @@ final class SecondChance {
 
     /// Whether the next candidate is spared.
     ///
-    /// @param rank of it, 0 and up
+    /// @param rank of it, 0 and up; without end for what is in use, which says nothing of others
     boolean spares(double rank) {
         double before = mean;
-        mean = Double.isNaN(before) ? rank : before + (rank - before) / MEMORY;
+        if (rank < Double.POSITIVE_INFINITY) {
+            mean = Double.isNaN(before) ? rank : before + (rank - before) / MEMORY;
+        }
         inARow = rank > MARGIN * before && inARow < MOST_IN_A_ROW ? inARow + 1 : 0;
         return inARow > 0;
     }
