@@ -1,6 +1,7 @@
 package io.kvcache.tiers.example;
 
 import io.kvcache.core.BlockWriter;
+import io.kvcache.core.KvCache;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockShape;
@@ -22,7 +23,7 @@ final class EmbeddingExample {
             try (var table = cache.acquire(chain)) {
                 int cached = table.readyBlocks(); // prefill starts at token cached * 16
                 for (int i = cached; i < chain.length(); i++) {
-                    try (var writer = cache.put(chain, i, 0, 0)) {
+                    try (var writer = cache.put(chain, i, 0, KvCache.NO_WAIT)) {
                         if (writer.outcome() == PutOutcome.RESERVED) {
                             computeBlock(prompt, i, writer); // your engine fills writer.segment() and seals
                         }
