@@ -8,7 +8,9 @@ import java.util.Arrays;
 import java.util.Comparator;
 import java.util.List;
 import java.util.function.IntPredicate;
+import java.util.function.IntToDoubleFunction;
 import java.util.function.Supplier;
+import java.util.function.ToIntFunction;
 import org.jspecify.annotations.Nullable;
 
 /// What is alive on one disk, and which of it goes first.
@@ -24,7 +26,6 @@ final class DiskAccount {
     private final Supplier<@Nullable DiskLru> orders;
     private final long limitBytes;
     private final boolean ranked;
-    private final SecondChance secondChance = new SecondChance();
     private final Part common;
     private final List<Part> heaviestFirst = new ArrayList<>();
     private @Nullable Part[] parts = {};
@@ -39,6 +40,7 @@ final class DiskAccount {
 
         private final int group;
         private final DiskLru order;
+        private final SecondChance secondChance = new SecondChance();
         private long bytes;
         private double load;
 
@@ -105,12 +107,31 @@ final class DiskAccount {
     ///
     /// @return the record, or -1 when nobody has anything that can be claimed
     int evict(IntPredicate claim) {
+        return evictFrom(part -> part.order.evict(claim));
+    }
+
+    /// The same, but for what is spared on a disk that is ranked. Where that is all that somebody has,
+    /// one of it goes all the same, and nothing of others.
+    ///
+    /// @param rank of a record
+    int evictSparing(IntPredicate claim, IntToDoubleFunction rank) {
+        if (!ranked) {
+            return evict(claim);
+        }
+        return evictFrom(part -> {
+            IntPredicate spared = record -> part.secondChance.spares(rank.applyAsDouble(record));
+            int victim = part.order.evict(record -> !spared.test(record) && claim.test(record));
+            return victim == NONE ? part.order.evict(claim) : victim;
+        });
+    }
+
+    private int evictFrom(ToIntFunction<Part> order) {
         if (heaviestFirst.size() > 1) {
             heaviestFirst.forEach(part -> part.load = (double) part.bytes / weight(part));
             heaviestFirst.sort(Part.BY_LOAD);
         }
         for (Part part : heaviestFirst) {
-            int victim = part.order.evict(claim);
+            int victim = order.applyAsInt(part);
             if (victim != NONE) {
                 return victim;
             }
@@ -142,10 +163,6 @@ final class DiskAccount {
     /// Whether the host tier's policy has a say in what stays, beside the last use.
     boolean ranked() {
         return ranked;
-    }
-
-    SecondChance secondChance() {
-        return secondChance;
     }
 
     boolean isOver() {

@@ -126,16 +126,12 @@ final class DiskLife {
     void trim(int disk) {
         DiskAccount account = disks.of(disk);
         while (account.isOver()) {
-            int victim = account.evict(record -> !isSpared(account, record) && pins.claim(record, Control.ON_DISK));
+            int victim = account.evictSparing(record -> pins.claim(record, Control.ON_DISK), standing::rank);
             if (victim == NONE) {
                 return;
             }
             lifecycle.evictedFromDisk(victim);
         }
-    }
-
-    private boolean isSpared(DiskAccount account, int record) {
-        return account.ranked() && account.secondChance().spares(standing.rank(record));
     }
 
     /// Evicts one record that is on disk alone, whichever disk that is, to free the record itself.
