@@ -95,8 +95,12 @@ public final class MemoryCurve implements UseListener {
     /// Looks at what was used since the last time.
     public synchronized void tick() {
         curve.passed(passed.sumThenReset());
-        int left = MOST_WAITING; // Whoever uses the store faster than this looks does not hold it up.
-        for (Use use = queue.poll(); use != null && left-- > 0; use = queue.poll()) {
+        // Whoever uses the store faster than this looks does not hold it up.
+        for (int left = MOST_WAITING; left > 0; left--) {
+            Use use = queue.poll();
+            if (use == null) {
+                return;
+            }
             look(use);
         }
     }
