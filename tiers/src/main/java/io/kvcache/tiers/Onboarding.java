@@ -40,7 +40,7 @@ final class Onboarding {
 
     /// Those of them that are worth bringing in to somebody who waits no longer than a time.
     int worthLoading(BlockChain chain, int resident, long timeoutNanos) {
-        Movement by = movement;
+        Movement by = timeoutNanos == 0 ? null : movement;
         int known = by == null ? resident : store.lookup().matchKnown(chain, resident);
         return by == null || known == resident
                 ? 0

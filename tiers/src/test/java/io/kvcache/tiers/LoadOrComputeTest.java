@@ -140,6 +140,20 @@ final class LoadOrComputeTest {
     }
 
     @Test
+    void givenAStoreThatWasToldNothing_whenMatchedForNoTime_thenWhatIsResident() {
+        try (TieredKvCache cache = builder(AdmissionKind.ALWAYS).build()) {
+            cache.register(SPACE);
+            for (int seed = 0; seed < CHAINS; seed++) {
+                put(cache, seed);
+                assertThat(cache.flush(PATIENCE)).isTrue();
+            }
+            int seed = onDisk(cache);
+            assertThat(cache.match(chain(seed), PATIENCE).diskBlocks()).isPositive();
+            assertThat(cache.match(chain(seed), 0).diskBlocks()).isZero();
+        }
+    }
+
+    @Test
     void givenAChainOnDiskAndOneThatIsNot_whenImportanceNeedsRoom_thenMemoryKeepsWhatWouldBeLost() {
         try (TieredKvCache cache =
                 builder(AdmissionKind.SECOND_HIT).policy(PolicyKind.IMPORTANCE).build()) {
