@@ -241,6 +241,8 @@ final class DiskValuesTest {
                     .hasSizeGreaterThan(60)
                     .allSatisfy(line -> assertThat(line.split(" ", 4)[3]).isNotBlank());
             assertThat(lines)
+                    .anyMatch(line -> line.startsWith("kv_left_to_compute_total{tenant=\"default\"} "))
+                    .anyMatch(line -> line.startsWith("kv_blocks_left_to_compute_total{"))
                     .anyMatch(line -> line.startsWith("kv_version{version="))
                     .anyMatch(line -> line.startsWith("process_uptime_seconds "))
                     .anyMatch(line -> line.startsWith("process_start_time_seconds "))

@@ -38,6 +38,8 @@ import java.util.function.ToLongFunction;
 /// | `kv.sent`, `kv.received` | `tenant` | bytes of values that were found, and that were stored |
 /// | `kv.evicted` | `tenant`, `cause` quota or room | values |
 /// | `kv.promises.held` | `tenant` | bytes |
+/// | `kv.left.to.compute` | `tenant` | look-ups of values on disk that are computed sooner than read, answered as if
+/// they were not here |
 public final class ServerMetrics implements MeterBinder {
 
     private final Map<String, Keyspace> tenants;
@@ -125,6 +127,12 @@ public final class ServerMetrics implements MeterBinder {
         counts.add("kv.writes", "outcome", "refused", stats -> stats.writes().refused());
         counts.add("kv.evicted", "cause", "quota", stats -> stats.usage().evicted());
         counts.add("kv.evicted", "cause", "room", stats -> stats.evicted());
+        count(
+                registry,
+                "kv.left.to.compute",
+                "tenant",
+                tenant,
+                () -> keyspace.stats().cheaperComputed());
         counts.add("kv.promises", "kind", "given", stats -> stats.promises().given());
         counts.add("kv.promises", "kind", "bare", stats -> stats.promises().bare());
         counts.add("kv.promises", "kind", "broken", stats -> stats.promises().broken());

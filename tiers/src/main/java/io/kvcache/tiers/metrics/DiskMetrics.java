@@ -26,6 +26,7 @@ import java.util.function.ToDoubleFunction;
 /// | `kv.disk.budget` | disk | share of a day's write budget that is spent |
 /// | `kv.offload` | outcome | records that might have been written, by what became of them |
 /// | `kv.prefetch` | outcome | records that were read before anybody asked for them |
+/// | `kv.blocks.left.to.compute` | | blocks that were left on disk, as they are computed sooner |
 ///
 /// **Threads.** Any.
 public final class DiskMetrics implements MeterBinder {
@@ -131,6 +132,9 @@ public final class DiskMetrics implements MeterBinder {
         prefetch(registry, "begun", PrefetchStats::begun);
         prefetch(registry, "used", PrefetchStats::used);
         prefetch(registry, "wasted", PrefetchStats::wasted);
+        FunctionCounter.builder("kv.blocks.left.to.compute", cache, TieredKvCache::cheaperComputed)
+                .tags(tags)
+                .register(registry);
     }
 
     private void offload(MeterRegistry registry, String outcome, ToDoubleFunction<DiskSideStats> value) {
