@@ -19,7 +19,6 @@ import java.nio.file.FileAlreadyExistsException;
 import java.nio.file.Files;
 import java.nio.file.LinkOption;
 import java.nio.file.Path;
-import java.nio.file.StandardCopyOption;
 import java.nio.file.StandardOpenOption;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.time.Instant;
@@ -44,6 +43,9 @@ public final class TraceCapture implements UseListener, AutoCloseable {
     private static final int MOST_WAITING = 1 << 18;
 
     private static final int BUFFER_BYTES = 1 << 16;
+    /// Within which the first use of a trace begins.
+    private static final int HEAD_BYTES = 4096;
+
     /// Kept free for the last line.
     private static final int LAST_BYTES = 128;
 
@@ -72,10 +74,12 @@ public final class TraceCapture implements UseListener, AutoCloseable {
     }
 
     /// Begins a file. The trace of the run before is kept beside it, with `.1` behind its name, in place of the one
-    /// before that: whoever starts a server again, or has it started, must not lose what he waited for.
+    /// before that: whoever starts a server again, or has it started, must not lose what he waited for. One without
+    /// uses is not worth that, and is replaced.
     ///
     /// @param hostBytes of the server, for the first line
-    /// @throws IOException that names the file when it cannot be written, or is there and no trace
+    /// @throws IOException that names the file when it cannot be written, or is there and no trace, or the file
+    /// that the one before is kept in
     public static TraceCapture start(Clock clock, TraceConfig config, long hostBytes) throws IOException {
         TraceCapture capture = new TraceCapture(clock, config, hostBytes);
         LOG.log(
@@ -131,13 +135,29 @@ public final class TraceCapture implements UseListener, AutoCloseable {
     }
 
     private static void keepEarlier(Path file) throws IOException {
-        if (!Files.exists(file, LinkOption.NOFOLLOW_LINKS)) {
+        if (!isTraceThere(file)) {
             return;
+        }
+        if (!hasUses(file)) {
+            Files.delete(file);
+            return;
+        }
+        Path earlier = file.resolveSibling(file.getFileName() + ".1");
+        if (isTraceThere(earlier)) {
+            Files.delete(earlier);
+        }
+        Files.move(file, earlier);
+    }
+
+    /// @throws FileAlreadyExistsException when something else is there
+    private static boolean isTraceThere(Path file) throws IOException {
+        if (!Files.exists(file, LinkOption.NOFOLLOW_LINKS)) {
+            return false;
         }
         if (!Files.isRegularFile(file, LinkOption.NOFOLLOW_LINKS) || !isTrace(file)) {
             throw new FileAlreadyExistsException(file.toString(), null, "it is there, and no trace; name another file");
         }
-        Files.move(file, file.resolveSibling(file.getFileName() + ".1"), StandardCopyOption.REPLACE_EXISTING);
+        return true;
     }
 
     /// Of a server that was killed a file may have nothing in it yet.
@@ -145,6 +165,13 @@ public final class TraceCapture implements UseListener, AutoCloseable {
         try (InputStream in = Files.newInputStream(file)) {
             byte[] begin = in.readNBytes(TraceLines.BEGIN.length());
             return begin.length == 0 || new String(begin, StandardCharsets.US_ASCII).equals(TraceLines.BEGIN);
+        }
+    }
+
+    /// A start that served nobody, as when its port was taken, has left the first line at most, and the last.
+    private static boolean hasUses(Path file) throws IOException {
+        try (InputStream in = Files.newInputStream(file)) {
+            return new String(in.readNBytes(HEAD_BYTES), StandardCharsets.US_ASCII).contains(TraceLines.FIRST_USE);
         }
     }
 

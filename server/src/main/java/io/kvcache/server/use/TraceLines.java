@@ -25,6 +25,9 @@ final class TraceLines {
     /// By which a trace is known.
     static final String BEGIN = "{\"kvcache_trace\":1,";
 
+    /// Where the first use begins, with its namespace.
+    static final String FIRST_USE = "\n{\"ns\":";
+
     private static final String VANTAGE =
             "behind a server's front ends, in front of host memory: what its clients asked"
                     + " of the store and put into it, over all protocols. Not in it: what a client found in a cache of its own"

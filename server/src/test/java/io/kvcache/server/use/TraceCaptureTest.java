@@ -105,6 +105,37 @@ final class TraceCaptureTest {
     }
 
     @Test
+    void givenStartsOfWhichNothingCame_whenCapturedAgain_thenTheTraceBeforeThemIsKept() throws IOException {
+        Path file = folder.resolve("trace.jsonl");
+        try (TraceCapture capture = TraceCapture.start(CLOCK, new TraceConfig(file, 1 << 20), 1 << 25)) {
+            capture.asked(Verb.GET, OBJECTS, key(1), 10);
+        }
+        String worth = Files.readString(file);
+        for (int round = 0; round < 3; round++) {
+            TraceCapture.start(CLOCK, new TraceConfig(file, 1 << 20), 1 << 25).close();
+            assertThat(folder.resolve("trace.jsonl.1")).hasContent(worth);
+        }
+        Files.writeString(file, "");
+        TraceCapture.start(CLOCK, new TraceConfig(file, 1 << 20), 1 << 25).close();
+        assertThat(folder.resolve("trace.jsonl.1")).hasContent(worth);
+    }
+
+    @Test
+    void givenAnotherFileWhereTheTraceBeforeIsToGo_whenCaptured_thenItIsRefusedAndBothStay() throws IOException {
+        Path file = folder.resolve("trace.jsonl");
+        try (TraceCapture capture = TraceCapture.start(CLOCK, new TraceConfig(file, 1 << 20), 1 << 25)) {
+            capture.asked(Verb.GET, OBJECTS, key(1), 10);
+        }
+        String worth = Files.readString(file);
+        Path other = Files.writeString(folder.resolve("trace.jsonl.1"), "a letter");
+        assertThatThrownBy(() -> TraceCapture.start(CLOCK, new TraceConfig(file, 1 << 20), 1 << 25))
+                .isInstanceOf(IOException.class)
+                .hasMessageContaining(other + ": it is there, and no trace");
+        assertThat(other).hasContent("a letter");
+        assertThat(file).hasContent(worth);
+    }
+
+    @Test
     void givenAnotherFileOrAFolder_whenCaptured_thenItIsRefusedAndStays() throws IOException {
         Path file = Files.writeString(folder.resolve("kvcache.yaml"), "listen: { port: 7379 }\n");
         Path empty = Files.createDirectory(folder.resolve("empty"));
