@@ -11,8 +11,8 @@ import org.jspecify.annotations.Nullable;
 /// vllm@model@4@0@1c7e…a5            model@4@0@1c7e…a5@bfloat16@tag%value        model@04000400@1c7e…a5
 /// ```
 ///
-/// The digest is the longest field of hexadecimal digits, eight or more, the last of equals; there may be
-/// a sign before
+/// The digest is the longest field of hexadecimal digits, 8 to 128, the last of equals; there may be a
+/// sign before
 /// it, and behind the key what makes it a half ([Halves]). All but digest and half is the **stem**:
 /// model, worker and the like.
 ///
@@ -27,6 +27,9 @@ record ChunkKey(byte[] key, int from, int to, int end, String digest) {
     private static final int FEWEST_FIELDS = 3;
     private static final int SHORTEST_DIGEST = 8;
 
+    /// Of 512 bits. Digests are remembered, so clients must not say how much that takes.
+    private static final int LONGEST_DIGEST = 128;
+
     /// The parts of a key, or null when it does not look like one of LMCache's.
     static @Nullable ChunkKey of(byte[] key) {
         int end = Halves.baseLength(key);
@@ -39,7 +42,7 @@ record ChunkKey(byte[] key, int from, int to, int end, String digest) {
                 stop++;
             }
             int digits = digits(key, start, stop);
-            if (digits >= SHORTEST_DIGEST && digits >= to - from) {
+            if (digits >= SHORTEST_DIGEST && digits <= LONGEST_DIGEST && digits >= to - from) {
                 from = stop - digits;
                 to = stop;
             }

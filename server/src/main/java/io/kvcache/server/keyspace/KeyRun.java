@@ -28,6 +28,10 @@ public final class KeyRun {
     private @Nullable ChunkKey last;
     private Verb verb = Verb.WRITE;
     private boolean found;
+
+    /// Whether the last one is here, and the client was told that it is not.
+    private boolean left;
+
     private int unknown = LONGEST;
 
     private enum Verb {
@@ -71,7 +75,7 @@ public final class KeyRun {
     /// @return whether to say so: not of what is computed sooner than read
     public boolean lookedUp(byte[] key, boolean here) {
         ChunkKey chunk = ChunkKey.of(key);
-        if (chunk == null || isOtherHalf(chunk, Verb.LOOKUP, here)) {
+        if (chunk == null || (isOtherHalf(chunk, Verb.LOOKUP, here) && !left)) {
             return here;
         }
         boolean goesOn = goesOn(chunk, Verb.LOOKUP);
@@ -84,15 +88,22 @@ public final class KeyRun {
             follow(chunk);
         }
         now(chunk, Verb.LOOKUP, told);
+        left = here && !told;
         return told;
     }
 
     private boolean isWorthReading(byte[] key, boolean goesOn) {
-        if (advice == null || advice.isWorthReading(goesOn, keyspace.awayBytes(key))) {
+        if (advice == null || advice.isWorthReading(goesOn, awayBytes(key))) {
             return true;
         }
         keyspace.leftToCompute();
         return false;
+    }
+
+    /// With the other half, as who asks for one reads both.
+    private long awayBytes(byte[] key) {
+        byte[] half = Halves.other(key);
+        return keyspace.awayBytes(key) + (half == null ? 0 : keyspace.awayBytes(half));
     }
 
     /// A key was read.

@@ -23,7 +23,8 @@ import org.jspecify.annotations.Nullable;
 /// keeps a whole
 /// sequence for the sake of another.
 ///
-/// **Bound.** The [#MOST] chunks that were seen last, about 250 bytes each.
+/// **Bound.** The [#MOST] chunks that were seen last, about 250 bytes each, 450 if digests
+/// are as long as they may be.
 ///
 /// **Threads.** Any.
 final class Predecessors {

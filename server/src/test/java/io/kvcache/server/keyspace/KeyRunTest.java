@@ -3,7 +3,9 @@ package io.kvcache.server.keyspace;
 import static io.kvcache.server.keyspace.TestKeyspace.key;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.core.cost.PrefillCost;
 import java.nio.charset.StandardCharsets;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
@@ -30,6 +32,13 @@ final class KeyRunTest {
                 (key, after) -> followed.add(text(key) + " after " + text(after)),
                 null,
                 null);
+    }
+
+    /// A thousand bytes take as long to read as a chunk to compute.
+    private KeyRun advised(AwayStore store) {
+        PrefillTerms terms =
+                new PrefillTerms(PrefillCost.atRate(10_000), 10, Duration.ofSeconds(1), bytes -> bytes * 1e3);
+        return new KeyRun(store.keyspace(), predecessors, (key, after) -> {}, null, terms);
     }
 
     @AfterEach
@@ -183,5 +192,48 @@ final class KeyRunTest {
             }
         }
         assertThat(found).isBetween(20, 119);
+    }
+
+    @Test
+    void givenAChunkThatIsComputedSooner_whenLookedUpAgain_thenTheAnswerIsTheSame() {
+        try (AwayStore store = new AwayStore()) {
+            store.put(chunk('a', 0), "v".repeat(5000));
+            store.put(chunk('b', 0), "v".repeat(500));
+            KeyRun advised = advised(store);
+            for (int i = 0; i < 3; i++) {
+                assertThat(advised.lookedUp(key(chunk('a', 0)), true)).isFalse();
+            }
+            assertThat(store.keyspace().stats().cheaperComputed()).isEqualTo(3);
+            for (int i = 0; i < 3; i++) {
+                assertThat(advised.lookedUp(key(chunk('b', 0)), true)).isTrue();
+            }
+        }
+    }
+
+    @Test
+    void givenHalves_whenOneIsLookedUp_thenWhatReadingBothTakesCounts() {
+        String base = "model@04000400@a00000001@bfloat16";
+        try (AwayStore store = new AwayStore()) {
+            store.put(base + "metadata", "m".repeat(20));
+            store.put(base + "kv_bytes", "v".repeat(5000));
+            KeyRun advised = advised(store);
+            assertThat(advised.lookedUp(key(base + "metadata"), true)).isFalse();
+            assertThat(advised.lookedUp(key(base + "kv_bytes"), true)).isFalse();
+            assertThat(advised.lookedUp(key("user:1"), true)).isTrue();
+        }
+    }
+
+    /// What is remembered of digests must not take what clients like.
+    @Test
+    void givenAFieldThatIsLongerThanAnyDigest_whenLookedAt_thenItIsNone() {
+        String longest = "a".repeat(128);
+        for (String sign : List.of("", "-")) {
+            ChunkKey chunk = ChunkKey.of(key("vllm@model@4@0@" + sign + longest));
+            assertThat(chunk).isNotNull().extracting(ChunkKey::digest).isEqualTo(longest);
+            assertThat(ChunkKey.of(key("vllm@model@4@0@" + sign + longest + "a")))
+                    .isNull();
+        }
+        ChunkKey beside = ChunkKey.of(key("vllm@" + longest + "a@4@0@a00000001"));
+        assertThat(beside).isNotNull().extracting(ChunkKey::digest).isEqualTo("a00000001");
     }
 }
