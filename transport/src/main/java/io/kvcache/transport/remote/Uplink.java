@@ -313,6 +313,11 @@ final class Uplink implements AutoCloseable {
         if (attachment != null) {
             attachment.close(CloseReason.SHUTDOWN);
         }
+        // Whoever keeps it may hang at a server that does not listen; he looks whether all is over after he has it.
+        Attachment kept = back.kept();
+        if (kept != null) {
+            kept.close(CloseReason.SHUTDOWN);
+        }
         back.changed();
         LockSupport.unpark(watch);
         LockSupport.unpark(keeper);
