@@ -14,6 +14,8 @@ import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.Executor;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import org.jspecify.annotations.Nullable;
 
 /// Brings blocks and objects here. Whatever fails, it is a shorter prefix or a miss.
@@ -122,13 +124,24 @@ final class Getting {
         CompletableFuture<Where> asked = asking.or(CompletableFuture.completedFuture(Where.NOWHERE), attachment -> {
             BodyWriter body = body(attachment, namespace, key, Math.max(1, timeoutNanos));
             attachment.users().stay();
-            return ask(attachment, body, wiring.options().patienceNanos(timeoutNanos))
+            return inTime(attachment, body, wiring.options().patienceNanos(timeoutNanos))
                     .handle((found, failed) ->
                             new Where(attachment, failed == null ? found : ObjectArrival.Found.NOTHING));
         });
         return asked.thenCompose(where -> CompletableFuture.completedFuture(where)
                 .thenApplyAsync(found -> read(found, key), executor)
                 .whenComplete((view, failed) -> where.leave(failed)));
+    }
+
+    /// A server that never answers keeps nobody waiting; what it finds later is given back.
+    private static CompletableFuture<ObjectArrival.Found> inTime(
+            Attachment attachment, BodyWriter body, long patienceNanos) {
+        CompletableFuture<ObjectArrival.Found> answer = ask(attachment, body, patienceNanos);
+        return answer.copy().orTimeout(patienceNanos, TimeUnit.NANOSECONDS).whenComplete((found, failed) -> {
+            if (failed instanceof TimeoutException) {
+                var _ = answer.thenAccept(late -> attachment.release(late.lease()));
+            }
+        });
     }
 
     /// An object that was found, and in which session.

@@ -2,7 +2,9 @@ package io.kvcache.transport.remote;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.core.ObjectView;
 import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.Namespace;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.transport.endpoint.EndpointOptions;
 import io.kvcache.transport.link.CloseReason;
@@ -17,9 +19,13 @@ import io.kvcache.transport.wire.FrameHeader;
 import io.kvcache.transport.wire.MessageType;
 import io.kvcache.transport.wire.Violation;
 import java.io.IOException;
+import java.lang.foreign.MemorySegment;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.time.Duration;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -27,6 +33,9 @@ import org.junit.jupiter.api.Timeout;
 /// Answers that do not come in time while their session goes on.
 @Timeout(180)
 final class LostAnswersTest {
+
+    private static final Namespace OBJECTS = Namespace.objects("objects", "tenant");
+    private static final byte[] KEY = {1, 2, 3};
 
     /// Loses the first reply of one type on connections that stay.
     private record Losing(Connector connector, MessageType type, AtomicBoolean lost) implements Connector {
@@ -54,6 +63,39 @@ final class LostAnswersTest {
         @Override
         public void closed(CloseReason reason) {
             handler.closed(reason);
+        }
+    }
+
+    @Test
+    void givenAnObjectWhoseAnswerIsLost_whenFetched_thenItIsAMissAndTheSessionGoesOn() throws Exception {
+        try (TieredKvCache store = TieredKvCache.builder()
+                        .hostBytes(64 << 20)
+                        .touched(false)
+                        .build();
+                TcpEndpoint endpoint = TcpEndpoint.open(
+                        store, new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), EndpointOptions.DEFAULTS)) {
+            AtomicBoolean lost = new AtomicBoolean();
+            Connector network = new TcpConnector("127.0.0.1", endpoint.address().getPort());
+            try (RemoteKvCache cache = new RemoteKvCacheBuilder(new Losing(network, MessageType.GET_OBJECT, lost))
+                    .requestTimeout(Duration.ofSeconds(5))
+                    .connect()) {
+                cache.register(OBJECTS);
+                Sample.putObject(cache, OBJECTS, KEY, MemorySegment.ofArray(new byte[1000]));
+                assertThat(fetched(cache)).isFalse();
+                assertThat(lost).isTrue();
+                Sample.await("it is found", () -> fetched(cache));
+                assertThat(cache.remoteStats().sessions()).isEqualTo(1);
+            }
+        }
+    }
+
+    private static boolean fetched(RemoteKvCache cache) {
+        try (ObjectView view = cache.fetchObject(OBJECTS, KEY, 1, Runnable::run)
+                .toCompletableFuture()
+                .get(60, TimeUnit.SECONDS)) {
+            return view != null;
+        } catch (InterruptedException | ExecutionException | TimeoutException failed) {
+            throw new AssertionError(failed);
         }
     }
 
