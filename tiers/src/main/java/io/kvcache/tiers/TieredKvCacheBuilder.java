@@ -50,7 +50,7 @@ public final class TieredKvCacheBuilder {
     private final List<DiskOptions> disks = new ArrayList<>();
     private final List<TierSource> others = new ArrayList<>();
     private AdmissionKind admission = AdmissionKind.SECOND_HIT;
-    private double gain = AdmissionKind.USUAL_GAIN;
+    private double gain = AdmissionKind.usualGain();
     private @Nullable PrefillCost prefill;
     private boolean prefetch;
 

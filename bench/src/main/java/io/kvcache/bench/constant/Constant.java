@@ -24,7 +24,7 @@ public record Constant(String file, String name, Effect effect, String chosen, P
 
     /// A field of a number's type.
     static Constant field(String file, String name, Effect effect, String chosen) {
-        Pattern place = Pattern.compile("(static final (int|long|double|float) " + name + " = )([^;]+)(;)");
+        Pattern place = Pattern.compile("(static final (int|long|double|float) " + name + "\\s*=\\s*)([^;]+)(;)");
         return new Constant(file, name, effect, chosen, place);
     }
 

@@ -3,12 +3,12 @@ package io.kvcache.bench.constant;
 import java.io.File;
 import java.io.IOException;
 import java.io.StringWriter;
+import java.lang.reflect.InvocationTargetException;
 import java.net.URL;
 import java.net.URLClassLoader;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.Comparator;
 import java.util.List;
 import java.util.stream.Stream;
@@ -21,13 +21,14 @@ import org.jspecify.annotations.Nullable;
 ///
 /// Constants are compiled into whatever uses them, so the packages that have any are compiled as a
 /// whole, into a folder that comes before everything else in a class loader of its own. What runs
-/// there shares the JDK alone with what is here.
+/// there shares the JDK alone with what is here. Whoever else names a constant keeps the value that
+/// it was compiled with: no other package may.
 ///
 /// **Ownership.** Has a folder for temporary files until it is closed.
 final class PatchedCore implements AutoCloseable {
 
-    private static final List<String> PACKAGES = List.of("policy", "store", "tier");
-    private static final Path CORE = Path.of("io", "kvcache", "core");
+    static final List<String> PACKAGES = List.of("policy", "store", "tier");
+    static final Path CORE = Path.of("io", "kvcache", "core");
 
     private final Path folder;
     private final URLClassLoader classes;
@@ -40,14 +41,22 @@ final class PatchedCore implements AutoCloseable {
     /// The source that has a constant.
     ///
     /// @param sources the folder of the core's main sources
-    /// @throws IOException when the folder is not that
+    /// @throws IOException when the folder is not that, or its sources are of another version
     static String source(Path sources, Constant constant) throws IOException {
         Path file = sources.resolve(CORE).resolve(constant.file() + ".java");
         if (!Files.isRegularFile(file)) {
             throw new IOException(
                     file + " is not here: --sources must name the folder kvcache-core/src/main/java of a checkout");
         }
-        return Files.readString(file);
+        String source = Files.readString(file);
+        try {
+            constant.value(source);
+        } catch (IllegalArgumentException other) {
+            throw new IOException(
+                    other.getMessage() + ": --sources must name sources of this program's version, and not " + sources,
+                    other);
+        }
+        return source;
     }
 
     /// Compiles.
@@ -68,7 +77,7 @@ final class PatchedCore implements AutoCloseable {
             }
             ClassLoader jdk = ClassLoader.getPlatformClassLoader();
             return new PatchedCore(folder, new URLClassLoader(path.toArray(URL[]::new), jdk));
-        } catch (IOException e) {
+        } catch (IOException | RuntimeException e) {
             remove(folder);
             throw e;
         }
@@ -111,8 +120,10 @@ final class PatchedCore implements AutoCloseable {
             return classes.loadClass(type.getName())
                     .getMethod(method, types.toArray(Class<?>[]::new))
                     .invoke(null, arguments);
+        } catch (InvocationTargetException e) {
+            throw new IOException("in a core with another constant: " + e.getCause(), e);
         } catch (ReflectiveOperationException e) {
-            throw new IOException("in a core with another constant: " + Arrays.toString(arguments), e);
+            throw new IOException("in a core with another constant there is no " + type + "." + method, e);
         }
     }
 

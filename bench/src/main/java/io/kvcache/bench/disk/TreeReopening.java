@@ -48,7 +48,7 @@ final class TreeReopening {
                             new Opener(tier, memory),
                             Long.MAX_VALUE,
                             new WriteBudget(WriteBudget.UNLIMITED, WriteBudget.UNLIMITED))),
-                    new Movement.Admitting(AdmissionKind.ALWAYS, 1, 1, AdmissionKind.USUAL_GAIN),
+                    new Movement.Admitting(AdmissionKind.ALWAYS, 1, 1, AdmissionKind.usualGain()),
                     MoverLimits.of(store.capacityBytes()));
             long start = System.nanoTime();
             movement.open(0);

@@ -94,7 +94,7 @@ final class SimStore {
                         disk, alive, new WriteBudget(choices.bytesPerSecond(), WriteBudget.UNLIMITED)))
                 .toList();
         Movement.Admitting admitting = new Movement.Admitting(
-                choices.admission(), choices.waitingBytes(), maxBlockBytes(), AdmissionKind.USUAL_GAIN);
+                choices.admission(), choices.waitingBytes(), maxBlockBytes(), AdmissionKind.usualGain());
         return new TickedCache.Setup(choices.host(), memory, clock, targets, admitting, choices.limits(), PATIENCE);
     }
 

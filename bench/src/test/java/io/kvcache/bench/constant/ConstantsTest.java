@@ -8,7 +8,9 @@ import io.kvcache.bench.constant.Constant.Effect;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -19,6 +21,9 @@ import org.junit.jupiter.params.provider.MethodSource;
 final class ConstantsTest {
 
     private static final Path SOURCES = Path.of("..", "kvcache-core", "src", "main", "java");
+    private static final int FIRST = 400;
+    private static final List<String> MODULES =
+            List.of("kvcache-core", "tiers", "gpu-bridge", "transport", "server", "bench");
     private static final Path PAGE = Path.of("CONSTANTS.md");
 
     @BeforeEach
@@ -45,14 +50,52 @@ final class ConstantsTest {
     @MethodSource("all")
     void givenAConstant_whenLookedUpInThePage_thenItsValueAndReasonAreThere(Constant constant) throws IOException {
         String value = constant.value(PatchedCore.source(SOURCES, constant));
-        assertThat(Files.readString(PAGE))
-                .contains("| `" + constant.label() + "` | " + value + " | " + constant.chosen() + " |");
+        assertThat(Files.readString(PAGE)
+                        .contains("| `" + constant.label() + "` | " + value + " | " + constant.chosen() + " |"))
+                .as(
+                        "CONSTANTS.md has a row of %s, %s: measure it again by lab constants --constant %s",
+                        constant.label(), value, constant.label())
+                .isTrue();
+    }
+
+    /// What javac copied elsewhere stays as it was when the core is compiled anew.
+    @Test
+    void givenTheSourcesOfAllModules_whenSearched_thenNoneThatIsNotCompiledAnewNamesAConstant() throws IOException {
+        List<String> labels = new ArrayList<>();
+        for (Constant constant : Constants.all()) {
+            if (PatchedCore.source(SOURCES, constant)
+                    .matches("(?s).*public static final \\w+ " + constant.name() + "\\b.*")) {
+                labels.add(constant.label());
+            }
+        }
+        assertThat(labels).contains("AdmissionKind.USUAL_GAIN");
+        List<String> found = new ArrayList<>();
+        for (String module : MODULES) {
+            Path sources = Path.of("..", module, "src", "main", "java");
+            try (Stream<Path> files = Files.walk(sources)) {
+                for (Path file : files.filter(ConstantsTest::isKept).toList()) {
+                    Files.readString(file)
+                            .lines()
+                            .filter(line -> !line.strip().startsWith("//"))
+                            .filter(line -> labels.stream().anyMatch(line::contains))
+                            .forEach(line -> found.add(file.getFileName() + ": " + line.strip()));
+                }
+            }
+        }
+        assertThat(found).isEmpty();
+    }
+
+    private static boolean isKept(Path file) {
+        boolean anew = PatchedCore.PACKAGES.stream()
+                .anyMatch(name ->
+                        file.startsWith(SOURCES.resolve(PatchedCore.CORE).resolve(name)));
+        return !anew && file.toString().endsWith(".java");
     }
 
     @Test
     void givenWhatMatters_whenHalvedAndDoubled_thenTheResultsAreOthersAndTheUsualOnesStay() throws IOException {
         Constant rate = named("ImportanceRules.priorEvents");
-        List<ConstantRow> rows = new ConstantLaboratory("generated:1", 1500, SOURCES).rows(rate);
+        List<ConstantRow> rows = new ConstantLaboratory("generated:1", FIRST, SOURCES).rows(rate);
         assertThat(rows).extracting(ConstantRow::factor).containsExactly(0.5, 2.0);
         assertThat(rows).anyMatch(row -> row.worstPoints() != 0 || row.bestPoints() != 0);
         for (ConstantRow row : rows) {
@@ -60,14 +103,14 @@ final class ConstantsTest {
             assertThat(row.bestPoints()).isGreaterThanOrEqualTo(row.meanPoints());
         }
         double[] shares = {0.03};
-        double[] usual = Trial.hits("generated:1", 1500, 0, shares);
+        double[] usual = Trial.hits("generated:1", FIRST, 0, shares);
         try (PatchedCore core = PatchedCore.with(SOURCES, rate, 1)) {
             assertThat((double[]) core.call(
                             Trial.class,
                             "hits",
                             List.of(String.class, int.class, int.class, double[].class),
                             "generated:1",
-                            1500,
+                            FIRST,
                             0,
                             shares))
                     .isEqualTo(usual);
@@ -80,6 +123,18 @@ final class ConstantsTest {
         assertThatThrownBy(() -> new ConstantLaboratory("generated:1", 10, empty).rows(constant))
                 .isInstanceOf(IOException.class)
                 .hasMessageContaining("ImportanceRules.java")
+                .hasMessageContaining("--sources");
+    }
+
+    @Test
+    void givenSourcesOfAnotherVersion_whenChanged_thenTheErrorNamesConstantAndOption(@TempDir Path other)
+            throws IOException {
+        Constant constant = named("Guard.CHANCE");
+        Path policy = Files.createDirectories(other.resolve(PatchedCore.CORE).resolve("policy"));
+        Files.writeString(policy.resolve("Guard.java"), "class Guard {}");
+        assertThatThrownBy(() -> new ConstantLaboratory("generated:1", 10, other).rows(constant))
+                .isInstanceOf(IOException.class)
+                .hasMessageContaining("no constant CHANCE in policy/Guard.java")
                 .hasMessageContaining("--sources");
     }
 

@@ -33,6 +33,12 @@ public enum AdmissionKind {
         this.commandName = commandName;
     }
 
+    /// [#USUAL_GAIN] for other packages: a constant is compiled into whoever names it, and this can
+    /// be changed without compiling them anew.
+    public static double usualGain() {
+        return USUAL_GAIN;
+    }
+
     /// Name in configuration and on command lines.
     public String commandName() {
         return commandName;
