@@ -48,9 +48,6 @@ public final class TraceReader {
         }
         Lines read = new Lines();
         long number = 0;
-        if (Files.isDirectory(file)) {
-            throw new IOException(file + " is a folder: a trace is a file");
-        }
         try (BufferedReader lines = Files.newBufferedReader(file)) {
             for (String line = lines.readLine(); line != null; line = lines.readLine()) {
                 number++;

@@ -238,7 +238,7 @@ final class LabCommandTest {
     void givenAFolderInPlaceOfATrace_whenRun_thenTheErrorNamesIt(@TempDir Path folder) {
         Shell.Run run = Shell.run("lab", "--trace", folder.toString());
         assertThat(run.exitCode()).isEqualTo(1);
-        assertThat(run.err()).isEqualTo("kvcache: " + folder + " is a folder: a trace is a file\n");
+        assertThat(run.err()).isEqualTo("kvcache: " + folder + ": is a directory; a trace is a file\n");
     }
 
     @Test
