@@ -110,11 +110,16 @@ while time.time() < end:
         a @ a
     torch.cuda.synchronize()' &
     busy=$!
+    trap 'kill "$busy" 2>/dev/null' EXIT
     sleep 20
     "${java[@]}" io.kvcache.bench.cli.GpuKit
     ended=$?
-    kill "$busy"
+    if ! kill "$busy" 2>/dev/null; then
+        echo 'the process that was to be busy had ended: these are no figures beside one'
+        ended=1
+    fi
     wait "$busy" 2>/dev/null
+    trap - EXIT
     return "$ended"
 }
 
