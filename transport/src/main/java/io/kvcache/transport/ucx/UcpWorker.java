@@ -35,19 +35,30 @@ final class UcpWorker implements AutoCloseable {
 
     private UcpWorker(Ucp ucp, String transports, String devices) throws IOException {
         this.ucp = ucp;
-        progress = ucp.handle(UcpCall.WORKER_PROGRESS);
-        MemorySegment out = arena.allocate(ValueLayout.ADDRESS);
-        MemorySegment params = arena.allocate(PARAMS_BYTES, Long.BYTES);
-        params.set(JAVA_LONG, 0, PARAMS_FEATURES);
-        params.set(JAVA_LONG, Long.BYTES, FEATURES);
-        MemorySegment config = config(transports, devices, out);
+        boolean good = false;
         try {
+            progress = ucp.handle(UcpCall.WORKER_PROGRESS);
+            MemorySegment out = arena.allocate(ValueLayout.ADDRESS);
+            context = context(config(transports, devices, out), out);
+            worker = worker(out);
+            good = true;
+        } finally {
+            if (!good) {
+                arena.close();
+            }
+        }
+    }
+
+    private MemorySegment context(MemorySegment config, MemorySegment out) throws IOException {
+        try {
+            MemorySegment params = arena.allocate(PARAMS_BYTES, Long.BYTES);
+            params.set(JAVA_LONG, 0, PARAMS_FEATURES);
+            params.set(JAVA_LONG, Long.BYTES, FEATURES);
             ucp.require(UcpCall.INIT_VERSION, API_MAJOR, API_MINOR, params, config, out);
+            return Ucp.pointer(out);
         } finally {
             ucp.call(UcpCall.CONFIG_RELEASE, config);
         }
-        context = Ucp.pointer(out);
-        worker = worker(out);
     }
 
     private MemorySegment config(String transports, String devices, MemorySegment out) throws IOException {
