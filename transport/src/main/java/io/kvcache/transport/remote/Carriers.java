@@ -32,7 +32,10 @@ final class Carriers {
 
     /// Of all addresses of Aeron's only this one leads to another host; where bytes are shared by
     /// files, a server that lies could name any.
-    private static final Pattern UDP = Pattern.compile("aeron:udp\\?endpoint=([^|?]+):(\\d+)");
+    private static final Pattern UDP = Pattern.compile("aeron:udp\\?endpoint=([^|?\\s\\p{Cntrl}]{1,255}):(\\d{1,5})");
+
+    /// Of an offer that is none, in logs and statistics.
+    private static final int SHOWN = 300;
 
     private static final Pattern ANY_HOST = Pattern.compile("0\\.0\\.0\\.0|\\[[0:]*]");
 
@@ -81,13 +84,17 @@ final class Carriers {
             }
             Matcher udp = UDP.matcher(offered);
             if (!udp.matches()) {
-                return overTcp("the server offers \"" + offered + "\"; allowed: aeron:udp?endpoint=host:port");
+                return overTcp("the server offers \"" + shown(offered) + "\"; allowed: aeron:udp?endpoint=host:port");
             }
             String at = ANY_HOST.matcher(udp.group(1)).matches() ? bracketed(host) : udp.group(1);
             return compared(opening, line, "aeron:udp?endpoint=" + at + ":" + udp.group(2));
         } finally {
             line.close();
         }
+    }
+
+    private static String shown(String offered) {
+        return offered.substring(0, Math.min(SHOWN, offered.length())).replaceAll("\\p{Cntrl}", "?");
     }
 
     private static String bracketed(String host) {

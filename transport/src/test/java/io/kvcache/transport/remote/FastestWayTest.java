@@ -149,6 +149,18 @@ final class FastestWayTest {
         }
     }
 
+    @ParameterizedTest
+    @ValueSource(strings = {"aeron:udp?endpoint=h\nWARNING all is lost:9", "\u001b[2J"})
+    void givenAnOfferWithWhatBelongsInNoLog_whenConnected_thenStatsShowALineOfLittle(String begin) throws IOException {
+        try (TcpEndpoint tcp = serve(EndpointOptions.DEFAULTS.withAeron(begin + "x".repeat(60_000)));
+                RemoteKvCache cache = RemoteKvCache.connect(auto(tcp))) {
+            assertThat(cache.remoteStats().way())
+                    .startsWith("TCP: the server offers ")
+                    .hasSizeLessThan(500)
+                    .matches("\\P{Cntrl}+");
+        }
+    }
+
     @Test
     void givenAWayThatWasTaken_whenTheConnectionBreaks_thenItIsTakenAgain() throws IOException {
         try (TcpEndpoint tcp = serve(EndpointOptions.DEFAULTS);
