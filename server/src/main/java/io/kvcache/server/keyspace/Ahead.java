@@ -11,7 +11,8 @@ import org.jspecify.annotations.Nullable;
 /// same sequence, also where several part. A wrong guess costs a read of the disk, and the store
 /// sees how many come true.
 ///
-/// **Bound.** The [#MOST] chunks that were seen last, about 200 bytes each, 400 if digests are as long as they may be.
+/// **Bound.** The [#MOST] chunks that were seen last, about 200 bytes each, 400 if digests are as
+/// long as they may be.
 ///
 /// **Threads.** Any.
 final class Ahead {

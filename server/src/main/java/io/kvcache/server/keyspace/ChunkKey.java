@@ -11,10 +11,9 @@ import org.jspecify.annotations.Nullable;
 /// vllm@model@4@0@1c7e…a5            model@4@0@1c7e…a5@bfloat16@tag%value        model@04000400@1c7e…a5
 /// ```
 ///
-/// The digest is the longest field of hexadecimal digits, 8 to 128, the last of equals; there may be a
-/// sign before
-/// it, and behind the key what makes it a half ([Halves]). All but digest and half is the **stem**:
-/// model, worker and the like.
+/// The digest is the longest field of hexadecimal digits, 8 to 128, the last of equals; there may
+/// be a sign before it, and behind the key what makes it a half ([Halves]). All but digest and half
+/// is the **stem**: model, worker and the like.
 ///
 /// @param key not to be changed
 /// @param from where the digest begins

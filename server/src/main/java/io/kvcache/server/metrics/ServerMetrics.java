@@ -38,8 +38,7 @@ import java.util.function.ToLongFunction;
 /// | `kv.sent`, `kv.received` | `tenant` | bytes of values that were found, and that were stored |
 /// | `kv.evicted` | `tenant`, `cause` quota or room | values |
 /// | `kv.promises.held` | `tenant` | bytes |
-/// | `kv.left.to.compute` | `tenant` | look-ups of values on disk that are computed sooner than read, answered as if
-/// they were not here |
+/// | `kv.left.to.compute` | `tenant` | values on disk that look-ups were not told of |
 public final class ServerMetrics implements MeterBinder {
 
     private final Map<String, Keyspace> tenants;

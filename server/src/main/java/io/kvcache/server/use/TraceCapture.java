@@ -74,12 +74,12 @@ public final class TraceCapture implements UseListener, AutoCloseable {
     }
 
     /// Begins a file. The trace of the run before is kept beside it, with `.1` behind its name, in place of the one
-    /// before that: whoever starts a server again, or has it started, must not lose what he waited for. One without
-    /// uses is not worth that, and is replaced.
+    /// before that: whoever starts a server again, or has it started, must not lose what he waited
+    /// for. One without uses is not worth that, and is replaced.
     ///
     /// @param hostBytes of the server, for the first line
-    /// @throws IOException that names the file when it cannot be written, or is there and no trace, or the file
-    /// that the one before is kept in
+    /// @throws IOException that names the file when it cannot be written, or is there and no trace,
+    ///     or the file that the one before is kept in
     public static TraceCapture start(Clock clock, TraceConfig config, long hostBytes) throws IOException {
         TraceCapture capture = new TraceCapture(clock, config, hostBytes);
         LOG.log(
@@ -168,7 +168,8 @@ public final class TraceCapture implements UseListener, AutoCloseable {
         }
     }
 
-    /// A start that served nobody, as when its port was taken, has left the first line at most, and the last.
+    /// A start that served nobody, as when its port was taken, has left the first line at most, and
+    /// the last.
     private static boolean hasUses(Path file) throws IOException {
         try (InputStream in = Files.newInputStream(file)) {
             return new String(in.readNBytes(HEAD_BYTES), StandardCharsets.US_ASCII).contains(TraceLines.FIRST_USE);

@@ -8,7 +8,8 @@ import java.util.concurrent.ConcurrentHashMap;
 /// Connections that somebody waits at, and until when: one whose time is over is closed, which ends the
 /// wait.
 ///
-/// When nobody ticks any more all waits are over, also those that begin then: none is without an end.
+/// When nobody ticks any more all waits are over, also those that begin then: none is without an
+/// end.
 ///
 /// **Threads.** Any; one ticks.
 final class Deadlines {
