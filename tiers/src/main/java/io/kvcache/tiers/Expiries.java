@@ -23,7 +23,8 @@ import org.jspecify.annotations.Nullable;
 /// **Threads.** Any.
 final class Expiries {
 
-    /// Of each group of namespaces, so that no tenant takes another's: 2 MiB of keys.
+    /// Of each group of namespaces, so that no tenant takes another's, as [Tails#charge] counts them: 2 to
+    /// 4 MiB.
     static final int MOST_BLOCKS = 1 << 16;
 
     private static final long LONGEST_NANOS = TimeUnit.DAYS.toNanos(30);
@@ -34,7 +35,7 @@ final class Expiries {
     private final TreeSet<Expiry> byTime =
             new TreeSet<>(Comparator.comparingLong(Expiry::at).thenComparingLong(Expiry::number));
     private final Map<Place, Expiry> byPlace = new HashMap<>();
-    private final Map<Integer, Integer> blocksOfGroup = new HashMap<>();
+    private final Map<Integer, Integer> chargeOfGroup = new HashMap<>();
     private long numbers;
     private long waiting;
     private long expired;
@@ -66,8 +67,8 @@ final class Expiries {
         }
         Place place = new Place(chain.namespace(), chain.key(chain.length() - 1));
         Expiry before = byPlace.get(place);
-        int others = blocksOfGroup.getOrDefault(group, 0) - (before == null ? 0 : before.tail.length());
-        if (others + blocks > MOST_BLOCKS) {
+        int others = chargeOfGroup.getOrDefault(group, 0) - (before == null ? 0 : Tails.charge(before.tail.length()));
+        if (others + Tails.charge(blocks) > MOST_BLOCKS) {
             return false;
         }
         if (before != null) {
@@ -119,18 +120,18 @@ final class Expiries {
     private void add(Expiry expiry) {
         byTime.add(expiry);
         byPlace.put(expiry.place, expiry);
-        count(expiry, expiry.tail.length());
+        count(expiry, 1);
     }
 
     private void remove(Expiry expiry) {
         byTime.remove(expiry);
         byPlace.remove(expiry.place);
-        count(expiry, -expiry.tail.length());
+        count(expiry, -1);
     }
 
-    private void count(Expiry expiry, int blocks) {
-        blocksOfGroup.merge(expiry.group, blocks, Integer::sum);
-        waiting += blocks;
+    private void count(Expiry expiry, int sign) {
+        chargeOfGroup.merge(expiry.group, sign * Tails.charge(expiry.tail.length()), Integer::sum);
+        waiting += (long) sign * expiry.tail.length();
         next = byTime.isEmpty() ? Long.MAX_VALUE : byTime.first().at;
     }
 }

@@ -19,7 +19,8 @@ import org.jspecify.annotations.Nullable;
 /// **Threads.** Any.
 final class SessionTails {
 
-    /// Of each group of namespaces, so that no tenant takes another's: 2 MiB of keys.
+    /// Of each group of namespaces, so that no tenant takes another's, as [Tails#charge] counts them: 2 to
+    /// 4 MiB.
     private static final int MOST_BLOCKS = 1 << 16;
 
     private static final int MOST_OF_A_SESSION = 1024;
@@ -47,7 +48,7 @@ final class SessionTails {
     /// The oldest label first.
     private static final class Group {
         final Map<Session, Tail> sessions = new LinkedHashMap<>();
-        int blocks;
+        int charge;
     }
 
     SessionTails(Forecast forecast) {
@@ -94,13 +95,13 @@ final class SessionTails {
         }
         if (before != null) {
             group.sessions.remove(session);
-            group.blocks -= before.keys.length();
+            group.charge -= Tails.charge(before.keys.length());
         }
         if (!label.last()) {
             int first = Math.max(0, chain.length() - MOST_OF_A_SESSION);
             Tail tail = new Tail(label.turn(), first, Tails.of(chain, first));
             group.sessions.put(session, tail);
-            group.blocks += tail.keys.length();
+            group.charge += Tails.charge(tail.keys.length());
             shrink(group);
         }
         return before;
@@ -108,8 +109,8 @@ final class SessionTails {
 
     private static void shrink(Group group) {
         Iterator<Tail> oldest = group.sessions.values().iterator();
-        while (group.blocks > MOST_BLOCKS) {
-            group.blocks -= oldest.next().keys.length();
+        while (group.charge > MOST_BLOCKS) {
+            group.charge -= Tails.charge(oldest.next().keys.length());
             oldest.remove();
         }
     }

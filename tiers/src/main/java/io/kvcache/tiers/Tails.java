@@ -8,7 +8,18 @@ import java.util.stream.IntStream;
 /// The keys of the last blocks of chains: all that is kept of a chain that is spoken of later.
 final class Tails {
 
+    /// What is kept beside the keys of one end takes about as much as eight keys.
+    private static final int LEAST_CHARGE = 8;
+
     private Tails() {}
+
+    /// Blocks that an end of a chain counts as where they are limited, so that many short ones take no
+    /// more of the heap.
+    ///
+    /// @param blocks that it has
+    static int charge(int blocks) {
+        return Math.max(LEAST_CHARGE, blocks);
+    }
 
     /// A chain of the keys from one block on, with no memory shared with the one they are of.
     static BlockChain of(BlockChain chain, int from) {

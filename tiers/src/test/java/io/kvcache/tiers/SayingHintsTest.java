@@ -73,6 +73,10 @@ final class SayingHintsTest {
         return chain;
     }
 
+    private static RequestLabel first(int session) {
+        return new RequestLabel(RequestKind.CHAT, session, 1, false);
+    }
+
     private static Hint turn(BlockChain chain, int turn, boolean last) {
         return new Hint.Label(chain, 2, new RequestLabel(RequestKind.AGENT, 9, turn, last));
     }
@@ -177,6 +181,26 @@ final class SayingHintsTest {
                 .isTrue();
         clock.pause(MINUTE);
         assertThat(cache.hint(new Hint.Expire(chain(SMALL, 2, 2), 0, MINUTE))).isTrue();
+    }
+
+    @Test
+    void givenHintsOfABlockEach_whenVeryManyAreGiven_thenTheyCountAsEightBlocks() {
+        int most = Expiries.MOST_BLOCKS / 8;
+        for (int seed = 0; seed < most; seed++) {
+            assertThat(cache.hint(new Hint.Expire(chain(SMALL, seed, 1), 0, MINUTE)))
+                    .isTrue();
+            cache.hint(new Hint.Label(chain(SMALL, seed, 1), 1, first(seed + 1)));
+        }
+        assertThat(cache.hint(new Hint.Expire(chain(SMALL, most, 1), 0, MINUTE)))
+                .isFalse();
+        cache.hint(new Hint.Label(chain(SMALL, most, 1), 1, first(most + 1)));
+        HintStats stats = cache.hintStats();
+        assertThat(stats.blocksWaiting()).isEqualTo(most);
+        assertThat(stats.sessions()).isEqualTo(most);
+        clock.pause(MINUTE);
+        assertThat(cache.hint(new Hint.Expire(chain(SMALL, 1, Expiries.MOST_BLOCKS), 0, MINUTE)))
+                .as("all of it is given back")
+                .isTrue();
     }
 
     @Test
