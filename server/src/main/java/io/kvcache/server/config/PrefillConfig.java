@@ -4,6 +4,7 @@ import io.kvcache.core.cost.PrefillCost;
 import io.kvcache.core.identity.ModelPreset;
 import java.time.Duration;
 import java.util.Arrays;
+import java.util.List;
 import java.util.Optional;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
@@ -43,7 +44,16 @@ public record PrefillConfig(@Nullable PrefillCost cost, int chunkTokens, Duratio
         double flops = from.get("prefill.flops", 0.0, PrefillConfig::above0);
         int tokens = from.get("prefill.chunk_tokens", otherwise.chunkTokens, Values.integer(1, MOST_TOKENS));
         Duration deadline = from.get("prefill.deadline", otherwise.deadline, Values::duration);
-        return from.checked(otherwise, () -> new PrefillConfig(cost(rate, model, flops), tokens, deadline));
+        return from.checked(otherwise, () -> {
+            PrefillCost cost = cost(rate, model, flops);
+            for (String idle : List.of("prefill.chunk_tokens", "prefill.deadline")) {
+                if (cost == null && from.isSet(idle)) {
+                    throw new IllegalArgumentException(
+                            idle + " does nothing without prefill.tokens_per_second, or prefill.model with flops");
+                }
+            }
+            return new PrefillConfig(cost, tokens, deadline);
+        });
     }
 
     private static @Nullable PrefillCost cost(double rate, @Nullable ModelPreset model, double flops) {

@@ -49,6 +49,8 @@ final class PrefillConfigTest {
                 "prefill: { model: llama-3-8b } | prefill takes",
                 "prefill: { flops: 1e15 } | prefill takes",
                 "prefill: { tokens_per_second: 1, model: llama-3-8b, flops: 1e15 } | prefill takes",
+                "prefill: { chunk_tokens: 512 } | does nothing without prefill.tokens_per_second",
+                "prefill: { deadline: 1s } | prefill.deadline does nothing without",
                 "prefill: { tokens_per_second: 1, chunk_tokens: 0 } | prefill.chunk_tokens is 0",
                 "prefill: { tokens_per_second: 1, deadline: 2h } | prefill.deadline",
             })

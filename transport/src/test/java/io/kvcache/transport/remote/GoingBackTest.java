@@ -249,7 +249,7 @@ final class GoingBackTest {
         int port = free();
         try (TcpEndpoint second = serve(two, 0);
                 RemoteKvCache cache = client(address(port), address(port(second)))
-                        .requestTimeout(Duration.ofSeconds(2))
+                        .requestTimeout(Duration.ofSeconds(6))
                         .connect()) {
             cache.register(Sample.SPACE);
             try (ServerSocket silent = listen(port);
