@@ -66,7 +66,7 @@ public sealed interface Hint {
     /// When a session's next turn is labelled, whatever of the blocks of the turn before is no part
     /// of it is a next victim, but for what others have gone on from: what has been stripped from a
     /// conversation will not come back. The sessions labelled last are known, up to 65,536 blocks
-    /// of each share together.
+    /// of each share together; fewer than eight count as eight.
     record Label(BlockChain chain, int from, RequestLabel label) implements Hint {
         public Label {
             requireNotNegative("from", from);
@@ -106,7 +106,8 @@ public sealed interface Hint {
     /// Nothing is removed: what is in host memory then becomes the next victim, and a use makes it
     /// a block like others again. Blocks that others have gone on from stay as they are, and those
     /// before them, so a chain that grows has the time of its latest hint. Up to 65,536 blocks of
-    /// each share can wait for their time; more are not taken.
+    /// each share can wait for their time, fewer than eight of a hint counting as eight; more are
+    /// not taken.
     ///
     /// @param afterNanos from now; 30 days at most, longer counts as that. Giving it again for the
     ///     same last block starts anew
