@@ -17,12 +17,12 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
-/// The class of README.md that two JVMs run to share prefixes.
+/// The class of docs/embedding.md that two JVMs run to share prefixes.
 @Timeout(600)
 final class SharedPrefixesTest {
 
     private static final Pattern EXAMPLE =
-            Pattern.compile("### Embedding, or a shared server.*?```java\n(.*?)```", Pattern.DOTALL);
+            Pattern.compile("## Embedding, or a shared server.*?```java\n(.*?)```", Pattern.DOTALL);
 
     @TempDir
     private Path folder;
@@ -38,8 +38,8 @@ final class SharedPrefixesTest {
     }
 
     private Path example() throws IOException {
-        Matcher shown = EXAMPLE.matcher(Files.readString(Path.of("..", "README.md")));
-        assertThat(shown.find()).as("the example in README.md").isTrue();
+        Matcher shown = EXAMPLE.matcher(Files.readString(Path.of("..", "docs", "embedding.md")));
+        assertThat(shown.find()).as("the example in docs/embedding.md").isTrue();
         return Files.writeString(folder.resolve("SharedPrefixes.java"), shown.group(1));
     }
 

@@ -1,3 +1,3 @@
-/// What README.md shows, tried as written.
+/// What README.md and docs show, tried as written.
 @org.jspecify.annotations.NullMarked
 package io.kvcache.bench.readme;
