@@ -143,6 +143,8 @@ final class Onboarding {
         LoadStart start = store.beginLoad(record, Handle.generation(handle), 1);
         if (start == LoadStart.STARTED) {
             movement.read(record, DiskNumber.of(place));
+        } else if (start == LoadStart.JOINED) {
+            movement.hurry(record);
         }
         return start.comes() ? handle : Handle.MISS;
     }

@@ -123,6 +123,8 @@ public final class Movement implements Mover.Progress {
                 int disk = loads.disk(i);
                 asked |= 1L << disk;
                 read(loads.record(i), disk, demanded, keep);
+            } else if (demanded) {
+                hurry(loads.record(i));
             }
         }
         for (int disk = 0; asked != 0; disk++, asked >>>= 1) {
@@ -136,6 +138,14 @@ public final class Movement implements Mover.Progress {
     public void read(int record, int disk) {
         read(record, disk, true, false);
         movers.get(disk).wake();
+    }
+
+    /// Somebody waits for a record that others have had read, if it is on its way at all: it goes before what is
+    /// only expected.
+    public void hurry(int record) {
+        for (MoverQueue queue : queues) {
+            queue.hurry(record);
+        }
     }
 
     /// Has one load that was started read, though nobody waits for it yet.

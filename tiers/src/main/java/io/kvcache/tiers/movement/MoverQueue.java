@@ -1,7 +1,9 @@
 package io.kvcache.tiers.movement;
 
+import java.util.Map;
 import java.util.Queue;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.jspecify.annotations.Nullable;
@@ -13,6 +15,10 @@ public final class MoverQueue {
 
     private final Queue<Load> demanded = new ConcurrentLinkedQueue<>();
     private final Queue<Load> expected = new ConcurrentLinkedQueue<>();
+
+    /// What of [#expected] is still to come from there: others were wanted meanwhile, and moved up.
+    private final Map<Integer, Load> unwanted = new ConcurrentHashMap<>();
+
     private final Queue<CompletableFuture<Boolean>> flushes = new ConcurrentLinkedQueue<>();
     private final AtomicInteger loads = new AtomicInteger();
 
@@ -32,7 +38,17 @@ public final class MoverQueue {
     /// Has a record read that is likely to be wanted.
     public void expect(int record, long nowNanos) {
         loads.incrementAndGet();
-        expected.add(new Load(record, true, nowNanos));
+        Load load = new Load(record, true, nowNanos);
+        unwanted.put(record, load);
+        expected.add(load);
+    }
+
+    /// Somebody waits for a record now: if it is only expected so far, it is read like what is demanded.
+    void hurry(int record) {
+        Load load = unwanted.isEmpty() ? null : unwanted.remove(record);
+        if (load != null) {
+            demanded.add(load);
+        }
     }
 
     /// Has all that was handed to the tier by now made durable.
@@ -46,10 +62,18 @@ public final class MoverQueue {
     Load nextLoad() {
         Load load = demanded.poll();
         if (load == null) {
-            load = expected.poll();
+            load = nextExpected();
         }
         if (load != null) {
             loads.decrementAndGet();
+        }
+        return load;
+    }
+
+    private @Nullable Load nextExpected() {
+        Load load = expected.poll();
+        while (load != null && !unwanted.remove(load.record, load)) {
+            load = expected.poll();
         }
         return load;
     }
