@@ -23,10 +23,6 @@ import org.jspecify.annotations.Nullable;
 /// **Threads.** Any.
 final class Expiries {
 
-    /// Of each group of namespaces, so that no tenant takes another's, as [Tails#charge] counts them: 2 to
-    /// 4 MiB.
-    static final int MOST_BLOCKS = 1 << 16;
-
     private static final long LONGEST_NANOS = TimeUnit.DAYS.toNanos(30);
 
     private final Clock clock;
@@ -68,7 +64,7 @@ final class Expiries {
         Place place = new Place(chain.namespace(), chain.key(chain.length() - 1));
         Expiry before = byPlace.get(place);
         int others = chargeOfGroup.getOrDefault(group, 0) - (before == null ? 0 : Tails.charge(before.tail.length()));
-        if (others + Tails.charge(blocks) > MOST_BLOCKS) {
+        if (others + Tails.charge(blocks) > Tails.MOST_BLOCKS) {
             return false;
         }
         if (before != null) {

@@ -19,10 +19,6 @@ import org.jspecify.annotations.Nullable;
 /// **Threads.** Any.
 final class SessionTails {
 
-    /// Of each group of namespaces, so that no tenant takes another's, as [Tails#charge] counts them: 2 to
-    /// 4 MiB.
-    private static final int MOST_BLOCKS = 1 << 16;
-
     private static final int MOST_OF_A_SESSION = 1024;
 
     private final Forecast forecast;
@@ -109,7 +105,7 @@ final class SessionTails {
 
     private static void shrink(Group group) {
         Iterator<Tail> oldest = group.sessions.values().iterator();
-        while (group.charge > MOST_BLOCKS) {
+        while (group.charge > Tails.MOST_BLOCKS) {
             group.charge -= Tails.charge(oldest.next().keys.length());
             oldest.remove();
         }

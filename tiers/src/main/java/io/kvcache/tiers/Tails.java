@@ -8,6 +8,10 @@ import java.util.stream.IntStream;
 /// The keys of the last blocks of chains: all that is kept of a chain that is spoken of later.
 final class Tails {
 
+    /// Kept for one purpose of each group of namespaces, so that no tenant takes another's, as [#charge] counts
+    /// them: 2 to 4 MiB.
+    static final int MOST_BLOCKS = 1 << 16;
+
     /// What is kept beside the keys of one end takes about as much as eight keys.
     private static final int LEAST_CHARGE = 8;
 

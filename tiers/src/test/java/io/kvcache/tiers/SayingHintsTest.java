@@ -144,7 +144,7 @@ final class SayingHintsTest {
 
     @Test
     void givenMoreTimesThanAShareMayHave_whenAsked_thenNotTaken() {
-        BlockChain large = chain(SMALL, 1, Expiries.MOST_BLOCKS);
+        BlockChain large = chain(SMALL, 1, Tails.MOST_BLOCKS);
         assertThat(cache.hint(new Hint.Expire(large, 1, MINUTE))).isTrue();
         assertThat(cache.hint(new Hint.Expire(chain(SMALL, 2, 2), 0, MINUTE))).isFalse();
         assertThat(cache.hint(new Hint.Expire(large, 0, MINUTE)))
@@ -177,7 +177,7 @@ final class SayingHintsTest {
 
     @Test
     void givenTimesThatAreOver_whenNobodyNeededRoomSince_thenTheyTakeNoPlace() {
-        assertThat(cache.hint(new Hint.Expire(chain(SMALL, 1, Expiries.MOST_BLOCKS), 0, MINUTE)))
+        assertThat(cache.hint(new Hint.Expire(chain(SMALL, 1, Tails.MOST_BLOCKS), 0, MINUTE)))
                 .isTrue();
         clock.pause(MINUTE);
         assertThat(cache.hint(new Hint.Expire(chain(SMALL, 2, 2), 0, MINUTE))).isTrue();
@@ -185,7 +185,7 @@ final class SayingHintsTest {
 
     @Test
     void givenHintsOfABlockEach_whenVeryManyAreGiven_thenTheyCountAsEightBlocks() {
-        int most = Expiries.MOST_BLOCKS / 8;
+        int most = Tails.MOST_BLOCKS / 8;
         for (int seed = 0; seed < most; seed++) {
             assertThat(cache.hint(new Hint.Expire(chain(SMALL, seed, 1), 0, MINUTE)))
                     .isTrue();
@@ -198,7 +198,7 @@ final class SayingHintsTest {
         assertThat(stats.blocksWaiting()).isEqualTo(most);
         assertThat(stats.sessions()).isEqualTo(most);
         clock.pause(MINUTE);
-        assertThat(cache.hint(new Hint.Expire(chain(SMALL, 1, Expiries.MOST_BLOCKS), 0, MINUTE)))
+        assertThat(cache.hint(new Hint.Expire(chain(SMALL, 1, Tails.MOST_BLOCKS), 0, MINUTE)))
                 .as("all of it is given back")
                 .isTrue();
     }
