@@ -66,8 +66,13 @@ final class LostAnswersTest {
         }
     }
 
-    @Test
-    void givenAnObjectWhoseAnswerIsLost_whenFetched_thenItIsAMissAndTheSessionGoesOn() throws Exception {
+    /// What is done with a cache of which one answer gets lost.
+    private interface Use {
+        void of(RemoteKvCache cache, AtomicBoolean lost) throws Exception;
+    }
+
+    /// Has the first answer to such a request lost on its way.
+    private static void losing(MessageType type, Use use) throws Exception {
         try (TieredKvCache store = TieredKvCache.builder()
                         .hostBytes(64 << 20)
                         .touched(false)
@@ -76,17 +81,24 @@ final class LostAnswersTest {
                         store, new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), EndpointOptions.DEFAULTS)) {
             AtomicBoolean lost = new AtomicBoolean();
             Connector network = new TcpConnector("127.0.0.1", endpoint.address().getPort());
-            try (RemoteKvCache cache = new RemoteKvCacheBuilder(new Losing(network, MessageType.GET_OBJECT, lost))
+            try (RemoteKvCache cache = new RemoteKvCacheBuilder(new Losing(network, type, lost))
                     .requestTimeout(Duration.ofSeconds(5))
                     .connect()) {
-                cache.register(OBJECTS);
-                Sample.putObject(cache, OBJECTS, KEY, MemorySegment.ofArray(new byte[1000]));
-                assertThat(fetched(cache)).isFalse();
-                assertThat(lost).isTrue();
-                Sample.await("it is found", () -> fetched(cache));
-                assertThat(cache.remoteStats().sessions()).isEqualTo(1);
+                use.of(cache, lost);
             }
         }
+    }
+
+    @Test
+    void givenAnObjectWhoseAnswerIsLost_whenFetched_thenItIsAMissAndTheSessionGoesOn() throws Exception {
+        losing(MessageType.GET_OBJECT, (cache, lost) -> {
+            cache.register(OBJECTS);
+            Sample.putObject(cache, OBJECTS, KEY, MemorySegment.ofArray(new byte[1000]));
+            assertThat(fetched(cache)).isFalse();
+            assertThat(lost).isTrue();
+            Sample.await("it is found", () -> fetched(cache));
+            assertThat(cache.remoteStats().sessions()).isEqualTo(1);
+        });
     }
 
     private static boolean fetched(RemoteKvCache cache) {
@@ -100,26 +112,15 @@ final class LostAnswersTest {
     }
 
     @Test
-    void givenARegistrationWhoseAnswerIsLost_whenTheNamespaceIsUsed_thenItIsRegisteredAgain() throws IOException {
-        try (TieredKvCache store = TieredKvCache.builder()
-                        .hostBytes(64 << 20)
-                        .touched(false)
-                        .build();
-                TcpEndpoint endpoint = TcpEndpoint.open(
-                        store, new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), EndpointOptions.DEFAULTS)) {
-            AtomicBoolean lost = new AtomicBoolean();
-            Connector network = new TcpConnector("127.0.0.1", endpoint.address().getPort());
-            try (RemoteKvCache cache = new RemoteKvCacheBuilder(new Losing(network, MessageType.REGISTER, lost))
-                    .requestTimeout(Duration.ofSeconds(5))
-                    .connect()) {
-                cache.register(Sample.SPACE);
-                assertThat(lost).isTrue();
+    void givenARegistrationWhoseAnswerIsLost_whenTheNamespaceIsUsed_thenItIsRegisteredAgain() throws Exception {
+        losing(MessageType.REGISTER, (cache, lost) -> {
+            cache.register(Sample.SPACE);
+            assertThat(lost).isTrue();
 
-                BlockChain chain = Sample.stored(cache, 1, 2);
+            BlockChain chain = Sample.stored(cache, 1, 2);
 
-                assertThat(Sample.verified(cache, chain)).isEqualTo(2);
-                assertThat(cache.remoteStats().sessions()).isEqualTo(1);
-            }
-        }
+            assertThat(Sample.verified(cache, chain)).isEqualTo(2);
+            assertThat(cache.remoteStats().sessions()).isEqualTo(1);
+        });
     }
 }
