@@ -4,7 +4,6 @@ import io.kvcache.bench.constant.Constant;
 import io.kvcache.bench.constant.ConstantLaboratory;
 import io.kvcache.bench.constant.ConstantRow;
 import io.kvcache.bench.constant.Constants;
-import io.kvcache.bench.trace.TraceSource;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.file.Path;
@@ -14,6 +13,7 @@ import java.util.Locale;
 import java.util.concurrent.Callable;
 import java.util.stream.Collectors;
 import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.ParameterException;
@@ -32,13 +32,8 @@ final class ConstantLabCommand implements Callable<Integer> {
     @Spec
     private CommandSpec spec = CommandSpec.create();
 
-    @Option(
-            names = "--trace",
-            paramLabel = "TRACE",
-            split = ",",
-            defaultValue = "conversation,synthetic",
-            description = "Traces, as for lab. Default: ${DEFAULT-VALUE}.")
-    private List<String> traces = new ArrayList<>();
+    @Mixin
+    private final TracesOption traces = new TracesOption();
 
     @Option(
             names = "--first",
@@ -84,7 +79,7 @@ final class ConstantLabCommand implements Callable<Integer> {
                     + "      saved   written");
         }
         try (Progress progress = new Progress(spec.commandLine().getErr())) {
-            for (String trace : traces) {
+            for (String trace : traces.names()) {
                 ConstantLaboratory laboratory = new ConstantLaboratory(trace, first, sources);
                 for (Constant constant : constants) {
                     progress.show("compiling and replaying with another " + constant.label());
@@ -128,7 +123,7 @@ final class ConstantLabCommand implements Callable<Integer> {
             if (first < 1) {
                 throw ReplayChoices.mustBe("--first", String.valueOf(first), "at least 1");
             }
-            traces.forEach(TraceSource::parse);
+            traces.sources();
             List<Constant> chosen = new ArrayList<>();
             for (String name : names) {
                 List<Constant> named = Constants.all().stream()

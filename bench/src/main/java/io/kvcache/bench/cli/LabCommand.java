@@ -6,9 +6,7 @@ import io.kvcache.bench.lab.Sensitivity;
 import io.kvcache.bench.replay.PolicyReplay;
 import io.kvcache.bench.replay.Replay;
 import io.kvcache.bench.report.LabPage;
-import io.kvcache.bench.trace.MalformedLine;
 import io.kvcache.bench.trace.Trace;
-import io.kvcache.bench.trace.TraceReader;
 import io.kvcache.bench.trace.TraceSource;
 import io.kvcache.core.policy.PolicyKind;
 import java.io.IOException;
@@ -46,23 +44,11 @@ final class LabCommand implements Callable<Integer> {
     @Mixin
     private final CountOptions counted = new CountOptions();
 
-    @Option(
-            names = "--trace",
-            paramLabel = "TRACE",
-            split = ",",
-            defaultValue = "conversation,synthetic",
-            description = "Traces: a file in the format of Mooncake, Qwen-Bailian or token ids, or"
-                    + " conversation, synthetic, generated[:SEED]."
-                    + " Default: ${DEFAULT-VALUE}.")
-    private List<String> traces = new ArrayList<>();
+    @Mixin
+    private final TracesOption traces = new TracesOption();
 
-    @Option(
-            names = "--share",
-            paramLabel = "PERCENT",
-            split = ",",
-            defaultValue = "0.5,1.5,3,6,11,30",
-            description = "Capacities in percent of the trace's distinct blocks. Default: ${DEFAULT-VALUE}.")
-    private List<Double> percents = new ArrayList<>();
+    @Mixin
+    private final SharesOption shares = new SharesOption();
 
     @Option(
             names = "--policy",
@@ -97,18 +83,19 @@ final class LabCommand implements Callable<Integer> {
     @Override
     public Integer call() throws IOException {
         List<Replay> caches = caches();
-        List<Double> shares = percents.stream().map(ReplayChoices::share).toList();
+        List<Double> capacities = shares.all();
         LabReport report = LabReport.named(format, spec.commandLine().getOut());
         LabPage page = new LabPage(HtmlOption.command(spec));
         try (Progress progress = new Progress(spec.commandLine().getErr())) {
-            for (String name : traces) {
-                Trace trace = TraceSource.parse(name).load(new TraceReader(MalformedLine.Choice.REFUSE, line -> {}));
+            for (TraceSource source : traces.sources()) {
+                Trace trace = TraceOption.load(source);
                 report.begin(trace);
                 page.begin(trace);
-                new Laboratory(trace, engine.hardware(), counted.rule(), counted.warmup()).run(caches, shares, row -> {
-                    page.add(row);
-                    show(row, report, progress);
-                });
+                new Laboratory(trace, engine.hardware(), counted.rule(), counted.warmup())
+                        .run(caches, capacities, row -> {
+                            page.add(row);
+                            show(row, report, progress);
+                        });
             }
         }
         report.end();
@@ -139,8 +126,8 @@ final class LabCommand implements Callable<Integer> {
             html.check();
             engine.hardware();
             counted.rule();
-            percents.forEach(ReplayChoices::share);
-            traces.forEach(TraceSource::parse);
+            shares.all();
+            traces.sources();
             return caches;
         } catch (IllegalArgumentException e) {
             throw new ParameterException(spec.commandLine(), "kvcache lab: " + e.getMessage(), e);

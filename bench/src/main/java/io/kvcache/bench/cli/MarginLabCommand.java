@@ -5,11 +5,11 @@ import io.kvcache.bench.lab.Margins;
 import io.kvcache.bench.trace.TraceSource;
 import java.io.IOException;
 import java.io.PrintWriter;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.ParameterException;
@@ -28,21 +28,11 @@ final class MarginLabCommand implements Callable<Integer> {
     @Spec
     private CommandSpec spec = CommandSpec.create();
 
-    @Option(
-            names = "--trace",
-            paramLabel = "TRACE",
-            split = ",",
-            defaultValue = "conversation,synthetic",
-            description = "Traces, as for lab. Default: ${DEFAULT-VALUE}.")
-    private List<String> traces = new ArrayList<>();
+    @Mixin
+    private final TracesOption traces = new TracesOption();
 
-    @Option(
-            names = "--share",
-            paramLabel = "PERCENT",
-            split = ",",
-            defaultValue = "0.5,1.5,3,6,11,30",
-            description = "Capacities in percent of the trace's distinct blocks. Default: ${DEFAULT-VALUE}.")
-    private List<Double> percents = new ArrayList<>();
+    @Mixin
+    private final SharesOption shares = new SharesOption();
 
     @Option(
             names = "--look-ahead",
@@ -65,8 +55,8 @@ final class MarginLabCommand implements Callable<Integer> {
         boolean all = true;
         for (TraceSource source : sources) {
             Margins margins = new Margins(TraceOption.load(source), lookAhead);
-            for (double percent : percents) {
-                MarginRow row = margins.at(percent / 100);
+            for (double share : shares.all()) {
+                MarginRow row = margins.at(share);
                 all &= row.holds();
                 print(
                         switch (format) {
@@ -85,8 +75,8 @@ final class MarginLabCommand implements Callable<Integer> {
             if (lookAhead < 0) {
                 throw ReplayChoices.mustBe("--look-ahead", String.valueOf(lookAhead), "at least 0");
             }
-            percents.forEach(ReplayChoices::share);
-            return traces.stream().map(TraceSource::parse).toList();
+            shares.all();
+            return traces.sources();
         } catch (IllegalArgumentException e) {
             throw new ParameterException(spec.commandLine(), "kvcache lab margins: " + e.getMessage(), e);
         }
