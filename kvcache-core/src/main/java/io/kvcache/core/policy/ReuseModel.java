@@ -58,6 +58,10 @@ final class ReuseModel {
     private final double[] hazard = new double[BINS];
     /// Of each class of one group, whatever its label.
     private final double[] hazards = new double[CLASSES_PER_GROUP * BINS];
+    /// Of each kind whose densities were not asked for since [#refresh], as long as there are labels.
+    private double[] hazardOfKind = new double[0];
+    private boolean[] waiting = new boolean[0];
+    private int bins;
     private final double[] survival = new double[BINS];
     private final double[] held = new double[BINS];
 
@@ -71,17 +75,21 @@ final class ReuseModel {
 
     long bytes() {
         long counts = (long) (uses.length + exposure.length) * Double.BYTES;
-        return counts + (long) density.length * Float.BYTES + (7L + CLASSES_PER_GROUP) * BINS * Double.BYTES;
+        long ofKinds = (long) density.length * Float.BYTES + (long) hazardOfKind.length * Double.BYTES + waiting.length;
+        return counts + ofKinds + (7L + CLASSES_PER_GROUP) * BINS * Double.BYTES;
     }
 
     /// Tells blocks with one label more apart. What was counted so far is the first one's.
     void addLabel() {
+        settle();
         boolean first = labels == 1;
         labels++;
         int rows = ROWS + labels * CLASSES;
         uses = Arrays.copyOf(uses, rows * BINS);
         exposure = Arrays.copyOf(exposure, rows * BINS);
         density = Arrays.copyOf(density, labels * CLASSES * BINS);
+        hazardOfKind = new double[labels * CLASSES * BINS];
+        waiting = new boolean[labels * CLASSES];
         if (first) {
             System.arraycopy(uses, FIRST_CLASS * BINS, uses, ROWS * BINS, CLASSES * BINS);
             System.arraycopy(exposure, FIRST_CLASS * BINS, exposure, ROWS * BINS, CLASSES * BINS);
@@ -110,6 +118,9 @@ final class ReuseModel {
     /// @param kind their class, plus [#CLASSES] times their label
     /// @param bin of their age, as [AgeBins] has it
     float density(int kind, int bin) {
+        if (labels > 1 && waiting[kind]) {
+            settle(kind);
+        }
         return density[kind * BINS + bin];
     }
 
@@ -122,7 +133,11 @@ final class ReuseModel {
             uses[i] *= keep;
             exposure[i] *= keep;
         }
-        int bins = Math.min(BINS, oldestBin + 3);
+        int fresh = Math.min(BINS, oldestBin + 3);
+        if (fresh < bins) {
+            settle();
+        }
+        bins = fresh;
         for (int bin = 0; bin < bins; bin++) {
             double prior = rules.priorEvents();
             ofAll[bin] = (uses[bin] + prior) / (exposure[bin] + prior / belief[bin]);
@@ -152,8 +167,24 @@ final class ReuseModel {
                 ofLabel[bin] = factor * hazards[each * BINS + bin];
             }
             learn(ROWS + kind, ofLabel, doubt(), hazard, bins);
-            densities(kind, bins);
+            System.arraycopy(hazard, 0, hazardOfKind, kind * BINS, bins);
+            waiting[kind] = true;
         }
+    }
+
+    private void settle() {
+        for (int kind = 0; kind < waiting.length; kind++) {
+            if (waiting[kind]) {
+                settle(kind);
+            }
+        }
+    }
+
+    /// Computes the densities of a kind, of which most are never asked for.
+    private void settle(int kind) {
+        System.arraycopy(hazardOfKind, kind * BINS, hazard, 0, bins);
+        densities(kind, bins);
+        waiting[kind] = false;
     }
 
     /// How much oftener blocks with a label are used than others of their classes and ages.
