@@ -77,8 +77,8 @@ public final class Importance implements EvictionPolicy {
         }
         this.records = records;
         this.state = state;
-        buckets = new LeafBuckets(state, BlockWord.LISTS);
-        lessons = new Lessons(rules, buckets, lanes, state.now());
+        lessons = new Lessons(rules, state, lanes);
+        buckets = lessons.buckets();
         leaves = new Leaves(records, state, buckets, lanes);
     }
 
@@ -263,7 +263,7 @@ public final class Importance implements EvictionPolicy {
     /// Bytes of this instance's tables, without what is remembered of evicted blocks.
     @Override
     public long heapBytes() {
-        return buckets.bytes() + lessons.bytes() + ShadowLru.BYTES + expectations.bytes();
+        return lessons.bytes() + ShadowLru.BYTES + expectations.bytes();
     }
 
     /// Bytes that the memory of evicted blocks takes.

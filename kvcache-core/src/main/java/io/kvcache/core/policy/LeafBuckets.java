@@ -5,9 +5,11 @@ import java.util.Arrays;
 /// Leaves in lists by class and span of last use, and the list that ranks lowest.
 ///
 /// All leaves of a list are worth about the same, so ranking lists is enough and each leaf costs
-/// nothing while it waits. The lowest is remembered; it is looked for again, over all lists, only when
-/// it has become empty. A list's leaves lie from the oldest to the newest; links are in the arrays that
-/// all policies share.
+/// nothing while it waits: [LowestList] knows which ranks lowest. A list's leaves lie from the oldest to
+/// the newest; links are in the arrays that all policies share.
+///
+/// The lists of a span are a row. A row stays where it is when spans are merged, and is used again when
+/// its own span has gone into another.
 ///
 /// Beside the lists it counts, for each class and span, the blocks that were last used there and are
 /// still remembered, resident or not.
@@ -20,34 +22,33 @@ final class LeafBuckets {
     static final int SPENT = 0;
 
     private static final int BASE = 1;
+    private static final int LISTS = BlockWord.LISTS;
+    private static final int FEWEST_ROWS = 16;
 
     private final AgeSpans spans;
-    private int classes;
+    private final LowestList lowest;
     private final int[] newer;
     private final int[] older;
-    private int[] oldest;
-    private int[] newest;
-    private int[] tracked;
-    private float[] ranks;
-    /// A bit for each list that has leaves.
-    private long[] filled;
+    private int lanes = 1;
+    private int[] oldest = new int[BASE + FEWEST_ROWS * LISTS];
+    private int[] newest = new int[BASE + FEWEST_ROWS * LISTS];
+    private int[] tracked = new int[BASE + FEWEST_ROWS * LISTS];
+    /// Blocks that are tracked in the lists of a lane in a row.
+    private int[] trackedInLane = new int[FEWEST_ROWS];
+    /// The row of each span, and behind those the rows that are free.
+    private int[] rowOf = new int[FEWEST_ROWS];
+    private int[] spanOf = new int[FEWEST_ROWS];
+    /// Where the newest span's lists begin.
+    private int newestRow = BASE;
 
-    private int lowest = NONE;
-
-    LeafBuckets(PolicyState state, int classes) {
-        this.classes = classes;
+    LeafBuckets(PolicyState state, LowestList.Ranking ranking) {
         spans = new AgeSpans(state.now());
+        lowest = new LowestList(ranking, lanes, FEWEST_ROWS);
         newer = state.newer();
         older = state.older();
-        int size = BASE + classes * 16;
-        oldest = new int[size];
-        newest = new int[size];
         Arrays.fill(oldest, NONE);
         Arrays.fill(newest, NONE);
-        tracked = new int[size];
-        ranks = new float[size];
-        filled = new long[(size + Long.SIZE - 1) / Long.SIZE];
-        ranks[SPENT] = Float.NEGATIVE_INFINITY;
+        Arrays.setAll(rowOf, row -> row);
     }
 
     /// Spans of age, the oldest first.
@@ -62,50 +63,54 @@ final class LeafBuckets {
 
     /// The list of a class and a last use.
     int bucket(int classId, long lastUse) {
-        return BASE + spans.of(lastUse) * classes + classId;
+        return at(classId, spans.of(lastUse));
     }
 
     /// The list of a class in a span.
     int at(int classId, int span) {
-        return BASE + span * classes + classId;
+        return BASE + rowOf[span] * lanes * LISTS + classId;
     }
 
     int tracked(int bucket) {
         return tracked[bucket];
     }
 
-    void track(int bucket, int change) {
-        tracked[bucket] += change;
-        assert tracked[bucket] >= 0 : "list " + bucket + " has lost count";
+    /// Whether any blocks are tracked in the lists of a lane in a span.
+    boolean tracksAny(int lane, int span) {
+        return trackedInLane[rowOf[span] * lanes + lane] > 0;
     }
 
-    void rank(int bucket, float rank) {
-        ranks[bucket] = rank;
+    void track(int bucket, int change) {
+        tracked[bucket] += change;
+        trackedInLane[(bucket - BASE) / LISTS] += change;
+        assert tracked[bucket] >= 0 : "list " + bucket + " has lost count";
     }
 
     /// All ranks are new.
     void ranked() {
-        lowest = NONE;
+        lowest.ranked();
     }
 
     /// Puts a leaf at the newest end when the list is of the newest span, else at the oldest: what
     /// comes late there is a parent whose child has just gone, and is to go with it.
     void add(int bucket, int record) {
-        boolean atNewest = bucket >= at(0, spans.count() - 1);
+        boolean atNewest = bucket >= newestRow && bucket < newestRow + lanes * LISTS;
+        boolean first = oldest[bucket] == NONE;
         int olderOne = atNewest ? newest[bucket] : NONE;
         int newerOne = atNewest ? NONE : oldest[bucket];
-        filled[bucket / Long.SIZE] |= 1L << bucket;
         join(bucket, olderOne, record);
         join(bucket, record, newerOne);
-        if (lowest != NONE && ranks[bucket] < ranks[lowest]) {
-            lowest = bucket;
+        if (bucket == SPENT) {
+            lowest.forget();
+        } else if (first) {
+            lowest.fill(rowOf(bucket), spanOf[rowOf(bucket)], listOf(bucket));
         }
     }
 
     void remove(int bucket, int record) {
         join(bucket, older[record], newer[record]);
-        if (oldest[bucket] == NONE) {
-            filled[bucket / Long.SIZE] &= ~(1L << bucket);
+        if (oldest[bucket] == NONE && bucket != SPENT) {
+            lowest.empty(rowOf(bucket), listOf(bucket));
         }
     }
 
@@ -115,96 +120,110 @@ final class LeafBuckets {
 
     /// The list with the lowest rank that has leaves, the oldest among equals, or [#NONE].
     int lowest() {
-        if (lowest == NONE || oldest[lowest] == NONE) {
-            lowest = NONE;
-            for (int word = 0; word < filled.length; word++) {
-                for (long left = filled[word]; left != 0; left &= left - 1) {
-                    int bucket = word * Long.SIZE + Long.numberOfTrailingZeros(left);
-                    if (lowest == NONE || ranks[bucket] < ranks[lowest]) {
-                        lowest = bucket;
-                    }
-                }
-            }
+        if (oldest[SPENT] != NONE) {
+            return SPENT;
         }
-        return lowest;
+        return lowest.find(rowOf, spans.count()) ? BASE + lowest.row() * lanes * LISTS + lowest.list() : NONE;
     }
 
-    /// Makes lists for more classes in each span, behind those that are there.
-    void widen(int more) {
-        int wide = classes + more;
-        int size = BASE + wide * Math.max(16, spans.count() + 1);
-        oldest = spread(oldest, size, wide, NONE);
-        newest = spread(newest, size, wide, NONE);
-        tracked = spread(tracked, size, wide, 0);
-        ranks = new float[size];
-        ranks[SPENT] = Float.NEGATIVE_INFINITY;
-        filled = new long[(size + Long.SIZE - 1) / Long.SIZE];
-        classes = wide;
-        markFilled();
-        lowest = NONE;
+    /// Makes lists for one more lane in each span, behind those that are there. All ranks are new then.
+    void addLane() {
+        int size = BASE + rowOf.length * (lanes + 1) * LISTS;
+        oldest = spread(oldest, size, NONE);
+        newest = spread(newest, size, NONE);
+        tracked = spread(tracked, size, 0);
+        int[] wide = new int[rowOf.length * (lanes + 1)];
+        for (int row = 0; row < rowOf.length; row++) {
+            System.arraycopy(trackedInLane, row * lanes, wide, row * (lanes + 1), lanes);
+        }
+        trackedInLane = wide;
+        lanes++;
+        lowest.widen(lanes, rowOf.length);
+        lowest.ranked();
+        newestRow = at(0, spans.count() - 1);
     }
 
-    private int[] spread(int[] narrow, int size, int wide, int empty) {
+    private int[] spread(int[] narrow, int size, int empty) {
         int[] spread = new int[size];
         Arrays.fill(spread, empty);
         spread[SPENT] = narrow[SPENT];
-        for (int span = 0; span < spans.count(); span++) {
-            System.arraycopy(narrow, at(0, span), spread, BASE + span * wide, classes);
+        int width = lanes * LISTS;
+        for (int row = 0; row < rowOf.length; row++) {
+            System.arraycopy(narrow, BASE + row * width, spread, BASE + row * (width + LISTS), width);
         }
         return spread;
     }
 
-    /// Begins a new span and merges old ones.
+    /// Begins a new span and merges old ones. All ranks are new then.
     void cut(long now) {
         spans.cut(now);
-        int end = at(0, spans.count());
-        if (end > oldest.length) {
-            grow(2 * end);
+        if (spans.count() > rowOf.length) {
+            grow();
         }
-        Arrays.fill(oldest, end - classes, end, NONE);
-        Arrays.fill(newest, end - classes, end, NONE);
-        Arrays.fill(tracked, end - classes, end, 0);
+        spanOf[rowOf[spans.count() - 1]] = spans.count() - 1;
         for (int span = spans.mergeable(0, now); span >= 0; span = spans.mergeable(span, now)) {
             merge(span);
         }
-        markFilled();
-        lowest = NONE;
+        newestRow = at(0, spans.count() - 1);
+        lowest.ranked();
     }
 
     long bytes() {
-        return (long) oldest.length * (3 * Integer.BYTES + Float.BYTES) + spans.bytes();
+        long ofRows = (long) trackedInLane.length + rowOf.length + spanOf.length;
+        return ((long) oldest.length * 3 + ofRows) * Integer.BYTES + lowest.bytes() + spans.bytes();
     }
 
-    private void markFilled() {
-        Arrays.fill(filled, 0);
-        int end = at(0, spans.count());
-        for (int bucket = 0; bucket < end; bucket++) {
-            if (oldest[bucket] != NONE) {
-                filled[bucket / Long.SIZE] |= 1L << bucket;
-            }
-        }
+    private int rowOf(int bucket) {
+        return (bucket - BASE) / (lanes * LISTS);
+    }
+
+    private int listOf(int bucket) {
+        return (bucket - BASE) % (lanes * LISTS);
     }
 
     private void merge(int span) {
-        for (int classId = 0; classId < classes; classId++) {
-            int first = at(classId, span);
-            int second = at(classId, span + 1);
-            tracked[first] += tracked[second];
-            if (oldest[first] == NONE) {
-                oldest[first] = oldest[second];
-                newest[first] = newest[second];
-            } else if (oldest[second] != NONE) {
-                newer[newest[first]] = oldest[second];
-                older[oldest[second]] = newest[first];
-                newest[first] = newest[second];
+        int into = rowOf[span];
+        int from = rowOf[span + 1];
+        for (int lane = 0; lane < lanes; lane++) {
+            merge(lane, from, into);
+        }
+        lowest.merge(from, into);
+        int count = spans.count();
+        System.arraycopy(rowOf, span + 2, rowOf, span + 1, count - span - 2);
+        rowOf[count - 1] = from;
+        spans.merge(span);
+        for (int each = span + 1; each < spans.count(); each++) {
+            spanOf[rowOf[each]] = each;
+        }
+    }
+
+    private void merge(int lane, int from, int into) {
+        int second = BASE + (from * lanes + lane) * LISTS;
+        int first = BASE + (into * lanes + lane) * LISTS;
+        if (trackedInLane[from * lanes + lane] > 0) {
+            trackedInLane[into * lanes + lane] += trackedInLane[from * lanes + lane];
+            trackedInLane[from * lanes + lane] = 0;
+            for (int list = 0; list < LISTS; list++) {
+                tracked[first + list] += tracked[second + list];
+                tracked[second + list] = 0;
             }
         }
-        int from = at(0, span + 2);
-        int length = at(0, spans.count()) - from;
-        for (int[] each : new int[][] {oldest, newest, tracked}) {
-            System.arraycopy(each, from, each, from - classes, length);
+        for (long left = lowest.filled(from, lane); left != 0; left &= left - 1) {
+            int list = Long.numberOfTrailingZeros(left);
+            append(second + list, first + list);
         }
-        spans.merge(span);
+    }
+
+    private void append(int second, int first) {
+        if (oldest[first] == NONE) {
+            oldest[first] = oldest[second];
+        } else {
+            newer[newest[first]] = oldest[second];
+            older[oldest[second]] = newest[first];
+        }
+        newest[first] = newest[second];
+        oldest[second] = NONE;
+        newest[second] = NONE;
     }
 
     private void join(int bucket, int olderOne, int newerOne) {
@@ -220,11 +239,22 @@ final class LeafBuckets {
         }
     }
 
-    private void grow(int size) {
+    private void grow() {
+        int before = rowOf.length;
+        int rows = 2 * before;
+        int size = BASE + rows * lanes * LISTS;
+        int sizeBefore = oldest.length;
         oldest = Arrays.copyOf(oldest, size);
         newest = Arrays.copyOf(newest, size);
         tracked = Arrays.copyOf(tracked, size);
-        ranks = Arrays.copyOf(ranks, size);
-        filled = Arrays.copyOf(filled, (size + Long.SIZE - 1) / Long.SIZE);
+        Arrays.fill(oldest, sizeBefore, size, NONE);
+        Arrays.fill(newest, sizeBefore, size, NONE);
+        trackedInLane = Arrays.copyOf(trackedInLane, rows * lanes);
+        rowOf = Arrays.copyOf(rowOf, rows);
+        spanOf = Arrays.copyOf(spanOf, rows);
+        for (int row = before; row < rows; row++) {
+            rowOf[row] = row;
+        }
+        lowest.widen(lanes, rows);
     }
 }

@@ -22,26 +22,29 @@ final class Lessons {
     /// Nothing is known of a block that returns.
     private static final int UNKNOWN = -1;
 
-    /// Above every density.
-    private static final float EXEMPT = 1e6f;
-
     private final ImportanceRules rules;
     private final LeafBuckets buckets;
     private final Lanes lanes;
     private final ReuseModel model;
+    private final Ranks ranks;
     private Departed departed = new Departed(1);
     private long turnBegan;
     private int turnLength = 1;
     private int usesInTurn;
     private long usesInLesson;
 
-    /// @param now reading of the clock that orders uses
-    Lessons(ImportanceRules rules, LeafBuckets buckets, Lanes lanes, long now) {
+    Lessons(ImportanceRules rules, PolicyState state, Lanes lanes) {
         this.rules = rules;
-        this.buckets = buckets;
         this.lanes = lanes;
         model = new ReuseModel(rules);
-        turnBegan = now;
+        ranks = new Ranks(lanes, model);
+        buckets = new LeafBuckets(state, ranks);
+        turnBegan = state.now();
+    }
+
+    /// The lists of the leaves, and the counts of all that is remembered.
+    LeafBuckets buckets() {
+        return buckets;
     }
 
     /// Sees that there are lists and rows for what is said of a block. The lists are to be ranked
@@ -55,8 +58,8 @@ final class Lessons {
         if (lanes.labels() > labels) {
             model.addLabel();
         }
-        if (lanes.count() > before) {
-            buckets.widen((lanes.count() - before) * BlockWord.LISTS);
+        for (int lane = before; lane < lanes.count(); lane++) {
+            buckets.addLane();
         }
         return lanes.count() > before;
     }
@@ -150,43 +153,14 @@ final class Lessons {
         turnLength = Math.max(SHORTEST_TURN, size / TURNS_IN_MEMORY);
     }
 
-    /// Ranks all lists by what their leaves are worth. What is known to be used soon is above all
-    /// others.
-    ///
-    /// @param copyWorth what is lost with a block that a slower tier has too, as a share of what is lost
-    ///     with one that is to
-    ///     be computed again
+    /// Ranks all lists by what their leaves are worth, as [Ranks#byWorth] does.
     void rankByWorth(long now, double copyWorth) {
-        for (int span = 0; span < buckets.spans(); span++) {
-            int bin = AgeBins.of(buckets.age(span, now));
-            for (int lane = 0; lane < lanes.count(); lane++) {
-                rankByWorth(lane, span, bin, copyWorth);
-            }
-            buckets.rank(buckets.at(BlockWord.EXPECTED_CLASS, span), EXEMPT - span);
-        }
-        buckets.ranked();
-    }
-
-    private void rankByWorth(int lane, int span, int bin, double copyWorth) {
-        int first = buckets.at(lane * BlockWord.LISTS, span);
-        int firstKind = lanes.label(lane) * ReuseModel.CLASSES;
-        float weight = lanes.weight(lane);
-        for (int classId = 0; classId < ReuseModel.CLASSES; classId++) {
-            float worth = weight * model.density(firstKind + classId, bin);
-            buckets.rank(first + classId, worth);
-            buckets.rank(first + BlockWord.copiedClass(classId), (float) (worth * copyWorth));
-        }
+        ranks.byWorth(buckets, now, copyWorth);
     }
 
     /// Ranks all lists by last use alone.
     void rankByAge() {
-        int lists = lanes.count() * BlockWord.LISTS;
-        for (int span = 0; span < buckets.spans(); span++) {
-            for (int list = 0; list < lists; list++) {
-                buckets.rank(buckets.at(list, span), span);
-            }
-        }
-        buckets.ranked();
+        ranks.byAge(buckets);
     }
 
     /// What a resident block with this word is worth.
@@ -195,7 +169,7 @@ final class Lessons {
     double worth(int lane, long word, long now, boolean byAge) {
         return switch (BlockWord.standing(word)) {
             case BlockWord.DEMOTED -> 0;
-            case BlockWord.EXPECTED -> EXEMPT;
+            case BlockWord.EXPECTED -> Ranks.EXEMPT;
             default -> {
                 double worth = worth(kind(lane, word), now - BlockWord.stamp(word), byAge);
                 yield byAge ? worth : lanes.weight(lane) * worth;
@@ -213,9 +187,9 @@ final class Lessons {
         return byAge ? 1.0 / (1 + age) : model.density(kind, AgeBins.of(age));
     }
 
-    /// Bytes of what is learned.
+    /// Bytes of what is learned and of the lists.
     long bytes() {
-        return model.bytes();
+        return model.bytes() + ranks.bytes() + buckets.bytes();
     }
 
     /// Bytes of the memory of evicted blocks.
@@ -226,14 +200,19 @@ final class Lessons {
     private void expose(int span, long now) {
         int bin = AgeBins.of(buckets.age(span, now));
         for (int lane = 0; lane < lanes.count(); lane++) {
-            int first = buckets.at(lane * BlockWord.LISTS, span);
-            int firstKind = lanes.label(lane) * ReuseModel.CLASSES;
-            for (int classId = 0; classId < ReuseModel.CLASSES; classId++) {
-                int tracked =
-                        buckets.tracked(first + classId) + buckets.tracked(first + BlockWord.copiedClass(classId));
-                if (tracked > 0) {
-                    model.unused(firstKind + classId, bin, (double) tracked * (now - turnBegan));
-                }
+            if (buckets.tracksAny(lane, span)) {
+                expose(lane, span, bin, now - turnBegan);
+            }
+        }
+    }
+
+    private void expose(int lane, int span, int bin, long time) {
+        int first = buckets.at(lane * BlockWord.LISTS, span);
+        int firstKind = lanes.label(lane) * ReuseModel.CLASSES;
+        for (int classId = 0; classId < ReuseModel.CLASSES; classId++) {
+            int tracked = buckets.tracked(first + classId) + buckets.tracked(first + BlockWord.copiedClass(classId));
+            if (tracked > 0) {
+                model.unused(firstKind + classId, bin, (double) tracked * time);
             }
         }
     }

@@ -1,0 +1,198 @@
+package io.kvcache.core.policy;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Deque;
+import java.util.List;
+import java.util.Map;
+import java.util.Random;
+import java.util.TreeMap;
+import org.junit.jupiter.api.Test;
+
+/// The lists of leaves beside a plain scan of all of them.
+final class LeafBucketsTest {
+
+    private static final int RECORDS = 400;
+    private static final int STEPS = 30_000;
+    private static final int LANES = 5;
+
+    @Test
+    void givenRandomLeavesInGrowingLanes_whenTheLowestIsAskedFor_thenItIsThatOfAPlainScan() {
+        for (int seed = 1; seed <= 4; seed++) {
+            Random random = new Random(seed);
+            // Few ranks make many equals.
+            Model model = new Model(seed, seed % 2 == 0 ? 3 : 1 << 20);
+            for (int step = 0; step < STEPS; step++) {
+                model.step(random);
+                model.validate("seed " + seed + ", step " + step);
+            }
+            assertThat(model.spans.size()).as("spans").isGreaterThan(20);
+        }
+    }
+
+    @Test
+    void givenNoLeaves_whenTheLowestIsAskedFor_thenThereIsNone() {
+        LeafBuckets buckets = new LeafBuckets(new PolicyState(4), (span, list) -> 0);
+        assertThat(buckets.lowest()).isEqualTo(LeafBuckets.NONE);
+        buckets.add(LeafBuckets.SPENT, 1);
+        assertThat(buckets.lowest()).isEqualTo(LeafBuckets.SPENT);
+        buckets.remove(LeafBuckets.SPENT, 1);
+        assertThat(buckets.lowest()).isEqualTo(LeafBuckets.NONE);
+    }
+
+    /// Leaves by span and list, without anything remembered.
+    private static final class Model {
+
+        private final LeafBuckets buckets;
+        private final AgeSpans ages = new AgeSpans(0);
+        private final List<TreeMap<Integer, Deque<Integer>>> spans = new ArrayList<>();
+        private final List<TreeMap<Integer, Integer>> tracked = new ArrayList<>();
+        private final Deque<Integer> spent = new ArrayDeque<>();
+        private final int[] lists = new int[RECORDS];
+        private final long[] stamps = new long[RECORDS];
+        private final boolean[] listed = new boolean[RECORDS];
+        private final int seed;
+        private final int ranks;
+        private int lanes = 1;
+        private int epoch;
+        private long now;
+
+        Model(int seed, int ranks) {
+            this.seed = seed;
+            this.ranks = ranks;
+            buckets = new LeafBuckets(new PolicyState(RECORDS), this::rank);
+            addSpan();
+        }
+
+        float rank(int span, int list) {
+            return new Random(31L * (31L * (31L * seed + epoch) + span) + list).nextInt(ranks);
+        }
+
+        void step(Random random) {
+            now += random.nextInt(3);
+            int record = random.nextInt(RECORDS);
+            int kind = random.nextInt(100);
+            if (kind < 2) {
+                cut();
+            } else if (kind < 3) {
+                epoch++;
+                buckets.ranked();
+            } else if (kind < 4 && lanes < LANES && random.nextInt(20) == 0) {
+                lanes++;
+                buckets.addLane();
+            } else if (kind < 30) {
+                takeLowest();
+            } else if (listed[record]) {
+                remove(record);
+            } else {
+                lists[record] = random.nextInt(30) == 0 ? -1 : random.nextInt(lanes * BlockWord.LISTS);
+                stamps[record] = random.nextInt(4) == 0 ? random.nextLong(now + 1) : now;
+                add(record);
+            }
+        }
+
+        void validate(String when) {
+            int lowest = buckets.lowest();
+            if (!spent.isEmpty()) {
+                assertThat(lowest).as(when).isEqualTo(LeafBuckets.SPENT);
+                assertThat(buckets.oldest(lowest)).as(when).isEqualTo(spent.getFirst());
+                return;
+            }
+            float least = Float.MAX_VALUE;
+            for (int span = 0; span < spans.size(); span++) {
+                for (Map.Entry<Integer, Deque<Integer>> each : spans.get(span).entrySet()) {
+                    int list = each.getKey();
+                    least = each.getValue().isEmpty() ? least : Math.min(least, rank(span, list));
+                    assertThat(buckets.tracked(buckets.at(list, span)))
+                            .as(when)
+                            .isEqualTo(tracked.get(span).getOrDefault(list, 0));
+                    assertThat(buckets.tracksAny(list / BlockWord.LISTS, span)
+                                    || each.getValue().isEmpty())
+                            .as(when)
+                            .isTrue();
+                }
+            }
+            if (least == Float.MAX_VALUE) {
+                assertThat(lowest).as(when).isEqualTo(LeafBuckets.NONE);
+                return;
+            }
+            int record = buckets.oldest(lowest);
+            int span = ages.of(stamps[record]);
+            assertThat(rank(span, lists[record])).as(when).isEqualTo(least);
+            assertThat(record).as(when).isEqualTo(leaves(span, lists[record]).getFirst());
+        }
+
+        private void takeLowest() {
+            int lowest = buckets.lowest();
+            if (lowest != LeafBuckets.NONE) {
+                remove(buckets.oldest(lowest));
+            }
+        }
+
+        private void add(int record) {
+            listed[record] = true;
+            if (lists[record] < 0) {
+                spent.addFirst(record);
+                buckets.add(LeafBuckets.SPENT, record);
+                return;
+            }
+            int span = ages.of(stamps[record]);
+            Deque<Integer> list = leaves(span, lists[record]);
+            if (span == spans.size() - 1) {
+                list.addLast(record);
+            } else {
+                list.addFirst(record);
+            }
+            tracked.get(span).merge(lists[record], 1, Integer::sum);
+            buckets.track(bucket(record), 1);
+            buckets.add(bucket(record), record);
+        }
+
+        private void remove(int record) {
+            listed[record] = false;
+            if (lists[record] < 0) {
+                spent.remove((Object) record);
+                buckets.remove(LeafBuckets.SPENT, record);
+                return;
+            }
+            int span = ages.of(stamps[record]);
+            leaves(span, lists[record]).remove((Object) record);
+            tracked.get(span).merge(lists[record], -1, Integer::sum);
+            buckets.remove(bucket(record), record);
+            buckets.track(bucket(record), -1);
+        }
+
+        private Deque<Integer> leaves(int span, int list) {
+            return spans.get(span).computeIfAbsent(list, absent -> new ArrayDeque<>());
+        }
+
+        private int bucket(int record) {
+            return buckets.bucket(lists[record], stamps[record]);
+        }
+
+        private void addSpan() {
+            spans.add(new TreeMap<>());
+            tracked.add(new TreeMap<>());
+        }
+
+        private void cut() {
+            epoch++;
+            now++; // a span begins with a use that is newer than all before
+            buckets.cut(now);
+            ages.cut(now);
+            addSpan();
+            for (int span = ages.mergeable(0, now); span >= 0; span = ages.mergeable(span, now)) {
+                ages.merge(span);
+                TreeMap<Integer, Deque<Integer>> first = spans.get(span);
+                spans.remove(span + 1)
+                        .forEach((list, leaves) -> first.computeIfAbsent(list, absent -> new ArrayDeque<>())
+                                .addAll(leaves));
+                TreeMap<Integer, Integer> counts = tracked.get(span);
+                tracked.remove(span + 1).forEach((list, count) -> counts.merge(list, count, Integer::sum));
+            }
+            buckets.ranked();
+        }
+    }
+}
