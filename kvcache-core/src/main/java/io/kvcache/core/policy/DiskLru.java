@@ -52,6 +52,13 @@ public final class DiskLru {
         }
     }
 
+    /// The record is to go before all others once it has no child, unless it is used before.
+    public void demote(int record) {
+        if (queue.holds(record)) {
+            queue.demote(record);
+        }
+    }
+
     /// The record lost its last child.
     public void exposed(int record) {
         queue.exposed(record);
@@ -69,7 +76,7 @@ public final class DiskLru {
         if (!queue.holds(record)) {
             return 0;
         }
-        long lastUse = queue.score(record);
+        long lastUse = Math.max(1, queue.score(record)); // 0 of one that is demoted
         queue.forget(record);
         return lastUse;
     }
@@ -79,7 +86,7 @@ public final class DiskLru {
     /// @param lastUse as [#remove] answered it
     public void insert(int record, long lastUse) {
         if (lastUse > 0) {
-            earlier = Math.min(earlier, lastUse); // what is found from now on is older
+            earlier = lastUse == 1 ? earlier : Math.min(earlier, lastUse); // what is found from now on is older
             queue.admit(record, lastUse);
         }
     }

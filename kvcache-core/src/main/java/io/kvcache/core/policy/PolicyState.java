@@ -1,5 +1,6 @@
 package io.kvcache.core.policy;
 
+import java.util.concurrent.locks.Lock;
 import org.jspecify.annotations.Nullable;
 
 /// The per-record arrays that every policy of one store keeps its notes in, and the clock they share.
@@ -25,6 +26,7 @@ public final class PolicyState {
     private int @Nullable [] older;
     private byte @Nullable [] flags;
     private byte @Nullable [] said;
+    private volatile boolean roomForSaid;
     private @Nullable GhostTable ghosts;
     /// Until somebody knows: reading a block of Llama 3 8B from one NVMe drive of 13 GB/s takes three
     /// tenths of the time
@@ -182,6 +184,39 @@ public final class PolicyState {
     /// What callers said of each record, as [Said] has it, or null as long as they said nothing.
     byte @Nullable [] said() {
         return said;
+    }
+
+    /// Sees that callers can say something of records without an array being made under the store's lock.
+    ///
+    /// @param lock the store's
+    public void makeRoomForSaid(Lock lock) {
+        if (roomForSaid) {
+            return;
+        }
+        byte[] room = new byte[capacity];
+        lock.lock();
+        try {
+            said = said == null ? room : said;
+            roomForSaid = true;
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /// How much of what a record holds matters, as callers said while it was in host memory last.
+    ///
+    /// @return 1 for all of it, also where nothing was said, to an eighth
+    public double weight(int record) {
+        byte[] present = said;
+        return present == null ? 1 : 1.0 / (1 << Said.halvings(present[record]));
+    }
+
+    /// What was said of a record is not said of the block that it holds now.
+    public void forgetSaid(int record) {
+        byte[] present = said;
+        if (present != null) {
+            present[record] = Said.NOTHING;
+        }
     }
 
     /// The same, made at the first call.

@@ -4,6 +4,7 @@ import static io.kvcache.core.policy.RecordView.NONE;
 
 import io.kvcache.core.event.EventKind;
 import io.kvcache.core.event.TierKind;
+import io.kvcache.core.policy.PolicyState;
 import io.kvcache.core.tier.TierOffer;
 import io.kvcache.core.tree.BlockTree;
 import io.kvcache.core.tree.Control;
@@ -29,6 +30,7 @@ final class DiskLife {
     private final Shares shares;
     private final Offload offload;
     private final Standing standing;
+    private final PolicyState policies;
 
     DiskLife(StoreParts parts, Lifecycle lifecycle) {
         pool = parts.pool();
@@ -38,6 +40,7 @@ final class DiskLife {
         pins = parts.pins();
         shares = parts.shares();
         offload = parts.offload();
+        policies = parts.policies().state();
         this.lifecycle = lifecycle;
         standing = new Standing(parts, lifecycle);
     }
@@ -77,6 +80,7 @@ final class DiskLife {
     /// Makes a record findable that was found on disk with all above it.
     void connect(int record) {
         pool.become(record, Control.ON_DISK, 0);
+        policies.forgetSaid(record);
         offload.found(record);
         disks.order(record).found(record);
         reports.entered(record);

@@ -9,6 +9,7 @@ import io.kvcache.core.tree.BlockTree;
 import io.kvcache.core.tree.Handle;
 import io.kvcache.core.tree.RecordPool;
 import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.IntPredicate;
 
 /// Tells policies what somebody knows of blocks: that they are worth nothing any more, that a
 /// request for them will come, of what class they are, and how much they matter. Chains are gone
@@ -28,6 +29,8 @@ public final class Forecast {
     private final Shares shares;
     private final Lifecycle lifecycle;
     private final Touches touches;
+    private final Endings endings;
+    private final Offload offload;
     private final ReentrantLock lock;
 
     Forecast(StoreParts parts, Lifecycle lifecycle, Touches touches, ReentrantLock lock) {
@@ -39,69 +42,57 @@ public final class Forecast {
         shares = parts.shares();
         this.lifecycle = lifecycle;
         this.touches = touches;
+        endings = new Endings(parts, lifecycle);
+        offload = parts.offload();
         this.lock = lock;
     }
 
-    /// Makes blocks of the chain from `from` on the next victims: tail first, so that each is a leaf when
-    /// its turn comes.
+    /// Makes blocks of the chain from `from` on the next victims, in memory and on disk: tail first, so
+    /// that each is a leaf when its turn comes.
     public void demote(BlockChain chain, int from) {
         for (int end = chain.length(); end > from; end -= TURN) {
-            demote(chain, Math.max(from, end - TURN), end);
+            var _ = eachFromTail(chain, Math.max(from, end - TURN), end, record -> {
+                endings.demote(record);
+                return true;
+            });
         }
     }
 
-    private void demote(BlockChain chain, int from, int end) {
+    /// Makes next victims of the end of a chain, in memory and on disk, but for blocks from which others
+    /// have gone on and all before those: tail first.
+    ///
+    /// @param chain the blocks from `from` on alone are looked at
+    /// @return blocks that are next victims now
+    public int release(BlockChain chain, int from) {
+        int[] released = {0};
+        boolean goesOn = true;
+        for (int end = chain.length(); end > from && goesOn; end -= TURN) {
+            goesOn = eachFromTail(chain, Math.max(from, end - TURN), end, record -> {
+                boolean ends = endings.end(record);
+                released[0] += ends ? 1 : 0;
+                return ends;
+            });
+        }
+        return released[0];
+    }
+
+    /// @param action answers whether to go on
+    /// @return whether it did for all
+    private boolean eachFromTail(BlockChain chain, int from, int end, IntPredicate action) {
         lock.lock();
         try {
             touches.drain();
             int namespace = namespaces.number(chain.namespace());
             for (int index = end - 1; index >= from; index--) {
-                int record = find(chain, index, namespace);
-                if (record != NONE) {
-                    lifecycle.policyOf(record).demote(record);
+                int record = tree.findAny(chain.keyHi(index), chain.keyLo(index));
+                boolean own = record != NONE
+                        && endings.isSettled(record)
+                        && Identity.isBlockOf(pool.identity(record), namespace);
+                if (own && !action.test(record)) {
+                    return false;
                 }
             }
-        } finally {
-            lock.unlock();
-        }
-    }
-
-    /// Makes next victims of the end of a chain, but for blocks from which others have gone on and
-    /// all before those: tail first.
-    ///
-    /// @param chain the blocks from `from` on alone are looked at
-    /// @return blocks that are next victims now
-    public int release(BlockChain chain, int from) {
-        Released released = new Released();
-        for (int end = chain.length(); end > from && !released.blocked; end -= TURN) {
-            release(chain, Math.max(from, end - TURN), end, released);
-        }
-        return released.blocks;
-    }
-
-    /// How far a release has come.
-    private static final class Released {
-        int blocks;
-        /// Resident children that the block before has by what was released: one or none.
-        int own;
-        boolean blocked;
-    }
-
-    private void release(BlockChain chain, int from, int end, Released released) {
-        lock.lock();
-        try {
-            touches.drain();
-            int namespace = namespaces.number(chain.namespace());
-            for (int index = end - 1; index >= from && !released.blocked; index--) {
-                int record = find(chain, index, namespace);
-                if (record != NONE && pool.residentChildren(record) > released.own) {
-                    released.blocked = true;
-                } else if (record != NONE) {
-                    lifecycle.policyOf(record).demote(record);
-                    released.own = 1;
-                    released.blocks++;
-                }
-            }
+            return true;
         } finally {
             lock.unlock();
         }
@@ -121,7 +112,14 @@ public final class Forecast {
     /// @return blocks of which it was said, 0 where the policy makes no use of it
     public int weigh(BlockChain chain, int from, int[] halvings) {
         int end = from + halvings.length;
-        return tell(chain, from, end, (policy, record, index) -> policy.weigh(record, halvings[index - from]));
+        int told = tell(chain, from, end, (policy, record, index) -> policy.weigh(record, halvings[index - from]));
+        for (int to = end; to > from && told > 0 && offload.countsPaths(); to -= TURN) {
+            var _ = eachFromTail(chain, Math.max(from, to - TURN), to, record -> {
+                offload.weighed(record);
+                return true;
+            });
+        }
+        return told;
     }
 
     private interface Saying {
@@ -130,6 +128,9 @@ public final class Forecast {
 
     private int tell(BlockChain chain, int from, int end, Saying saying) {
         int told = 0;
+        if (policies.listens()) {
+            policies.state().makeRoomForSaid(lock);
+        }
         for (int at = from; at < end && policies.listens(); at += TURN) {
             told += tellTurn(chain, at, Math.min(end, at + TURN), saying);
         }

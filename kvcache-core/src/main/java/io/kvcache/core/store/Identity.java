@@ -21,8 +21,11 @@ final class Identity {
     /// Was used since it was written to where it lies on disk, or was last kept there.
     static final int USED_ON_DISK = 64;
 
+    /// See [Over].
+    static final int OVER = 128;
+
     /// What concerns the record and not the block.
-    static final int OWN = QUEUED | WRITING | USES | USED_ON_DISK;
+    static final int OWN = QUEUED | WRITING | USES | USED_ON_DISK | OVER;
 
     private Identity() {}
 

@@ -38,6 +38,7 @@ final class Lifecycle {
     private final Shares shares;
     private final ObjectChains chains;
     private final Prefetched prefetched;
+    private final Over over;
 
     Lifecycle(StoreParts parts) {
         pool = parts.pool();
@@ -53,6 +54,7 @@ final class Lifecycle {
         shares = parts.shares();
         chains = parts.chains();
         prefetched = parts.prefetched();
+        over = parts.over();
     }
 
     /// Claims an unpinned sealed record for eviction.
@@ -120,6 +122,7 @@ final class Lifecycle {
         if (!known) {
             reports.entered(record);
         }
+        over.used(record);
         policyOf(record).admit(record);
         reports.stored(record, TierKind.HOST);
         if (known) {
@@ -179,6 +182,9 @@ final class Lifecycle {
         int before = chains.depart(record);
         releaseSlots(page);
         disks.order(record).admit(record);
+        if (over.has(record)) {
+            disks.order(record).demote(record);
+        }
         expose(parent);
         expose(before);
     }
@@ -322,6 +328,7 @@ final class Lifecycle {
 
     private int free(int record) {
         prefetched.left(record);
+        over.left(record);
         int page = pool.hostPage(record);
         int before = chains.depart(record);
         if (page != SlabPool.NONE) {

@@ -5,6 +5,7 @@ import static io.kvcache.core.policy.RecordView.NONE;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.core.tier.TierBurial;
+import io.kvcache.core.tree.BlockTree;
 import io.kvcache.core.tree.Control;
 import io.kvcache.core.tree.RecordPool;
 import java.util.HashMap;
@@ -22,6 +23,8 @@ import org.jspecify.annotations.Nullable;
 /// **Threads.** Owned by the store's lock.
 final class Offload {
 
+    private static final int MOST_CHILDREN = 64;
+
     private final RecordPool pool;
     private final LongRing waiting = new LongRing();
     private final Burials burials;
@@ -38,8 +41,10 @@ final class Offload {
     private long unwritten;
 
     private final WriteAhead ahead;
+    private final BlockTree tree;
 
-    Offload(RecordPool pool, Prospects prospects) {
+    Offload(RecordPool pool, BlockTree tree, Prospects prospects) {
+        this.tree = tree;
         this.pool = pool;
         this.prospects = prospects;
         ahead = new WriteAhead(pool);
@@ -133,11 +138,33 @@ final class Offload {
 
     /// Whether a copy on disk is worth another write, as its span is about to be reclaimed: under
     /// [AdmissionKind#VALUE] when it was used since it was last written, which has to happen anew until
-    /// the next time.
+    /// the next time; never when it is [Over].
     boolean worthKeeping(int record) {
-        boolean worth = !countsPaths() || Identity.has(pool.identity(record), Identity.USED_ON_DISK);
+        boolean worth = (!countsPaths() || Identity.has(pool.identity(record), Identity.USED_ON_DISK))
+                && !Identity.has(pool.identity(record), Identity.OVER);
         pool.flag(record, Identity.USED_ON_DISK, false);
         return worth;
+    }
+
+    /// A record that waits to be written is not worth it any more; it stays in the queue as long as
+    /// anything below it waits or is written, or that cannot be seen at a glance.
+    void notWanted(int record) {
+        int under = Identity.QUEUED | Identity.WRITING;
+        if (Identity.has(pool.identity(record), Identity.QUEUED)
+                && tree.allChildren(record, MOST_CHILDREN, child -> !Identity.has(pool.identity(child), under))) {
+            pool.flag(record, Identity.QUEUED, false);
+            waitingBytes -= pool.bytes(record);
+            prospects.written(-pool.bytes(record));
+            counters.notYet++;
+        }
+    }
+
+    /// Somebody has said how much of a record matters: what waits to be written and is not worth
+    /// that any more does not.
+    void weighed(int record) {
+        if (countsPaths() && !prospects.isWorth(record)) {
+            notWanted(record);
+        }
     }
 
     /// A record is about to leave host memory, or the store.

@@ -1,6 +1,7 @@
 package io.kvcache.core.store;
 
 import io.kvcache.core.policy.Departed;
+import io.kvcache.core.policy.PolicyState;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.core.tree.RecordPool;
 import org.jspecify.annotations.Nullable;
@@ -9,7 +10,8 @@ import org.jspecify.annotations.Nullable;
 ///
 /// **By value.** A record promises the odds that it is used again ([ReuseOdds]) times what computing it takes beside
 /// the mean of what is put ([RecomputeCost]); odds fall with depth, but the blocks far into a prompt are the dear
-/// ones. One that was used again is taken to be used once more. [WritePrice] says how much a promise has to be, so
+/// ones, times how much of it matters, as callers say ([PolicyState#weight]). One that was used again is taken to be
+/// used once more. [WritePrice] says how much a promise has to be, so
 /// that a share of what is put is written.
 ///
 /// **What has left.** Uses of records that nobody has any more are remembered in [Departed], of twice as many as
@@ -29,6 +31,7 @@ final class Prospects {
     private final ObjectChains chains;
     private final ReuseOdds odds = new ReuseOdds();
     private final RecomputeCost cost;
+    private final PolicyState policies;
     private @Nullable AdmissionKind kind;
     private @Nullable Departed departed;
     private double gain = AdmissionKind.USUAL_GAIN;
@@ -39,7 +42,8 @@ final class Prospects {
     /// once an object is put behind another, nothing before.
     private short[] objectDepths = {};
 
-    Prospects(RecordPool pool, ObjectChains chains, Namespaces namespaces) {
+    Prospects(RecordPool pool, ObjectChains chains, Namespaces namespaces, PolicyState policies) {
+        this.policies = policies;
         this.pool = pool;
         this.chains = chains;
         cost = new RecomputeCost(pool, namespaces);
@@ -116,7 +120,8 @@ final class Prospects {
         price.written(bytes);
     }
 
-    private boolean isWorth(int record) {
+    /// Whether a known record is worth a write as things are.
+    boolean isWorth(int record) {
         int uses = Identity.uses(pool.identity(record));
         return switch (kind) {
             case ALWAYS -> true;
@@ -127,7 +132,7 @@ final class Prospects {
     }
 
     private boolean isWorthItsPrice(int record, int uses) {
-        double promise = cost.share(record) * (uses > 0 ? 1 : odds.of(depth(record)));
+        double promise = policies.weight(record) * cost.share(record) * (uses > 0 ? 1 : odds.of(depth(record)));
         return promise * gain > 1 && promise >= price.promise();
     }
 

@@ -20,6 +20,7 @@ final class Standing {
     private final DiskLedger disks;
     private final Offload offload;
     private final Lifecycle lifecycle;
+    private final Over over;
 
     Standing(StoreParts parts, Lifecycle lifecycle) {
         pool = parts.pool();
@@ -29,6 +30,7 @@ final class Standing {
         shares = parts.shares();
         disks = parts.disks();
         offload = parts.offload();
+        over = parts.over();
         this.lifecycle = lifecycle;
     }
 
@@ -40,15 +42,19 @@ final class Standing {
     }
 
     /// The same of a record that lies on a disk, to put several in order: 0 for all under a policy
-    /// without a measure. What is being read is in use, which nothing comes before.
+    /// without a measure, and for what is [Over]. What is being read is in use, which nothing comes before.
     double rank(int record) {
         int state = lifecycle.state(record);
         if (state != Control.SEALED && state != Control.ON_DISK) {
             return Double.POSITIVE_INFINITY;
         }
+        if (over.has(record)) {
+            return 0;
+        }
         double worth =
                 Identity.isObject(pool.identity(record)) ? 0 : policyOf(record).worth(record);
-        return Double.isNaN(worth) ? 0 : worth;
+        double weight = state == Control.ON_DISK ? policies.state().weight(record) : 1; // else the policy's matter
+        return Double.isNaN(worth) ? 0 : weight * worth;
     }
 
     /// A block was used; those above it are told of by themselves.
@@ -57,6 +63,7 @@ final class Standing {
         if (record == NONE) {
             return;
         }
+        over.used(record);
         if (lifecycle.state(record) == Control.SEALED) {
             lifecycle.policyOf(record).touch(record);
         } else {

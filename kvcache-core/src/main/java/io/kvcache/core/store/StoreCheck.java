@@ -51,6 +51,7 @@ final class StoreCheck {
         check.totals(parts);
         check.chains(parts.chains());
         parts.prefetched().validate();
+        parts.over().validate();
     }
 
     private void record(int record) {

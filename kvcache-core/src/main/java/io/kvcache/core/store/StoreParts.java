@@ -22,7 +22,8 @@ record StoreParts(
         Overtaken overtaken,
         Shares shares,
         ObjectChains chains,
-        Prefetched prefetched) {
+        Prefetched prefetched,
+        Over over) {
 
     static StoreParts of(RecordPool pool, SlabPool slabs, PolicyKind kind, EventLog events) {
         BlockTree tree = new BlockTree(pool);
@@ -40,10 +41,11 @@ record StoreParts(
                 new Reports(pool, namespaces, events),
                 new Pins(pool),
                 new DiskLedger(pool, tree, policies.state(), shares),
-                new Offload(pool, new Prospects(pool, chains, namespaces)),
+                new Offload(pool, tree, new Prospects(pool, chains, namespaces, policies.state())),
                 new Overtaken(),
                 shares,
                 chains,
-                new Prefetched(pool));
+                new Prefetched(pool),
+                new Over(pool, tree));
     }
 }

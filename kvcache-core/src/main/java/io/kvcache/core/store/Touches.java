@@ -16,6 +16,7 @@ final class Touches {
     private final ObjectOrder order;
     private final Offload offload;
     private final Prefetched prefetched;
+    private final Over over;
     private final ReentrantLock lock;
     private final TouchBuffer buffer = new TouchBuffer();
 
@@ -23,6 +24,7 @@ final class Touches {
         pool = parts.pool();
         offload = parts.offload();
         prefetched = parts.prefetched();
+        over = parts.over();
         this.lifecycle = lifecycle;
         this.order = order;
         this.lock = lock;
@@ -54,6 +56,7 @@ final class Touches {
         if (Control.generation(control) != Handle.generation(handle) || Control.state(control) != Control.SEALED) {
             return;
         }
+        over.used(record);
         EvictionPolicy policy = lifecycle.policyOf(record);
         if (!prefetched.used(record)) {
             policy.touch(record);

@@ -335,6 +335,17 @@ public final class BlockTree {
         }
     }
 
+    /// Whether all children of a record are such, and there are no more than so many; under the lock.
+    public boolean allChildren(int record, int most, IntPredicate such) {
+        int left = most;
+        for (int child = pool.firstChild(record); child != NONE; child = pool.nextSibling(child)) {
+            if (left-- == 0 || !such.test(child)) {
+                return false;
+            }
+        }
+        return true;
+    }
+
     private int deepest(int record) {
         int at = record;
         int child = pool.firstChild(at);

@@ -40,7 +40,8 @@ final class ProspectsTest {
             StoreParts.of(pool, new SlabPool(slots.segment()), PolicyKind.LRU, new EventLog(64));
     private final int space = Registration.add(parts, SPACE).id();
     private final int things = Registration.add(parts, THINGS).id();
-    private final Prospects prospects = new Prospects(pool, parts.chains(), parts.namespaces());
+    private final Prospects prospects = new Prospects(
+            pool, parts.chains(), parts.namespaces(), parts.policies().state());
     private long key;
 
     @AfterEach
