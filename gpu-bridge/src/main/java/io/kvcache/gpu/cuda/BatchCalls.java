@@ -8,13 +8,9 @@ import io.kvcache.gpu.driver.CopyRuns;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 import java.lang.foreign.Arena;
-import java.lang.foreign.FunctionDescriptor;
-import java.lang.foreign.Linker;
 import java.lang.foreign.MemoryLayout;
 import java.lang.foreign.MemorySegment;
-import java.lang.foreign.SymbolLookup;
 import java.lang.invoke.MethodHandle;
-import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
 /// Many copies by one call of the driver, where it has that: since version 12.8, and a little different
@@ -42,23 +38,12 @@ final class BatchCalls {
     private long taken;
     private long declined;
 
-    BatchCalls(SymbolLookup driver) {
-        since13 = bind(
-                driver.find(SINCE_13),
-                FunctionDescriptor.of(
-                        JAVA_INT, ADDRESS, ADDRESS, ADDRESS, JAVA_LONG, ADDRESS, ADDRESS, JAVA_LONG, JAVA_LONG));
-        since128 = bind(
-                driver.find(SINCE_128),
-                FunctionDescriptor.of(
-                        JAVA_INT, ADDRESS, ADDRESS, ADDRESS, JAVA_LONG, ADDRESS, ADDRESS, JAVA_LONG, ADDRESS,
-                        JAVA_LONG));
+    BatchCalls(CudaFunctions functions) {
+        since13 = functions.bindIfThere(
+                SINCE_13, ADDRESS, ADDRESS, ADDRESS, JAVA_LONG, ADDRESS, ADDRESS, JAVA_LONG, JAVA_LONG);
+        since128 = functions.bindIfThere(
+                SINCE_128, ADDRESS, ADDRESS, ADDRESS, JAVA_LONG, ADDRESS, ADDRESS, JAVA_LONG, ADDRESS, JAVA_LONG);
         attributes.set(JAVA_INT, 0, IN_STREAM_ORDER);
-    }
-
-    @SuppressWarnings("restricted") // Signatures as in cuda.h; handles and addresses as numbers.
-    private static @Nullable MethodHandle bind(Optional<MemorySegment> function, FunctionDescriptor descriptor) {
-        return function.map(found -> Linker.nativeLinker().downcallHandle(found, descriptor))
-                .orElse(null);
     }
 
     boolean available() {

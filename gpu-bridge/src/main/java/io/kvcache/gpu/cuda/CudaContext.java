@@ -6,15 +6,11 @@ import static java.lang.foreign.ValueLayout.JAVA_INT;
 
 import io.kvcache.gpu.driver.DeviceInfo;
 import java.lang.foreign.Arena;
-import java.lang.foreign.FunctionDescriptor;
-import java.lang.foreign.Linker;
 import java.lang.foreign.MemorySegment;
-import java.lang.foreign.SymbolLookup;
 import java.lang.invoke.MethodHandle;
 import java.nio.charset.StandardCharsets;
 import java.util.HexFormat;
 import java.util.Locale;
-import java.util.Optional;
 import jcuda.driver.CUcontext;
 import jcuda.driver.CUdevice;
 import jcuda.driver.CUuuid;
@@ -30,14 +26,14 @@ final class CudaContext {
     private static final int NAME_BYTES = 128;
     private static final int UUID_BYTES = 16;
 
-    private final SymbolLookup functions;
+    private final CudaFunctions functions;
     private final int ordinal;
     private final CUdevice device = new CUdevice();
     private final CUcontext context = new CUcontext();
     private @Nullable Boolean hostPointers;
 
     /// @throws io.kvcache.gpu.driver.DeviceException when there is none
-    CudaContext(SymbolLookup functions, int ordinal) {
+    CudaContext(CudaFunctions functions, int ordinal) {
         this.functions = functions;
         this.ordinal = ordinal;
         CudaResult.check("cuInit", JCudaDriver.cuInit(0));
@@ -73,23 +69,21 @@ final class CudaContext {
     /// Of a part of a device (MIG) the part's own, as engines ask for it; JCuda only has the call that
     /// gives the whole device's.
     private byte[] uuid() {
-        Optional<MemorySegment> ofParts = functions.find("cuDeviceGetUuid_v2");
-        if (ofParts.isEmpty()) {
+        MethodHandle ofParts = functions.bindIfThere("cuDeviceGetUuid_v2", ADDRESS, JAVA_INT);
+        if (ofParts == null) {
             CUuuid uuid = new CUuuid();
             CudaResult.check("cuDeviceGetUuid", JCudaDriver.cuDeviceGetUuid(uuid, device));
             return uuid.bytes;
         }
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment uuid = arena.allocate(UUID_BYTES);
-            CudaResult.check("cuDeviceGetUuid_v2", asked(ofParts.get(), uuid));
+            CudaResult.check("cuDeviceGetUuid_v2", asked(ofParts, uuid));
             return uuid.toArray(JAVA_BYTE);
         }
     }
 
-    @SuppressWarnings("restricted") // Signature as in cuda.h; a device is its number.
-    private int asked(MemorySegment function, MemorySegment uuid) {
-        MethodHandle call =
-                Linker.nativeLinker().downcallHandle(function, FunctionDescriptor.of(JAVA_INT, ADDRESS, JAVA_INT));
+    /// A device is its number.
+    private int asked(MethodHandle call, MemorySegment uuid) {
         try {
             return (int) call.invokeExact(uuid, ordinal);
         } catch (Throwable thrown) {

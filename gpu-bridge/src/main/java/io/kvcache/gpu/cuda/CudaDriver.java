@@ -40,7 +40,7 @@ public final class CudaDriver implements DeviceDriver {
     private final CudaContext context;
     private final BatchCalls batches;
     private final ModuleCalls modules;
-    private final SymbolLookup functions;
+    private final CudaFunctions functions;
     private final int ordinal;
     private final DeviceThread thread = new DeviceThread();
     private final HostRanges registered = new HostRanges();
@@ -55,8 +55,8 @@ public final class CudaDriver implements DeviceDriver {
     private boolean lost;
     private boolean closed;
 
-    private CudaDriver(SymbolLookup functions, int ordinal) {
-        this.functions = functions;
+    private CudaDriver(SymbolLookup library, int ordinal) {
+        functions = new CudaFunctions(library);
         this.ordinal = ordinal;
         batches = new BatchCalls(functions);
         modules = new ModuleCalls(functions);
@@ -73,8 +73,13 @@ public final class CudaDriver implements DeviceDriver {
     }
 
     /// The same with other functions of the driver's, as an older one has them.
-    static CudaDriver open(SymbolLookup functions, int ordinal) {
-        return new CudaDriver(functions, ordinal);
+    static CudaDriver open(SymbolLookup library, int ordinal) {
+        return new CudaDriver(library, ordinal);
+    }
+
+    /// What is called without JCuda.
+    CudaFunctions functions() {
+        return functions;
     }
 
     /// To be called before anything else is: makes the context the calling thread's.

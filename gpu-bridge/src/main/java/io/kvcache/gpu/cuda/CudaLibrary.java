@@ -4,7 +4,6 @@ import io.kvcache.gpu.driver.DeviceError;
 import io.kvcache.gpu.driver.DeviceException;
 import java.io.IOException;
 import java.lang.foreign.Arena;
-import java.lang.foreign.MemorySegment;
 import java.lang.foreign.SymbolLookup;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -39,15 +38,6 @@ final class CudaLibrary {
             loaded = present;
         }
         return present;
-    }
-
-    /// A function that every driver has since long.
-    ///
-    /// @throws DeviceException with [DeviceError#NO_DRIVER] when this one has it not
-    static MemorySegment function(SymbolLookup functions, String name) {
-        return functions
-                .find(name)
-                .orElseThrow(() -> new DeviceException(DeviceError.NO_DRIVER, name, "the driver has no such function"));
     }
 
     @SuppressWarnings("restricted") // Loading the driver is what this class is for.

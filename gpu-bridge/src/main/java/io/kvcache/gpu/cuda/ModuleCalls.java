@@ -7,10 +7,7 @@ import static java.lang.foreign.ValueLayout.JAVA_LONG;
 import io.kvcache.gpu.driver.DeviceKernel;
 import io.kvcache.gpu.driver.KernelArguments;
 import java.lang.foreign.Arena;
-import java.lang.foreign.FunctionDescriptor;
-import java.lang.foreign.Linker;
 import java.lang.foreign.MemorySegment;
-import java.lang.foreign.SymbolLookup;
 import java.lang.invoke.MethodHandle;
 import java.util.List;
 
@@ -23,21 +20,23 @@ final class ModuleCalls {
     private final MethodHandle find;
     private final MethodHandle launch;
 
-    ModuleCalls(SymbolLookup driver) {
-        load = bind(driver, "cuModuleLoadData", FunctionDescriptor.of(JAVA_INT, ADDRESS, ADDRESS));
-        unload = bind(driver, "cuModuleUnload", FunctionDescriptor.of(JAVA_INT, JAVA_LONG));
-        find = bind(driver, "cuModuleGetFunction", FunctionDescriptor.of(JAVA_INT, ADDRESS, JAVA_LONG, ADDRESS));
-        launch = bind(
-                driver,
+    ModuleCalls(CudaFunctions functions) {
+        load = functions.bind("cuModuleLoadData", ADDRESS, ADDRESS);
+        unload = functions.bind("cuModuleUnload", JAVA_LONG);
+        find = functions.bind("cuModuleGetFunction", ADDRESS, JAVA_LONG, ADDRESS);
+        launch = functions.bind(
                 "cuLaunchKernel",
-                FunctionDescriptor.of(
-                        JAVA_INT, JAVA_LONG, JAVA_INT, JAVA_INT, JAVA_INT, JAVA_INT, JAVA_INT, JAVA_INT, JAVA_INT,
-                        JAVA_LONG, ADDRESS, ADDRESS));
-    }
-
-    @SuppressWarnings("restricted") // Signatures as in cuda.h; handles as numbers.
-    private static MethodHandle bind(SymbolLookup driver, String name, FunctionDescriptor descriptor) {
-        return Linker.nativeLinker().downcallHandle(CudaLibrary.function(driver, name), descriptor);
+                JAVA_LONG,
+                JAVA_INT,
+                JAVA_INT,
+                JAVA_INT,
+                JAVA_INT,
+                JAVA_INT,
+                JAVA_INT,
+                JAVA_INT,
+                JAVA_LONG,
+                ADDRESS,
+                ADDRESS);
     }
 
     /// An answer of the driver, and what it gave.

@@ -12,12 +12,9 @@ import io.kvcache.gpu.driver.DeviceException;
 import io.kvcache.gpu.driver.DeviceSharing;
 import io.kvcache.gpu.driver.DeviceSpan;
 import java.lang.foreign.Arena;
-import java.lang.foreign.FunctionDescriptor;
-import java.lang.foreign.Linker;
 import java.lang.foreign.MemoryLayout;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.StructLayout;
-import java.lang.foreign.SymbolLookup;
 import java.lang.invoke.MethodHandle;
 import java.util.HashSet;
 import java.util.Set;
@@ -36,7 +33,6 @@ final class SharingCalls implements DeviceSharing {
     private static final int EVENT_FLAGS = 4 | 2;
 
     private final CudaDriver driver;
-    private final SymbolLookup functions;
     private final MethodHandle exportMemory;
     private final MethodHandle openMemory;
     private final MethodHandle closeMemory;
@@ -50,26 +46,19 @@ final class SharingCalls implements DeviceSharing {
     private final MethodHandle destroy;
     private final Set<DeviceSpan> opened = new HashSet<>();
 
-    SharingCalls(CudaDriver driver, SymbolLookup functions) {
+    SharingCalls(CudaDriver driver, CudaFunctions functions) {
         this.driver = driver;
-        this.functions = functions;
-        exportMemory = bind("cuIpcGetMemHandle", ADDRESS, JAVA_LONG);
-        openMemory = bind("cuIpcOpenMemHandle_v2", ADDRESS, HANDLE, JAVA_INT);
-        closeMemory = bind("cuIpcCloseMemHandle", JAVA_LONG);
-        range = bind("cuMemGetAddressRange_v2", ADDRESS, ADDRESS, JAVA_LONG);
-        createEvent = bind("cuEventCreate", ADDRESS, JAVA_INT);
-        exportEvent = bind("cuIpcGetEventHandle", ADDRESS, JAVA_LONG);
-        openEvent = bind("cuIpcOpenEventHandle", ADDRESS, HANDLE);
-        query = bind("cuEventQuery", JAVA_LONG);
-        record = bind("cuEventRecord", JAVA_LONG, JAVA_LONG);
-        holdBack = bind("cuStreamWaitEvent", JAVA_LONG, JAVA_LONG, JAVA_INT);
-        destroy = bind("cuEventDestroy_v2", JAVA_LONG);
-    }
-
-    @SuppressWarnings("restricted") // Signatures as in cuda.h; handles and addresses as numbers.
-    private MethodHandle bind(String name, MemoryLayout... arguments) {
-        return Linker.nativeLinker()
-                .downcallHandle(CudaLibrary.function(functions, name), FunctionDescriptor.of(JAVA_INT, arguments));
+        exportMemory = functions.bind("cuIpcGetMemHandle", ADDRESS, JAVA_LONG);
+        openMemory = functions.bind("cuIpcOpenMemHandle_v2", ADDRESS, HANDLE, JAVA_INT);
+        closeMemory = functions.bind("cuIpcCloseMemHandle", JAVA_LONG);
+        range = functions.bind("cuMemGetAddressRange_v2", ADDRESS, ADDRESS, JAVA_LONG);
+        createEvent = functions.bind("cuEventCreate", ADDRESS, JAVA_INT);
+        exportEvent = functions.bind("cuIpcGetEventHandle", ADDRESS, JAVA_LONG);
+        openEvent = functions.bind("cuIpcOpenEventHandle", ADDRESS, HANDLE);
+        query = functions.bind("cuEventQuery", JAVA_LONG);
+        record = functions.bind("cuEventRecord", JAVA_LONG, JAVA_LONG);
+        holdBack = functions.bind("cuStreamWaitEvent", JAVA_LONG, JAVA_LONG, JAVA_INT);
+        destroy = functions.bind("cuEventDestroy_v2", JAVA_LONG);
     }
 
     private interface Calling {

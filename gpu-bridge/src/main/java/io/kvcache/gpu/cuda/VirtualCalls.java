@@ -9,11 +9,8 @@ import io.kvcache.gpu.driver.DevicePages;
 import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.VirtualMemory;
 import java.lang.foreign.Arena;
-import java.lang.foreign.FunctionDescriptor;
-import java.lang.foreign.Linker;
 import java.lang.foreign.MemoryLayout;
 import java.lang.foreign.MemorySegment;
-import java.lang.foreign.SymbolLookup;
 import java.lang.invoke.MethodHandle;
 import java.util.HashSet;
 import java.util.Set;
@@ -36,7 +33,6 @@ final class VirtualCalls implements VirtualMemory {
     private static final int READ_WRITE = 3;
 
     private final CudaDriver driver;
-    private final SymbolLookup functions;
     private final MethodHandle reserve;
     private final MethodHandle unreserve;
     private final MethodHandle create;
@@ -54,18 +50,17 @@ final class VirtualCalls implements VirtualMemory {
     private final Set<DeviceSpan> mapped = new HashSet<>();
     private final long pageBytes;
 
-    VirtualCalls(CudaDriver driver, SymbolLookup functions, int device) {
+    VirtualCalls(CudaDriver driver, CudaFunctions functions, int device) {
         this.driver = driver;
-        this.functions = functions;
-        reserve = bind("cuMemAddressReserve", ADDRESS, JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG);
-        unreserve = bind("cuMemAddressFree", JAVA_LONG, JAVA_LONG);
-        create = bind("cuMemCreate", ADDRESS, JAVA_LONG, ADDRESS, JAVA_LONG);
-        release = bind("cuMemRelease", JAVA_LONG);
-        map = bind("cuMemMap", JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG);
-        access = bind("cuMemSetAccess", JAVA_LONG, JAVA_LONG, ADDRESS, JAVA_LONG);
-        unmap = bind("cuMemUnmap", JAVA_LONG, JAVA_LONG);
-        export = bind("cuMemExportToShareableHandle", ADDRESS, JAVA_LONG, JAVA_INT, JAVA_LONG);
-        open = bind("cuMemImportFromShareableHandle", ADDRESS, JAVA_LONG, JAVA_INT);
+        reserve = functions.bind("cuMemAddressReserve", ADDRESS, JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG);
+        unreserve = functions.bind("cuMemAddressFree", JAVA_LONG, JAVA_LONG);
+        create = functions.bind("cuMemCreate", ADDRESS, JAVA_LONG, ADDRESS, JAVA_LONG);
+        release = functions.bind("cuMemRelease", JAVA_LONG);
+        map = functions.bind("cuMemMap", JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG);
+        access = functions.bind("cuMemSetAccess", JAVA_LONG, JAVA_LONG, ADDRESS, JAVA_LONG);
+        unmap = functions.bind("cuMemUnmap", JAVA_LONG, JAVA_LONG);
+        export = functions.bind("cuMemExportToShareableHandle", ADDRESS, JAVA_LONG, JAVA_INT, JAVA_LONG);
+        open = functions.bind("cuMemImportFromShareableHandle", ADDRESS, JAVA_LONG, JAVA_INT);
         properties.set(JAVA_INT, 0, PINNED);
         properties.set(JAVA_INT, 8, ON_A_DEVICE);
         properties.set(JAVA_INT, 12, device);
@@ -74,17 +69,11 @@ final class VirtualCalls implements VirtualMemory {
         readWrite.set(JAVA_INT, 0, ON_A_DEVICE);
         readWrite.set(JAVA_INT, 4, device);
         readWrite.set(JAVA_INT, 8, READ_WRITE);
-        pageBytes = granularity();
+        pageBytes = granularity(functions);
     }
 
-    @SuppressWarnings("restricted") // Signatures as in cuda.h; handles and addresses as numbers.
-    private MethodHandle bind(String name, MemoryLayout... arguments) {
-        return Linker.nativeLinker()
-                .downcallHandle(CudaLibrary.function(functions, name), FunctionDescriptor.of(JAVA_INT, arguments));
-    }
-
-    private long granularity() {
-        MethodHandle ask = bind("cuMemGetAllocationGranularity", ADDRESS, ADDRESS, JAVA_INT);
+    private long granularity(CudaFunctions functions) {
+        MethodHandle ask = functions.bind("cuMemGetAllocationGranularity", ADDRESS, ADDRESS, JAVA_INT);
         return given("cuMemGetAllocationGranularity", out -> (int) ask.invokeExact(out, properties, 0));
     }
 

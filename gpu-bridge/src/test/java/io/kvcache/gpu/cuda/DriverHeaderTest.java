@@ -1,0 +1,114 @@
+package io.kvcache.gpu.cuda;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assumptions.assumeThat;
+
+import java.io.IOException;
+import java.lang.foreign.AddressLayout;
+import java.lang.foreign.FunctionDescriptor;
+import java.lang.foreign.GroupLayout;
+import java.lang.foreign.MemoryLayout;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.Collectors;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/// What is called without JCuda is called as NVIDIA's own header declares it. The stand-in alone cannot
+/// show that: it was written by who wrote the calls. Skipped where there is no nvcc.
+final class DriverHeaderTest {
+
+    private static final Path CHECKS = Path.of("src", "test", "native", "abi");
+
+    /// Its header declares both kinds of batches.
+    private static final String NVCC = "release 13.0";
+
+    @TempDir
+    private Path folder;
+
+    /// A letter for each argument, see `calls.h`.
+    private static String kind(MemoryLayout argument) {
+        return switch (argument) {
+            case AddressLayout _ -> "'p'";
+            case GroupLayout _ -> "'t'";
+            default -> argument.byteSize() == Long.BYTES ? "'l'" : "'i'";
+        };
+    }
+
+    private static String line(Map.Entry<String, FunctionDescriptor> function) {
+        String kinds = function.getValue().argumentLayouts().stream()
+                .map(DriverHeaderTest::kind)
+                .collect(Collectors.joining(", "));
+        return "CALLED(" + function.getKey() + ", " + kinds + ");";
+    }
+
+    private static Map<String, FunctionDescriptor> everyCall() {
+        StandIn standIn = StandIn.fresh();
+        assumeThat(standIn.holds()).as("a driver that has every function").isTrue();
+        try (CudaDriver driver = (CudaDriver) standIn.open()) {
+            assertThat(driver.info().name()).isNotBlank();
+            driver.virtualMemory();
+            driver.sharing();
+            return new TreeMap<>(driver.functions().bound());
+        }
+    }
+
+    @Test
+    void givenEveryCallWithoutJcuda_whenComparedWithTheHeader_thenItsArgumentsAreThose() throws Exception {
+        Map<String, FunctionDescriptor> calls = everyCall();
+        assertThat(calls).hasSizeGreaterThan(25).containsKeys(BatchCalls.SINCE_13, BatchCalls.SINCE_128);
+        String lines = calls.entrySet().stream().map(DriverHeaderTest::line).collect(Collectors.joining("\n"));
+        assertThat(compiled("#include \"calls.h\"\n" + lines + "\n")).isEmpty();
+    }
+
+    @Test
+    void givenACallWithAnotherArgument_whenComparedWithTheHeader_thenItIsNamed() throws Exception {
+        assertThat(compiled("#include \"calls.h\"\nCALLED(cuMemMap, 'l', 'l', 'i', 'l', 'l');\n"))
+                .contains("cuMemMap");
+    }
+
+    @Test
+    void givenStructuresAndNumbers_whenComparedWithTheHeader_thenTheyAreThose() throws Exception {
+        assertThat(compiled("#include \"numbers.cpp\"\n")).isEmpty();
+    }
+
+    /// What the compiler has against it; nothing when it is right.
+    private String compiled(String text) throws IOException, InterruptedException {
+        assumeThat(run("nvcc", "--version"))
+                .as("skipped, as another header may not have all functions")
+                .contains(NVCC);
+        Path source = Files.writeString(folder.resolve("checked.cpp"), text);
+        return run(
+                "nvcc",
+                "-std=c++17",
+                "-I",
+                CHECKS.toAbsolutePath().toString(),
+                "-c",
+                source.toString(),
+                "-o",
+                folder.resolve("out").toString());
+    }
+
+    private String run(String... command) throws IOException, InterruptedException {
+        Path log = folder.resolve("log");
+        Process process;
+        try {
+            process = new ProcessBuilder(List.of(command))
+                    .redirectErrorStream(true)
+                    .redirectOutput(log.toFile())
+                    .start();
+        } catch (IOException missing) {
+            assumeThat(false).as("skipped, as there is no " + command[0]).isTrue();
+            throw missing;
+        }
+        boolean ended = process.waitFor(600, TimeUnit.SECONDS);
+        process.destroyForcibly();
+        String said = Files.readString(log);
+        assertThat(ended).as(said).isTrue();
+        return process.exitValue() == 0 && command.length > 2 ? "" : said;
+    }
+}
