@@ -41,12 +41,12 @@ final class CudaResult {
             case 34, 35, 803, 804 -> DeviceError.NO_DRIVER;
             case 100, 101 -> DeviceError.NO_DEVICE;
             case INVALID_VALUE, 201, 208, 400, 500, 708 -> DeviceError.BAD_REQUEST;
-            case 200, 209, 218, 221, 222 -> DeviceError.BAD_CODE;
+            case 200, 209, 218, 221, 222, 223, 300, 301, 302, 303 -> DeviceError.BAD_CODE;
             case 205, 711 -> DeviceError.NOT_REACHABLE;
             case 712 -> DeviceError.ALREADY_REGISTERED;
             case 713 -> DeviceError.NOT_REGISTERED;
             case 304, 800 -> DeviceError.NOT_PERMITTED;
-            case 217, NOT_SUPPORTED -> DeviceError.NOT_SUPPORTED;
+            case 36, 217, NOT_SUPPORTED -> DeviceError.NOT_SUPPORTED;
             case 802 -> DeviceError.NOT_UP;
             case 214, 220, 226 -> DeviceError.MEMORY_DAMAGED;
             case 700, 710, 714, 715, 716, 717, 718, 719 -> DeviceError.ILLEGAL_ACCESS;
