@@ -204,6 +204,7 @@ public final class GrowthPool implements AutoCloseable {
     /// Gives all memory back.
     ///
     /// @throws IllegalStateException when closed twice, or while spans are open
+    /// @throws DeviceException when the device takes no more; what it did not take goes with the driver
     @Override
     public void close() {
         if (closed || !spans.isEmpty()) {
@@ -215,9 +216,31 @@ public final class GrowthPool implements AutoCloseable {
                 mapping.close();
             }
         } finally {
-            kept.forEach(memory::release);
-            kept.clear();
             pages = 0;
+            releaseKept();
+        }
+    }
+
+    /// All of them, whatever the device has against one; the first that cannot be asked for is asked for
+    /// once more, as the next call may find the device again.
+    private void releaseKept() {
+        DeviceException given = null;
+        boolean again = true;
+        while (!kept.isEmpty()) {
+            DevicePages page = kept.remove();
+            try {
+                memory.release(page);
+            } catch (DeviceException refused) {
+                if (again) {
+                    again = false;
+                    kept.addFirst(page);
+                } else {
+                    given = refused;
+                }
+            }
+        }
+        if (given != null) {
+            throw given;
         }
     }
 }

@@ -68,6 +68,21 @@ final class GrowthFailureTest {
         assertThat(driver.use().virtual()).isZero();
     }
 
+    /// The pool's thread has bound the other driver last.
+    @Test
+    void givenADeviceThatLetsNobodyInOnce_whenAPoolIsClosed_thenAllItsPagesAreGivenBack() {
+        assumeThat(standIn.holds()).as("a driver that fails when told to").isTrue();
+        GrowthPool pool = new GrowthPool(memory, 4 * page, 4 * page, standIn.open());
+        GrowingSpan span = pool.open(4 * page);
+        assertThat(span.grow(3 * page)).isTrue();
+        span.close();
+        assertThat(driver.use().virtual()).isGreaterThanOrEqualTo(3);
+        standIn.fail("cuCtxSetCurrent", 2, 2); // the first is the other driver's
+        pool.close();
+        assertThat(standIn.injected()).isEqualTo(1);
+        assertThat(driver.use().virtual()).isZero();
+    }
+
     /// A refusal to take something back says nothing of the copies that are on their way.
     @Test
     void givenADriverThatRefusedToTakeAnEventBack_whenAPageIsUnmapped_thenCopiesToItAreStillWaitedFor() {
