@@ -4,6 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assumptions.assumeThat;
 
 import io.kvcache.gpu.driver.DeviceDriver;
+import io.kvcache.gpu.driver.DeviceException;
+import io.kvcache.gpu.driver.DeviceUse;
 import java.util.Map;
 import java.util.logging.Level;
 import java.util.logging.Logger;
@@ -44,6 +46,46 @@ public final class FaultsInTurn {
         boolean attempt(int nth, Runnable begin) throws Exception;
     }
 
+    /// What is done each time with a driver that lives on afterwards, as those of tiers and doors do.
+    public interface Within {
+
+        /// Does the work; what it took of the driver, it gives back, whatever fails.
+        ///
+        /// @param turn to be told when the work begins
+        /// @return whether all of it was done
+        boolean attempt(DeviceDriver driver, Turn turn) throws Exception;
+    }
+
+    /// One time that the work is done.
+    public static final class Turn {
+
+        private final StandIn standIn;
+        private final int nth;
+        private final int code;
+        private boolean withTheDriver;
+
+        Turn(StandIn standIn, int nth, int code) {
+            this.standIn = standIn;
+            this.nth = nth;
+            this.code = code;
+        }
+
+        /// The call that fails.
+        public int nth() {
+            return nth;
+        }
+
+        /// Calls count from here on.
+        public void begin() {
+            standIn.fail("", nth, code);
+        }
+
+        /// The device is of no use any more: what is left goes with the driver.
+        public void endsWith(DeviceException refused) {
+            withTheDriver |= refused.error().ends();
+        }
+    }
+
     private FaultsInTurn(StandIn standIn) {
         this.standIn = standIn;
     }
@@ -69,6 +111,49 @@ public final class FaultsInTurn {
             standIn.fail("", 0, 0);
             keeper.close();
             log.setLevel(null);
+        }
+    }
+
+    /// The same within a driver that is open before and after: what the work does not give back is counted
+    /// while it is.
+    ///
+    /// @param fewest calls that the work has to make
+    public static void injectWithin(StandIn standIn, String what, int code, int fewest, Within work) throws Exception {
+        int[] ended = new int[1];
+        inject(standIn, what, code, fewest, (nth, _) -> {
+            DeviceDriver driver = standIn.open();
+            try {
+                Turn turn = new Turn(standIn, nth, code);
+                long before = standIn.things();
+                long faults = standIn.injected();
+                boolean all = work.attempt(driver, turn);
+                standIn.fail("", 0, 0);
+                String failed = standIn.injected() > faults ? standIn.injectedAt() : "none";
+                settle(driver);
+                ended[0] += turn.withTheDriver ? 1 : 0;
+                if (!turn.withTheDriver) {
+                    assertThat(standIn.things() - before)
+                            .as("left in a driver that lives on, after call %d failed, %s, %s", nth, failed, all)
+                            .isBetween(0L, (long) GIVING_BACK.getOrDefault(failed, 0));
+                    assertThat(driver.use())
+                            .as("left in a driver that lives on")
+                            .isEqualTo(DeviceUse.NONE);
+                }
+                return all;
+            } finally {
+                standIn.fail("", 0, 0);
+                close(driver);
+            }
+        });
+        System.out.printf("%s: %d times the device was of no use, and what was left went with it%n", what, ended[0]);
+    }
+
+    /// What closed streams leave behind, the driver gives back when it waits for all they had.
+    private static void settle(DeviceDriver driver) {
+        try {
+            driver.free(driver.allocate(1));
+        } catch (DeviceException refused) {
+            assertThat(refused.error().ends()).isTrue();
         }
     }
 

@@ -14,7 +14,10 @@ import io.kvcache.gpu.driver.DeviceStream;
 import io.kvcache.gpu.driver.VirtualMemory;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.util.ArrayDeque;
+import java.util.Deque;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Consumer;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -53,27 +56,29 @@ final class SharingFaultsTest {
         FaultsInTurn.assumePossible(standIn);
         try (TokenPeer peer = new TokenPeer(BYTES)) {
             MemorySegment back = arena.allocate(BYTES, 4096);
-            FaultsInTurn.inject(standIn, "sharing by tokens", code, FEWEST, (nth, begin) -> {
-                begin.run();
-                try (Opened opened = new Opened(standIn.open())) {
-                    byTokens(opened.driver, peer, content(nth, BYTES), back);
-                    new BlockContent(nth).require(back);
+            FaultsInTurn.injectWithin(standIn, "sharing by tokens", code, FEWEST, (driver, turn) -> {
+                turn.begin();
+                try (Taken taken = new Taken(turn)) {
+                    byTokens(driver, peer, content(turn.nth(), BYTES), back, taken);
+                    new BlockContent(turn.nth()).require(back);
                     return true;
                 } catch (DeviceException refused) {
+                    turn.endsWith(refused);
                     return false;
                 }
             });
         }
     }
 
-    private static void byTokens(DeviceDriver driver, TokenPeer peer, MemorySegment content, MemorySegment back) {
+    private static void byTokens(
+            DeviceDriver driver, TokenPeer peer, MemorySegment content, MemorySegment back, Taken taken) {
         DeviceSharing sharing = driver.sharing();
-        DeviceStream stream = driver.openStream(Priority.NORMAL);
-        DeviceSpan theirs = sharing.open(peer.memory());
-        assertThat(theirs.bytes()).isEqualTo(BYTES);
-        DeviceEvent filled = sharing.openEvent(peer.event());
-        DeviceEvent mine = sharing.sharedEvent();
-        DeviceSpan slab = driver.allocate(BYTES);
+        DeviceStream stream = taken.as(driver.openStream(Priority.NORMAL), DeviceStream::close);
+        DeviceSpan theirs = taken.as(sharing.open(peer.memory()), sharing::close);
+        assertThat(theirs.bytes()).isGreaterThanOrEqualTo(BYTES);
+        DeviceEvent filled = taken.as(sharing.openEvent(peer.event()), DeviceEvent::close);
+        DeviceEvent mine = taken.as(sharing.sharedEvent(), DeviceEvent::close);
+        DeviceSpan slab = taken.as(driver.allocate(BYTES), driver::free);
         assertThat(sharing.export(slab)).hasSize(DeviceSharing.TOKEN_BYTES);
         assertThat(sharing.export(mine)).hasSize(DeviceSharing.TOKEN_BYTES);
         stream.waitFor(filled);
@@ -82,11 +87,6 @@ final class SharingFaultsTest {
         stream.toHost(slab.address(), back);
         stream.record(mine);
         await(mine);
-        mine.close();
-        filled.close();
-        driver.free(slab);
-        sharing.close(theirs);
-        stream.close();
     }
 
     @ParameterizedTest
@@ -94,13 +94,14 @@ final class SharingFaultsTest {
     void givenAFaultAtEachCallInTurn_whenSharingByDescriptors_thenNeverAWrongByteNorALeak(int code) throws Exception {
         MemorySegment back = arena.allocate(BYTES, 4096);
         long before = Descriptors.open();
-        FaultsInTurn.inject(standIn, "sharing by descriptors", code, FEWEST, (nth, begin) -> {
-            begin.run();
-            try (Opened opened = new Opened(standIn.open())) {
-                byDescriptor(opened.driver, content(nth, BYTES), back);
-                new BlockContent(nth).require(back);
+        FaultsInTurn.injectWithin(standIn, "sharing by descriptors", code, FEWEST, (driver, turn) -> {
+            turn.begin();
+            try (Taken taken = new Taken(turn)) {
+                byDescriptor(driver, content(turn.nth(), BYTES), back, taken);
+                new BlockContent(turn.nth()).require(back);
                 return true;
             } catch (DeviceException refused) {
+                turn.endsWith(refused);
                 return false;
             }
         });
@@ -109,35 +110,29 @@ final class SharingFaultsTest {
     }
 
     /// The same memory, mapped where it was created and where its descriptor came to.
-    private static void byDescriptor(DeviceDriver driver, MemorySegment content, MemorySegment back) {
+    private static void byDescriptor(DeviceDriver driver, MemorySegment content, MemorySegment back, Taken taken) {
         VirtualMemory virtual = driver.virtualMemory();
         long page = virtual.pageBytes();
-        DeviceStream stream = driver.openStream(Priority.NORMAL);
-        DeviceEvent event = driver.openEvent();
-        DevicePages pages = virtual.createShared(page);
+        DeviceStream stream = taken.as(driver.openStream(Priority.NORMAL), DeviceStream::close);
+        DeviceEvent event = taken.as(driver.openEvent(), DeviceEvent::close);
+        DevicePages pages = taken.as(virtual.createShared(page), virtual::release);
         DevicePages again;
         int descriptor = virtual.export(pages);
         try {
-            again = virtual.open(descriptor, page);
+            again = taken.as(virtual.open(descriptor, page), virtual::release);
         } finally {
             Descriptors.close(descriptor);
         }
-        DeviceSpan here = virtual.reserve(page);
-        DeviceSpan there = virtual.reserve(page);
+        DeviceSpan here = taken.as(virtual.reserve(page), virtual::unreserve);
+        DeviceSpan there = taken.as(virtual.reserve(page), virtual::unreserve);
         virtual.map(here.address(), pages);
+        taken.as(pages, mapped -> virtual.unmap(here.address(), mapped));
         virtual.map(there.address(), again);
+        taken.as(again, mapped -> virtual.unmap(there.address(), mapped));
         stream.toDevice(content, here.address());
         stream.toHost(there.address(), back);
         stream.record(event);
         await(event);
-        virtual.unmap(there.address(), again);
-        virtual.unmap(here.address(), pages);
-        virtual.release(again);
-        virtual.release(pages);
-        virtual.unreserve(there);
-        virtual.unreserve(here);
-        event.close();
-        stream.close();
     }
 
     @ParameterizedTest
@@ -192,6 +187,33 @@ final class SharingFaultsTest {
         event.close();
         stream.close();
         driver.free(slab);
+    }
+
+    /// What was taken of a driver, given back last first, whatever the driver has against it.
+    private static final class Taken implements AutoCloseable {
+
+        private final Deque<Runnable> giveBack = new ArrayDeque<>();
+        private final FaultsInTurn.Turn turn;
+
+        Taken(FaultsInTurn.Turn turn) {
+            this.turn = turn;
+        }
+
+        <T> T as(T thing, Consumer<T> back) {
+            giveBack.push(() -> back.accept(thing));
+            return thing;
+        }
+
+        @Override
+        public void close() {
+            for (Runnable each : giveBack) {
+                try {
+                    each.run();
+                } catch (DeviceException refused) {
+                    turn.endsWith(refused);
+                }
+            }
+        }
     }
 
     /// A driver, closed with whatever it still has.

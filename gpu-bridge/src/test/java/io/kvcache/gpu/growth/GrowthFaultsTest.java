@@ -47,16 +47,12 @@ final class GrowthFaultsTest {
         FaultsInTurn.assumePossible(standIn);
         standIn.delay(50);
         String what = byAThread ? "growth beside a thread" : "growth";
-        FaultsInTurn.inject(standIn, what, code, FEWEST, (_, begin) -> {
-            begin.run();
+        FaultsInTurn.injectWithin(standIn, what, code, FEWEST, (driver, turn) -> {
+            turn.begin();
             try {
-                DeviceDriver driver = standIn.open();
-                try {
-                    return pooled(driver, byAThread);
-                } finally {
-                    FaultsInTurn.close(driver);
-                }
+                return pooled(driver, byAThread);
             } catch (DeviceException refused) {
+                turn.endsWith(refused);
                 return false;
             }
         });
