@@ -105,7 +105,7 @@ int copy_batch(const Batch& batch, const CopyAttributes* attributes, const size_
     Stream* stream = stream_of(handle);
     if (stream == nullptr) return INVALID_HANDLE;
     bool attributed = sets == 1 && first[0] == 0 && attributes->source_order >= 1 && attributes->source_order <= 3;
-    if (count == 0 || !attributed || attributes->flags > 1) return INVALID_VALUE;
+    if (count == 0 || sets > count || !attributed || attributes->flags > 1) return INVALID_VALUE;
     std::vector<Copy> copies(count);
     for (size_t i = 0; i < count; i++) {
         Side to_side = device_span(to[i], bytes[i]) ? Side::DEVICE : Side::HOST;

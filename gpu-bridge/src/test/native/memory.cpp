@@ -13,6 +13,8 @@ namespace {
 enum { NOT_FOUND = 500 };
 
 constexpr size_t PAGE = 4096;
+constexpr size_t BLOCK = size_t{2} << 20; // what drivers take memory in; a token shares whole ones
+enum { LAZY_PEERS = 1, REGISTRATION_FLAGS = 0xF };
 constexpr unsigned char POISON = 0xD5;
 
 std::mutex mutex;
@@ -21,6 +23,8 @@ struct Slab {
     size_t bytes;
     int file;
     bool imported;
+    unsigned long long cookie = 0; // of another process's
+    long opened = 1;
 };
 
 std::map<Address, Slab> slabs;
@@ -30,10 +34,29 @@ size_t used;
 std::atomic<size_t> total{size_t{256} << 20};
 
 size_t pages(size_t bytes) { return (bytes + PAGE - 1) / PAGE * PAGE; }
+size_t blocks(size_t bytes) { return (bytes + BLOCK - 1) / BLOCK * BLOCK; }
 
 void unmap(Address at, const Slab& slab) {
-    munmap(reinterpret_cast<void*>(at), pages(slab.bytes));
+    munmap(reinterpret_cast<void*>(at), blocks(slab.bytes));
     close(slab.file);
+}
+
+// The driver fixes whole pages, and each of them once.
+bool overlaps(uintptr_t start, size_t bytes) {
+    uintptr_t first = start / PAGE * PAGE;
+    uintptr_t end = pages(start + bytes);
+    for (auto& [at, length] : registrations) {
+        if (at / PAGE * PAGE < end && pages(at + length) > first) return true;
+    }
+    return false;
+}
+
+// As far as a look at both ends tells.
+bool there(uintptr_t start, size_t bytes) {
+    unsigned char seen;
+    void* first = reinterpret_cast<void*>(start / PAGE * PAGE);
+    void* last = reinterpret_cast<void*>((start + bytes - 1) / PAGE * PAGE);
+    return mincore(first, PAGE, &seen) == 0 && mincore(last, PAGE, &seen) == 0;
 }
 
 std::map<uintptr_t, size_t>::iterator registration_at(uintptr_t at) {
@@ -126,7 +149,9 @@ void release_memory() {
 
 long live_memory() {
     std::lock_guard lock(mutex);
-    return static_cast<long>(slabs.size() + registrations.size());
+    long opened = 0;
+    for (auto& [_, slab] : slabs) opened += slab.opened;
+    return opened + static_cast<long>(registrations.size());
 }
 
 API int cuMemGetInfo_v2(size_t* free_bytes, size_t* all_bytes) {
@@ -141,9 +166,9 @@ API int cuMemAlloc_v2(Address* at, size_t bytes) {
     if (bytes == 0) return INVALID_VALUE;
     std::lock_guard lock(mutex);
     if (bytes > total || pages(bytes) > total - used) return OUT_OF_MEMORY;
-    int file = shared_file(pages(bytes));
+    int file = shared_file(blocks(bytes));
     if (file < 0) return OUT_OF_MEMORY;
-    void* memory = map_file(file, pages(bytes));
+    void* memory = map_file(file, blocks(bytes));
     if (memory == nullptr) return OUT_OF_MEMORY;
     memset(memory, POISON, bytes);
     *at = reinterpret_cast<Address>(memory);
@@ -183,17 +208,26 @@ API int cuIpcGetMemHandle(Token* token, Address at) {
     return tell_file(token, found->second.file, found->second.bytes) ? OK : INVALID_VALUE;
 }
 
-// The real one refuses the process that has the memory, too.
-API int cuIpcOpenMemHandle_v2(Address* at, Token token, unsigned) {
+// The real one refuses the process that has the memory, too. A second time it gives the same place, and shares
+// whatever else is in the blocks that the memory is in.
+API int cuIpcOpenMemHandle_v2(Address* at, Token token, unsigned flags) {
     ENTER(CONTEXT);
+    if (flags != LAZY_PEERS) return INVALID_VALUE;
     if (told_here(token)) return INVALID_CONTEXT;
     int file = told_file(token);
     if (file < 0) return INVALID_VALUE;
-    void* memory = map_file(file, pages(token.bytes));
-    if (memory == nullptr) return INVALID_VALUE;
     std::lock_guard lock(mutex);
+    for (auto& [known, slab] : slabs) {
+        if (!slab.imported || slab.cookie != token.cookie) continue;
+        close(file);
+        ++slab.opened;
+        *at = known;
+        return OK;
+    }
+    void* memory = map_file(file, blocks(token.bytes));
+    if (memory == nullptr) return INVALID_VALUE;
     *at = reinterpret_cast<Address>(memory);
-    slabs[*at] = {token.bytes, file, true};
+    slabs[*at] = {blocks(token.bytes), file, true, token.cookie};
     return OK;
 }
 
@@ -203,19 +237,18 @@ API int cuIpcCloseMemHandle(Address at) {
     std::lock_guard lock(mutex);
     auto found = slabs.find(at);
     if (found == slabs.end() || !found->second.imported) return INVALID_VALUE;
+    if (--found->second.opened > 0) return OK;
     unmap(at, found->second);
     slabs.erase(found);
     return OK;
 }
 
-API int cuMemHostRegister_v2(void* at, size_t bytes, unsigned) {
+API int cuMemHostRegister_v2(void* at, size_t bytes, unsigned flags) {
     ENTER(CONTEXT);
-    if (at == nullptr || bytes == 0) return INVALID_VALUE;
-    std::lock_guard lock(mutex);
     auto start = reinterpret_cast<uintptr_t>(at);
-    auto next = registrations.lower_bound(start);
-    bool overlaps = registration_at(start) != registrations.end();
-    if (overlaps || (next != registrations.end() && next->first < start + bytes)) return ALREADY_REGISTERED;
+    if (at == nullptr || bytes == 0 || flags > REGISTRATION_FLAGS || !there(start, bytes)) return INVALID_VALUE;
+    std::lock_guard lock(mutex);
+    if (overlaps(start, bytes)) return ALREADY_REGISTERED;
     registrations[start] = bytes;
     return OK;
 }

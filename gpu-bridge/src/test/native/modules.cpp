@@ -1,6 +1,7 @@
 // Device code: what is loaded is looked at as text, and what is launched is the same source compiled for the CPU.
 #include "stand_in.h"
 
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -52,7 +53,8 @@ const std::map<std::string, Kernel>& kernels() {
     return all;
 }
 
-enum { INVALID_PTX = 218, UNSUPPORTED_PTX_VERSION = 222, NOT_FOUND = 500, MOST_THREADS = 1024 };
+enum { NO_BINARY_FOR_GPU = 209, INVALID_PTX = 218, UNSUPPORTED_PTX_VERSION = 222, NOT_FOUND = 500 };
+enum { MOST_THREADS = 1024, MOST_BLOCKS = 0x7FFFFFFF, CAPABILITY = 90 };
 
 // PTX up to what drivers of the first GPUs that are supported take.
 constexpr int NEWEST_VERSION = 7;
@@ -64,22 +66,27 @@ struct Module {
 std::mutex mutex;
 std::set<Module*> modules;
 
-// How many parameters the text declares for an entry; -1 when it has no such entry.
-int parameters(const std::string& text, const std::string& name) {
+// Bytes of each parameter that the text declares for an entry, as in ".param .u64 name"; false when it has no such entry.
+bool parameters(const std::string& text, const std::string& name, std::vector<size_t>* bytes) {
+    static const std::string PARAM = ".param .";
     size_t entry = text.find(".entry " + name + "(");
-    if (entry == std::string::npos) return -1;
+    if (entry == std::string::npos) return false;
     size_t end = text.find(')', entry);
-    int count = 0;
-    for (size_t at = text.find(".param", entry); at < end; at = text.find(".param", at + 1)) ++count;
-    return count;
+    for (size_t at = text.find(PARAM, entry); at < end; at = text.find(PARAM, at + 1)) {
+        bytes->push_back(static_cast<size_t>(atoi(text.c_str() + at + PARAM.size() + 1)) / 8);
+    }
+    return true;
+}
+
+// Whether there is code at all that a function may be of.
+bool loaded() {
+    std::lock_guard lock(mutex);
+    return !modules.empty();
 }
 
 using Arguments = std::vector<std::vector<char>>;
 
-void run(const Kernel* kernel, Arguments arguments, unsigned blocks, unsigned threads) {
-    if (work_failed() != OK) return;
-    std::vector<void*> places;
-    for (auto& argument : arguments) places.push_back(argument.data());
+void run(const Kernel* kernel, std::vector<void*>& places, unsigned blocks, unsigned threads) {
     gridDim = {blocks, 1, 1};
     blockDim = {threads, 1, 1};
     for (unsigned block = 0; block < blocks; block++) {
@@ -107,7 +114,9 @@ long live_modules() {
 API int cuModuleLoadData(void** handle, const char* image) {
     ENTER(CONTEXT);
     const char* version = strstr(image, ".version ");
-    if (version == nullptr) return INVALID_PTX;
+    const char* target = strstr(image, ".target sm_");
+    if (version == nullptr || target == nullptr || strstr(image, ".address_size 64") == nullptr) return INVALID_PTX;
+    if (atoi(target + 11) > CAPABILITY) return NO_BINARY_FOR_GPU;
     if (version[9] - '0' > NEWEST_VERSION) return UNSUPPORTED_PTX_VERSION;
     auto* module = new Module{image};
     std::lock_guard lock(mutex);
@@ -132,29 +141,34 @@ API int cuModuleGetFunction(const void** function, void* handle, const char* nam
     auto found = modules.find(static_cast<Module*>(handle));
     if (found == modules.end()) return INVALID_HANDLE;
     auto kernel = kernels().find(name);
-    int declared = parameters((*found)->text, name);
-    if (declared < 0 || kernel == kernels().end()) return NOT_FOUND;
-    if (declared != static_cast<int>(kernel->second.sizes.size())) return INVALID_PTX; // text and source differ
+    std::vector<size_t> declared;
+    if (!parameters((*found)->text, name, &declared) || kernel == kernels().end()) return NOT_FOUND;
+    if (declared != kernel->second.sizes) return INVALID_PTX; // text and source differ
     *function = &kernel->second;
     return OK;
 }
 
 API int cuLaunchKernel(const void* function, unsigned blocks, unsigned blocks_y, unsigned blocks_z, unsigned threads,
-                       unsigned threads_y, unsigned threads_z, unsigned, void* handle, void** arguments, void**) {
+                       unsigned threads_y, unsigned threads_z, unsigned shared, void* handle, void** arguments, void** extra) {
     ENTER(CONTEXT);
     Stream* stream = stream_of(handle);
     if (stream == nullptr) return INVALID_HANDLE;
     bool flat = blocks_y == 1 && blocks_z == 1 && threads_y == 1 && threads_z == 1;
     if (function == nullptr || !flat || blocks == 0 || threads == 0 || threads > MOST_THREADS) return INVALID_VALUE;
+    if (blocks > MOST_BLOCKS || shared != 0 || arguments == nullptr || extra != nullptr) return INVALID_VALUE;
+    if (!loaded()) return INVALID_HANDLE;
     auto* kernel = static_cast<const Kernel*>(function);
     Arguments copied;
     for (size_t i = 0; i < kernel->sizes.size(); i++) {
         auto* first = static_cast<const char*>(arguments[i]);
         copied.emplace_back(first, first + kernel->sizes[i]);
     }
-    give(stream, [=] {
+    give(stream, [kernel, copied, blocks, threads]() mutable {
         pass_launch_gate();
-        run(kernel, copied, blocks, threads);
+        if (work_failed() != OK) return;
+        std::vector<void*> places;
+        for (auto& argument : copied) places.push_back(argument.data());
+        run_until_misaligned([&] { run(kernel, places, blocks, threads); });
     });
     return OK;
 }

@@ -27,6 +27,7 @@ enum Result : int {
     ILLEGAL_ADDRESS = 700,
     ALREADY_REGISTERED = 712,
     NOT_REGISTERED = 713,
+    MISALIGNED = 716,
     NOT_SUPPORTED = 801,
 };
 
@@ -77,6 +78,9 @@ long live_streams();
 // modules.cpp
 void release_modules();
 long live_modules();
+
+// alignment.cpp
+void run_until_misaligned(const std::function<void()>& kernel);
 
 // virtual.cpp
 void release_virtual();

@@ -117,8 +117,12 @@ struct Mark {
     }
 };
 
+// Flags of streams and events.
+enum : unsigned { NON_BLOCKING = 1, WITHOUT_TIME = 2, BETWEEN_PROCESSES = 4, EVENT_FLAGS = 7 };
+
 struct Event {
     std::shared_ptr<Mark> mark;
+    bool shared;
 };
 
 using Streams = std::map<Stream*, std::shared_ptr<Stream>>;
@@ -135,8 +139,8 @@ std::shared_ptr<Mark> mark_of(void* handle) {
     return found == events.end() ? nullptr : (*found)->mark;
 }
 
-int keep_event(void** handle, std::shared_ptr<Mark> mark) {
-    auto* event = new Event{std::move(mark)};
+int keep_event(void** handle, std::shared_ptr<Mark> mark, bool shared) {
+    auto* event = new Event{std::move(mark), shared};
     std::lock_guard lock(mutex);
     events.insert(event);
     *handle = event;
@@ -195,8 +199,10 @@ long live_streams() {
     return static_cast<long>(streams.size() + events.size());
 }
 
-API int cuStreamCreateWithPriority(void** handle, unsigned, int) {
+// One that waits for the default stream is none that the bridge may use.
+API int cuStreamCreateWithPriority(void** handle, unsigned flags, int) {
     ENTER(CONTEXT);
+    if (flags != NON_BLOCKING) return INVALID_VALUE;
     auto stream = std::make_shared<Stream>();
     std::lock_guard lock(mutex);
     streams[stream.get()] = stream;
@@ -229,8 +235,9 @@ API int cuStreamQuery(void* handle) {
     return stream->idle() ? OK : NOT_READY;
 }
 
-API int cuStreamWaitEvent(void* handle, void* event, unsigned) {
+API int cuStreamWaitEvent(void* handle, void* event, unsigned flags) {
     ENTER(CONTEXT);
+    if (flags != 0) return INVALID_VALUE;
     Stream* stream = stream_of(handle);
     std::shared_ptr<Mark> mark = mark_of(event);
     if (stream == nullptr || mark == nullptr) return INVALID_HANDLE;
@@ -239,15 +246,17 @@ API int cuStreamWaitEvent(void* handle, void* event, unsigned) {
     return OK;
 }
 
-API int cuEventCreate(void** handle, unsigned) {
+API int cuEventCreate(void** handle, unsigned flags) {
     ENTER(CONTEXT);
-    return keep_event(handle, std::make_shared<Mark>());
+    bool shared = (flags & BETWEEN_PROCESSES) != 0;
+    if (flags > EVENT_FLAGS || (shared && (flags & WITHOUT_TIME) == 0)) return INVALID_VALUE;
+    return keep_event(handle, std::make_shared<Mark>(), shared);
 }
 
 API int cuIpcGetEventHandle(Token* token, void* handle) {
     ENTER(CONTEXT);
     std::shared_ptr<Mark> mark = mark_of(handle);
-    if (mark == nullptr || mark->owner.magic != 0) return INVALID_HANDLE;
+    if (mark == nullptr || mark->owner.magic != 0 || !static_cast<Event*>(handle)->shared) return INVALID_HANDLE;
     return tell_file(token, mark->file, sizeof(Counters)) ? OK : INVALID_VALUE;
 }
 
@@ -256,7 +265,7 @@ API int cuIpcOpenEventHandle(void** handle, Token token) {
     if (told_here(token)) return INVALID_CONTEXT;
     int file = told_file(token);
     if (file < 0 || token.bytes != sizeof(Counters)) return INVALID_VALUE;
-    return keep_event(handle, std::make_shared<Mark>(token, file));
+    return keep_event(handle, std::make_shared<Mark>(token, file), false);
 }
 
 API int cuEventDestroy_v2(void* handle) {

@@ -67,7 +67,8 @@ bool whole(size_t bytes) { return bytes != 0 && bytes % GRANULARITY == 0; }
 
 bool of_the_device(const Properties& wanted) {
     return wanted.type == PINNED && wanted.location.type == DEVICE && wanted.location.device == 0 &&
-        wanted.compression <= 1 && wanted.rdma <= 1 && wanted.handle_types <= 1 && wanted.usage == 0;
+        wanted.compression <= 1 && wanted.rdma <= 1 && wanted.handle_types <= 1 && wanted.usage == 0 && wanted.unused_by_linux == nullptr &&
+        (wanted.reserved[0] | wanted.reserved[1] | wanted.reserved[2] | wanted.reserved[3]) == 0;
 }
 
 void let_go(Physical* physical) {
@@ -122,12 +123,12 @@ API int cuMemGetAllocationGranularity(size_t* bytes, const Properties* wanted, i
     return OK;
 }
 
-API int cuMemAddressReserve(Address* at, size_t bytes, size_t alignment, Address, unsigned long long) {
+API int cuMemAddressReserve(Address* at, size_t bytes, size_t alignment, Address, unsigned long long flags) {
     ENTER(CONTEXT);
-    if (!whole(bytes) || alignment > GRANULARITY) return INVALID_VALUE;
+    bool power = (alignment & (alignment - 1)) == 0;
+    if (!whole(bytes) || alignment > GRANULARITY || !power || flags != 0) return INVALID_VALUE;
     size_t with_slack = bytes + GRANULARITY;
-    int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-    void* found = mmap(nullptr, with_slack, PROT_NONE, flags, -1, 0);
+    void* found = mmap(nullptr, with_slack, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (found == MAP_FAILED) return OUT_OF_MEMORY;
     auto start = reinterpret_cast<Address>(found);
     Address aligned = (start + GRANULARITY - 1) / GRANULARITY * GRANULARITY;
@@ -149,9 +150,9 @@ API int cuMemAddressFree(Address at, size_t bytes) {
     return OK;
 }
 
-API int cuMemCreate(Physical** handle, size_t bytes, const Properties* wanted, unsigned long long) {
+API int cuMemCreate(Physical** handle, size_t bytes, const Properties* wanted, unsigned long long flags) {
     ENTER(CONTEXT);
-    if (!whole(bytes) || !of_the_device(*wanted)) return INVALID_VALUE;
+    if (!whole(bytes) || !of_the_device(*wanted) || flags != 0) return INVALID_VALUE;
     if (!take_bytes(bytes)) return OUT_OF_MEMORY;
     int file = memfd_create("kvcache-stand-in", MFD_CLOEXEC);
     if (file < 0 || ftruncate(file, static_cast<off_t>(bytes)) != 0) {
@@ -198,13 +199,13 @@ API int cuMemRelease(Physical* handle) {
 }
 
 // Without access until that is set.
-API int cuMemMap(Address at, size_t bytes, size_t offset, Physical* handle, unsigned long long) {
+API int cuMemMap(Address at, size_t bytes, size_t offset, Physical* handle, unsigned long long flags) {
     ENTER(CONTEXT);
     std::lock_guard lock(mutex);
-    bool fits = handles.count(handle) == 1 && offset == 0 && bytes == handle->bytes;
+    bool fits = handles.count(handle) == 1 && offset == 0 && bytes == handle->bytes && flags == 0;
     if (!fits || !reserved(at, bytes) || mapped(at, bytes)) return INVALID_VALUE;
-    int flags = MAP_SHARED | MAP_FIXED;
-    if (mmap(reinterpret_cast<void*>(at), bytes, PROT_NONE, flags, handle->file, 0) == MAP_FAILED) return INVALID_VALUE;
+    void* place = reinterpret_cast<void*>(at);
+    if (mmap(place, bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, handle->file, 0) == MAP_FAILED) return INVALID_VALUE;
     ++handle->references;
     mappings[at] = {bytes, handle};
     return OK;

@@ -141,10 +141,10 @@ def main(path, library):
     loaded, stored = driver.open_event(greeting[8:72]), driver.open_event(greeting[72:136])
     print("greeted", flush=True)
 
-    slab = driver.allocate(OFFSET + LAYER)
+    slab = driver.allocate(REGION_BYTES)  # what is no multiple of 2 MiB, drivers share with what lies beside it
     mapped, descriptor = driver.map_shared(REGION_BYTES)
     by_token, size = door.numbers(REGION, struct.pack("<i", 0) + driver.memory_token(slab))
-    assert size == OFFSET + LAYER
+    assert size >= REGION_BYTES
     by_descriptor, _ = door.numbers(REGION, struct.pack("<iq", 1, REGION_BYTES), [descriptor])
     os.close(descriptor)
     described = struct.pack("<i", len(NAME)) + NAME

@@ -16,8 +16,8 @@ import java.lang.foreign.MemoryLayout;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.StructLayout;
 import java.lang.invoke.MethodHandle;
-import java.util.HashSet;
-import java.util.Set;
+import java.util.HashMap;
+import java.util.Map;
 
 /// The driver's handles for other processes. JCuda has these calls, but keeps the 64 bytes of a handle to
 /// itself.
@@ -44,7 +44,9 @@ final class SharingCalls implements DeviceSharing {
     private final MethodHandle record;
     private final MethodHandle holdBack;
     private final MethodHandle destroy;
-    private final Set<DeviceSpan> opened = new HashSet<>();
+
+    /// How often each was opened: a second time the driver gives the same place.
+    private final Map<DeviceSpan, Integer> opened = new HashMap<>();
 
     SharingCalls(CudaDriver driver, CudaFunctions functions) {
         this.driver = driver;
@@ -102,13 +104,15 @@ final class SharingCalls implements DeviceSharing {
             driver.tried("cuIpcOpenMemHandle", returned(() -> (int) openMemory.invokeExact(at, told, WITH_PEERS)));
             long address = at.get(JAVA_LONG, 0);
             DeviceSpan span = new DeviceSpan(new DeviceAddress(address), bytes(arena, address));
-            driver.slabs().adopt(span);
-            opened.add(span);
+            if (opened.merge(span, 1, Integer::sum) == 1) {
+                driver.slabs().adopt(span);
+            }
             return span;
         }
     }
 
-    /// How much there is behind an address, as the driver says and not the one who gave the token.
+    /// How much there is behind an address, as the driver says and not the one who gave the token. Drivers
+    /// take small allocations out of larger blocks, so what they speak of may begin before it.
     private long bytes(Arena arena, long address) {
         MemorySegment base = arena.allocate(JAVA_LONG);
         MemorySegment size = arena.allocate(JAVA_LONG);
@@ -117,26 +121,32 @@ final class SharingCalls implements DeviceSharing {
             closeMemory(address);
         }
         driver.check("cuMemGetAddressRange", result);
-        return size.get(JAVA_LONG, 0);
+        return base.get(JAVA_LONG, 0) + size.get(JAVA_LONG, 0) - address;
     }
 
     @Override
     public void close(DeviceSpan span) {
         driver.enter();
-        driver.slabs().disown(span);
+        if (opened.getOrDefault(span, 0) < 2) {
+            driver.slabs().disown(span);
+        }
         driver.drain();
-        opened.remove(span);
+        opened.computeIfPresent(span, (_, times) -> times == 1 ? null : times - 1);
         closeMemory(span.address().value());
     }
 
     /// How much memory was opened and not closed.
     int left() {
-        return opened.size();
+        return opened.values().stream().mapToInt(Integer::intValue).sum();
     }
 
     /// Closes what was not, when nothing is on its way any more.
     void giveBackAll() {
-        opened.forEach(span -> closeMemory(span.address().value()));
+        opened.forEach((span, times) -> {
+            for (int i = 0; i < times; i++) {
+                closeMemory(span.address().value());
+            }
+        });
         opened.clear();
     }
 

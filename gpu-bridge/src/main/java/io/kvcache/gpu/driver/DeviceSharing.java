@@ -16,12 +16,14 @@ public interface DeviceSharing {
     /// Bytes of a token.
     int TOKEN_BYTES = 64;
 
-    /// A token of memory that was allocated here.
+    /// A token of memory that was allocated here. Drivers put what is no multiple of 2 MiB side by side with
+    /// other memory, and share that too: an allocation that is to be shared is better a multiple.
     byte[] export(DeviceSpan slab);
 
     /// Opens another process's memory. It can be copied from and to until it is closed.
     ///
-    /// @return all of the allocation that the token speaks of
+    /// @return all that the token speaks of: the allocation, and what the driver has behind it in the
+    ///     same block of 2 MiB
     DeviceSpan open(byte[] token);
 
     /// Closes what [#open] opened, after waiting for what is on its way.

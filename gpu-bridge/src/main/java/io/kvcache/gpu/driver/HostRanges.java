@@ -13,16 +13,20 @@ public final class HostRanges {
     /// Stands for a device, which is no thread of ours: what it may not use is refused. Never started.
     private static final Thread ANY_OTHER_THREAD = new Thread(() -> {}, "kvcache-any");
 
+    /// Drivers fix whole pages, and take none a second time.
+    private static final long PAGE_BYTES = 4096;
+
     private final TreeMap<Long, Long> endByStart = new TreeMap<>();
 
     /// Adds a registration.
     ///
-    /// @throws DeviceException with [DeviceError#ALREADY_REGISTERED] when it overlaps another
+    /// @throws DeviceException with [DeviceError#ALREADY_REGISTERED] when it overlaps another, or has a
+    ///     page in common with it
     public void add(MemorySegment host) {
         long start = host.address();
         long end = start + host.byteSize();
-        Map.Entry<Long, Long> before = endByStart.lowerEntry(end);
-        if (before != null && before.getValue() > start) {
+        Map.Entry<Long, Long> before = endByStart.lowerEntry(Math.ceilDiv(end, PAGE_BYTES) * PAGE_BYTES);
+        if (before != null && before.getValue() > Math.floorDiv(start, PAGE_BYTES) * PAGE_BYTES) {
             throw new DeviceException(DeviceError.ALREADY_REGISTERED, "register", describe(host));
         }
         endByStart.put(start, end);

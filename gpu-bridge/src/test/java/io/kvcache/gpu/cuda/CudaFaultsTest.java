@@ -1,16 +1,20 @@
 package io.kvcache.gpu.cuda;
 
+import static java.lang.foreign.ValueLayout.JAVA_LONG;
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import static org.assertj.core.api.Assumptions.assumeThat;
 
 import io.kvcache.core.contract.BlockContent;
 import io.kvcache.gpu.driver.CopyBatch;
 import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceDriver.Priority;
+import io.kvcache.gpu.driver.DeviceError;
 import io.kvcache.gpu.driver.DeviceEvent;
 import io.kvcache.gpu.driver.DeviceException;
 import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.DeviceStream;
+import io.kvcache.gpu.kernel.Kernels;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.concurrent.TimeUnit;
@@ -18,6 +22,7 @@ import java.util.logging.Level;
 import java.util.logging.Logger;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
@@ -67,6 +72,28 @@ final class CudaFaultsTest {
                 "driver faults injected: %d calls answered %d, %d of them had no consequence%n",
                 faults, code, completed);
         assertThat(faults).isGreaterThan(25);
+    }
+
+    /// What a list of places has, nobody looks at before; a CPU would read there all the same.
+    @Test
+    void givenAPieceAtAnOddPlace_whenAKernelCopiesIt_thenTheDeviceIsOfNoUse() {
+        StandIn.fresh();
+        try (Work work = new Work(CudaDriver.open(0))) {
+            DeviceSpan slab = work.driver.allocate(PIECE);
+            DeviceStream stream = work.driver.openStream(Priority.NORMAL);
+            DeviceEvent event = work.driver.openEvent();
+            MemorySegment places = arena.allocate(JAVA_LONG, 2);
+            places.setAtIndex(JAVA_LONG, 0, slab.address().value() + 1024 + 8);
+            places.setAtIndex(JAVA_LONG, 1, slab.address().value() + 2048);
+            stream.toDevice(places, slab.address());
+            Kernels.load(work.driver, 1).copyPieces(stream, slab.slice(0, 8), slab.slice(8, 8), 16, 1);
+            assertThatExceptionOfType(DeviceException.class) // by the one call or the other
+                    .isThrownBy(() -> {
+                        stream.record(event);
+                        event.await(TimeUnit.SECONDS.toNanos(30));
+                    })
+                    .satisfies(refused -> assertThat(refused.error()).isEqualTo(DeviceError.ILLEGAL_ACCESS));
+        }
     }
 
     private boolean attempt() {

@@ -38,8 +38,8 @@ final class SharingPeer {
             DeviceEvent written = sharing.sharedEvent();
             DeviceEvent looked = driver.openEvent();
             DeviceStream stream = driver.openStream(Priority.NORMAL);
-            MemorySegment seen = arena.allocate(memory.bytes());
-            MemorySegment content = arena.allocate(memory.bytes());
+            MemorySegment seen = arena.allocate(SharingTest.BYTES);
+            MemorySegment content = arena.allocate(SharingTest.BYTES);
             new BlockContent(WRITTEN).fill(content);
             stream.waitFor(filled);
             stream.toHost(memory.address(), seen);

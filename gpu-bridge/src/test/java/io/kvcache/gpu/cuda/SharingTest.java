@@ -34,7 +34,7 @@ import org.junit.jupiter.api.Test;
 /// Two JVMs share memory of a device, and each waits for the other.
 final class SharingTest {
 
-    private static final int BYTES = 300_000;
+    static final int BYTES = 300_000;
     private static final long LONG_NANOS = TimeUnit.SECONDS.toNanos(60);
 
     private final StandIn standIn = StandIn.fresh();
@@ -153,6 +153,28 @@ final class SharingTest {
         assertThat(lines(peer).readLine()).startsWith("refused: cuIpcOpenMemHandle: BAD_REQUEST");
         assertThat(peer.waitFor()).isNotNegative();
         driver.free(other);
+    }
+
+    @Test
+    void givenATokenThatIsOpenedTwice_whenClosedOnce_thenItsMemoryIsStillThere() throws Exception {
+        try (TokenPeer peer = new TokenPeer(BYTES)) {
+            long before = standIn.things();
+            DeviceSpan theirs = sharing.open(peer.memory());
+            assertThat(sharing.open(peer.memory())).isEqualTo(theirs);
+            assertThat(driver.use().opened()).isEqualTo(2);
+            sharing.close(theirs);
+            stream.within(theirs.address(), slab.address(), BYTES);
+            MemorySegment back = arena.allocate(BYTES);
+            stream.toHost(slab.address(), back);
+            stream.record(filled);
+            assertThat(filled.await(LONG_NANOS)).isTrue();
+            assertThat(back.mismatch(arena.allocate(BYTES).fill(TokenPeer.FILLED)))
+                    .isEqualTo(-1);
+            sharing.close(theirs);
+            refused(() -> sharing.close(theirs));
+            assertThat(driver.use().opened()).isZero();
+            assertThat(standIn.things()).isEqualTo(before);
+        }
     }
 
     @Test

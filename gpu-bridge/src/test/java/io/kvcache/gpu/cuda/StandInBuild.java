@@ -23,6 +23,21 @@ final class StandInBuild {
     private static final Path FOLDER = Path.of("target", "stand-in");
     private static final Path LIBRARY = FOLDER.resolve("libcuda.so.1");
     private static final int LONGEST_SECONDS = 600;
+    private static final List<String> COMPILER = List.of(
+            "g++",
+            "-std=c++17",
+            "-O2",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            "-fPIC",
+            "-pthread",
+            "-fvisibility=hidden",
+            "-I",
+            SOURCES.toString());
+
+    /// Has the kernels in it, which find out where something lies that a device would not read there.
+    private static final String WITH_KERNELS = "modules.cpp";
 
     private StandInBuild() {}
 
@@ -41,13 +56,16 @@ final class StandInBuild {
     private static void build() throws IOException {
         Files.createDirectories(FOLDER);
         Path fresh = FOLDER.resolve("fresh.so");
-        List<String> command = new ArrayList<>(
-                List.of("g++", "-std=c++17", "-O2", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared", "-pthread"));
-        command.addAll(List.of("-fvisibility=hidden", "-Wl,-soname,libcuda.so.1", "-I", SOURCES.toString()));
-        command.addAll(List.of("-o", fresh.toString()));
+        Path kernels = FOLDER.resolve("kernels.o");
+        List<String> command = new ArrayList<>(COMPILER);
+        command.addAll(List.of("-fsanitize=alignment", "-c", "-o", kernels.toString()));
+        command.add(SOURCES.resolve(WITH_KERNELS).toString());
+        run(command);
+        command = new ArrayList<>(COMPILER);
+        command.addAll(List.of("-shared", "-Wl,-soname,libcuda.so.1", "-o", fresh.toString(), kernels.toString()));
         try (Stream<Path> sources = Files.list(SOURCES)) {
             sources.map(Path::toString)
-                    .filter(name -> name.endsWith(".cpp"))
+                    .filter(name -> name.endsWith(".cpp") && !name.endsWith(WITH_KERNELS))
                     .sorted()
                     .forEach(command::add);
         }

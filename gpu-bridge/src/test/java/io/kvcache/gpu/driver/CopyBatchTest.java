@@ -18,7 +18,9 @@ final class CopyBatchTest {
 
     private final HostRanges registered = new HostRanges();
     private final DeviceSlabs slabs = new DeviceSlabs();
-    private final MemorySegment host = Arena.ofAuto().allocate(4096L * PIECE);
+    /// Begins five bytes before a page does.
+    private final MemorySegment host =
+            Arena.ofAuto().allocate(4097L * PIECE, PIECE).asSlice(PIECE - 5, 4096L * PIECE);
 
     private MemorySegment piece(int index) {
         return host.asSlice((long) index * PIECE, PIECE);

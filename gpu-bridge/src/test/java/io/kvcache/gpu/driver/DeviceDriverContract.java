@@ -173,8 +173,9 @@ public abstract class DeviceDriverContract {
         DeviceStream stream = stream();
         MemorySegment source = filled((long) pieces * each, 4);
         MemorySegment back = memory((long) pieces * each);
-        driver.register(source.asSlice(0, 100 * each + 7));
-        driver.register(source.asSlice(100 * each + 7));
+        long border = 76 * 4096; // in the midst of a piece; pages are registered once
+        driver.register(source.asSlice(0, border));
+        driver.register(source.asSlice(border));
         List<Integer> order = shuffled(pieces, 5);
         CopyBatch there = CopyBatch.toDevice();
         CopyBatch within = CopyBatch.within();
@@ -192,8 +193,8 @@ public abstract class DeviceDriverContract {
         stream.copy(home);
         finish(stream);
         new BlockContent(4).require(back);
-        driver.unregister(source.asSlice(0, 100 * each + 7));
-        driver.unregister(source.asSlice(100 * each + 7));
+        driver.unregister(source.asSlice(0, border));
+        driver.unregister(source.asSlice(border));
     }
 
     @Test

@@ -34,7 +34,7 @@ public final class FirstChecks {
 
     private static final int PIECE_BYTES = 64 << 10;
     private static final long REGISTERED_BYTES = 256L << 20;
-    private static final long SHARED_BYTES = 1 << 20;
+    private static final long SHARED_BYTES = 2 << 20;
 
     private final DeviceDriver driver;
     private final List<String> lines = new ArrayList<>();
@@ -195,7 +195,7 @@ public final class FirstChecks {
     }
 
     private String byToken() {
-        DeviceSpan slab = driver.allocate(1 << 20);
+        DeviceSpan slab = driver.allocate(SHARED_BYTES);
         try {
             return driver.sharing().export(slab).length + " bytes";
         } finally {
@@ -218,7 +218,7 @@ public final class FirstChecks {
         try (Arena arena = Arena.ofShared();
                 DeviceStream stream = driver.openStream(Priority.NORMAL);
                 DeviceEvent event = driver.openEvent()) {
-            MemorySegment back = arena.allocate(theirs.bytes());
+            MemorySegment back = arena.allocate(SHARED_BYTES);
             MemorySegment expected = arena.allocate(SHARED_BYTES).fill(TokenPeer.FILLED);
             stream.waitFor(filled);
             stream.toHost(theirs.address(), back);
