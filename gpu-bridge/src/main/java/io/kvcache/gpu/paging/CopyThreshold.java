@@ -51,7 +51,7 @@ public record CopyThreshold(int pieceBytes) {
         DeviceSpan memory = driver.allocate(4L * PIECES * LARGEST);
         try (DeviceStream stream = driver.openStream(Priority.NORMAL);
                 DeviceEvent event = driver.openEvent();
-                PieceList pieces = new PieceList(driver, kernels, PIECES)) {
+                PieceList pieces = new PieceList(driver, kernels, PIECES, PieceList.LONGEST_NANOS)) {
             stream.fill(memory, (byte) 0);
             for (int bytes = SMALLEST; bytes <= LARGEST; bytes *= 2) {
                 CopyBatch batch = CopyBatch.within();

@@ -70,7 +70,8 @@ public final class PageMover implements AutoCloseable {
 
     /// @param kernels this one's from here on
     static PageMover of(DeviceDriver driver, PagedLayout layout, Kernels kernels, CopyThreshold threshold) {
-        return new PageMover(layout, threshold, kernels, new PieceList(driver, kernels, MOST_PIECES));
+        return new PageMover(
+                layout, threshold, kernels, new PieceList(driver, kernels, MOST_PIECES, PieceList.LONGEST_NANOS));
     }
 
     /// From where on pieces are copied.

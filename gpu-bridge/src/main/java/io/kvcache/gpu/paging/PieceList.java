@@ -25,9 +25,10 @@ import org.jspecify.annotations.Nullable;
 /// **Threads.** The driver's.
 final class PieceList implements AutoCloseable {
 
-    private static final long LONGEST_NANOS = TimeUnit.SECONDS.toNanos(60);
+    static final long LONGEST_NANOS = TimeUnit.SECONDS.toNanos(60);
 
     private final DeviceDriver driver;
+    private final long longestNanos;
     private final Kernels kernels;
     private final int most;
     private final Arena arena = Arena.ofShared();
@@ -38,8 +39,10 @@ final class PieceList implements AutoCloseable {
     private int count;
 
     /// @param most pieces at a time
+    /// @param longestNanos that the device may take for what it has; longer is a hang
     /// @throws DeviceException when the device refuses
-    PieceList(DeviceDriver driver, Kernels kernels, int most) {
+    PieceList(DeviceDriver driver, Kernels kernels, int most, long longestNanos) {
+        this.longestNanos = longestNanos;
         this.driver = driver;
         this.kernels = kernels;
         this.most = most;
@@ -74,8 +77,8 @@ final class PieceList implements AutoCloseable {
         count = 0;
     }
 
-    private static void await(DeviceEvent event) {
-        if (!event.await(LONGEST_NANOS)) {
+    private void await(DeviceEvent event) {
+        if (!event.await(longestNanos)) {
             throw new IllegalStateException("the device does not read a list of pieces");
         }
     }
@@ -100,10 +103,11 @@ final class PieceList implements AutoCloseable {
     ///
     /// @throws DeviceException when the device cannot say whether it has done; all is given back
     ///     then but the list that it may still read
+    /// @throws IllegalStateException when it does not come to an end; the same is given back
     @Override
     public void close() {
-        DeviceException unknown = waited(copied);
-        DeviceException unread = waited(brought);
+        RuntimeException unknown = waited(copied);
+        RuntimeException unread = waited(brought);
         copied.close();
         brought.close();
         try {
@@ -118,11 +122,11 @@ final class PieceList implements AutoCloseable {
         }
     }
 
-    private static @Nullable DeviceException waited(DeviceEvent event) {
+    private @Nullable RuntimeException waited(DeviceEvent event) {
         try {
             await(event);
             return null;
-        } catch (DeviceException refused) {
+        } catch (DeviceException | IllegalStateException refused) {
             return refused;
         }
     }

@@ -1,0 +1,55 @@
+package io.kvcache.gpu.paging;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
+
+import io.kvcache.gpu.cuda.FaultsInTurn;
+import io.kvcache.gpu.cuda.StandIn;
+import io.kvcache.gpu.driver.DeviceDriver;
+import io.kvcache.gpu.driver.DeviceDriver.Priority;
+import io.kvcache.gpu.driver.DeviceSpan;
+import io.kvcache.gpu.driver.DeviceStream;
+import io.kvcache.gpu.driver.DeviceUse;
+import io.kvcache.gpu.kernel.Kernels;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Test;
+
+/// What becomes of a list of pieces that the device does not read.
+final class PieceListTest {
+
+    private static final int PIECE = 1024;
+
+    private final StandIn standIn = StandIn.fresh();
+
+    /// As long as both events are there, nothing lets the device go on.
+    private void releaseOnce(long destroyed) {
+        long since = System.nanoTime();
+        while (standIn.calls("cuEventDestroy_v2") < destroyed
+                && System.nanoTime() - since < TimeUnit.SECONDS.toNanos(30)) {
+            Thread.onSpinWait();
+        }
+        standIn.release();
+    }
+
+    @Test
+    void givenADeviceThatDoesNotEnd_whenAListIsClosed_thenItSaysSoAndGivesBackWhatItHas() throws Exception {
+        FaultsInTurn.assumePossible(standIn);
+        try (DeviceDriver driver = standIn.open();
+                DeviceStream stream = driver.openStream(Priority.NORMAL);
+                Kernels kernels = Kernels.load(driver, 1)) {
+            DeviceSpan memory = driver.allocate(2 * PIECE);
+            DeviceUse before = driver.use();
+            PieceList list = new PieceList(driver, kernels, 1, 1);
+            list.add(memory.address(), memory.address().plus(PIECE));
+            standIn.hold();
+            list.copy(stream, PIECE);
+            long destroyed = standIn.calls("cuEventDestroy_v2") + 2;
+            Thread later = Thread.ofPlatform().daemon(true).start(() -> releaseOnce(destroyed));
+            assertThatIllegalStateException().isThrownBy(list::close).withMessageContaining("does not read a list");
+            later.join();
+            assertThat(driver.use()).isEqualTo(before);
+            driver.free(memory);
+        }
+        assertThat(standIn.left()).isEmpty();
+    }
+}
