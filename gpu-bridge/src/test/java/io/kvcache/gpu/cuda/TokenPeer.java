@@ -39,8 +39,16 @@ public final class TokenPeer implements AutoCloseable {
                 .redirectError(ProcessBuilder.Redirect.INHERIT)
                 .start();
         BufferedReader said = new BufferedReader(new InputStreamReader(process.getInputStream(), UTF_8));
-        memory = token(said.readLine());
-        event = token(said.readLine());
+        boolean told = false;
+        try {
+            memory = token(said.readLine());
+            event = token(said.readLine());
+            told = true;
+        } finally {
+            if (!told) {
+                close();
+            }
+        }
     }
 
     private static byte[] token(String line) throws IOException {

@@ -129,7 +129,7 @@ final class EngineFaultsTest {
                 pool.write(layers);
                 long before = standIn.injected();
                 begin.run();
-                Answers answers = serve(pool);
+                Answers answers = serve(pool, before);
                 until(() -> door.engines() == 0);
                 standIn.fail("", 0, 0);
                 pool.read(seen);
@@ -148,7 +148,9 @@ final class EngineFaultsTest {
         }
 
         /// Stores two blocks and loads them to other pages, as far as the door lets it.
-        private Answers serve(PoolOfTwoProcesses pool) {
+        ///
+        /// @param before faults that there were
+        private Answers serve(PoolOfTwoProcesses pool, long before) {
             long sealed = 0;
             long loaded = 0;
             try (EngineClient client = new EngineClient(folder.resolve("door"))) {
@@ -164,7 +166,9 @@ final class EngineFaultsTest {
                 loaded = again(() -> client.ask(Wire.LOAD, EngineClient.blocks(5, 0, 2, event, LOADED)))
                         .getLong();
             } catch (IOException | EngineClient.Refused over) {
-                assertThat(over).isNotNull(); // the door let go
+                assertThat(standIn.injected())
+                        .as("why the door let go: %s", over)
+                        .isGreaterThan(before);
             }
             return new Answers(sealed, loaded);
         }
