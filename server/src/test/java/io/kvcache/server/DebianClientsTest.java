@@ -74,6 +74,8 @@ final class DebianClientsTest {
         assertThat(cli("--no-raw", "get", "absent")).isEqualTo("(nil)");
         assertThat(cli("command", "count")).matches("\\d+");
         assertThat(cli("client", "list")).contains(" cmd=client ", " user=default ");
+        assertThat(cli("lastsave")).isEqualTo("0");
+        assertThat(cli("acl", "whoami")).isEqualTo("default");
         assertThat(cli("client", "kill", "id", "1")).isEqualTo("0");
     }
 
@@ -125,6 +127,23 @@ final class DebianClientsTest {
                     pipe.set("p%d" % i, "v%d" % i)
                     pipe.get("p%d" % i)
                 assert pipe.execute()[1::2] == [b"v%d" % i for i in range(100)]
+                usual = plain.pipeline()
+                for i in range(100):
+                    usual.set("t%d" % i, "w%d" % i, ex=1000)
+                    usual.get("t%d" % i)
+                usual.set("t", body[: 1 << 20])
+                usual.get("t")
+                got = usual.execute()
+                assert got[1:200:2] == [b"w%d" % i for i in range(100)] and got[201] == body[: 1 << 20]
+                try:
+                    plain.transaction(lambda pipe: pipe.set("t", 1), "t")
+                    assert False
+                except redis.ResponseError as refused:
+                    assert "WATCH" in str(refused)
+                assert plain.getex("t1", ex=5) == b"w1" and plain.ttl("t1") == 5
+                assert plain.getdel("t1") == b"w1" and plain.exists("t1") == 0
+                assert plain.time()[0] > 0 and plain.acl_whoami() == "default"
+                plain.delete(*["t%d" % i for i in range(100)], "t")
                 async def many():
                     client = redis.asyncio.Redis(port=port)
                     await asyncio.gather(*[client.set("a%d" % i, body[: 1 << 20]) for i in range(20)])

@@ -164,6 +164,7 @@ final class DiskValuesTest {
             assertThat(answers(
                             server, "SET timed abc EXAT 4000000000\r\nSET brief abc PX 1\r\nMSET a 1 b 22\r\nSAVE\r\n"))
                     .containsOnly("+OK");
+            assertThat(answers(server, "LASTSAVE\r\n")).hasSize(1).doesNotContain(":0");
         }
         try (DiskServer server = new DiskServer(folder)) {
             while (server.server().cache().recovering()) {

@@ -1,12 +1,14 @@
 package io.kvcache.server.keyspace;
 
 import io.kvcache.core.KvCache;
+import io.kvcache.core.ObjectView;
 import io.kvcache.core.ObjectWriter;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.SealOutcome;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.server.miss.Departed;
 import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;
 
 /// What clients change: values that they put, delete, and give another end. Store and index change together.
@@ -109,6 +111,30 @@ final class Changes {
         }
         ground.counters().deleted.increment();
         return true;
+    }
+
+    /// Forgets a key if it has a value that is held; answers whether it had.
+    boolean delete(Key wanted, Value held) {
+        boolean done = whileHas(wanted, held, () -> removal.drop(wanted, Departed.Cause.DELETED));
+        if (done) {
+            ground.counters().deleted.increment();
+        }
+        return done;
+    }
+
+    /// Lets a key expire at another time if it has a value that is held; answers whether it has.
+    boolean expireAt(Key wanted, long atMillis, Value held) {
+        return whileHas(wanted, held, () -> expireAt(wanted, atMillis));
+    }
+
+    private boolean whileHas(Key wanted, Value held, BooleanSupplier change) {
+        ReentrantLock lock = ground.locks().of(ground.hash(wanted));
+        lock.lock();
+        try (ObjectView now = ground.cache().holdObject(ground.namespace(), wanted.bytes())) {
+            return now != null && held.isIn(now) && change.getAsBoolean();
+        } finally {
+            lock.unlock();
+        }
     }
 
     /// Lets a key expire at another time, 0 for never; answers whether the index has it.

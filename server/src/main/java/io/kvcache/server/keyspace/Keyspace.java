@@ -186,6 +186,18 @@ public final class Keyspace {
         return changes.delete(new Key(key));
     }
 
+    /// Forgets a key if a value that is held is still its own; answers whether it was.
+    public boolean delete(byte[] key, Value held) {
+        return changes.delete(new Key(key), held);
+    }
+
+    /// Lets a key expire at a time if a value that is held is still its own; answers whether it is.
+    ///
+    /// @param atMillis milliseconds since the epoch, or 0 for never
+    public boolean expireAt(byte[] key, long atMillis, Value held) {
+        return changes.expireAt(new Key(key), atMillis, held);
+    }
+
     /// Lets a key expire at a time; answers whether the key is here.
     ///
     /// @param atMillis milliseconds since the epoch, or 0 for never

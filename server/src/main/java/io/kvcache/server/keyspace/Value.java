@@ -66,6 +66,17 @@ public final class Value implements AutoCloseable {
         return Trailer.note(view);
     }
 
+    /// Whether a view is of this very value, and not of one that came after it.
+    boolean isIn(ObjectView other) {
+        return address(view) == address(other); // nobody else gets the place while both hold it
+    }
+
+    private static long address(ObjectView view) {
+        long[] first = new long[1];
+        view.visit(0, 1, (memory, from, bytes) -> first[0] = memory.address() + from);
+        return first[0];
+    }
+
     long expiresAtMillis() {
         return expiresAtMillis;
     }

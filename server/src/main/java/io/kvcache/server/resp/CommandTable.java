@@ -45,16 +45,19 @@ final class CommandTable {
     static CommandTable of(RespContext context, Login login, RespStats stats) {
         Map<String, CommandSpec> commands = new TreeMap<>();
         Reach reach = context.reach();
+        ReadCommands reads = new ReadCommands(reach);
         Stream.of(
                         new ConnectionCommands(context.facts().version(), login).commands(),
                         List.of(CommandSpec.of(
                                 "CLIENT", -2, "noscript", CommandSpec.Places.NONE, new ClientCommand(context)::run)),
-                        new ReadCommands(reach).commands(),
+                        reads.commands(),
+                        new TakingCommands(reach, reads, stats).commands(),
                         new WriteCommands(reach, stats).commands(),
                         new KeyCommands(reach).commands(),
                         new ExpiryCommands(reach).commands(),
                         new ListingCommands(reach).commands(),
-                        new SaveCommand(context).commands(),
+                        TransactionCommands.commands(),
+                        new SaveCommand(context, stats).commands(),
                         new InfoCommands(context, stats).commands(),
                         new CommandCommand(commands.values()).commands())
                 .flatMap(List::stream)
@@ -89,15 +92,42 @@ final class CommandTable {
                 keyspace.put(key, bytes, session.runs().of(keyspace).writes(key)));
     }
 
+    /// Whether the next argument is a value.
+    boolean isValue(Request soFar, int count) {
+        CommandSpec spec = commands.get(soFar.name());
+        return reach != null
+                && spec != null
+                && spec.takes(count)
+                && spec.values().has(soFar.count(), count);
+    }
+
+    /// Why a request cannot be run later, as part of a transaction; null when it can.
+    @Nullable
+    String mistake(Request request) {
+        try {
+            CommandSpec spec = find(request);
+            return TransactionCommands.mayBeQueued(spec.name())
+                    ? null
+                    : "ERR " + spec.name() + " is not allowed between MULTI and EXEC";
+        } catch (CommandException refused) {
+            return refused.reply();
+        }
+    }
+
+    private CommandSpec find(Request request) throws CommandException {
+        CommandSpec spec = commands.get(request.name());
+        if (spec == null) {
+            throw new CommandException(reach == null ? NO_AUTH : unknown(request));
+        }
+        if (!spec.takes(request.count())) {
+            throw new CommandException(wrongCount(spec));
+        }
+        return spec;
+    }
+
     void run(RespSession session, Request request, Replies replies) {
         try {
-            CommandSpec spec = commands.get(request.name());
-            if (spec == null) {
-                throw new CommandException(reach == null ? NO_AUTH : unknown(request));
-            }
-            if (!spec.takes(request.count())) {
-                throw new CommandException(wrongCount(spec));
-            }
+            CommandSpec spec = find(request);
             if (reach != null && isStranger(reach, spec, request)) {
                 byte[] key = request.bytes(spec.known());
                 session.awaitValue(reach.of(key), key, come -> runKnowing(come, spec, session, request, replies));

@@ -130,6 +130,7 @@ final class ConnectionCommands {
     }
 
     private static void reset(RespSession session, Request request, Replies out) {
+        session.transaction().end();
         session.name("");
         session.leave();
         speak(session, out, 2);

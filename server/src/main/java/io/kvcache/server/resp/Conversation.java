@@ -34,7 +34,8 @@ final class Conversation implements RespDecoder.Sink, Talk {
         this.connection = connection;
         this.stats = stats;
         replies = new Replies(context);
-        session = new RespSession(connection, entrance, channel.eventLoop(), () -> {
+        Transaction transaction = new Transaction(RespLimits.defaults(), new Arguments(stats.arguments));
+        session = new RespSession(connection, entrance, channel.eventLoop(), transaction, () -> {
             answered();
             goOn.run();
         });
@@ -84,6 +85,10 @@ final class Conversation implements RespDecoder.Sink, Talk {
 
     @Override
     public @Nullable IncomingValue value(Request soFar, int count, long bytes) {
+        Transaction transaction = session.transaction();
+        if (transaction.isOpen() && session.commands().isValue(soFar, count)) {
+            return transaction.value(bytes);
+        }
         return session.commands().value(session, soFar, count, bytes);
     }
 
@@ -98,14 +103,36 @@ final class Conversation implements RespDecoder.Sink, Talk {
             if (request.count() > 0) {
                 stats.commands.increment();
                 session.heard(request);
-                connection.requestIs(session.commands().verb(request));
-                session.commands().run(session, request, replies);
+                run(request);
             }
         }
         answered();
     }
 
+    private void run(Request request) {
+        Transaction transaction = session.transaction();
+        if (transaction.isOpen() && TransactionCommands.isQueued(request.name())) {
+            connection.requestIs("queued");
+            transaction.add(request, session.commands().mistake(request), replies);
+        } else {
+            connection.requestIs(session.commands().verb(request));
+            session.commands().run(session, request, replies);
+        }
+    }
+
+    /// Runs what EXEC has left, as far as nothing has to be waited for.
+    private void runQueued() {
+        while (session.transaction().hasNext() && !session.suspended() && !ended) {
+            if (channel.isWritable()) {
+                session.transaction().next(session, replies);
+            } else {
+                session.whenWritable(() -> {});
+            }
+        }
+    }
+
     private void answered() {
+        runQueued();
         if (session.suspended() || ended) {
             return;
         }

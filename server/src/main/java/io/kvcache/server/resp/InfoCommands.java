@@ -9,7 +9,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.stream.Collectors;
 
-/// INFO, CONFIG GET, and CLUSTER, which there is none.
+/// INFO, CONFIG GET, TIME, ROLE, ACL WHOAMI, and CLUSTER, which there is none.
 final class InfoCommands {
 
     private static final Set<String> EVERYTHING = Set.of("ALL", "DEFAULT", "EVERYTHING");
@@ -26,6 +26,9 @@ final class InfoCommands {
         CommandSpec.Places none = CommandSpec.Places.NONE;
         return List.of(
                 CommandSpec.of("INFO", -1, "loading stale", none, this::info),
+                CommandSpec.of("TIME", 1, "loading stale fast", none, this::time),
+                CommandSpec.of("ROLE", 1, "noscript loading stale fast", none, InfoCommands::role),
+                CommandSpec.of("ACL", -2, "noscript loading stale", none, this::acl),
                 CommandSpec.of("CONFIG", -2, "admin noscript", none, this::config),
                 CommandSpec.of("CLUSTER", -2, "stale", none, (session, request, out) -> {
                     throw new CommandException("ERR This instance has cluster support disabled");
@@ -42,6 +45,32 @@ final class InfoCommands {
                 .filter(section -> all || asked.contains(section.getKey().toUpperCase(Locale.ROOT)))
                 .map(section -> "# " + section.getKey() + "\r\n" + section.getValue())
                 .collect(Collectors.joining("\r\n")));
+    }
+
+    /// Seconds and microseconds, of a clock of milliseconds.
+    private void time(RespSession session, Request request, Replies out) {
+        long millis = context.reach().own().nowMillis();
+        out.array(2);
+        out.bulk(Long.toString(millis / 1000));
+        out.bulk(Long.toString(millis % 1000 * 1000));
+    }
+
+    private static void role(RespSession session, Request request, Replies out) {
+        out.array(3);
+        out.bulk("master");
+        out.integer(0);
+        out.array(0);
+    }
+
+    private void acl(RespSession session, Request request, Replies out) throws CommandException {
+        if (!request.word(1).equals("WHOAMI")) {
+            throw new CommandException("ERR unknown subcommand '" + request.text(1)
+                    + "'. ACL takes WHOAMI; who may do what is in the server's file");
+        }
+        if (request.count() != 2) {
+            throw new CommandException("ERR wrong number of arguments for 'acl|whoami' command");
+        }
+        out.bulk(context.tenant());
     }
 
     private void config(RespSession session, Request request, Replies out) throws CommandException {

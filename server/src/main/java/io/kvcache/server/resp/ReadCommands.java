@@ -44,11 +44,16 @@ final class ReadCommands {
 
     /// Goes on with a value, or with null, now or when it has come from disk.
     private void find(RespSession session, byte[] key, Consumer<@Nullable Value> next) {
+        look(session, key, reading -> next.accept(reading.value()));
+    }
+
+    /// The same for who has to know why there is no value.
+    void look(RespSession session, byte[] key, Consumer<Reading> next) {
         Reading reading = read(session, key);
         if (reading.outcome() == Reading.Outcome.AWAY) {
-            session.awaitValue(reach.of(key), key, come -> next.accept(come.value()));
+            session.awaitValue(reach.of(key), key, next);
         } else {
-            next.accept(reading.value());
+            next.accept(reading);
         }
     }
 

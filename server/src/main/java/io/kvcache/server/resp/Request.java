@@ -11,7 +11,8 @@ import java.util.Locale;
 /// **Ownership.** Whoever runs the command closes it; values that were not stored then give their room back.
 final class Request implements AutoCloseable {
 
-    private static final byte[] NOT_HERE = new byte[0];
+    /// In place of a value that is not in the heap.
+    static final byte[] NOT_HERE = new byte[0];
 
     /// No command has a longer name.
     private static final int MOST_REMEMBERED = 32;
@@ -46,7 +47,7 @@ final class Request implements AutoCloseable {
     }
 
     void add(IncomingValue value) {
-        arguments.add(NOT_HERE);
+        arguments.add(value.heap());
         if (values.isEmpty()) {
             values = new ArrayList<>(1);
         }
@@ -79,6 +80,18 @@ final class Request implements AutoCloseable {
 
     long integer(int index) throws CommandException {
         return Numbers.parse(arguments.get(index));
+    }
+
+    /// What its words take of the heap; values do not count.
+    long wordBytes() {
+        long bytes = 0;
+        for (byte[] each : arguments) {
+            bytes += each.length;
+        }
+        for (IncomingValue each : values) {
+            bytes -= each.heap().length;
+        }
+        return bytes;
     }
 
     /// The values in order.

@@ -39,9 +39,12 @@ final class RespSession {
     private Runnable whenClosed = () -> {};
     private @Nullable Runnable whenWritable;
     private final KeyRuns runs = new KeyRuns();
+    private final Transaction transaction;
 
+    /// @param transaction what the client says between MULTI and EXEC
     /// @param goOn takes the next request once this session no longer waits
-    RespSession(Connection connection, Entrance entrance, EventLoop loop, Runnable goOn) {
+    RespSession(Connection connection, Entrance entrance, EventLoop loop, Transaction transaction, Runnable goOn) {
+        this.transaction = transaction;
         this.entrance = entrance;
         this.connection = connection;
         commands = entrance.first();
@@ -98,6 +101,11 @@ final class RespSession {
     /// The order in which this client asks for keys.
     KeyRuns runs() {
         return runs;
+    }
+
+    /// What it says between MULTI and EXEC.
+    Transaction transaction() {
+        return transaction;
     }
 
     /// The connection ends once this request is answered.
@@ -175,6 +183,7 @@ final class RespSession {
         closed = true;
         whenClosed.run();
         whenClosed = () -> {};
+        transaction.end();
     }
 
     /// Goes on when somebody on another thread has found out something, which may also be at once.

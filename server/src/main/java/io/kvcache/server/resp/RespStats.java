@@ -1,6 +1,7 @@
 package io.kvcache.server.resp;
 
 import io.kvcache.server.quota.InFlight;
+import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.LongAdder;
 
 /// What the front end counts over all its connections, and what these share.
@@ -10,6 +11,9 @@ final class RespStats {
     final LongAdder errors = new LongAdder();
     final LongAdder protocolErrors = new LongAdder();
     final LongAdder droppedAfterOk = new LongAdder();
+
+    /// When SAVE ended well the last time, in seconds since the epoch; 0 for never.
+    final AtomicLong savedSeconds = new AtomicLong();
 
     /// Heap for the arguments of requests that are not answered yet.
     final InFlight arguments;

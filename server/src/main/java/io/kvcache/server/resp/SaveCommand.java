@@ -4,7 +4,8 @@ import io.kvcache.server.config.TenantConfig;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 
-/// SAVE: answered when all that was stored before it is on disk and survives a crash.
+/// SAVE: answered when all that was stored before it is on disk and survives a crash. LASTSAVE: when it was, the last
+/// time.
 ///
 /// It writes what all tenants have stored, and may take minutes of the disks' time. So where there are several, it is
 /// for the default tenant alone.
@@ -14,13 +15,19 @@ final class SaveCommand {
     private static final long LONGEST_NANOS = TimeUnit.MINUTES.toNanos(5);
 
     private final RespContext context;
+    private final RespStats stats;
 
-    SaveCommand(RespContext context) {
+    SaveCommand(RespContext context, RespStats stats) {
         this.context = context;
+        this.stats = stats;
     }
 
     List<CommandSpec> commands() {
-        return List.of(CommandSpec.of("SAVE", 1, "admin", CommandSpec.Places.NONE, this::save));
+        CommandSpec.Places none = CommandSpec.Places.NONE;
+        return List.of(
+                CommandSpec.of("SAVE", 1, "admin", none, this::save),
+                CommandSpec.of(
+                        "LASTSAVE", 1, "fast", none, (session, request, out) -> out.integer(stats.savedSeconds.get())));
     }
 
     private void save(RespSession session, Request request, Replies out) throws CommandException {
@@ -31,6 +38,7 @@ final class SaveCommand {
         }
         session.awaitSlow(() -> context.cache().flush(LONGEST_NANOS), saved -> {
             if (saved) {
+                stats.savedSeconds.set(context.reach().own().nowMillis() / 1000);
                 out.ok();
             } else {
                 out.error("ERR not all is on disk: the server has none, or one that fails, is full or slow,"

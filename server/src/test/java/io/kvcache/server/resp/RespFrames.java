@@ -42,6 +42,14 @@ public final class RespFrames {
             "QUIT",
             "RESET",
             "CLUSTER",
+            "MULTI",
+            "EXEC",
+            "DISCARD",
+            "WATCH",
+            "GETDEL",
+            "GETEX",
+            "TIME",
+            "ACL",
             "NOSUCH");
     private static final List<String> WORDS = List.of(
             "EX",
