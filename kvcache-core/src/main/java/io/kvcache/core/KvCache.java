@@ -157,6 +157,14 @@ public interface KvCache extends AutoCloseable {
         return false;
     }
 
+    /// Tells the store what only the caller knows of objects. A wrong hint costs hits, never correctness.
+    ///
+    /// @param keys in the order in which they are read; those that are not here are passed over
+    /// @return of how many objects the hint was taken
+    default int hintObjects(Namespace namespace, List<byte[]> keys, ObjectHint hint) {
+        return 0;
+    }
+
     /// Stores an object by copying it.
     ///
     /// @param value 1 byte to 256 MiB, native or heap memory

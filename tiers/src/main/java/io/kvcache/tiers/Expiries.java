@@ -13,6 +13,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeSet;
 import java.util.concurrent.TimeUnit;
+import java.util.function.IntSupplier;
 import org.jspecify.annotations.Nullable;
 
 /// Ends of chains that are let go first once a time is over, until it is.
@@ -38,12 +39,17 @@ final class Expiries {
     /// When the first of them is over, from the start.
     private volatile long next = Long.MAX_VALUE;
 
-    /// The last block of a chain.
-    private record Place(Namespace namespace, BlockKey key) {}
+    /// The last block of a chain, or the last of some objects.
+    record Place(Namespace namespace, BlockKey key) {}
+
+    /// What is let go together.
+    ///
+    /// @param length blocks, or objects
+    /// @param release makes them next victims, and answers how many
+    record Tail(int length, IntSupplier release) {}
 
     /// @param at nanoseconds from the start
-    /// @param tail the keys of the blocks
-    private record Expiry(long at, long number, int group, Place place, BlockChain tail) {}
+    private record Expiry(long at, long number, int group, Place place, Tail tail) {}
 
     Expiries(Clock clock, Forecast forecast) {
         this.clock = clock;
@@ -55,23 +61,31 @@ final class Expiries {
     ///
     /// @param group of the chain's namespace
     /// @return whether it was taken
-    synchronized boolean take(int group, Hint.Expire hint) {
+    boolean take(int group, Hint.Expire hint) {
         BlockChain chain = hint.chain();
         int blocks = chain.length() - hint.from();
         if (blocks <= 0) {
             return false;
         }
         Place place = new Place(chain.namespace(), chain.key(chain.length() - 1));
+        BlockChain keys = Tails.of(chain, hint.from());
+        return take(group, place, new Tail(blocks, () -> forecast.release(keys, 0)), hint.afterNanos());
+    }
+
+    /// Notes what is to be let go later in place of what was noted for the same place.
+    ///
+    /// @return whether it was taken
+    synchronized boolean take(int group, Place place, Tail tail, long afterNanos) {
         Expiry before = byPlace.get(place);
         int others = chargeOfGroup.getOrDefault(group, 0) - (before == null ? 0 : Tails.charge(before.tail.length()));
-        if (others + Tails.charge(blocks) > Tails.MOST_BLOCKS) {
+        if (others + Tails.charge(tail.length()) > Tails.MOST_BLOCKS) {
             return false;
         }
         if (before != null) {
             remove(before);
         }
-        long at = clock.nanos() - start + Math.min(hint.afterNanos(), LONGEST_NANOS);
-        add(new Expiry(at, numbers++, group, place, Tails.of(chain, hint.from())));
+        long at = clock.nanos() - start + Math.min(afterNanos, LONGEST_NANOS);
+        add(new Expiry(at, numbers++, group, place, tail));
         return true;
     }
 
@@ -82,7 +96,7 @@ final class Expiries {
         }
         int released = 0;
         for (Expiry due : takeDue()) {
-            released += forecast.release(due.tail, 0);
+            released += due.tail.release().getAsInt();
         }
         count(released);
     }

@@ -2,38 +2,28 @@ package io.kvcache.tiers;
 
 import io.kvcache.core.Clock;
 import io.kvcache.core.Hint;
+import io.kvcache.core.ObjectHint;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
+import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.policy.EvictionPolicy;
 import io.kvcache.core.store.HostStore;
 import io.kvcache.core.store.Inspection;
 import io.kvcache.core.store.Reserved;
-import io.kvcache.core.tree.Control;
 import io.kvcache.core.tree.Handle;
-import java.util.HashMap;
-import java.util.Iterator;
-import java.util.Map;
-import java.util.concurrent.TimeUnit;
+import java.util.List;
 import java.util.concurrent.atomic.LongAdder;
 import java.util.function.Supplier;
-import org.jspecify.annotations.Nullable;
 
-/// Acts on hints, and holds the pins that hints ask for until their time is over.
+/// Acts on hints, and holds what they ask to be held.
 ///
-/// A pin is one store pin on the deepest resident block of the chain. Those of each group of namespaces
-/// hold a quarter of its share of host memory at most, for an hour at most, so that hints cannot bring a
-/// store to a halt, and nobody takes another's part of that quarter. Pins that ended, or whose blocks were
-/// dropped, are let go at the next hint, at the next drop, at the next put that finds no room, and at the
-/// next look at the statistics.
+/// A pin is one store pin on the deepest resident block of a chain, or on an object. Pins that ended, or whose
+/// blocks were dropped, are let go at the next hint, at the next drop, at the next put that finds no room, and at
+/// the next look at the statistics.
 final class Hints implements AutoCloseable {
 
-    private static final int QUOTA_SHARE = 4;
-
-    private static final long LONGEST_PIN_NANOS = TimeUnit.HOURS.toNanos(1);
-
     private final HostStore store;
-    private final Clock clock;
     private final Onboarding onboarding;
     private final UseRate rate;
     private final Expiries expiries;
@@ -42,24 +32,37 @@ final class Hints implements AutoCloseable {
     private final LongAdder notTaken = new LongAdder();
     private final LongAdder labelled = new LongAdder();
     private final LongAdder weighed = new LongAdder();
-    private final Map<BlockKey, Pinned> pins = new HashMap<>();
-    private final Map<Integer, Long> bytesOfGroup = new HashMap<>();
-
-    private record Pinned(int group, int record, long bytes, long start, long forNanos) {}
+    private final HintPins pins;
+    private final ObjectHints objects;
 
     Hints(HostStore store, Clock clock, Onboarding onboarding) {
         this.store = store;
         this.onboarding = onboarding;
-        this.clock = clock;
         rate = new UseRate(clock, store.forecast()::uses);
         expiries = new Expiries(clock, store.forecast());
         sessions = new SessionTails(store.forecast());
+        pins = new HintPins(store, clock);
+        objects = new ObjectHints(store, onboarding, rate, pins, expiries);
     }
 
     boolean take(Hint hint) {
         store.require(hint.chain().namespace());
         boolean done = act(hint);
         (done ? taken : notTaken).increment();
+        return done;
+    }
+
+    /// Acts on what is said of objects.
+    ///
+    /// @return of how many it was taken
+    int take(Namespace namespace, List<byte[]> keys, ObjectHint hint) {
+        int done = objects.take(namespace, keys, hint);
+        (done > 0 ? taken : notTaken).increment();
+        if (hint instanceof ObjectHint.Label) {
+            labelled.add(done);
+        } else if (hint instanceof ObjectHint.Weigh) {
+            weighed.add(done);
+        }
         return done;
     }
 
@@ -95,7 +98,7 @@ final class Hints implements AutoCloseable {
     }
 
     /// The nearest power of two, as how often 1 is halved.
-    private static int halvings(float weight) {
+    static int halvings(float weight) {
         double exact = -Math.log(weight) / Math.log(2);
         return (int) Math.min(EvictionPolicy.MOST_HALVINGS, Math.round(exact));
     }
@@ -125,14 +128,14 @@ final class Hints implements AutoCloseable {
         return true;
     }
 
-    private synchronized boolean pin(Hint.Pin pin) {
-        sweep();
+    private boolean pin(Hint.Pin pin) {
         BlockChain chain = pin.chain();
+        pins.sweep();
         if (chain.length() == 0) {
             return false;
         }
         if (pin.forNanos() == 0) {
-            letGo(pins.remove(pin.key()));
+            var _ = pins.unpin(pin.key());
             return true;
         }
         long handle = store.lookup().pinDeepest(chain);
@@ -140,19 +143,8 @@ final class Hints implements AutoCloseable {
             return false;
         }
         int record = Handle.record(handle);
-        Inspection.Share share = share(chain);
         long bytes = (store.records().depth(record) + 1L) * store.records().bytes(record);
-        Pinned before = pins.get(pin.key());
-        long others = bytesOfGroup.getOrDefault(share.group(), 0L) - (before == null ? 0 : before.bytes);
-        if (others + bytes > share.bytes() / QUOTA_SHARE) {
-            store.lookup().unpin(record);
-            return false;
-        }
-        long time = Math.min(pin.forNanos(), LONGEST_PIN_NANOS);
-        pins.put(pin.key(), new Pinned(share.group(), record, bytes, clock.nanos(), time));
-        bytesOfGroup.merge(share.group(), bytes, Long::sum);
-        letGo(before);
-        return true;
+        return pins.pin(pin.key(), new HintPins.Held(record, bytes), share(chain), pin.forNanos());
     }
 
     /// Asks for room, which what is over by its time makes first, and once more without the pins
@@ -178,40 +170,24 @@ final class Hints implements AutoCloseable {
     }
 
     /// Lets go of pins whose time is over, or whose blocks were dropped.
-    synchronized void sweep() {
-        if (pins.isEmpty()) {
-            return;
-        }
-        long now = clock.nanos();
-        for (Iterator<Pinned> all = pins.values().iterator(); all.hasNext(); ) {
-            Pinned pinned = all.next();
-            if (now - pinned.start >= pinned.forNanos || isDropped(pinned.record)) {
-                all.remove();
-                letGo(pinned);
-            }
-        }
+    void sweep() {
+        pins.sweep();
     }
 
-    private boolean isDropped(int record) {
-        return Control.state(store.records().control(record)) == Control.DOOMED;
-    }
-
-    private void letGo(@Nullable Pinned pinned) {
-        if (pinned != null) {
-            bytesOfGroup.merge(pinned.group, -pinned.bytes, Long::sum);
-            store.lookup().unpin(pinned.record);
-        }
+    /// An object was dropped: its pin ends at once, without a look at the others.
+    void dropped(BlockKey object) {
+        var _ = pins.unpin(object);
     }
 
     /// What became of hints.
-    synchronized HintStats stats() {
+    HintStats stats() {
         expiries.sweep();
         sweep();
         return new HintStats(
                 taken.sum(),
                 notTaken.sum(),
-                pins.size(),
-                pins.values().stream().mapToLong(Pinned::bytes).sum(),
+                pins.count(),
+                pins.bytes(),
                 labelled.sum(),
                 weighed.sum(),
                 expiries.waiting(),
@@ -221,8 +197,7 @@ final class Hints implements AutoCloseable {
     }
 
     @Override
-    public synchronized void close() {
-        pins.values().forEach(this::letGo);
-        pins.clear();
+    public void close() {
+        pins.close();
     }
 }

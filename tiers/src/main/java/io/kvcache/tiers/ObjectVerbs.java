@@ -209,6 +209,10 @@ final class ObjectVerbs {
     boolean drop(Namespace namespace, byte[] key) {
         store.require(namespace);
         BlockKey wanted = BlockKey.ofObject(namespace, key);
-        return store.drop(wanted.hi(), wanted.lo()) > 0;
+        boolean dropped = store.drop(wanted.hi(), wanted.lo()) > 0;
+        if (dropped) {
+            hints.dropped(wanted);
+        }
+        return dropped;
     }
 }

@@ -9,7 +9,9 @@ import io.kvcache.core.store.NamespaceEntry;
 import io.kvcache.core.tree.Control;
 import io.kvcache.core.tree.DiskNumber;
 import io.kvcache.core.tree.Handle;
+import io.kvcache.core.tree.RecordPool;
 import io.kvcache.tiers.movement.Movement;
+import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import org.jspecify.annotations.Nullable;
@@ -111,6 +113,35 @@ final class Onboarding {
         long most = store.capacityBytes() / EXPECT_SHARE / Math.max(1, entry.blockBytes());
         int known = store.lookup().matchKnown(chain, here);
         return bring(movement, chain, (int) Math.min(known, here + most), false);
+    }
+
+    /// Has objects brought in that are likely to be wanted.
+    ///
+    /// @return how many come
+    int expect(List<BlockKey> keys) {
+        Movement by = movement;
+        int come = 0;
+        long left = store.capacityBytes() / EXPECT_SHARE;
+        for (int i = 0; i < keys.size() && by != null && left > 0; i++) {
+            long handle = store.lookup().findKnown(keys.get(i).hi(), keys.get(i).lo());
+            long bytes = Handle.found(handle) ? store.records().bytes(Handle.record(handle)) : Long.MAX_VALUE;
+            if (bytes <= left && expect(by, handle)) {
+                left -= bytes;
+                come++;
+            }
+        }
+        return come;
+    }
+
+    private boolean expect(Movement by, long handle) {
+        int record = Handle.record(handle);
+        long place = store.records().diskPlace(record);
+        boolean away = store.records().hostPage(record) == RecordPool.NONE && place != RecordPool.NONE;
+        boolean begun = away && store.beginLoad(record, Handle.generation(handle), 0) == LoadStart.STARTED;
+        if (begun) {
+            by.expect(record, DiskNumber.of(place));
+        }
+        return begun;
     }
 
     private int bring(Movement by, BlockChain chain, int to, boolean demanded) {

@@ -7,6 +7,7 @@ import io.kvcache.core.Hint;
 import io.kvcache.core.KvCache;
 import io.kvcache.core.Match;
 import io.kvcache.core.ObjectCatalog;
+import io.kvcache.core.ObjectHint;
 import io.kvcache.core.ObjectView;
 import io.kvcache.core.ObjectWriter;
 import io.kvcache.core.PutSummary;
@@ -253,6 +254,12 @@ public final class TieredKvCache implements KvCache {
         holders.requireOpen();
         store.require(namespace);
         return prefetching.begin(BlockKey.ofObject(namespace, key));
+    }
+
+    @Override
+    public int hintObjects(Namespace namespace, List<byte[]> keys, ObjectHint hint) {
+        holders.requireOpen();
+        return hints.take(namespace, keys, hint);
     }
 
     @Override

@@ -196,14 +196,19 @@ public final class Forecast {
         try {
             touches.drain();
             EvictionPolicy policy = policies.find(entry.slotClass().id(), shares.groupOf(entry.id()));
-            if (uses == 0 || slabs.freeSlabs() > 0 || policy == null || policy.size() == 0) {
-                return true;
-            }
-            double lowest = policy.lowestWorth();
-            return Double.isNaN(lowest) ? policies.now() - policy.coldestUse() >= uses : 1.0 / uses >= lowest;
+            return policy == null || isKept(policy, uses);
         } finally {
             lock.unlock();
         }
+    }
+
+    /// The same of what goes by a policy; under the lock.
+    boolean isKept(EvictionPolicy policy, long uses) {
+        if (uses == 0 || slabs.freeSlabs() > 0 || policy.size() == 0) {
+            return true;
+        }
+        double lowest = policy.lowestWorth();
+        return Double.isNaN(lowest) ? policies.now() - policy.coldestUse() >= uses : 1.0 / uses >= lowest;
     }
 
     /// The clock that orders uses.

@@ -58,6 +58,7 @@ public final class HostStore implements AutoCloseable {
     private final Inspection inspection;
     private final Listing listing;
     private final Forecast forecast;
+    private final ObjectForecast objectForecast;
     private final Prefetch prefetch;
     private final Shares shares;
     private final DiskLedger ledger;
@@ -92,6 +93,7 @@ public final class HostStore implements AutoCloseable {
         inspection = new Inspection(parts, new Inspection.Counters(room, puts, touches), lock);
         listing = new Listing(pool, lock);
         forecast = new Forecast(parts, lifecycle, touches, lock);
+        objectForecast = new ObjectForecast(parts, lifecycle, touches, forecast, lock);
         prefetch = new Prefetch(parts, onboard, touches, lock);
     }
 
@@ -341,6 +343,11 @@ public final class HostStore implements AutoCloseable {
     /// What somebody knows of the future.
     public Forecast forecast() {
         return forecast;
+    }
+
+    /// What is known of objects' future.
+    public ObjectForecast objectForecast() {
+        return objectForecast;
     }
 
     /// What is brought from disk before anybody asks for it.

@@ -1,0 +1,109 @@
+package io.kvcache.tiers;
+
+import io.kvcache.core.Clock;
+import io.kvcache.core.identity.BlockKey;
+import io.kvcache.core.store.HostStore;
+import io.kvcache.core.store.Inspection;
+import io.kvcache.core.tree.Control;
+import java.util.HashMap;
+import java.util.Iterator;
+import java.util.Map;
+import java.util.concurrent.TimeUnit;
+import org.jspecify.annotations.Nullable;
+
+/// The pins that hints ask for, until their time is over.
+///
+/// Those of each group of namespaces hold a quarter of its share of host memory at most, for an hour at most, so that
+/// hints cannot bring a store to a halt, and nobody takes another's part of that quarter.
+///
+/// **Threads.** Any.
+final class HintPins implements AutoCloseable {
+
+    private static final int QUOTA_SHARE = 4;
+
+    private static final long LONGEST_NANOS = TimeUnit.HOURS.toNanos(1);
+
+    private final HostStore store;
+    private final Clock clock;
+    private final Map<BlockKey, Pinned> pins = new HashMap<>();
+    private final Map<Integer, Long> bytesOfGroup = new HashMap<>();
+
+    private record Pinned(int group, int record, long bytes, long start, long forNanos) {}
+
+    HintPins(HostStore store, Clock clock) {
+        this.store = store;
+        this.clock = clock;
+    }
+
+    /// What a pin is to hold.
+    ///
+    /// @param record that the caller has pinned
+    /// @param bytes that it keeps in host memory
+    record Held(int record, long bytes) {}
+
+    /// Takes a pin over, or gives it back when it is beyond the quota; then one that was there stays as it was.
+    ///
+    /// @param key by which it is known
+    /// @return whether it was taken
+    synchronized boolean pin(BlockKey key, Held held, Inspection.Share share, long forNanos) {
+        sweep();
+        Pinned before = pins.get(key);
+        long others = bytesOfGroup.getOrDefault(share.group(), 0L) - (before == null ? 0 : before.bytes);
+        if (others + held.bytes > share.bytes() / QUOTA_SHARE) {
+            store.lookup().unpin(held.record);
+            return false;
+        }
+        long time = Math.min(forNanos, LONGEST_NANOS);
+        pins.put(key, new Pinned(share.group(), held.record, held.bytes, clock.nanos(), time));
+        bytesOfGroup.merge(share.group(), held.bytes, Long::sum);
+        letGo(before);
+        return true;
+    }
+
+    /// Ends a pin; answers whether it was there.
+    synchronized boolean unpin(BlockKey key) {
+        Pinned pinned = pins.remove(key);
+        letGo(pinned);
+        return pinned != null;
+    }
+
+    /// Lets go of pins whose time is over, or of what was dropped.
+    synchronized void sweep() {
+        if (pins.isEmpty()) {
+            return;
+        }
+        long now = clock.nanos();
+        for (Iterator<Pinned> all = pins.values().iterator(); all.hasNext(); ) {
+            Pinned pinned = all.next();
+            if (now - pinned.start >= pinned.forNanos || isDropped(pinned.record)) {
+                all.remove();
+                letGo(pinned);
+            }
+        }
+    }
+
+    synchronized int count() {
+        return pins.size();
+    }
+
+    synchronized long bytes() {
+        return pins.values().stream().mapToLong(Pinned::bytes).sum();
+    }
+
+    private boolean isDropped(int record) {
+        return Control.state(store.records().control(record)) == Control.DOOMED;
+    }
+
+    private void letGo(@Nullable Pinned pinned) {
+        if (pinned != null) {
+            bytesOfGroup.merge(pinned.group, -pinned.bytes, Long::sum);
+            store.lookup().unpin(pinned.record);
+        }
+    }
+
+    @Override
+    public synchronized void close() {
+        pins.values().forEach(this::letGo);
+        pins.clear();
+    }
+}

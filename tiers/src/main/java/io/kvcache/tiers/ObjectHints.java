@@ -1,0 +1,90 @@
+package io.kvcache.tiers;
+
+import io.kvcache.core.ObjectHint;
+import io.kvcache.core.identity.BlockKey;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.store.HostStore;
+import io.kvcache.core.store.Inspection;
+import io.kvcache.core.store.NamespaceEntry;
+import io.kvcache.core.tree.Handle;
+import java.util.List;
+
+/// Acts on what callers say of objects.
+///
+/// **Threads.** Any.
+final class ObjectHints {
+
+    /// A slot has no less, so that pins of small objects are not without number.
+    private static final long PAGE = 4096;
+
+    private final HostStore store;
+    private final Onboarding onboarding;
+    private final UseRate rate;
+    private final HintPins pins;
+    private final Expiries expiries;
+
+    ObjectHints(HostStore store, Onboarding onboarding, UseRate rate, HintPins pins, Expiries expiries) {
+        this.store = store;
+        this.onboarding = onboarding;
+        this.rate = rate;
+        this.pins = pins;
+        this.expiries = expiries;
+    }
+
+    /// Acts on a hint.
+    ///
+    /// @return of how many objects it was taken
+    int take(Namespace namespace, List<byte[]> names, ObjectHint hint) {
+        NamespaceEntry entry = store.require(namespace);
+        List<BlockKey> keys =
+                names.stream().map(name -> BlockKey.ofObject(namespace, name)).toList();
+        return switch (hint) {
+            case ObjectHint.Expect expect ->
+                store.objectForecast().expect(entry, keys, rate.in(expect.inNanos())) + onboarding.expect(keys);
+            case ObjectHint.Forget _ -> store.objectForecast().demote(entry, keys);
+            case ObjectHint.Pin pin -> pin(entry, keys, pin.forNanos());
+            case ObjectHint.Label label ->
+                store.objectForecast().label(entry, keys, label.label().reuseClass());
+            case ObjectHint.Weigh weigh -> store.objectForecast().weigh(entry, keys, Hints.halvings(weigh.weight()));
+            case ObjectHint.Expire expire -> expire(entry, keys, expire.afterNanos());
+        };
+    }
+
+    private int pin(NamespaceEntry entry, List<BlockKey> keys, long forNanos) {
+        Inspection.Share share = store.inspection().share(entry);
+        int taken = 0;
+        for (BlockKey key : keys) {
+            taken += pin(entry, key, share, forNanos) ? 1 : 0;
+        }
+        return taken;
+    }
+
+    private boolean pin(NamespaceEntry entry, BlockKey key, Inspection.Share share, long forNanos) {
+        if (forNanos == 0) {
+            return pins.unpin(key);
+        }
+        long handle = store.lookup().holdKey(key.hi(), key.lo());
+        if (!Handle.found(handle)) {
+            return false;
+        }
+        int record = Handle.record(handle);
+        if (!store.lookup().isObjectOf(entry, record)) {
+            store.lookup().unpin(record);
+            return false;
+        }
+        long bytes = (store.records().bytes(record) + PAGE - 1) / PAGE * PAGE;
+        return pins.pin(key, new HintPins.Held(record, bytes), share, forNanos);
+    }
+
+    private int expire(NamespaceEntry entry, List<BlockKey> keys, long afterNanos) {
+        if (keys.isEmpty()) {
+            return 0;
+        }
+        expiries.sweep(); // what is over by now takes nobody's place
+        int group = store.inspection().share(entry).group();
+        Expiries.Place place = new Expiries.Place(entry.namespace(), keys.getLast());
+        Expiries.Tail tail =
+                new Expiries.Tail(keys.size(), () -> store.objectForecast().demote(entry, keys));
+        return expiries.take(group, place, tail, afterNanos) ? keys.size() : 0;
+    }
+}

@@ -1,0 +1,224 @@
+package io.kvcache.tiers;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.kvcache.core.ObjectHint;
+import io.kvcache.core.ObjectView;
+import io.kvcache.core.RequestKind;
+import io.kvcache.core.RequestLabel;
+import io.kvcache.core.contract.ManualClock;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.policy.PolicyKind;
+import io.kvcache.core.tier.AdmissionKind;
+import java.lang.foreign.MemorySegment;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.IntStream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/// What a store of 64 objects does with what callers say of them.
+final class ObjectHintsTest {
+
+    private static final long MIB = 1 << 20;
+    private static final long MINUTE = TimeUnit.MINUTES.toNanos(1);
+    private static final ObjectHint SOON = new ObjectHint.Expect(0);
+    private static final ObjectHint FOR_LONG = new ObjectHint.Pin(Long.MAX_VALUE);
+    private static final Namespace THINGS = Namespace.objects("things", "t");
+    private static final Namespace OTHERS = Namespace.objects("others", "o");
+
+    private final ManualClock clock = new ManualClock();
+
+    @TempDir
+    private Path folder = Path.of("");
+
+    private TieredKvCache store(PolicyKind policy) {
+        TieredKvCache cache = TieredKvCache.builder()
+                .hostBytes(64 * MIB)
+                .touched(false)
+                .policy(policy)
+                .clock(clock)
+                .strict(true)
+                .build();
+        cache.register(THINGS);
+        cache.register(OTHERS);
+        return cache;
+    }
+
+    private static byte[] key(int number) {
+        return ("key " + number).getBytes(StandardCharsets.US_ASCII);
+    }
+
+    private static List<byte[]> keys(int from, int to) {
+        return IntStream.range(from, to).mapToObj(ObjectHintsTest::key).toList();
+    }
+
+    private static void put(TieredKvCache cache, int from, int to) {
+        MemorySegment value = MemorySegment.ofArray(new byte[(int) MIB - 100]);
+        for (int number = from; number < to; number++) {
+            assertThat(cache.storeObject(THINGS, key(number), value, 0)).isTrue();
+        }
+    }
+
+    private static long here(TieredKvCache cache, int from, int to) {
+        return keys(from, to).stream()
+                .filter(key -> {
+                    try (ObjectView view = cache.holdObject(THINGS, key)) {
+                        return view != null;
+                    }
+                })
+                .count();
+    }
+
+    @ParameterizedTest
+    @EnumSource(names = {"LRU", "IMPORTANCE"})
+    void givenExpectedObjects_whenAScanComes_thenTheySurviveItAndOthersDoNot(PolicyKind policy) {
+        try (TieredKvCache cache = store(policy)) {
+            put(cache, 0, 60);
+            assertThat(cache.hintObjects(THINGS, keys(0, 20), SOON)).isEqualTo(20);
+            put(cache, 100, 140);
+            assertThat(here(cache, 0, 20)).isEqualTo(20);
+            assertThat(here(cache, 20, 60)).isLessThan(5);
+            cache.validate();
+        }
+    }
+
+    @ParameterizedTest
+    @EnumSource(names = {"LRU", "IMPORTANCE"})
+    void givenForgottenObjects_whenRoomIsNeeded_thenTheyGoFirst(PolicyKind policy) {
+        try (TieredKvCache cache = store(policy)) {
+            put(cache, 0, 64);
+            assertThat(cache.hintObjects(THINGS, keys(40, 60), new ObjectHint.Forget()))
+                    .isEqualTo(20);
+            put(cache, 100, 120);
+            assertThat(here(cache, 40, 60)).isZero();
+            assertThat(here(cache, 0, 40)).isEqualTo(40);
+        }
+    }
+
+    @ParameterizedTest
+    @EnumSource(names = {"LRU", "IMPORTANCE"})
+    void givenPinnedObjects_whenAScanComes_thenAQuarterOfMemoryStaysUntilTheTimeIsOver(PolicyKind policy) {
+        try (TieredKvCache cache = store(policy)) {
+            put(cache, 0, 60);
+            assertThat(cache.hintObjects(THINGS, keys(0, 60), FOR_LONG)).isEqualTo(16);
+            put(cache, 100, 400);
+            assertThat(here(cache, 0, 60)).isEqualTo(16);
+            assertThat(cache.hintStats().pins()).isEqualTo(16);
+            assertThat(cache.hintStats().pinnedBytes()).isEqualTo(16 * MIB);
+            assertThat(cache.hintObjects(THINGS, keys(0, 4), new ObjectHint.Pin(0)))
+                    .isEqualTo(4);
+            assertThat(cache.hintStats().pins()).isEqualTo(12);
+
+            clock.now().addAndGet(60 * MINUTE);
+            assertThat(cache.hintStats().pins()).as("an hour is the most").isZero();
+            put(cache, 500, 900);
+            assertThat(here(cache, 0, 60)).isZero();
+        }
+    }
+
+    @Test
+    void givenPinnedObjects_whenDroppedOrReplaced_thenTheirPinsEnd() {
+        try (TieredKvCache cache = store(PolicyKind.LRU)) {
+            put(cache, 0, 3);
+            assertThat(cache.hintObjects(THINGS, keys(0, 3), FOR_LONG)).isEqualTo(3);
+            assertThat(cache.dropObject(THINGS, key(0))).isTrue();
+            put(cache, 1, 2);
+            assertThat(cache.hintStats().pins()).isEqualTo(1);
+            assertThat(cache.stats().host().heldBytes()).isLessThan(3 * MIB);
+            assertThat(cache.drop(THINGS)).isEqualTo(2);
+            assertThat(cache.hintStats().pins()).isZero();
+            assertThat(cache.stats().host().heldBytes()).isZero();
+        }
+    }
+
+    @ParameterizedTest
+    @EnumSource(names = {"LRU", "IMPORTANCE"})
+    void givenObjectsWithATime_whenItIsOver_thenTheyGoFirstAndOthersStay(PolicyKind policy) {
+        try (TieredKvCache cache = store(policy)) {
+            put(cache, 0, 64);
+            assertThat(cache.hintObjects(THINGS, keys(50, 60), new ObjectHint.Expire(MINUTE)))
+                    .isEqualTo(10);
+            assertThat(cache.hintStats().blocksWaiting()).isEqualTo(10);
+            clock.now().addAndGet(MINUTE);
+            put(cache, 100, 110);
+            assertThat(here(cache, 50, 60)).isZero();
+            assertThat(here(cache, 0, 50)).isEqualTo(50);
+            assertThat(cache.hintStats().blocksExpired()).isEqualTo(10);
+        }
+    }
+
+    @Test
+    void givenMoreTimesThanAreKept_whenSaid_thenTheyAreNotTaken() {
+        try (TieredKvCache cache = store(PolicyKind.LRU)) {
+            assertThat(cache.hintObjects(THINGS, keys(0, 1 << 16), new ObjectHint.Expire(MINUTE)))
+                    .isEqualTo(1 << 16);
+            assertThat(cache.hintObjects(THINGS, keys(-1, 0), new ObjectHint.Expire(MINUTE)))
+                    .isZero();
+            clock.now().addAndGet(MINUTE);
+            assertThat(cache.hintStats().blocksWaiting()).isZero();
+        }
+    }
+
+    @Test
+    void givenAPolicyThatLearns_whenObjectsAreLabelledAndWeighed_thenThoseThatMatterStay() {
+        try (TieredKvCache cache = store(PolicyKind.IMPORTANCE)) {
+            put(cache, 0, 64);
+            for (int number = 0; number < 64; number += 2) {
+                cache.hintObjects(THINGS, keys(63 - number, 64 - number), new ObjectHint.Weigh(0.1f));
+            }
+            ObjectHint label = new ObjectHint.Label(new RequestLabel(RequestKind.AGENT, 0, 2, false));
+            assertThat(cache.hintObjects(THINGS, keys(0, 8), label)).isEqualTo(8);
+            assertThat(cache.hintStats().blocksWeighed()).isEqualTo(32);
+            assertThat(cache.hintStats().blocksLabelled()).isEqualTo(8);
+            put(cache, 100, 124);
+            long important = IntStream.range(0, 64)
+                    .filter(number -> number % 2 == 0 && here(cache, number, number + 1) == 1)
+                    .count();
+            assertThat(important).isGreaterThan(24);
+        }
+        try (TieredKvCache cache = store(PolicyKind.LRU)) {
+            put(cache, 0, 4);
+            assertThat(cache.hintObjects(THINGS, keys(0, 4), new ObjectHint.Weigh(1f)))
+                    .isZero();
+        }
+    }
+
+    @Test
+    void givenKeysOfAnotherNamespaceOrNone_whenHintedAt_thenNothingIsTaken() {
+        try (TieredKvCache cache = store(PolicyKind.LRU)) {
+            put(cache, 0, 4);
+            for (ObjectHint hint : List.of(SOON, FOR_LONG, new ObjectHint.Forget())) {
+                assertThat(cache.hintObjects(OTHERS, keys(0, 4), hint)).isZero();
+                assertThat(cache.hintObjects(THINGS, keys(4, 8), hint)).isZero();
+                assertThat(cache.hintObjects(THINGS, List.of(), hint)).isZero();
+            }
+            assertThat(cache.hintStats().pins()).isZero();
+        }
+    }
+
+    @Test
+    void givenObjectsOnDisk_whenExpected_thenAQuarterOfMemoryIsBroughtIn() {
+        try (TieredKvCache cache = TieredKvCache.builder()
+                .hostBytes(64 * MIB)
+                .touched(false)
+                .admission(AdmissionKind.ALWAYS)
+                .disk(folder.resolve("disk"), 600 * MIB)
+                .build()) {
+            cache.register(THINGS);
+            for (int number = 0; number < 160; number += 20) {
+                put(cache, number, number + 20);
+                assertThat(cache.flush(10 * MINUTE)).isTrue();
+            }
+            assertThat(here(cache, 0, 40)).isZero();
+            assertThat(cache.hintObjects(THINGS, keys(0, 40), SOON)).isEqualTo(16);
+            while (here(cache, 0, 40) < 16) {
+                Thread.onSpinWait();
+            }
+        }
+    }
+}
