@@ -2,19 +2,20 @@ package io.kvcache.core;
 
 /// What only the caller knows of objects: of their future, or of what is in them.
 ///
-/// What [Hint] says of blocks, for values that have names of their own. Objects that are not here are
-/// passed over: give the hint again once they have been put. A hint that is wrong costs hits, of those
-/// alone who share host memory with the namespace, and never correctness. Weights and the classes of
-/// labels are for stores whose policy learns; others take neither.
+/// What [Hint] says of blocks, for values that have names of their own. Objects that are not here
+/// are passed over: give the hint again once they have been put. A hint that is wrong costs hits,
+/// of those alone who share host memory with the namespace, and never correctness. Weights and
+/// the classes of labels are for stores whose policy learns; others take neither.
 public sealed interface ObjectHint {
 
-    /// They are about to be asked for: they count as used now, and what is on disk alone is brought in, up to
-    /// a quarter of host memory.
+    /// They are about to be asked for: they count as used now, and what is on disk alone is
+    /// brought in, up to a quarter of host memory.
     ///
-    /// One that is so far off that it promises fewer uses for its room until then than what would go for
-    /// it is not taken: give it again when it is nearer.
+    /// One that is so far off that it promises fewer uses for its room until then than what would
+    /// go for it is not taken: give it again when it is nearer.
     ///
-    /// @param inNanos when they are expected, from now; 0 for as soon as possible, never too far off
+    /// @param inNanos when they are expected, from now; 0 for as soon as possible, never too far
+    ///     off
     record Expect(long inNanos) implements ObjectHint {
         public Expect {
             requireNotNegative("inNanos", inNanos);
@@ -23,10 +24,11 @@ public sealed interface ObjectHint {
 
     /// Keep those that are in host memory there, whatever the policy says.
     ///
-    /// They share a quarter of what the namespace's weight gives it with [Hint.Pin], and an hour at most. A
-    /// pin ends when its object is dropped or replaced.
+    /// They share a quarter of what the namespace's weight gives it with [Hint.Pin], and an hour
+    /// at most. A pin ends when its object is dropped or replaced.
     ///
-    /// @param forNanos how long from now, longer counts as an hour. Pinning again starts anew, 0 ends the pin
+    /// @param forNanos how long from now, longer counts as an hour. Pinning again starts anew, 0
+    ///     ends the pin
     record Pin(long forNanos) implements ObjectHint {
         public Pin {
             requireNotNegative("forNanos", forNanos);
@@ -36,7 +38,8 @@ public sealed interface ObjectHint {
     /// They will not be asked for again: next victims, the last of them first. Nothing is removed.
     record Forget() implements ObjectHint {}
 
-    /// They are of a request of which this is known; what its session left behind is not let go by it.
+    /// They are of a request of which this is known; what its session left behind is not let go
+    /// by it.
     ///
     /// @param label whose [reuse class][RequestLabel#reuseClass] counts
     record Label(RequestLabel label) implements ObjectHint {}
@@ -52,11 +55,12 @@ public sealed interface ObjectHint {
         }
     }
 
-    /// They are let go first once a time is over. Nothing is removed: what is in host memory then becomes the
-    /// next victim, and a use makes it an object like others again.
+    /// They are let go first once a time is over. Nothing is removed: what is in host memory then
+    /// becomes the next victim, and a use makes it an object like others again.
     ///
-    /// Up to 65,536 objects and blocks of each share can wait for their time, fewer than eight of a hint counting
-    /// as eight; more are not taken. Giving it again with the same last object starts anew.
+    /// Up to 65,536 objects and blocks of each share can wait for their time, fewer than eight of
+    /// a hint counting as eight; more are not taken. Giving it again with the same last object
+    /// starts anew.
     ///
     /// @param afterNanos from now; 30 days at most, longer counts as that
     record Expire(long afterNanos) implements ObjectHint {

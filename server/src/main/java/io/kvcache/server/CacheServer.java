@@ -19,6 +19,7 @@ import io.kvcache.server.event.EventFeed;
 import io.kvcache.server.event.EventNames;
 import io.kvcache.server.event.Snapshots;
 import io.kvcache.server.http.Area;
+import io.kvcache.server.http.HintArea;
 import io.kvcache.server.lease.LeaseArea;
 import io.kvcache.server.lease.Leases;
 import io.kvcache.server.memory.MemoryBudget;
@@ -206,6 +207,7 @@ public final class CacheServer implements AutoCloseable {
         Duration arrival = disks.disks().isEmpty() ? Duration.ZERO : disks.readTimeout();
         List<Area> everybodys = new ArrayList<>();
         everybodys.add(new NamespaceArea(namespaces));
+        everybodys.add(new HintArea(tenants::reach));
         BlockArea.OnTheWay onTheWay = new BlockArea.OnTheWay(tenants::arriving, tenants::leaving);
         everybodys.add(new BlockArea(cache, namespaces, arrival, blocks, onTheWay));
         if (config.lease().on()) {

@@ -13,8 +13,9 @@ import org.jspecify.annotations.Nullable;
 
 /// The pins that hints ask for, until their time is over.
 ///
-/// Those of each group of namespaces hold a quarter of its share of host memory at most, for an hour at most, so that
-/// hints cannot bring a store to a halt, and nobody takes another's part of that quarter.
+/// Those of each group of namespaces hold a quarter of its share of host memory at most, for an
+/// hour at most, so that hints cannot bring a store to a halt, and nobody takes another's part of
+/// that quarter.
 ///
 /// **Threads.** Any.
 final class HintPins implements AutoCloseable {
@@ -41,7 +42,8 @@ final class HintPins implements AutoCloseable {
     /// @param bytes that it keeps in host memory
     record Held(int record, long bytes) {}
 
-    /// Takes a pin over, or gives it back when it is beyond the quota; then one that was there stays as it was.
+    /// Takes a pin over, or gives it back when it is beyond the quota; then one that was there
+    /// stays as it was.
     ///
     /// @param key by which it is known
     /// @return whether it was taken

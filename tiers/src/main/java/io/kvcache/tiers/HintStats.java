@@ -5,7 +5,9 @@ package io.kvcache.tiers;
 /// @param taken hints that were taken
 /// @param notTaken hints that were not: of nothing that is here, too much, too far off, or of no
 ///     use to the policy
-/// @param pins chains that hints have pinned
+/// Of objects the same is counted: a block here may be an object.
+///
+/// @param pins chains and objects that hints have pinned
 /// @param pinnedBytes their blocks in host memory; blocks of several chains count for each
 /// @param blocksLabelled blocks that got a reuse class, each time that one was said
 /// @param blocksWeighed blocks that got a weight, each time that one was said

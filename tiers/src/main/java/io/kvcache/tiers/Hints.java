@@ -18,9 +18,9 @@ import java.util.function.Supplier;
 
 /// Acts on hints, and holds what they ask to be held.
 ///
-/// A pin is one store pin on the deepest resident block of a chain, or on an object. Pins that ended, or whose
-/// blocks were dropped, are let go at the next hint, at the next drop, at the next put that finds no room, and at
-/// the next look at the statistics.
+/// A pin is one store pin on the deepest resident block of a chain, or on an object. Pins that
+/// ended, or whose blocks were dropped, are let go at the next hint, at the next drop, at the
+/// next put that finds no room, and at the next look at the statistics.
 final class Hints implements AutoCloseable {
 
     private final HostStore store;

@@ -10,8 +10,8 @@ import io.kvcache.core.tree.RecordPool;
 import java.util.List;
 import java.util.concurrent.locks.ReentrantLock;
 
-/// Tells policies what somebody knows of objects, as [Forecast] does of blocks: of those that are in host memory.
-/// Lists are gone through a bounded number of objects a turn of the lock.
+/// Tells policies what somebody knows of objects, as [Forecast] does of blocks: of those that are
+/// in host memory. Lists are gone through a bounded number of objects a turn of the lock.
 ///
 /// **Threads.** Any.
 public final class ObjectForecast {
@@ -67,7 +67,8 @@ public final class ObjectForecast {
         });
     }
 
-    /// Requests for objects are known to come: policies that look ahead are told, to others they count as used.
+    /// Requests for objects are known to come: policies that look ahead are told, to others they
+    /// count as used.
     ///
     /// @param uses until then; those that are not worth their room as long are passed over
     /// @return of how many it was said

@@ -1,5 +1,6 @@
 package io.kvcache.server.keyspace;
 
+import io.kvcache.core.Clock;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.server.quota.Quota;
 import io.kvcache.server.quota.Stock;
@@ -15,20 +16,32 @@ final class Allowance implements Stock {
     /// ones is refused until enough of them have gone.
     private static final int EVICT_AT_ONCE = 10_000;
 
+    /// Values that are spared and that one eviction passes over: a tenant may have no others.
+    private static final int SPARED_AT_ONCE = 1000;
+
     private final Quota quota;
     private final Holdings holdings;
     private final Bounds bounds;
     private final KeyIndex index;
     private final Removal removal;
     private final Strangers strangers;
+    private final Clock clock;
 
-    Allowance(Quota quota, Holdings holdings, Bounds bounds, KeyIndex index, Removal removal, Strangers strangers) {
+    Allowance(
+            Quota quota,
+            Holdings holdings,
+            Bounds bounds,
+            KeyIndex index,
+            Removal removal,
+            Strangers strangers,
+            Clock clock) {
         this.quota = quota;
         this.holdings = holdings;
         this.bounds = bounds;
         this.index = index;
         this.removal = removal;
         this.strangers = strangers;
+        this.clock = clock;
         quota.add(this);
     }
 
@@ -85,7 +98,7 @@ final class Allowance implements Stock {
             holdings.countEvicted();
             return true;
         }
-        KeyEntry oldest = holdings.oldest();
+        KeyEntry oldest = oldest();
         if (oldest == null) {
             return false;
         }
@@ -95,6 +108,17 @@ final class Allowance implements Stock {
             holdings.use(oldest); // It is replaced soon: others go before it.
         }
         return true;
+    }
+
+    /// What goes next: what is spared goes behind all others first.
+    private @Nullable KeyEntry oldest() {
+        long now = clock.nanos();
+        KeyEntry oldest = holdings.oldest();
+        for (int i = 0; i < SPARED_AT_ONCE && oldest != null && oldest.isSpared(now); i++) {
+            holdings.use(oldest);
+            oldest = holdings.oldest();
+        }
+        return oldest;
     }
 
     KeyspaceStats.Usage usage() {

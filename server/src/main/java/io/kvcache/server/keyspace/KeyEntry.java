@@ -12,6 +12,8 @@ final class KeyEntry {
     private volatile boolean paired;
     private volatile long usedAt;
     private long placedAt;
+    private volatile long sparedUntil;
+    private volatile boolean spared;
 
     KeyEntry(Key key, BlockKey hash, long bytes, long expiresAtMillis) {
         this.key = key;
@@ -64,6 +66,18 @@ final class KeyEntry {
 
     void placedAt(long number) {
         placedAt = number;
+    }
+
+    /// The quota takes others before it for a while.
+    ///
+    /// @param nanos of the store's clock
+    void sparedUntil(long nanos) {
+        sparedUntil = nanos;
+        spared = true;
+    }
+
+    boolean isSpared(long nanos) {
+        return spared && sparedUntil - nanos > 0;
     }
 
     /// Whether it was seen together with its other half.

@@ -2,6 +2,7 @@ package io.kvcache.server.keyspace;
 
 import io.kvcache.core.Clock;
 import io.kvcache.core.KvCache;
+import io.kvcache.core.ObjectHint;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.server.miss.Departed;
 import io.kvcache.server.quota.Quota;
@@ -41,6 +42,7 @@ public final class Keyspace {
     private final Removal removal;
     private final Strangers strangers;
     private final Allowance allowance;
+    private final KeyHints hints;
     private final KeyFollower follower;
     private final Predecessors predecessors = new Predecessors();
     private final @Nullable Ahead ahead;
@@ -62,7 +64,8 @@ public final class Keyspace {
         Adoption adoption = new Adoption(ground);
         Lapses lapses = new Lapses(ground, removal, adoption);
         strangers = new Strangers(cache.objects(namespace), index, locks, holdings);
-        allowance = new Allowance(quota, holdings, bounds, index, removal, strangers);
+        allowance = new Allowance(quota, holdings, bounds, index, removal, strangers, clock);
+        hints = new KeyHints(ground, allowance);
         follower = new KeyFollower(cache.events(), index, removal, strangers, counters.evicted);
         Arrivals arrivals = new Arrivals(ground, options.arrival());
         retrieval = new Retrieval(ground, bounds, arrivals, lapses, adoption, allowance);
@@ -150,6 +153,14 @@ public final class Keyspace {
         try (Value value = get(key)) {
             return value != null || isAway(key);
         }
+    }
+
+    /// Takes what a client says of keys: it costs or brings hits and changes no value.
+    ///
+    /// @param keys each as [#put] takes it, in the order in which they are read
+    /// @return of how many of them it was taken
+    public int hint(List<byte[]> keys, ObjectHint hint) {
+        return hints.take(keys, hint);
     }
 
     /// Follows the requests of one connection, to learn which keys belong together.

@@ -1,5 +1,9 @@
 package io.kvcache.server.keyspace;
 
+import io.kvcache.core.ObjectHint;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.function.Supplier;
@@ -39,6 +43,20 @@ public final class Reach {
     public Keyspace of(byte[] key) {
         Labels now = labels.get();
         return now.none() ? own : named(now.ownerOf(key));
+    }
+
+    /// Takes what a client says of keys to whose they are.
+    ///
+    /// @return of how many of them it was taken
+    public int hint(List<byte[]> keys, ObjectHint hint) {
+        Map<Keyspace, List<byte[]>> byOwner = new HashMap<>();
+        keys.forEach(
+                key -> byOwner.computeIfAbsent(of(key), _ -> new ArrayList<>()).add(key));
+        int taken = 0;
+        for (Map.Entry<Keyspace, List<byte[]>> each : byOwner.entrySet()) {
+            taken += each.getKey().hint(each.getValue(), hint);
+        }
+        return taken;
     }
 
     /// Where the keys of a pattern are listed.

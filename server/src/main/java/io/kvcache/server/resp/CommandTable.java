@@ -57,6 +57,7 @@ final class CommandTable {
                         new ExpiryCommands(reach).commands(),
                         new ListingCommands(reach).commands(),
                         TransactionCommands.commands(),
+                        new HintCommand(reach).commands(),
                         new SaveCommand(context, stats).commands(),
                         new InfoCommands(context, stats).commands(),
                         new CommandCommand(commands.values()).commands())

@@ -1,7 +1,7 @@
 package io.kvcache.server.resp;
 
-/// What a request may take of the heap; values do not count, as they go straight to their slots, but where they wait
-/// for EXEC.
+/// What a request may take of the heap; values do not count, as they go straight to their slots,
+/// but where they wait for EXEC.
 ///
 /// @param arguments of one request
 /// @param argumentBytes of one argument: keys have at most 4 KiB, and only ECHO and PING take more

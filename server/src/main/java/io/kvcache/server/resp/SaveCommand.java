@@ -4,11 +4,11 @@ import io.kvcache.server.config.TenantConfig;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 
-/// SAVE: answered when all that was stored before it is on disk and survives a crash. LASTSAVE: when it was, the last
-/// time.
+/// SAVE: answered when all that was stored before it is on disk and survives a crash. LASTSAVE:
+/// when it was, the last time.
 ///
-/// It writes what all tenants have stored, and may take minutes of the disks' time. So where there are several, it is
-/// for the default tenant alone.
+/// It writes what all tenants have stored, and may take minutes of the disks' time. So where
+/// there are several, it is for the default tenant alone.
 final class SaveCommand {
 
     /// Longer than a disk takes for the memory of most machines, shorter than people wait.

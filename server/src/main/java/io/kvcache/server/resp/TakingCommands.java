@@ -7,7 +7,8 @@ import io.kvcache.server.keyspace.Value;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
-/// GETDEL and GETEX: reads that change the very value that they have read, and not one that came after it.
+/// GETDEL and GETEX: reads that change the very value that they have read, and not one that came
+/// after it.
 final class TakingCommands {
 
     /// Successors of a value that are stored while it is being taken.

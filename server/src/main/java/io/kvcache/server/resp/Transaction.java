@@ -5,10 +5,12 @@ import java.util.ArrayDeque;
 import java.util.Deque;
 import org.jspecify.annotations.Nullable;
 
-/// What one client has said between MULTI and EXEC: commands that wait, and then run in order, one reply each.
+/// What one client has said between MULTI and EXEC: commands that wait, and then run in order,
+/// one reply each.
 ///
-/// Nothing of a key is claimed while its command waits, so a client that says MULTI and no EXEC is in nobody's way:
-/// values wait in the heap, and go to slots when their command runs. Other clients' commands may run in between.
+/// Nothing of a key is claimed while its command waits, so a client that says MULTI and no EXEC
+/// is in nobody's way: values wait in the heap, and go to slots when their command runs. Other
+/// clients' commands may run in between.
 ///
 /// **Threads.** The connection's loop.
 final class Transaction {

@@ -3,16 +3,18 @@ package io.kvcache.server.resp;
 import java.util.List;
 import java.util.Set;
 
-/// MULTI, EXEC, DISCARD, WATCH, UNWATCH: what clients send around a pipeline when nobody tells them not to.
+/// MULTI, EXEC, DISCARD, WATCH, UNWATCH: what clients send around a pipeline when nobody tells
+/// them not to.
 ///
-/// EXEC runs what was queued in order and answers all of it together; it does not keep other clients out meanwhile.
-/// So WATCH is refused: who asks for it counts on exactly that.
+/// EXEC runs what was queued in order and answers all of it together; it does not keep other
+/// clients out meanwhile. So WATCH is refused: who asks for it counts on exactly that.
 final class TransactionCommands {
 
     /// What is not queued but run at once.
     private static final Set<String> AT_ONCE = Set.of("EXEC", "DISCARD", "MULTI", "WATCH", "RESET", "QUIT");
 
-    /// What may not be part of a transaction, as it changes who asks or how replies look, or takes minutes.
+    /// What may not be part of a transaction, as it changes who asks or how replies look, or
+    /// takes minutes.
     private static final Set<String> OUTSIDE = Set.of("AUTH", "HELLO", "SAVE");
 
     private TransactionCommands() {}

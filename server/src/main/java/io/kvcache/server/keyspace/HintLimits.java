@@ -1,0 +1,89 @@
+package io.kvcache.server.keyspace;
+
+import io.kvcache.core.ObjectHint;
+import io.kvcache.core.RequestKind;
+import io.kvcache.core.RequestLabel;
+import java.util.Locale;
+import java.util.concurrent.TimeUnit;
+
+/// What clients may say of keys, whatever the protocol they say it in.
+///
+/// Each method throws an `IllegalArgumentException` that names what was said and what may be.
+public final class HintLimits {
+
+    /// Keys of one hint: some milliseconds of a connection's loop.
+    public static final int MOST_KEYS = 8192;
+
+    /// A year: what is further away is a mistake.
+    private static final long MOST_MILLIS = TimeUnit.DAYS.toMillis(365);
+
+    private HintLimits() {}
+
+    /// They are expected in so many milliseconds.
+    public static ObjectHint expect(long millis) {
+        return new ObjectHint.Expect(nanos(millis, 0));
+    }
+
+    /// They are to stay for so many milliseconds.
+    public static ObjectHint pin(long millis) {
+        return new ObjectHint.Pin(nanos(millis, 1));
+    }
+
+    /// They need not stay any longer.
+    public static ObjectHint unpin() {
+        return new ObjectHint.Pin(0);
+    }
+
+    /// They go first from so many milliseconds on.
+    public static ObjectHint expire(long millis) {
+        return new ObjectHint.Expire(nanos(millis, 0));
+    }
+
+    /// So much of them matters.
+    public static ObjectHint weigh(double weight) {
+        return new ObjectHint.Weigh((float) weight);
+    }
+
+    /// They are of a request of this kind and stage.
+    ///
+    /// @param kind chat, agent, batch or other
+    /// @param turn first, later or last
+    public static ObjectHint label(String kind, String turn) {
+        RequestKind known = switch (kind.toLowerCase(Locale.ROOT)) {
+            case "chat" -> RequestKind.CHAT;
+            case "agent" -> RequestKind.AGENT;
+            case "batch" -> RequestKind.BATCH;
+            case "other" -> RequestKind.OTHER;
+            default -> throw new IllegalArgumentException("kind is " + kind + "; it takes chat, agent, batch, other");
+        };
+        return switch (turn.toLowerCase(Locale.ROOT)) {
+            case "first" -> new ObjectHint.Label(new RequestLabel(known, 0, 1, false));
+            case "later" -> new ObjectHint.Label(new RequestLabel(known, 0, 2, false));
+            case "last" -> new ObjectHint.Label(new RequestLabel(known, 0, 0, true));
+            default -> throw new IllegalArgumentException("turn is " + turn + "; it takes first, later, last");
+        };
+    }
+
+    /// A hint may be of so many keys.
+    public static void requireKeys(int count) {
+        if (count < 1 || count > MOST_KEYS) {
+            throw new IllegalArgumentException(count + " keys; a hint takes 1 to " + MOST_KEYS);
+        }
+    }
+
+    /// A key may be so long.
+    public static void requireKey(byte[] key) {
+        if (key.length < 1 || key.length > Keyspace.MAX_KEY_BYTES) {
+            throw new IllegalArgumentException(
+                    "key of " + key.length + " bytes; it takes 1 to " + Keyspace.MAX_KEY_BYTES);
+        }
+    }
+
+    private static long nanos(long millis, long least) {
+        if (millis < least || millis > MOST_MILLIS) {
+            throw new IllegalArgumentException(
+                    "milliseconds is " + millis + "; it takes " + least + " to " + MOST_MILLIS);
+        }
+        return TimeUnit.MILLISECONDS.toNanos(millis);
+    }
+}

@@ -1,0 +1,75 @@
+package io.kvcache.server.keyspace;
+
+import io.kvcache.core.ObjectHint;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+
+/// Takes what clients say of keys to the store, and has the tenant's quota hear of it: what is
+/// expected counts as used there too, and what is pinned goes last.
+///
+/// **Threads.** Any.
+final class KeyHints {
+
+    /// As the store has it.
+    private static final long LONGEST_PIN_NANOS = TimeUnit.HOURS.toNanos(1);
+
+    private final Ground ground;
+    private final Allowance allowance;
+
+    KeyHints(Ground ground, Allowance allowance) {
+        this.ground = ground;
+        this.allowance = allowance;
+    }
+
+    /// The other halves of keys, where these are halves, go with them.
+    ///
+    /// @return of how many of the keys the hint was taken
+    int take(List<byte[]> keys, ObjectHint hint) {
+        List<byte[]> others = new ArrayList<>();
+        for (byte[] key : keys) {
+            byte[] other = Halves.other(key);
+            if (other != null) {
+                others.add(other);
+            }
+        }
+        int taken = tell(keys, hint);
+        if (!others.isEmpty()) {
+            var _ = tell(others, hint);
+        }
+        return taken;
+    }
+
+    private int tell(List<byte[]> keys, ObjectHint hint) {
+        return switch (hint) {
+            case ObjectHint.Pin pin -> pin(keys, pin);
+            case ObjectHint.Expect _ -> {
+                keys.forEach(key -> allowance.used(new Key(key), ground.namespace()));
+                yield told(keys, hint);
+            }
+            case ObjectHint.Forget _, ObjectHint.Label _, ObjectHint.Weigh _, ObjectHint.Expire _ -> told(keys, hint);
+        };
+    }
+
+    private int told(List<byte[]> keys, ObjectHint hint) {
+        return ground.cache().hintObjects(ground.namespace(), keys, hint);
+    }
+
+    private int pin(List<byte[]> keys, ObjectHint.Pin pin) {
+        int taken = 0;
+        for (byte[] key : keys) {
+            if (told(List.of(key), pin) > 0) {
+                taken++;
+                spare(new Key(key), Math.min(pin.forNanos(), LONGEST_PIN_NANOS));
+            }
+        }
+        return taken;
+    }
+
+    private void spare(Key key, long forNanos) {
+        KeyEntry entry = ground.index().find(ground.hash(key));
+        if (entry != null) {
+            entry.sparedUntil(ground.clock().nanos() + forNanos);
+        }
+    }
+}

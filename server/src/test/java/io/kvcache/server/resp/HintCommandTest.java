@@ -1,0 +1,139 @@
+package io.kvcache.server.resp;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.nio.charset.StandardCharsets;
+import java.util.stream.IntStream;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+/// KV.HINT over a store of 64 values.
+final class HintCommandTest {
+
+    private static final String VALUE = "x".repeat((1 << 20) - 200);
+
+    private final RespWire resp = new RespWire();
+
+    @AfterEach
+    void close() {
+        resp.close();
+    }
+
+    private String ask(String line) {
+        return resp.ask(line.split(" ", -1));
+    }
+
+    private void put(int from, int to) {
+        for (int i = from; i < to; i++) {
+            assertThat(resp.ask("SET", "k" + i, VALUE, "EX", "100000")).isEqualTo("+OK\r\n");
+        }
+    }
+
+    private String hint(String what, int from, int to) {
+        StringBuilder line = new StringBuilder("KV.HINT " + what);
+        IntStream.range(from, to).forEach(i -> line.append(" k").append(i));
+        return ask(line.toString());
+    }
+
+    private long here(int from, int to) {
+        return IntStream.range(from, to)
+                .filter(i -> resp.test().keyspace().info(("k" + i).getBytes(StandardCharsets.US_ASCII)) != null)
+                .count();
+    }
+
+    @Test
+    void givenExpectedKeys_whenAScanComes_thenTheySurviveIt() {
+        put(0, 60);
+        assertThat(hint("EXPECT", 0, 20)).isEqualTo(":20\r\n");
+        put(100, 140);
+        assertThat(here(0, 20)).isEqualTo(20);
+        assertThat(here(20, 60)).isLessThan(20);
+    }
+
+    @Test
+    void givenForgottenAndExpiredKeys_whenRoomIsNeeded_thenTheyGoFirst() {
+        put(0, 64);
+        assertThat(hint("FORGET", 50, 54)).isEqualTo(":4\r\n");
+        assertThat(hint("EXPIRE 0", 54, 60)).isEqualTo(":6\r\n");
+        put(100, 110);
+        resp.test().keyspace().tick();
+        assertThat(here(50, 60)).isZero();
+        assertThat(here(0, 50)).isEqualTo(50);
+    }
+
+    @Test
+    void givenPinnedKeys_whenAScanComes_thenAQuarterOfMemoryStaysAndNoMore() {
+        put(0, 60);
+        assertThat(hint("PIN 60000", 0, 60)).isEqualTo(":16\r\n");
+        put(100, 300);
+        assertThat(here(0, 60)).isEqualTo(16);
+        assertThat(hint("UNPIN", 0, 60)).isEqualTo(":16\r\n");
+        put(300, 500);
+        assertThat(here(0, 60)).isZero();
+    }
+
+    @Test
+    void givenLmcachesHalves_whenOneIsHinted_thenTheOtherGoesWithIt() {
+        resp.ask("SET", "chunk@metadata", "m", "EX", "1000");
+        resp.ask("SET", "chunk@kv_bytes", VALUE, "EX", "1000");
+        assertThat(ask("KV.HINT PIN 60000 chunk@metadata")).isEqualTo(":1\r\n");
+        assertThat(resp.test().cache().hintStats().pins()).isEqualTo(2);
+        put(0, 200);
+        assertThat(ask("STRLEN chunk@kv_bytes")).isEqualTo(":" + VALUE.length() + "\r\n");
+        assertThat(ask("STRLEN chunk@metadata")).isEqualTo(":1\r\n");
+    }
+
+    @Test
+    void givenAPinnedValue_whenReplacedOrDeleted_thenItIsReplacedAndGone() {
+        put(0, 1);
+        hint("PIN 60000", 0, 1);
+        assertThat(ask("SET k0 other EX 100")).isEqualTo("+OK\r\n");
+        assertThat(ask("GET k0")).isEqualTo("$5\r\nother\r\n");
+        assertThat(hint("PIN 60000", 0, 1)).isEqualTo(":1\r\n");
+        assertThat(ask("DEL k0")).isEqualTo(":1\r\n");
+        assertThat(ask("GET k0")).isEqualTo("$-1\r\n");
+        assertThat(resp.test().cache().hintStats().pins()).isZero();
+    }
+
+    @Test
+    void givenKeysThatAreNotHere_whenHinted_thenTheyArePassedOver() {
+        put(0, 2);
+        assertThat(ask("KV.HINT EXPECT k0 absent k1")).isEqualTo(":2\r\n");
+        assertThat(ask("KV.HINT PIN 1000 absent")).isEqualTo(":0\r\n");
+        assertThat(ask("KV.HINT RETURN 5000 k0")).isEqualTo(":1\r\n");
+    }
+
+    @ParameterizedTest
+    @CsvSource(
+            delimiter = '|',
+            value = {
+                "KV.HINT|ERR wrong number of arguments for 'kv.hint' command",
+                "KV.HINT LOVE k|ERR unknown hint 'LOVE'. KV.HINT takes EXPECT, RETURN milliseconds",
+                "KV.HINT PIN 1000|ERR wrong number of arguments for 'kv.hint PIN'",
+                "KV.HINT PIN soon k|ERR value is not an integer or out of range",
+                "KV.HINT PIN 0 k|ERR milliseconds is 0; it takes 1 to 31536000000",
+                "KV.HINT PIN -1 k|ERR milliseconds is -1; it takes 1 to 31536000000",
+                "KV.HINT RETURN 31536000001 k|ERR milliseconds is 31536000001; it takes 0 to 31536000000",
+                "KV.HINT WEIGH 1.5 k|ERR weight is 1.5; it takes 0 to 1",
+                "KV.HINT WEIGH heavy k|ERR weight is heavy; it takes 0 to 1",
+                "KV.HINT WEIGH NaN k|ERR weight is NaN; it takes 0 to 1",
+                "KV.HINT LABEL game first k|ERR kind is game; it takes chat, agent, batch, other",
+                "KV.HINT LABEL chat soon k|ERR turn is soon; it takes first, later, last"
+            })
+    void givenAHintThatCannotBe_whenSaid_thenItIsToldWhatMay(String line, String reply) {
+        assertThat(ask(line)).startsWith("-" + reply);
+    }
+
+    @Test
+    void givenKeysThatCannotBe_whenHinted_thenNothingIsTaken() {
+        put(0, 1);
+        assertThat(resp.ask("KV.HINT", "PIN", "1000", "k0", ""))
+                .isEqualTo("-ERR key of 0 bytes; it takes 1 to 4096\r\n");
+        assertThat(resp.ask("KV.HINT", "PIN", "1000", "k0", "x".repeat(4097)))
+                .isEqualTo("-ERR key of 4097 bytes; it takes 1 to 4096\r\n");
+        assertThat(hint("PIN 1000", 0, 8193)).isEqualTo("-ERR 8193 keys; a hint takes 1 to 8192\r\n");
+        assertThat(resp.test().cache().hintStats().pins()).isZero();
+    }
+}
