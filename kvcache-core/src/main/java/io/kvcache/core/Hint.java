@@ -7,7 +7,8 @@ import java.util.List;
 /// What only the caller knows of a chain: of its future, or of what is in it.
 ///
 /// Labels, weights and pins are for blocks in host memory; [Expect] and what says that blocks are over
-/// are also for those on disk. Give hints once the blocks have been put. A hint that is wrong costs hits, of those alone who share host memory with
+/// are also for those on disk. Give hints once the blocks have been put. A hint that is wrong costs hits, of those
+/// alone who share host memory with
 /// the namespace, and never correctness. Weights and the classes of labels are for stores whose
 /// policy learns; others take neither.
 public sealed interface Hint {
@@ -107,10 +108,10 @@ public sealed interface Hint {
     /// The blocks of this chain from `from` on are let go first once a time is over.
     ///
     /// Nothing is removed: what is in host memory or on disk then becomes the next victim, and what
-    /// waits to be written is not; a use makes it a block like others again. Blocks that others have gone on from stay as they are, and those
-    /// before them, so a chain that grows has the time of its latest hint. Up to 65,536 blocks of
-    /// each share can wait for their time, fewer than eight of a hint counting as eight; more are
-    /// not taken.
+    /// waits to be written is not; a use makes it a block like others again. Blocks that others have
+    /// gone on from stay as they are, and those before them, so a chain that grows has the time of its
+    /// latest hint. Up to 65,536 blocks of each share can wait for their time, fewer than eight of a
+    /// hint counting as eight; more are not taken.
     ///
     /// @param afterNanos from now; 30 days at most, longer counts as that. Giving it again for the
     ///     same last block starts anew

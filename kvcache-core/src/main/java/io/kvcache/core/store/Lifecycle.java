@@ -125,6 +125,9 @@ final class Lifecycle {
         over.used(record);
         policyOf(record).admit(record);
         reports.stored(record, TierKind.HOST);
+        if (prefetched.has(record)) {
+            return; // used when it is read, if it ever is
+        }
         if (known) {
             offload.used(record);
         } else {

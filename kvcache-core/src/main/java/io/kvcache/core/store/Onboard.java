@@ -23,6 +23,7 @@ final class Onboard {
     private final Room room;
     private final ObjectSlots objects;
     private final Prefetched prefetched;
+    private final Offload offload;
 
     Onboard(StoreParts parts, Lifecycle lifecycle, Room room, ObjectSlots objects) {
         pool = parts.pool();
@@ -31,6 +32,7 @@ final class Onboard {
         namespaces = parts.namespaces();
         shares = parts.shares();
         prefetched = parts.prefetched();
+        offload = parts.offload();
         this.lifecycle = lifecycle;
         this.room = room;
         this.objects = objects;
@@ -41,7 +43,9 @@ final class Onboard {
     /// @param pins of the caller's, beside that of the load; they are taken if it comes
     LoadStart begin(int record, int pins) {
         int state = lifecycle.state(record);
-        var _ = prefetched.used(record);
+        if (prefetched.used(record) && state == Control.SEALED) {
+            offload.used(record);
+        }
         return switch (state) {
             case Control.SEALED -> {
                 pool.become(record, state, pins);

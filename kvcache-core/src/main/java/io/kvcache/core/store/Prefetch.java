@@ -2,7 +2,10 @@ package io.kvcache.core.store;
 
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.EvictionPolicy;
+import io.kvcache.core.policy.RecordView;
+import io.kvcache.core.tree.BlockTree;
 import io.kvcache.core.tree.Control;
+import io.kvcache.core.tree.Handle;
 import io.kvcache.core.tree.RecordPool;
 import java.util.concurrent.locks.ReentrantLock;
 
@@ -10,8 +13,9 @@ import java.util.concurrent.locks.ReentrantLock;
 ///
 /// Only in room that nobody uses, or in the place of what promises less: one use within [#AHEAD]
 /// uses, by the odds that earlier ones of these were used, is held against what the next victim
-/// promises. Nothing goes for them that waits to be written, and an eighth of host memory is all
-/// that they hold unused. So guesses that come true seldom take less and less.
+/// promises. Nothing goes for them that waits to be written, and an eighth of what is sure to its tenant
+/// is all that they hold unused. So guesses that come true seldom take less and less, of each tenant
+/// apart. What somebody said is over is not brought in.
 ///
 /// **Threads.** Any.
 public final class Prefetch {
@@ -21,11 +25,17 @@ public final class Prefetch {
 
     private static final int MOST_SHARE = 8;
 
+    /// A block with more behind it is a beginning that all share: which of them comes is anybody's guess.
+    private static final int MOST_CHILDREN = 16;
+
     private final RecordPool pool;
     private final SlabPool slabs;
     private final ClassPolicies policies;
     private final Shares shares;
     private final Prefetched prefetched;
+    private final DiskLedger disks;
+    private final BlockTree tree;
+    private final Over over;
     private final Onboard onboard;
     private final Touches touches;
     private final ReentrantLock lock;
@@ -36,6 +46,9 @@ public final class Prefetch {
         policies = parts.policies();
         shares = parts.shares();
         prefetched = parts.prefetched();
+        disks = parts.disks();
+        tree = parts.tree();
+        over = parts.over();
         this.onboard = onboard;
         this.touches = touches;
         this.lock = lock;
@@ -51,9 +64,7 @@ public final class Prefetch {
         try {
             long control = pool.control(record);
             boolean away = Control.state(control) == Control.ON_DISK && Control.generation(control) == generation;
-            if (!away
-                    || !onboard.follows(record)
-                    || prefetched.aheadBytes() + pool.bytes(record) > slabs.capacityBytes() / MOST_SHARE) {
+            if (!away || !onboard.follows(record) || over.has(record) || isTooMuch(record)) {
                 return false;
             }
             touches.drain();
@@ -67,12 +78,48 @@ public final class Prefetch {
         }
     }
 
+    /// The likeliest continuation of a block that is on disk alone: of the blocks behind it the one that was
+    /// used last.
+    ///
+    /// @param handle of the block, which may have gone by now
+    /// @return its handle, or [Handle#MISS] when all that is known behind the block is in host memory, or
+    ///     nothing is
+    public long nextOnDisk(long handle) {
+        lock.lock();
+        try {
+            int record = Handle.record(handle);
+            if (Control.generation(pool.control(record)) != Handle.generation(handle)) {
+                return Handle.MISS;
+            }
+            int[] next = {RecordView.NONE};
+            boolean few = tree.allChildren(record, MOST_CHILDREN, child -> {
+                boolean away = Control.state(pool.control(child)) == Control.ON_DISK && !over.has(child);
+                if (away && (next[0] == RecordView.NONE || lastUse(child) > lastUse(next[0]))) {
+                    next[0] = child;
+                }
+                return true;
+            });
+            return few && next[0] != RecordView.NONE ? pool.handle(next[0]) : Handle.MISS;
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    private long lastUse(int record) {
+        return disks.order(record).lastUse(record);
+    }
+
+    private boolean isTooMuch(int record) {
+        int group = shares.group(record);
+        return prefetched.aheadBytes(group) + pool.bytes(record) > shares.sureBytes(group) / MOST_SHARE;
+    }
+
     private boolean isWorthRoom(int record) {
         EvictionPolicy policy = policies.find(onboard.classOf(record).id(), shares.group(record));
         if (slabs.freeSlabs() > 0 || policy == null || policy.size() == 0) {
             return true;
         }
-        double rate = prefetched.odds() / AHEAD;
+        double rate = prefetched.odds(shares.group(record)) / AHEAD;
         double lowest = policy.lowestWorth();
         boolean byAge = Double.isNaN(lowest);
         return byAge ? (policies.now() - policy.coldestUse()) * rate >= 1 : rate >= lowest;

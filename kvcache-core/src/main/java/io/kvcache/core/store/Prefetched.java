@@ -2,13 +2,18 @@ package io.kvcache.core.store;
 
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.tree.RecordPool;
+import java.util.Arrays;
 import java.util.BitSet;
 
 /// Records that were brought into host memory because somebody is likely to read them, until that
 /// happens or they leave.
 ///
-/// Coming into host memory counts as a use to policies and admission, as it does for whoever waits.
-/// So the read that a record was brought for is not counted again ([#used]).
+/// Coming into host memory counts as a use to policies, as it does for whoever waits, so the read that
+/// a record was brought for is not counted again there ([#used]). For admission to disk, and for the odds
+/// of reuse that it learns, only that read counts: a guess that nobody reads is no use.
+///
+/// What is held unused, and how often guesses came true, is known for each group of [Shares] apart: one
+/// tenant's bad guesses end nobody else's.
 ///
 /// **Threads.** Owned by the store's lock.
 final class Prefetched {
@@ -20,16 +25,33 @@ final class Prefetched {
     private static final double BELIEF = 4;
 
     private final RecordPool pool;
+    private final Shares shares;
     private final BitSet records = new BitSet();
+    private Guesses[] ofGroup = {};
     private long begun;
     private long used;
     private long wasted;
     private long aheadBytes;
-    private double recentlyUsed = BELIEF;
-    private double recent = BELIEF;
 
-    Prefetched(RecordPool pool) {
+    /// Of one group.
+    private static final class Guesses {
+        private long aheadBytes;
+        private double recentlyUsed = BELIEF;
+        private double recent = BELIEF;
+    }
+
+    Prefetched(RecordPool pool, Shares shares) {
         this.pool = pool;
+        this.shares = shares;
+    }
+
+    private Guesses of(int group) {
+        int known = ofGroup.length;
+        if (group >= known) {
+            ofGroup = Arrays.copyOf(ofGroup, group + 1);
+            Arrays.setAll(ofGroup, each -> each < known ? ofGroup[each] : new Guesses());
+        }
+        return ofGroup[group];
     }
 
     /// A record has a slot, and is about to be read into it.
@@ -37,11 +59,17 @@ final class Prefetched {
         records.set(record);
         begun++;
         aheadBytes += pool.bytes(record);
+        of(shares.group(record)).aheadBytes += pool.bytes(record);
+    }
+
+    /// Whether a record was brought in, or is about to come, and nobody has used it.
+    boolean has(int record) {
+        return records.get(record);
     }
 
     /// A record is used.
     ///
-    /// @return whether that was counted when it came
+    /// @return whether the policy has counted that when it came
     boolean used(int record) {
         if (!records.get(record)) {
             return false;
@@ -62,18 +90,20 @@ final class Prefetched {
     private void end(int record, int success) {
         records.clear(record);
         aheadBytes -= pool.bytes(record);
-        recentlyUsed = KEEP * recentlyUsed + success;
-        recent = KEEP * recent + 1;
+        Guesses guesses = of(shares.group(record));
+        guesses.aheadBytes -= pool.bytes(record);
+        guesses.recentlyUsed = KEEP * guesses.recentlyUsed + success;
+        guesses.recent = KEEP * guesses.recent + 1;
     }
 
-    /// Odds that one is used, above 0 to 1, by those of late.
-    double odds() {
-        return recentlyUsed / recent;
+    /// Odds that one of a group is used, above 0 to 1, by those of late.
+    double odds(int group) {
+        return of(group).recentlyUsed / of(group).recent;
     }
 
-    /// Bytes that are here or on their way, and were not used yet.
-    long aheadBytes() {
-        return aheadBytes;
+    /// Bytes of a group that are here or on their way, and were not used yet.
+    long aheadBytes(int group) {
+        return of(group).aheadBytes;
     }
 
     /// Checks that each that was not used yet has a slot, and their bytes.

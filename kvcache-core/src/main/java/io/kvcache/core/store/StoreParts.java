@@ -45,7 +45,7 @@ record StoreParts(
                 new Overtaken(),
                 shares,
                 chains,
-                new Prefetched(pool),
+                new Prefetched(pool, shares),
                 new Over(pool, tree));
     }
 }

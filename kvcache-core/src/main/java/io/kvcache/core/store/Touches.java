@@ -60,8 +60,8 @@ final class Touches {
         EvictionPolicy policy = lifecycle.policyOf(record);
         if (!prefetched.used(record)) {
             policy.touch(record);
-            offload.used(record);
         }
+        offload.used(record);
         order.continued(record);
         tellAbove(record, policy.touchesAncestors(), offload.countsPaths());
     }
@@ -74,7 +74,7 @@ final class Touches {
             if (!counted && policies) {
                 lifecycle.policyOf(at).touch(at);
             }
-            if (!counted && admission) {
+            if (counted || admission) {
                 offload.used(at);
             }
             if (!counted && !policies && !admission) {

@@ -14,6 +14,7 @@ import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.core.tree.Control;
 import io.kvcache.core.tree.Handle;
+import java.util.List;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -199,5 +200,74 @@ final class PrefetchTest {
         assertThat(begin(3))
                 .as("a use within 64 uses is no more than the oldest was")
                 .isFalse();
+    }
+
+    @Test
+    void givenAGuessThatNobodyReads_whenItCameAndLeft_thenThatIsNoUse() {
+        int before = uses(3);
+        assertThat(begin(3)).isTrue();
+        arrives(3);
+        assertThat(uses(3)).isEqualTo(before);
+        evictAll();
+        assertThat(uses(3)).isEqualTo(before);
+    }
+
+    @Test
+    void givenATenantWhoseGuessesFail_whenAnotherGuesses_thenHisOddsAndRoomAreHisOwn() {
+        Namespace other = Namespace.objects("others", "o");
+        NamespaceEntry others = store.register(other);
+        BlockKey own = BlockKey.ofObject(other, new byte[] {1});
+        Reserved reserved = store.reserveObject(others, own, BYTES);
+        store.seal(reserved.record(), 7);
+        write();
+        evictAll();
+        store.weigh(others, 1);
+        int begun = 0;
+        for (int number = 0; number < 20; number++) {
+            begun += begin(number) ? 1 : 0;
+        }
+        assertThat(begun).as("an eighth of half").isEqualTo(4);
+        long handle = store.lookup().findKnown(own.hi(), own.lo());
+        assertThat(store.prefetch().begin(Handle.record(handle), Handle.generation(handle)))
+                .isTrue();
+        for (int number = 0; number < begun; number++) {
+            arrives(number);
+        }
+        Disks.Read read = disks.nextRead(Handle.record(handle), true);
+        assertThat(read).isNotNull();
+        disks.read(Handle.record(handle), 7, true, false);
+    }
+
+    @Test
+    void givenAChainOnDisk_whenItsLikelyContinuationIsAskedFor_thenItIsWhatWasUsedLastAndIsNotOver() {
+        Namespace space = Namespace.of("m", BlockShape.kv(16, 8, 128, 16, Dtype.BF16));
+        NamespaceEntry entry = store.register(space);
+        BlockChain first = chain(space, 1);
+        BlockChain second = chain(space, 2);
+        for (BlockChain each : List.of(first, second)) {
+            for (int index = each == first ? 0 : 1; index < 3; index++) {
+                store.seal(store.reserve(entry, each, index, false).record(), 7);
+            }
+        }
+        write();
+        store.lookup().touch(store.lookup().find(first.keyHi(2), first.keyLo(2)));
+        store.inspection().validate();
+        evictAll();
+        long head = store.lookup().findKnown(first.keyHi(0), first.keyLo(0));
+        long likely = store.prefetch().nextOnDisk(head);
+        assertThat(likely).isEqualTo(store.lookup().findKnown(first.keyHi(1), first.keyLo(1)));
+        store.forecast().release(first, 1);
+        assertThat(store.prefetch().nextOnDisk(head))
+                .isEqualTo(store.lookup().findKnown(second.keyHi(1), second.keyLo(1)));
+        assertThat(store.prefetch().begin(Handle.record(likely), Handle.generation(likely)))
+                .as("what is over")
+                .isFalse();
+    }
+
+    /// Three blocks of 1 MiB, the first is the same in all.
+    private static BlockChain chain(Namespace space, int seed) {
+        return BlockChain.of(
+                space,
+                IntStream.range(0, 48).map(i -> i < 16 ? i : 1000 * seed + i).toArray());
     }
 }
