@@ -18,8 +18,8 @@ import org.jspecify.annotations.Nullable;
 
 /// Ends of chains that are let go first once a time is over, until it is.
 ///
-/// Time is looked at by who puts blocks and objects, who gives such a hint and who asks for statistics, so
-/// nothing happens where nobody does.
+/// Time is looked at by who puts blocks and objects or has them loaded, who gives such a hint and who asks
+/// for statistics, so nothing happens where nobody does.
 ///
 /// **Threads.** Any.
 final class Expiries {
@@ -33,6 +33,7 @@ final class Expiries {
             new TreeSet<>(Comparator.comparingLong(Expiry::at).thenComparingLong(Expiry::number));
     private final Map<Place, Expiry> byPlace = new HashMap<>();
     private final Map<Integer, Integer> chargeOfGroup = new HashMap<>();
+    private final Map<Namespace, Integer> groupOf = new HashMap<>();
     private long numbers;
     private long waiting;
     private long expired;
@@ -76,6 +77,7 @@ final class Expiries {
     ///
     /// @return whether it was taken
     synchronized boolean take(int group, Place place, Tail tail, long afterNanos) {
+        regroup(place.namespace(), group);
         Expiry before = byPlace.get(place);
         int others = chargeOfGroup.getOrDefault(group, 0) - (before == null ? 0 : Tails.charge(before.tail.length()));
         if (others + Tails.charge(tail.length()) > Tails.MOST_BLOCKS) {
@@ -87,6 +89,19 @@ final class Expiries {
         long at = clock.nanos() - start + Math.min(afterNanos, LONGEST_NANOS);
         add(new Expiry(at, numbers++, group, place, tail));
         return true;
+    }
+
+    /// A namespace is of a group, and may have been of another before: what it has waiting goes along.
+    private void regroup(Namespace namespace, int group) {
+        Integer before = groupOf.put(namespace, group);
+        if (before == null || before == group) {
+            return;
+        }
+        List<Expiry> own = byTime.stream()
+                .filter(each -> each.place.namespace.equals(namespace))
+                .toList();
+        own.forEach(this::remove);
+        own.forEach(each -> add(new Expiry(each.at, each.number, group, each.place, each.tail)));
     }
 
     /// Lets go of what is due.

@@ -23,6 +23,7 @@ final class SessionTails {
 
     private final Forecast forecast;
     private final Map<Integer, Group> groups = new HashMap<>();
+    private final Map<Namespace, Integer> groupOf = new HashMap<>();
     private long released;
 
     private record Session(Namespace namespace, long number) {}
@@ -84,6 +85,7 @@ final class SessionTails {
 
     private synchronized @Nullable Tail exchange(int number, BlockChain chain, RequestLabel label) {
         Group group = groups.computeIfAbsent(number, _ -> new Group());
+        regroup(chain.namespace(), number, group);
         Session session = new Session(chain.namespace(), label.session());
         Tail before = group.sessions.get(session);
         if (before != null && before.turn > label.turn()) {
@@ -101,6 +103,26 @@ final class SessionTails {
             shrink(group);
         }
         return before;
+    }
+
+    /// A namespace is of a group, and may have been of another before: its sessions go along.
+    private void regroup(Namespace namespace, int number, Group group) {
+        Integer before = groupOf.put(namespace, number);
+        Group old = before == null || before == number ? null : groups.get(before);
+        if (old == null) {
+            return;
+        }
+        for (Iterator<Map.Entry<Session, Tail>> all = old.sessions.entrySet().iterator(); all.hasNext(); ) {
+            Map.Entry<Session, Tail> each = all.next();
+            if (each.getKey().namespace.equals(namespace)) {
+                int charge = Tails.charge(each.getValue().keys.length());
+                all.remove();
+                old.charge -= charge;
+                group.sessions.put(each.getKey(), each.getValue());
+                group.charge += charge;
+            }
+        }
+        shrink(group);
     }
 
     private static void shrink(Group group) {

@@ -229,4 +229,23 @@ final class SayingHintsTest {
         assertThat(cache.hint(new Hint.Weigh(chain, 2, Collections.emptyList())))
                 .isFalse();
     }
+
+    @Test
+    void givenTimesAndSessions_whenTheirNamespaceGetsAShareOfItsOwn_thenTheyAreNobodyElsesCharge() {
+        Namespace other = Namespace.of("other", BlockShape.kv(1, 1, 8, 1, Dtype.BF16));
+        cache.register(other);
+        BlockChain large = chain(SMALL, 1, Tails.MOST_BLOCKS);
+        assertThat(cache.hint(new Hint.Expire(large, 0, MINUTE))).isTrue();
+        cache.hint(new Hint.Label(large, 1, first(1)));
+        cache.weigh(SMALL, 2);
+        assertThat(cache.hint(new Hint.Expire(chain(SMALL, 2, 1), 0, MINUTE)))
+                .as("its own is full")
+                .isFalse();
+        cache.hint(new Hint.Label(chain(SMALL, 3, 1), 1, first(2)));
+        assertThat(cache.hint(new Hint.Expire(chain(other, 1, Tails.MOST_BLOCKS), 0, MINUTE)))
+                .isTrue();
+        assertThat(cache.hintStats().sessions()).isEqualTo(2);
+        cache.hint(new Hint.Label(large, 1, new RequestLabel(RequestKind.CHAT, 1, 2, true)));
+        assertThat(cache.hintStats().sessions()).as("the first went along").isEqualTo(1);
+    }
 }
