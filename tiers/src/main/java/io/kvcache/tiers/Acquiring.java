@@ -17,12 +17,19 @@ final class Acquiring {
     private final HostStore store;
     private final Onboarding onboarding;
     private final UseListeners listeners;
+    private final Prefetching prefetching;
 
-    Acquiring(HostTable.Source source, Onboarding onboarding, UseListeners listeners) {
+    Acquiring(HostTable.Source source, Onboarding onboarding, UseListeners listeners, Prefetching prefetching) {
+        this.prefetching = prefetching;
         this.listeners = listeners;
         this.source = source;
         store = source.store();
         this.onboarding = onboarding;
+    }
+
+    private long last(BlockChain chain) {
+        int index = chain.length() - 1;
+        return store.lookup().findKnown(chain.keyHi(index), chain.keyLo(index));
     }
 
     /// As [io.kvcache.core.KvCache#acquire].
@@ -41,6 +48,9 @@ final class Acquiring {
         Loads loads = coming.loads();
         int known = loads == null ? found : Math.max(0, here + loads.count() - from);
         listeners.asked(chain, from, known, entry.blockBytes());
+        if (chain.length() > 0 && from + known == chain.length()) {
+            var _ = prefetching.continued(last(chain));
+        }
         if (loads != null) {
             LoadingTable.Blocks blocks = new LoadingTable.Blocks(entry, deepest, here, loads, from);
             return AdvisedTable.of(new LoadingTable(source, hold, blocks, timeoutNanos), coming.left());

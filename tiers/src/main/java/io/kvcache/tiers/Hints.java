@@ -35,11 +35,11 @@ final class Hints implements AutoCloseable {
     private final HintPins pins;
     private final ObjectHints objects;
 
-    Hints(HostStore store, Clock clock, Onboarding onboarding) {
+    Hints(HostStore store, Clock clock, Onboarding onboarding, Expiries expiries) {
         this.store = store;
         this.onboarding = onboarding;
         rate = new UseRate(clock, store.forecast()::uses);
-        expiries = new Expiries(clock, store.forecast());
+        this.expiries = expiries;
         sessions = new SessionTails(store.forecast());
         pins = new HintPins(store, clock);
         objects = new ObjectHints(store, onboarding, rate, pins, expiries);

@@ -27,8 +27,10 @@ final class Onboarding {
     private final HostStore store;
     private final @Nullable Movement movement;
     private final LoadOrCompute loadOrCompute;
+    private final Expiries expiries;
 
-    Onboarding(HostTable.Source source) {
+    Onboarding(HostTable.Source source, Expiries expiries) {
+        this.expiries = expiries;
         this.source = source;
         store = source.store();
         movement = source.movement();
@@ -74,6 +76,7 @@ final class Onboarding {
         if (to <= from) {
             return new Coming(null, known - here);
         }
+        expiries.sweep(); // what is over makes room
         Loads loads = store.beginLoads(chain, here, to, 1);
         if (loads.count() == 0) {
             return new Coming(null, known - to);
@@ -151,6 +154,7 @@ final class Onboarding {
             if (here >= to) {
                 return 0;
             }
+            expiries.sweep();
             Loads loads = store.beginLoads(chain, here, to, 0);
             by.read(loads, demanded, true);
             return loads.count();
@@ -171,6 +175,7 @@ final class Onboarding {
         }
         int record = Handle.record(handle);
         long place = store.records().diskPlace(record);
+        expiries.sweep();
         LoadStart start = store.beginLoad(record, Handle.generation(handle), 1);
         if (start == LoadStart.STARTED) {
             movement.read(record, DiskNumber.of(place));

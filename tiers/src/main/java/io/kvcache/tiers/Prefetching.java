@@ -1,5 +1,6 @@
 package io.kvcache.tiers;
 
+import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.store.HostStore;
 import io.kvcache.core.tree.DiskNumber;
@@ -20,6 +21,9 @@ final class Prefetching {
     /// Reads that keep a drive busy.
     private static final int BUSY = 16;
 
+    /// Blocks of a continuation: what a turn adds, about.
+    private static final int MOST_AHEAD = 8;
+
     private final HostStore store;
     private final @Nullable Movement movement;
 
@@ -28,13 +32,50 @@ final class Prefetching {
         movement = source.prefetch() ? source.movement() : null;
     }
 
-    /// Begins to bring in an object that is on disk alone.
+    /// Whether anything is brought in.
+    boolean any() {
+        return movement != null;
+    }
+
+    /// Somebody has asked how much of a chain there is, and will soon ask for it: begins to bring in those of
+    /// its blocks that are on disk alone, in their order.
+    ///
+    /// @param from the first that may be
+    /// @param to behind the last that is known
+    /// @return blocks that come
+    int matched(BlockChain chain, int from, int to) {
+        int index = from;
+        while (movement != null && index < to && begin(chain.key(index))) {
+            index++;
+        }
+        return index - from;
+    }
+
+    /// Somebody reads all of a chain: begins to bring in the likeliest continuation, block by block.
+    ///
+    /// @param last handle of its last block
+    /// @return blocks that come
+    int continued(long last) {
+        int blocks = 0;
+        long next = movement == null ? Handle.MISS : store.prefetch().nextOnDisk(last);
+        while (Handle.found(next) && blocks < MOST_AHEAD && begin(next)) {
+            blocks++;
+            next = store.prefetch().nextOnDisk(next);
+        }
+        return blocks;
+    }
+
+    /// Begins to bring in what is on disk alone.
     ///
     /// @return whether it does
     boolean begin(BlockKey key) {
+        long handle = movement == null ? Handle.MISS : store.lookup().findKnown(key.hi(), key.lo());
+        return Handle.found(handle) && begin(handle);
+    }
+
+    private boolean begin(long handle) {
         Movement by = movement;
-        long handle = by == null ? Handle.MISS : store.lookup().findKnown(key.hi(), key.lo());
-        if (by == null || !Handle.found(handle)) {
+        if (by == null) {
             return false;
         }
         RecordPool records = store.records();

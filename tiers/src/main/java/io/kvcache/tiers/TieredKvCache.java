@@ -27,6 +27,7 @@ import java.lang.foreign.MemorySegment;
 import java.util.List;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.Executor;
+import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
 /// A store embedded in this JVM, on host memory and, if asked, disks.
@@ -48,6 +49,9 @@ import org.jspecify.annotations.Nullable;
 /// **Threads.** Safe for any number. A virtual thread is never pinned to its carrier by anything but the lock.
 public final class TieredKvCache implements KvCache {
 
+    /// How long somebody may wait who has not said it: blocks that take longer are not brought in for him.
+    private static final long FOR_ONE_THAT_COMES_NANOS = TimeUnit.SECONDS.toNanos(1);
+
     private final HostStore store;
     private final Holders holders;
     private final Hints hints;
@@ -67,14 +71,15 @@ public final class TieredKvCache implements KvCache {
         store = source.store();
         holders = source.holders();
         Waiting waiting = new Waiting(source.clock());
-        onboarding = new Onboarding(source);
-        acquiring = new Acquiring(source, onboarding, listeners);
-        hints = new Hints(store, source.clock(), onboarding);
+        Expiries expiries = new Expiries(source.clock(), store.forecast());
+        onboarding = new Onboarding(source, expiries);
+        prefetching = new Prefetching(source);
+        acquiring = new Acquiring(source, onboarding, listeners, prefetching);
+        hints = new Hints(store, source.clock(), onboarding, expiries);
         puts = new ChainPuts(source, waiting, onboarding, hints, listeners);
         objects = new ObjectVerbs(source, waiting, onboarding, hints, listeners);
         engine = new EngineVerbs(source, waiting, onboarding, hints, listeners);
         disks = new DiskVerbs(source);
-        prefetching = new Prefetching(source);
         this.closing = closing;
         this.share = share;
     }
@@ -125,6 +130,10 @@ public final class TieredKvCache implements KvCache {
         store.require(chain.namespace());
         int host = store.lookup().match(chain, chain.length());
         int disk = onboarding.onDisk(chain, host);
+        if (disk > 0 && prefetching.any()) {
+            int worth = onboarding.worthLoading(chain, host, FOR_ONE_THAT_COMES_NANOS);
+            var _ = prefetching.matched(chain, host, host + worth);
+        }
         return host + disk == 0 ? Match.NOTHING : new Match(0, host, disk);
     }
 
@@ -135,6 +144,7 @@ public final class TieredKvCache implements KvCache {
         store.require(chain.namespace());
         int host = store.lookup().match(chain, chain.length());
         int disk = onboarding.worthLoading(chain, host, timeoutNanos);
+        var _ = prefetching.matched(chain, host, host + disk);
         return host + disk == 0 ? Match.NOTHING : new Match(0, host, disk);
     }
 
