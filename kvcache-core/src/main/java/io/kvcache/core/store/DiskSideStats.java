@@ -10,6 +10,7 @@ import java.util.stream.IntStream;
 /// @param written of these, on disk since
 /// @param notWritten of these, failed or in vain
 /// @param notYet sealed, and not worth a write yet
+/// @param tooLarge sealed, and larger than a disk takes: in host memory alone, always
 /// @param queueFull not taken because too many bytes waited
 /// @param sacrificed left host memory while they waited
 /// @param evictedUnwritten evicted from host memory, and no disk had them
@@ -25,6 +26,7 @@ public record DiskSideStats(
         long written,
         long notWritten,
         long notYet,
+        long tooLarge,
         long queueFull,
         long sacrificed,
         long evictedUnwritten,
@@ -55,6 +57,7 @@ public record DiskSideStats(
                 counters.written,
                 counters.notWritten,
                 counters.notYet,
+                counters.tooLarge,
                 counters.queueFull,
                 counters.sacrificed,
                 counters.evictedUnwritten,

@@ -104,7 +104,10 @@ final class Offload {
         if (admission == null) {
             return;
         }
-        if (prospects.put(record)) {
+        boolean worth = prospects.put(record);
+        if (pool.bytes(record) > mostBytesEach) {
+            counters.tooLarge++;
+        } else if (worth) {
             admit(record);
         } else {
             counters.notYet++;

@@ -15,6 +15,9 @@ final class OffloadCounters {
     /// Sealed, and not worth a write yet.
     long notYet;
 
+    /// Sealed, and larger than a disk takes.
+    long tooLarge;
+
     /// Refused because too many bytes waited.
     long queueFull;
 

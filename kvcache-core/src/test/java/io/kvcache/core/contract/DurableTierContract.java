@@ -45,6 +45,17 @@ public abstract class DurableTierContract extends TierContract {
     }
 
     @Test
+    void givenWorkSomeTimeAgo_whenStatisticsAreAskedForTheFirstTime_thenTheyCountIt() {
+        Tier tier = open();
+        write(block(1, USUAL_BYTES));
+        for (int i = 0; i < 1000; i++) { // a second
+            rig.tick();
+        }
+        assertThat(tier.stats().blocksWritten()).isEqualTo(1);
+        assertThat(tier.stats().blockBytesWritten()).isEqualTo(USUAL_BYTES);
+    }
+
+    @Test
     void givenAFlush_whenReopened_thenAllIsToldNewestFirstAsItWas() {
         open();
         List<TierBlock> written = new ArrayList<>();

@@ -73,7 +73,10 @@ final class MeterHelp implements MeterFilter {
             entry("kv.memory.held", "Bytes of host memory that values and blocks take; full is as it should be."),
             entry("kv.memory.lru.dropped", "Uses that came too fast for the estimate of kv_memory_lru_hit_ratio."),
             entry("kv.memory.lru.hit.ratio", "What LRU would find in so many times the memory; an estimate."),
-            entry("kv.offload", "Blocks and objects that might have been written to disk, by what became of them."),
+            entry(
+                    "kv.offload",
+                    "Blocks and objects that might have been written to disk, by what became of them;"
+                            + " those that are too_large for one stay in memory alone."),
             entry("kv.policy.follows.lru", "1 while a policy that learns goes by last use, as LRU finds more."),
             entry("kv.policy.hits", "Uses in the sample of a policy that learns which it, or LRU, would have found."),
             entry("kv.policy.sampled", "Uses in the sample of a policy that learns."),

@@ -27,6 +27,9 @@ public final class DiskTier implements Tier {
 
     private static final Logger LOG = System.getLogger(DiskTier.class.getName());
 
+    /// What others read of the statistics is no older while there is anything to do.
+    private static final long STATS_NANOS = TimeUnit.MILLISECONDS.toNanos(100);
+
     /// How long closing waits for what is on its way; the device has a limit of its own after that.
     private static final long CLOSING_NANOS = TimeUnit.SECONDS.toNanos(5);
 
@@ -41,6 +44,8 @@ public final class DiskTier implements Tier {
     private volatile String cause = "";
     private volatile TierStats stats;
     private volatile boolean statsWanted;
+    private boolean changed;
+    private long statsAt;
     private long now;
 
     /// Begins to open a tier.
@@ -149,6 +154,7 @@ public final class DiskTier implements Tier {
     public int tick(long nowNanos, long waitNanos) {
         now = nowNanos;
         int done = log.tick(nowNanos, waitNanos);
+        changed |= done > 0;
         publish();
         return done;
     }
@@ -157,8 +163,11 @@ public final class DiskTier implements Tier {
         TierState present = stateOf(log.state());
         cause = log.cause();
         state = present;
-        if (statsWanted && log.served()) {
+        boolean due = changed && now - statsAt >= STATS_NANOS;
+        if ((statsWanted || due) && log.served()) {
             statsWanted = false;
+            changed = false;
+            statsAt = now;
             stats = statsOf(log.stats());
         }
     }

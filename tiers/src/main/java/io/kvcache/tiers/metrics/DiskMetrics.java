@@ -126,6 +126,7 @@ public final class DiskMetrics implements MeterBinder {
         offload(registry, "written", DiskSideStats::written);
         offload(registry, "failed", DiskSideStats::notWritten);
         offload(registry, "not_yet", DiskSideStats::notYet);
+        offload(registry, "too_large", DiskSideStats::tooLarge);
         offload(registry, "queue_full", DiskSideStats::queueFull);
         offload(registry, "sacrificed", DiskSideStats::sacrificed);
         offload(registry, "evicted_unwritten", DiskSideStats::evictedUnwritten);

@@ -6,8 +6,10 @@ import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.tiers.TieredKvCache;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
+import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
@@ -36,6 +38,29 @@ final class DiskMetricsTest {
             assertThat(registry.get("kv.disk.alive").gauge().value()).isEqualTo(4096);
             assertThat(registry.get("kv.offload")
                             .tag("outcome", "written")
+                            .functionCounter()
+                            .count())
+                    .isEqualTo(1);
+        }
+    }
+
+    @Test
+    void givenAValueTooLargeForTheDisk_whenPut_thenItIsCountedAsThat(@TempDir Path folder) {
+        Namespace things = Namespace.objects("things", "t");
+        try (TieredKvCache cache = TieredKvCache.builder()
+                .hostBytes(32 << 20)
+                .admission(AdmissionKind.ALWAYS)
+                .disk(folder.resolve("disk"), 16 << 20)
+                .build()) {
+            cache.register(things);
+            cache.storeObject(things, new byte[] {1}, MemorySegment.ofArray(new byte[4 << 20]), 0);
+            cache.storeObject(things, new byte[] {2}, MemorySegment.ofArray(new byte[4 << 10]), 0);
+            assertThat(cache.offloadStats().tooLarge()).isEqualTo(1);
+            assertThat(cache.offloadStats().admitted()).isEqualTo(1);
+            SimpleMeterRegistry registry = new SimpleMeterRegistry();
+            new DiskMetrics(cache, "kv").bindTo(registry);
+            assertThat(registry.get("kv.offload")
+                            .tag("outcome", "too_large")
                             .functionCounter()
                             .count())
                     .isEqualTo(1);
