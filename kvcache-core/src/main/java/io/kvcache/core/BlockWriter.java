@@ -23,6 +23,8 @@ public interface BlockWriter extends AutoCloseable {
     /// Fills the room from `source` and checksums on the way, which is cheaper than filling and then sealing.
     ///
     /// @param source native or heap memory of exactly the block's size
+    /// @throws IllegalArgumentException when it has another size; nothing has changed then
+    /// @throws IllegalStateException when nothing is reserved, or after seal or close
     void copyFrom(MemorySegment source);
 
     /// Computes the checksum, unless [#copyFrom] has, and makes the block findable.

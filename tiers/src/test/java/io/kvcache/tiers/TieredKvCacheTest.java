@@ -232,4 +232,16 @@ final class TieredKvCacheTest {
             cache.validate();
         }
     }
+
+    @Test
+    void givenBlocksLargerThanTheStore_whenRegistered_thenTheErrorNamesThemAndWhatThereIs() {
+        Namespace large = Namespace.of("large", BlockShape.kv(128, 8, 128, 512, Dtype.BF16));
+        try (TieredKvCache cache = small().build()) {
+            assertThatThrownBy(() -> cache.register(large))
+                    .isInstanceOf(IllegalArgumentException.class)
+                    .hasMessageContaining("large")
+                    .hasMessageContaining(" has blocks of 268435456 bytes; this store takes blocks of up to 67108864"
+                            + " bytes, all of its host memory: give it more hostBytes");
+        }
+    }
 }

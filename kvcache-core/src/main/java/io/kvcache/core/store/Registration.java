@@ -53,6 +53,10 @@ final class Registration {
                     + " bytes, another size; with this policy, so many sizes and so many namespaces of their own weight"
                     + " a store takes blocks of " + slabs.classCount() + " sizes");
         }
+        if (bytes > slabs.capacityBytes()) {
+            throw new IllegalArgumentException(namespace + " has blocks of " + bytes + " bytes; this store takes blocks"
+                    + " of up to " + slabs.capacityBytes() + " bytes, all of its host memory: give it more hostBytes");
+        }
         SlotClass slotClass = slabs.classOf(bytes);
         return new NamespaceEntry(id, namespace, slotClass, Math.toIntExact(bytes));
     }
