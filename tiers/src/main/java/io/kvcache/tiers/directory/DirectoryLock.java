@@ -6,6 +6,7 @@ import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
 import java.nio.channels.FileLock;
+import java.nio.file.AccessDeniedException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
@@ -59,6 +60,10 @@ final class DirectoryLock implements AutoCloseable {
             }
             write(channel, String.valueOf(ProcessHandle.current().pid()));
             return new DirectoryLock(folder, identity, channel);
+        } catch (AccessDeniedException denied) {
+            letGo(identity, channel);
+            throw new DiskRefusedException(
+                    folder, "this user may not open its file lock; be the user whose server made it", denied);
         } catch (IOException failure) {
             letGo(identity, channel);
             throw new DiskRefusedException(folder, "its lock file gave " + failure, failure);

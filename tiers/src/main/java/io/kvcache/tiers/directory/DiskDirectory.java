@@ -75,6 +75,15 @@ public final class DiskDirectory implements AutoCloseable {
         }
     }
 
+    /// Looks whether a directory could be opened for a tier of so many bytes, as far as that shows without
+    /// changing anything: who has it open does not.
+    ///
+    /// @throws DiskRefusedException as [#open]
+    public static void check(Path folder, long bytes, OnIncompatible onIncompatible) {
+        Findings findings = new Findings(folder, folder.resolve(FILE), Findings.requireBytes(folder, bytes));
+        var _ = findings.check(onIncompatible);
+    }
+
     /// Opens a directory that holds a tier, of whatever size that has.
     ///
     /// @throws DiskRefusedException as [#open], and when there is no tier; nothing has changed then

@@ -296,4 +296,22 @@ final class DiskDirectoryTest {
             assertThat(log.log().namespaces()).containsExactly(Namespace.objects("objects", ""));
         }
     }
+
+    @Test
+    void givenNoFolder_whenOnlyLookedAt_thenNothingIsMade() throws IOException {
+        DiskDirectory.check(folder, BYTES, OnIncompatible.REFUSE);
+        assertThat(folder.getParent()).doesNotExist();
+        requireRefused(() -> DiskDirectory.check(folder, 1L << 60, OnIncompatible.REFUSE), "has only");
+        assertThat(folder.getParent()).doesNotExist();
+    }
+
+    @Test
+    void givenATierThatIsOpen_whenOnlyLookedAt_thenItIsFineForItsOwnSizeAlone() throws IOException {
+        fill(3);
+        try (DiskDirectory _ = DiskDirectory.open(folder, BYTES, REFUSE)) {
+            DiskDirectory.check(folder, BYTES, OnIncompatible.REFUSE);
+            requireRefused(() -> DiskDirectory.check(folder, 2 * BYTES, OnIncompatible.REFUSE), "asked for are 16");
+        }
+        assertThat(fill(1)).isEqualTo(3);
+    }
 }
