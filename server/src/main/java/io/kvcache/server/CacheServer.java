@@ -87,8 +87,11 @@ public final class CacheServer implements AutoCloseable {
     /// Read and written by the housekeeping's thread.
     private boolean recovering = true;
 
+    private final long startedNanos;
+
     private CacheServer(ServerConfig config, Clock clock, UseWatch uses, Sockets sockets) throws IOException {
         this.clock = clock;
+        startedNanos = clock.nanos();
         this.uses = uses;
         cache = uses.cache();
         transport = sockets.transport();
@@ -233,6 +236,11 @@ public final class CacheServer implements AutoCloseable {
         return wrong;
     }
 
+    /// What is wrong with the folders that these settings name, of disks and of shared memory. Changes nothing there.
+    public static List<String> unusablePlaces(ServerConfig config) {
+        return Places.refused(config);
+    }
+
     private static void tryOut(List<String> wrong, WatchedFiles.Reload reading) {
         try {
             reading.run();
@@ -251,6 +259,7 @@ public final class CacheServer implements AutoCloseable {
         boolean before = recovering;
         recovering = cache.recovering();
         if (before && !recovering) {
+            FoundOnDisk.log(cache, clock.nanos() - startedNanos);
             tenants.recovered();
             blocks.recovered();
         }
