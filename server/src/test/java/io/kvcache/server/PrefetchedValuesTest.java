@@ -47,6 +47,7 @@ final class PrefetchedValuesTest {
             }
             for (int number = 0; number < VALUES; number++) {
                 get(socket, chunk(number), value(number));
+                awaitReads(server);
             }
         }
     }
@@ -63,7 +64,16 @@ final class PrefetchedValuesTest {
                 assertThat(Arrays.equals(socket.getInputStream().readNBytes(value.length), value))
                         .as(chunk(number))
                         .isTrue();
+                awaitReads(server);
             }
+        }
+    }
+
+    /// What a request has set going has come: a machine that is busy takes no less.
+    private static void awaitReads(DiskServer server) {
+        while (server.server().cache().diskStats().stream()
+                .anyMatch(disk -> disk.readsWaiting() + disk.readsUnderWay() > 0)) {
+            Thread.onSpinWait();
         }
     }
 
