@@ -11,6 +11,7 @@ import java.io.IOException;
 import java.io.InputStreamReader;
 import java.nio.charset.StandardCharsets;
 import java.security.SecureRandom;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
@@ -52,7 +53,9 @@ final class ConfigCommand implements Runnable {
 
         @Option(
                 names = "--no-files",
-                description = "Do not look into files of passwords, secrets, salts and certificates.")
+                description =
+                        "Do not look into files of passwords, secrets, salts and certificates, nor at folders of disks"
+                                + " and shared memory.")
         private boolean noFiles;
 
         @Override
@@ -62,7 +65,7 @@ final class ConfigCommand implements Runnable {
                 MemoryLimit limit = MemoryLimit.here();
                 MemoryBudget budget = CacheServer.budget(config);
                 budget.requireWithin(limit);
-                List<String> unusable = noFiles ? List.of() : CacheServer.unusableFiles(config);
+                List<String> unusable = noFiles ? List.of() : unusable(config);
                 if (!unusable.isEmpty()) {
                     unusable.forEach(spec.commandLine().getErr()::println);
                     return 1;
@@ -81,6 +84,12 @@ final class ConfigCommand implements Runnable {
                 spec.commandLine().getErr().flush();
             }
         }
+    }
+
+    private static List<String> unusable(ServerConfig config) {
+        List<String> unusable = new ArrayList<>(CacheServer.unusableFiles(config));
+        unusable.addAll(CacheServer.unusablePlaces(config));
+        return unusable;
     }
 
     /// `kvcache config hash-password`: what is kept of a password.

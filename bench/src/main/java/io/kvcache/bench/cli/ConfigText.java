@@ -15,7 +15,8 @@ import java.util.List;
 import java.util.Locale;
 import java.util.stream.Collectors;
 
-/// What a server would run with, in lines: every place where it listens and who may come in there, every tenant.
+/// What a server would run with, in lines: every place where it listens and who may come in
+/// there, every tenant.
 final class ConfigText {
 
     private ConfigText() {}
@@ -43,9 +44,11 @@ final class ConfigText {
         return lines;
     }
 
-    /// How much a disk holds, and of what: what is too large for it is nowhere but in memory.
+    /// How much a disk holds, and of what: what is too large for it is nowhere but in memory, and
+    /// of what is larger than half of that each takes as much as the largest.
     static String size(DiskConfig disk) {
-        return new ByteSize(disk.bytes()) + ", for values below " + new ByteSize(disk.regionBytes());
+        return new ByteSize(disk.bytes()) + ", for values below " + new ByteSize(disk.regionBytes()) + " (from about "
+                + new ByteSize(disk.regionBytes() / 2) + " on each takes " + new ByteSize(disk.regionBytes()) + ")";
     }
 
     /// The trust domains, a line each.

@@ -77,7 +77,9 @@ final class ServeCommandTest {
     /// Starts a server, uses it, and kills or terminates it.
     private void served(String disk, boolean kill, Use use) throws Exception {
         try (ServedProcess server = new ServedProcess(folder.resolve("errors"), "--disk", disk)) {
-            assertThat(server.line()).startsWith("  disk ").contains(": 64 MiB, for values below 1 MiB, ");
+            assertThat(server.line())
+                    .startsWith("  disk ")
+                    .contains(": 64 MiB, for values below 1 MiB (from about 512 KiB on each takes 1 MiB), ");
             assertThat(server.line()).startsWith("  memory: heap ").contains(" + values 0.06 GiB + ");
             use.of(server.port());
             if (kill) {
@@ -157,6 +159,26 @@ final class ServeCommandTest {
                         Stream.concat(Stream.of(check), Stream.of("--no-files")).toArray(String[]::new)))
                 .contains("tenant red: user red without a password, weight 1, keys that begin with red:,"
                         + " keys that end with one of 1 salts, keys that end with a salt of " + salts);
+    }
+
+    @Test
+    void givenFoldersThatCannotBeUsed_whenChecked_thenTheyAreNamedAndNothingIsMade() throws Exception {
+        Path file = Files.writeString(folder.resolve("a-file"), "");
+        Path missing = folder.resolve("missing");
+        Path config =
+                Files.writeString(folder.resolve("disks.yaml"), """
+                disks:
+                  - { directory: %s, bytes: 64MiB }
+                  - { directory: %s, bytes: 64MiB }
+                  - { directory: %s, bytes: 64MiB }
+                """.formatted(file, missing, file.resolve("below")));
+        String[] check = {"config", "check", "--config", config.toString(), "--host-bytes", "64MiB"};
+        assertThat(run(1, check))
+                .contains("disks.0: Cannot use " + file)
+                .contains("it is a file; name a directory")
+                .contains("disks.2: Cannot use " + file.resolve("below"))
+                .doesNotContain("disks.1");
+        assertThat(missing).doesNotExist();
     }
 
     @Test
