@@ -65,6 +65,11 @@ final class CrashCommand implements Callable<Integer> {
             throw new ParameterException(
                     spec.commandLine(), "kvcache crash: --rounds is '" + rounds + "', must be: at least 1");
         }
+        if (directory != null && !Files.isDirectory(directory)) {
+            throw new ParameterException(
+                    spec.commandLine(),
+                    "kvcache crash: --dir is '" + directory + "', must be: a directory that is there");
+        }
         Path folder = directory == null ? Files.createTempDirectory("kvcache-crash-") : directory;
         try {
             return (replay.isEmpty() ? run(folder) : replay(folder)) ? 0 : 1;

@@ -3,6 +3,7 @@ package io.kvcache.bench.cli;
 import io.kvcache.bench.lab.CurveLaboratory;
 import io.kvcache.bench.lab.CurveRow;
 import io.kvcache.bench.replay.ReplayRule;
+import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceSource;
 import io.kvcache.core.identity.ModelPreset;
 import java.io.IOException;
@@ -72,14 +73,27 @@ final class CurveLabCommand implements Callable<Integer> {
     @Override
     public Integer call() throws IOException {
         Choices choices = choices();
-        CurveLaboratory laboratory =
-                new CurveLaboratory(TraceOption.load(choices.source), choices.preset, choices.rule, choices.warmup);
-        show(
-                sample < 100
-                        ? laboratory.sampled(choices.shares, sample / 100, seed)
-                        : laboratory.exact(choices.shares),
-                choices.preset);
+        Trace read = TraceOption.load(choices.source);
+        try {
+            ReplayChoices.checkWarmup(choices.warmup, read);
+            CurveLaboratory laboratory = new CurveLaboratory(read, choices.preset, choices.rule, choices.warmup);
+            show(rows(laboratory, choices), choices.preset);
+        } catch (IllegalArgumentException e) {
+            throw new ParameterException(spec.commandLine(), "kvcache lab curve: " + e.getMessage(), e);
+        }
         return 0;
+    }
+
+    private List<CurveRow> rows(CurveLaboratory laboratory, Choices choices) {
+        if (sample == 100) {
+            return laboratory.exact(choices.shares);
+        }
+        List<CurveRow> rows = laboratory.sampled(choices.shares, sample / 100, seed);
+        if (rows.getFirst().sampledBlocks() == 0) {
+            throw ReplayChoices.mustBe(
+                    "--sample", String.valueOf(sample), "more: it looks at none of the blocks, so nothing is known");
+        }
+        return rows;
     }
 
     private void show(List<CurveRow> rows, ModelPreset preset) {

@@ -30,7 +30,12 @@ public final class Kvcache implements Runnable {
 
     /// Runs a command and exits: 0 done, 1 it failed, 2 the command was not understood.
     public static void main(String... arguments) {
-        System.exit(commandLine().execute(arguments));
+        CommandLine line = commandLine();
+        line.setExecutionStrategy(parsed -> {
+            ToolLog.begin(parsed);
+            return new CommandLine.RunLast().execute(parsed);
+        });
+        System.exit(line.execute(arguments));
     }
 
     /// The command line with all commands of [CommandTable]; its writers can be replaced.

@@ -88,7 +88,7 @@ final class LabCommand implements Callable<Integer> {
         LabPage page = new LabPage(HtmlOption.command(spec));
         try (Progress progress = new Progress(spec.commandLine().getErr())) {
             for (TraceSource source : traces.sources()) {
-                Trace trace = TraceOption.load(source);
+                Trace trace = loaded(source);
                 report.begin(trace);
                 page.begin(trace);
                 new Laboratory(trace, engine.hardware(), counted.rule(), counted.warmup())
@@ -101,6 +101,16 @@ final class LabCommand implements Callable<Integer> {
         report.end();
         html.write(page::page);
         return 0;
+    }
+
+    private Trace loaded(TraceSource source) throws IOException {
+        Trace trace = TraceOption.load(source);
+        try {
+            ReplayChoices.checkWarmup(counted.warmup(), trace);
+        } catch (IllegalArgumentException e) {
+            throw new ParameterException(spec.commandLine(), "kvcache lab: " + e.getMessage(), e);
+        }
+        return trace;
     }
 
     private static void show(LabRow row, LabReport report, Progress progress) {

@@ -136,6 +136,7 @@ final class TierLabCommand implements Callable<Integer> {
         if (laboratory.distinctBlocks() == 0) {
             throw new IOException("no prompt of the trace has a full block, so there is nothing to keep in any tier");
         }
+        laboratory.requireEmpty();
         notes(laboratory);
         AtomicLong wrong = new AtomicLong();
         try (Progress progress = new Progress(spec.commandLine().getErr())) {

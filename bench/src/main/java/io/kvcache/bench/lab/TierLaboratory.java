@@ -72,6 +72,13 @@ public final class TierLaboratory {
         return trace.hasTimes();
     }
 
+    /// Looks at the folder before anything is run or told.
+    ///
+    /// @throws IOException when it is not empty
+    public void requireEmpty() throws IOException {
+        TierFiles.requireEmpty(folder);
+    }
+
     /// Runs one policy with one rule of admission through the store.
     ///
     /// @throws IOException when the folder is not empty
