@@ -159,6 +159,43 @@ final class DiskValuesTest {
     }
 
     @Test
+    void givenValuesOnDisk_whenTakenWithinATransaction_thenEachIsReadInItsTurnAndGone() throws Exception {
+        try (DiskServer server = new DiskServer(folder)) {
+            server.fill();
+        }
+        try (DiskServer server = new DiskServer(folder);
+                Socket socket = server.connect()) {
+            while (server.server().cache().recovering()) {
+                Thread.onSpinWait();
+            }
+            StringBuilder all = new StringBuilder("MULTI\r\n");
+            int taken = 60;
+            for (int number = 0; number < taken; number++) {
+                all.append("GETEX v")
+                        .append(number)
+                        .append(" EX 1000\r\nGETDEL v")
+                        .append(number)
+                        .append("\r\n");
+            }
+            socket.getOutputStream().write(ascii(all + "EXEC\r\nDBSIZE\r\n"));
+            byte[] queued = ascii("+OK\r\n" + "+QUEUED\r\n".repeat(2 * taken) + "*" + 2 * taken + "\r\n");
+            assertThat(socket.getInputStream().readNBytes(queued.length)).isEqualTo(queued);
+            for (int number = 0; number < 2 * taken; number++) {
+                byte[] value = value(number / 2);
+                byte[] head = ascii("$" + value.length + "\r\n");
+                assertThat(socket.getInputStream().readNBytes(head.length)).isEqualTo(head);
+                assertThat(Arrays.equals(socket.getInputStream().readNBytes(value.length), value))
+                        .as("value %d", number / 2)
+                        .isTrue();
+                assertThat(socket.getInputStream().readNBytes(2)).isEqualTo(ascii("\r\n"));
+            }
+            assertThat(socket.getInputStream().readNBytes(4)).isEqualTo(ascii(":0\r\n"));
+            assertThat(answers(server, "EXISTS v0 v59 v60\r\n")).containsExactly(":1");
+            server.server().cache().validate();
+        }
+    }
+
+    @Test
     void givenValuesOnDisk_whenRestarted_thenTheyAreServedAndWhatIsKnownOfThemIsRight() throws Exception {
         try (DiskServer server = new DiskServer(folder)) {
             assertThat(answers(
