@@ -122,6 +122,27 @@ final class ObjectHintsTest {
     }
 
     @Test
+    void givenTenantsWithShares_whenOnePinsAllItCan_thenAQuarterOfItsShareAndTheOtherHasItsOwn() {
+        try (TieredKvCache cache = store(PolicyKind.LRU)) {
+            cache.weigh(THINGS, 1);
+            cache.weigh(OTHERS, 1);
+            MemorySegment value = MemorySegment.ofArray(new byte[(int) MIB - 100]);
+            for (byte[] key : keys(0, 12)) {
+                assertThat(cache.storeObject(THINGS, key, value, 0)).isTrue();
+                assertThat(cache.storeObject(OTHERS, key, value, 0)).isTrue();
+            }
+            assertThat(cache.hintObjects(THINGS, keys(0, 12), FOR_LONG))
+                    .as("of 21")
+                    .isEqualTo(5);
+            assertThat(cache.hintObjects(THINGS, keys(0, 12), FOR_LONG))
+                    .as("again")
+                    .isEqualTo(5);
+            assertThat(cache.hintObjects(OTHERS, keys(0, 12), FOR_LONG)).isEqualTo(5);
+            assertThat(cache.hintStats().pinnedBytes()).isEqualTo(10 * MIB);
+        }
+    }
+
+    @Test
     void givenPinnedObjects_whenDroppedOrReplaced_thenTheirPinsEnd() {
         try (TieredKvCache cache = store(PolicyKind.LRU)) {
             put(cache, 0, 3);

@@ -50,6 +50,7 @@ public final class RespFrames {
             "GETEX",
             "TIME",
             "ACL",
+            "KV.HINT",
             "NOSUCH");
     private static final List<String> WORDS = List.of(
             "EX",
@@ -67,6 +68,9 @@ public final class RespFrames {
             "3",
             "9223372036854775807",
             "USAGE",
+            "PIN",
+            "EXPECT",
+            "EXPIRE",
             "SETNAME",
             "INFO",
             "k",
