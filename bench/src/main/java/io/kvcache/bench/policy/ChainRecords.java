@@ -22,6 +22,14 @@ final class ChainRecords implements RecordView {
         policy.admit(record);
     }
 
+    /// Says of a record of which class of requests it is, one of the first `labels` by its chain; nothing
+    /// when that is 0.
+    void label(EvictionPolicy policy, int record, int labels) {
+        if (labels > 0) {
+            policy.label(record, record / chainLength % labels);
+        }
+    }
+
     /// Takes note that the policy evicted this record.
     void evicted(EvictionPolicy policy, int record) {
         int parent = parent(record);

@@ -47,6 +47,10 @@ public class PolicyCostBenchmark {
     @Param({"LRU", "IMPORTANCE"})
     private PolicyKind kind = PolicyKind.LRU;
 
+    /// Reuse classes that callers tell of, 0 for nothing said.
+    @Param({"0", "12"})
+    private int labels;
+
     private ChainRecords records = new ChainRecords(1, 1);
     private EvictionPolicy policy = kind.create(records);
     private Random random = new Random(1);
@@ -60,6 +64,7 @@ public class PolicyCostBenchmark {
         random = new Random(1);
         for (int record = 0; record < RECORDS; record++) {
             records.admit(policy, record);
+            records.label(policy, record, labels);
         }
         for (int i = 0; i < CHAINS; i++) {
             records.use(policy, head());
@@ -84,6 +89,7 @@ public class PolicyCostBenchmark {
         }
         for (int i = BATCH - 1; i >= 0; i--) {
             records.admit(policy, victims[i]);
+            records.label(policy, victims[i], labels);
         }
         return victims[0];
     }

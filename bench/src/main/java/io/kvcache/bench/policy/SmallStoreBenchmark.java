@@ -53,6 +53,10 @@ public class SmallStoreBenchmark {
     @Param({"1", "20"})
     private int tenants = 1;
 
+    /// Reuse classes that callers tell of, 0 for nothing said.
+    @Param({"0", "12"})
+    private int labels;
+
     private ChainRecords records = new ChainRecords(1, 1);
     private EvictionPolicy[] policies = {};
     private Random random = new Random(1);
@@ -70,7 +74,9 @@ public class SmallStoreBenchmark {
             policies[tenant] = kind.create(records, state);
         }
         for (int record = 0; record < records.capacity(); record++) {
-            records.admit(policies[record / (CHAINS * CHAIN)], record);
+            EvictionPolicy policy = policies[record / (CHAINS * CHAIN)];
+            records.admit(policy, record);
+            records.label(policy, record, labels);
         }
         for (int i = 0; i < WARM_USES * tenants; i++) {
             touch();
@@ -99,6 +105,7 @@ public class SmallStoreBenchmark {
         }
         for (int i = CHAIN - 1; i >= 0; i--) {
             records.admit(policy, victims[i]);
+            records.label(policy, victims[i], labels);
         }
     }
 }

@@ -25,22 +25,29 @@ final class PolicySuite {
 
     private static final List<String> TENANTS = List.of("1", "20");
 
+    /// Nothing said, and twelve labels.
+    private static final List<String> LABELS = List.of("0", "12");
+
     private static final String REPLACE = "EvictionBenchmark.replace";
 
     private PolicySuite() {}
 
     static Suite suite() {
         List<Question> questions = new ArrayList<>();
-        questions.add(cost("touch", "What does a use cost for each block that it touches?", 400));
-        questions.add(cost("evict", "What does an eviction cost, with the admission in its place?", 2000));
+        for (String labels : LABELS) {
+            questions.add(cost("touch", labels, "What does a use cost for each block that it touches", 400));
+            questions.add(cost("evict", labels, "What does an eviction cost, with the admission in its place", 2000));
+        }
         questions.add(new Question(
                 "replace",
                 "And one of each, with a use of sixteen blocks after sixteen evictions?",
                 "ns",
-                nanos("importance", REPLACE, PolicyKind.IMPORTANCE),
-                nanos("LRU", REPLACE, PolicyKind.LRU),
+                replace("importance", PolicyKind.IMPORTANCE),
+                replace("LRU", PolicyKind.LRU),
                 new Budget.AtMost(2400)));
-        TENANTS.forEach(tenants -> questions.add(small(tenants)));
+        for (String labels : LABELS) {
+            TENANTS.forEach(tenants -> questions.add(small(tenants, labels)));
+        }
         String trace = new TraceFinder().find("conversation").isPresent() ? "conversation" : "generated:1";
         for (String percent : PERCENTS) {
             FINDERS.forEach(kind -> questions.add(found(kind, percent, trace)));
@@ -49,36 +56,46 @@ final class PolicySuite {
         return new Suite("policy", "eviction policies: cost with a million blocks, hits on " + trace, questions);
     }
 
-    private static Question cost(String name, String text, double budget) {
+    private static Question cost(String name, String labels, String text, double budget) {
         return new Question(
-                name,
-                text,
+                name + suffix(labels),
+                text + (labelled(labels) ? " with twelve labels?" : "?"),
                 "ns",
-                nanos("importance", "PolicyCostBenchmark." + name, PolicyKind.IMPORTANCE),
-                nanos("LRU", "PolicyCostBenchmark." + name, PolicyKind.LRU),
+                nanos("importance", "PolicyCostBenchmark." + name, labels, PolicyKind.IMPORTANCE),
+                nanos("LRU", "PolicyCostBenchmark." + name, labels, PolicyKind.LRU),
                 new Budget.AtMost(budget));
     }
 
-    private static Question small(String tenants) {
+    private static Question small(String tenants, String labels) {
         return new Question(
-                "touch-small-" + tenants,
-                "What does a use cost for each block where " + tenants + " tenants have 2,000 blocks each?",
+                "touch-small-" + tenants + suffix(labels),
+                "What does a use cost for each block where " + tenants + " tenants have 2,000 blocks each"
+                        + (labelled(labels) ? ", with twelve labels?" : "?"),
                 "ns",
-                small("importance", tenants, PolicyKind.IMPORTANCE),
-                small("LRU", tenants, PolicyKind.LRU),
+                small("importance", tenants, labels, PolicyKind.IMPORTANCE),
+                small("LRU", tenants, labels, PolicyKind.LRU),
                 new Budget.AtMost(400));
     }
 
-    private static Measure small(String title, String tenants, PolicyKind kind) {
-        Map<String, String> parameters = Map.of("kind", kind.name(), "tenants", tenants);
+    private static String suffix(String labels) {
+        return labelled(labels) ? "-labelled" : "";
+    }
+
+    private static boolean labelled(String labels) {
+        return !labels.equals("0");
+    }
+
+    private static Measure small(String title, String tenants, String labels, PolicyKind kind) {
+        Map<String, String> parameters = Map.of("kind", kind.name(), "tenants", tenants, "labels", labels);
         return Measure.nanosPer(title, 1, new Fork("SmallStoreBenchmark.touch", 1, parameters));
     }
 
-    private static Measure nanos(String title, String benchmark, PolicyKind kind) {
-        Map<String, String> parameters = benchmark.equals(REPLACE)
-                ? Map.of("kind", kind.name(), "chainLength", "16")
-                : Map.of("kind", kind.name());
-        return Measure.nanosPer(title, 1, new Fork(benchmark, 1, parameters));
+    private static Measure nanos(String title, String benchmark, String labels, PolicyKind kind) {
+        return Measure.nanosPer(title, 1, new Fork(benchmark, 1, Map.of("kind", kind.name(), "labels", labels)));
+    }
+
+    private static Measure replace(String title, PolicyKind kind) {
+        return Measure.nanosPer(title, 1, new Fork(REPLACE, 1, Map.of("kind", kind.name(), "chainLength", "16")));
     }
 
     private static Question found(PolicyKind kind, String percent, String trace) {
