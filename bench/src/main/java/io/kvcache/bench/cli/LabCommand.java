@@ -31,6 +31,7 @@ import picocli.CommandLine.Spec;
         subcommands = {
             TierLabCommand.class,
             CurveLabCommand.class,
+            PrefetchLabCommand.class,
             MarginLabCommand.class,
             ConstantLabCommand.class,
             CaptureLabCommand.class
