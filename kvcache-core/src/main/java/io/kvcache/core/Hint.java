@@ -6,11 +6,10 @@ import java.util.List;
 
 /// What only the caller knows of a chain: of its future, or of what is in it.
 ///
-/// Labels, weights and pins are for blocks in host memory; [Expect] and what says that blocks are over
-/// are also for those on disk. Give hints once the blocks have been put. A hint that is wrong costs hits, of those
-/// alone who share host memory with
-/// the namespace, and never correctness. Weights and the classes of labels are for stores whose
-/// policy learns; others take neither.
+/// Labels, weights and pins are for blocks in host memory; [Expect] and what says that blocks are
+/// over are also for those on disk. Give hints once the blocks have been put. A hint that is wrong
+/// costs hits, of those alone who share host memory with the namespace, and never correctness.
+/// Weights and the classes of labels are for stores whose policy learns; others take neither.
 public sealed interface Hint {
 
     /// The chain that is spoken of.
@@ -50,9 +49,9 @@ public sealed interface Hint {
         }
     }
 
-    /// The tail of this chain will not come back: from block `from` on, its blocks are the next victims,
-    /// in memory and on disk. What waits to be written to disk is not; a use makes a block one like
-    /// others again. Blocks that others have gone on from stay on disk as they were.
+    /// The tail of this chain will not come back: from block `from` on, its blocks are the next
+    /// victims, in memory and on disk. What waits to be written to disk is not; a use makes a block
+    /// one like others again. Blocks that others have gone on from stay on disk as they were.
     record Forget(BlockChain chain, int from) implements Hint {
         public Forget {
             requireNotNegative("from", from);
@@ -81,10 +80,10 @@ public sealed interface Hint {
     ///
     /// What a block is worth to the policy is multiplied by its weight, to the nearest power of two
     /// and by an eighth at least: among blocks of like reuse those that matter more stay. Nothing
-    /// is worth more than without a weight, so nobody gains by it what others lose. Where blocks are
-    /// written to disk by value it counts for that too, and in a GPU that the policy has a say in. It
-    /// is forgotten when a block returns to host memory, and counts for nothing there while the policy
-    /// orders by last use alone.
+    /// is worth more than without a weight, so nobody gains by it what others lose. Where blocks
+    /// are written to disk by value it counts for that too, and in a GPU that the policy has a say
+    /// in. It is forgotten when a block returns to host memory, and counts for nothing there while
+    /// the policy orders by last use alone.
     ///
     /// @param from the block of the first weight
     /// @param weights 0 to 1, of this block and those behind it
@@ -108,10 +107,10 @@ public sealed interface Hint {
     /// The blocks of this chain from `from` on are let go first once a time is over.
     ///
     /// Nothing is removed: what is in host memory or on disk then becomes the next victim, and what
-    /// waits to be written is not; a use makes it a block like others again. Blocks that others have
-    /// gone on from stay as they are, and those before them, so a chain that grows has the time of its
-    /// latest hint. Up to 65,536 blocks of each share can wait for their time, fewer than eight of a
-    /// hint counting as eight; more are not taken.
+    /// waits to be written is not; a use makes it a block like others again. Blocks that others
+    /// have gone on from stay as they are, and those before them, so a chain that grows has the
+    /// time of its latest hint. Up to 65,536 blocks of each share can wait for their time, fewer
+    /// than eight of a hint counting as eight; more are not taken.
     ///
     /// @param afterNanos from now; 30 days at most, longer counts as that. Giving it again for the
     ///     same last block starts anew

@@ -18,8 +18,8 @@ import org.jspecify.annotations.Nullable;
 
 /// Ends of chains that are let go first once a time is over, until it is.
 ///
-/// Time is looked at by who puts blocks and objects or has them loaded, who gives such a hint and who asks
-/// for statistics, so nothing happens where nobody does.
+/// Time is looked at by who puts blocks and objects or has them loaded, who gives such a hint and
+/// who asks for statistics, so nothing happens where nobody does.
 ///
 /// **Threads.** Any.
 final class Expiries {
@@ -91,7 +91,8 @@ final class Expiries {
         return true;
     }
 
-    /// A namespace is of a group, and may have been of another before: what it has waiting goes along.
+    /// A namespace is of a group, and may have been of another before: what it has waiting goes
+    /// along.
     private void regroup(Namespace namespace, int group) {
         Integer before = groupOf.put(namespace, group);
         if (before == null || before == group) {

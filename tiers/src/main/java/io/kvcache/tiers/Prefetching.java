@@ -37,8 +37,8 @@ final class Prefetching {
         return movement != null;
     }
 
-    /// Somebody has asked how much of a chain there is, and will soon ask for it: begins to bring in those of
-    /// its blocks that are on disk alone, in their order.
+    /// Somebody has asked how much of a chain there is, and will soon ask for it: begins to bring
+    /// in those of its blocks that are on disk alone, in their order.
     ///
     /// @param from the first that may be
     /// @param to behind the last that is known
@@ -51,7 +51,8 @@ final class Prefetching {
         return index - from;
     }
 
-    /// Somebody reads all of a chain: begins to bring in the likeliest continuation, block by block.
+    /// Somebody reads all of a chain: begins to bring in the likeliest continuation, block by
+    /// block.
     ///
     /// @param last handle of its last block
     /// @return blocks that come

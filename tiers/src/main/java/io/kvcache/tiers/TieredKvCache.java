@@ -49,7 +49,8 @@ import org.jspecify.annotations.Nullable;
 /// **Threads.** Safe for any number. A virtual thread is never pinned to its carrier by anything but the lock.
 public final class TieredKvCache implements KvCache {
 
-    /// How long somebody may wait who has not said it: blocks that take longer are not brought in for him.
+    /// How long somebody may wait who has not said it: blocks that take longer are not brought in
+    /// for him.
     private static final long FOR_ONE_THAT_COMES_NANOS = TimeUnit.SECONDS.toNanos(1);
 
     private final HostStore store;

@@ -236,10 +236,10 @@ public final class TieredKvCacheBuilder {
         return this;
     }
 
-    /// Whether what readers are likely to ask for next is brought from disk ahead of them, as far as it
-    /// promises more than what goes for it: the blocks of a chain that somebody [matches][KvCache#match],
-    /// what has been read before behind a chain that somebody acquires, and objects as
-    /// [KvCache#expectObject] says. Not when not said.
+    /// Whether what readers are likely to ask for next is brought from disk ahead of them, as far
+    /// as it promises more than what goes for it: the blocks of a chain that somebody
+    /// [matches][KvCache#match], what has been read before behind a chain that somebody acquires,
+    /// and objects as [KvCache#expectObject] says. Not when not said.
     public TieredKvCacheBuilder prefetch(boolean ahead) {
         prefetch = ahead;
         return this;

@@ -22,7 +22,8 @@ import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Spec;
 import tools.jackson.databind.json.JsonMapper;
 
-/// `kvcache lab prefetch`: what bringing in ahead does to the time until a prompt's blocks are there.
+/// `kvcache lab prefetch`: what bringing in ahead does to the time until a prompt's blocks are
+/// there.
 @Command(
         name = "prefetch",
         description = "Replay a trace through two stores with a disk in turns, one of which brings in what is matched,"

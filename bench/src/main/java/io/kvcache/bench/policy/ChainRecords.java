@@ -22,8 +22,8 @@ final class ChainRecords implements RecordView {
         policy.admit(record);
     }
 
-    /// Says of a record of which class of requests it is, one of the first `labels` by its chain; nothing
-    /// when that is 0.
+    /// Says of a record of which class of requests it is, one of the first `labels` by its chain;
+    /// nothing when that is 0.
     void label(EvictionPolicy policy, int record, int labels) {
         if (labels > 0) {
             policy.label(record, record / chainLength % labels);

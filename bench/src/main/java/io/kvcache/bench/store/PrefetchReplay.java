@@ -16,11 +16,12 @@ import java.util.Arrays;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 
-/// Replays a trace through two stores in turns, one of which brings in ahead what is likely to be read
-/// next: somebody asks what there is of a prompt, as a router does, and a while later the engine acquires
-/// it and waits for what is on disk. Then what was missing is put and written.
+/// Replays a trace through two stores in turns, one of which brings in ahead what is likely to be
+/// read next: somebody asks what there is of a prompt, as a router does, and a while later the
+/// engine acquires it and waits for what is on disk. Then what was missing is put and written.
 ///
-/// Both serve each request, now one first and now the other. Nothing else is to use the disk meanwhile.
+/// Both serve each request, now one first and now the other. Nothing else is to use the disk
+/// meanwhile.
 ///
 /// **Ownership.** Opens its stores and closes them strictly.
 public final class PrefetchReplay {
@@ -45,8 +46,9 @@ public final class PrefetchReplay {
     /// @param waited requests of which something was on disk alone when they were acquired
     /// @param blocks that requests found
     /// @param wrongBlocks with other bytes than were put
-    /// @param meanNanos of the times from the acquire of a request, of which something was on disk alone
-    ///     when it was looked up in the store without guesses, until all its blocks were there
+    /// @param meanNanos of the times from the acquire of a request, of which something was on disk
+    ///     alone when it was looked up in the store without guesses, until all its blocks were
+    ///     there
     /// @param guesses blocks that were brought in ahead, used, or wasted
     /// @param wastedBytes read for nobody
     public record Result(

@@ -5,11 +5,11 @@ import java.util.Arrays;
 /// Leaves in lists by class and span of last use, and the list that ranks lowest.
 ///
 /// All leaves of a list are worth about the same, so ranking lists is enough and each leaf costs
-/// nothing while it waits: [LowestList] knows which ranks lowest. A list's leaves lie from the oldest to
-/// the newest; links are in the arrays that all policies share.
+/// nothing while it waits: [LowestList] knows which ranks lowest. A list's leaves lie from the
+/// oldest to the newest; links are in the arrays that all policies share.
 ///
-/// The lists of a span are a row. A row stays where it is when spans are merged, and is used again when
-/// its own span has gone into another.
+/// The lists of a span are a row. A row stays where it is when spans are merged, and is used again
+/// when its own span has gone into another.
 ///
 /// Beside the lists it counts, for each class and span, the blocks that were last used there and are
 /// still remembered, resident or not.
@@ -126,7 +126,8 @@ final class LeafBuckets {
         return lowest.find(rowOf, spans.count()) ? BASE + lowest.row() * lanes * LISTS + lowest.list() : NONE;
     }
 
-    /// Makes lists for one more lane in each span, behind those that are there. All ranks are new then.
+    /// Makes lists for one more lane in each span, behind those that are there. All ranks are new
+    /// then.
     void addLane() {
         int size = BASE + rowOf.length * (lanes + 1) * LISTS;
         oldest = spread(oldest, size, NONE);

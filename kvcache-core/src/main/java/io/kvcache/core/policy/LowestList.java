@@ -4,10 +4,10 @@ import java.util.Arrays;
 
 /// Which lists of leaves have any, and the one of them that ranks lowest.
 ///
-/// Lists lie in rows, one for each span of age, and in a row in lanes of [BlockWord#LISTS]. A rank is
-/// asked for only where there are leaves: when a list gets its first, and when a row's lowest is
-/// looked for. Each row remembers its lowest until that becomes empty or all ranks are new, so what an
-/// eviction looks through is one row and the lowest of the others, however many lanes there are.
+/// Lists lie in rows, one for each span of age, and in a row in lanes of [BlockWord#LISTS]. A rank
+/// is asked for only where there are leaves: when a list gets its first, and when a row's lowest is
+/// looked for. Each row remembers its lowest until that becomes empty or all ranks are new, so what
+/// an eviction looks through is one row and the lowest of the others, however many lanes there are.
 ///
 /// **Threads.** One writer, the holder of the store's lock.
 final class LowestList {
@@ -100,8 +100,8 @@ final class LowestList {
         forget();
     }
 
-    /// Looks for the list that ranks lowest: of the oldest span and the first in it among equals. That
-    /// one stays until it is empty or another one is below it.
+    /// Looks for the list that ranks lowest: of the oldest span and the first in it among equals.
+    /// That one stays until it is empty or another one is below it.
     ///
     /// @param rows the row of each span
     /// @param spans how many there are

@@ -186,7 +186,8 @@ public final class PolicyState {
         return said;
     }
 
-    /// Sees that callers can say something of records without an array being made under the store's lock.
+    /// Sees that callers can say something of records without an array being made under the store's
+    /// lock.
     ///
     /// @param lock the store's
     public void makeRoomForSaid(Lock lock) {

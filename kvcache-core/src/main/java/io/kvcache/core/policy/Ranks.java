@@ -2,8 +2,8 @@ package io.kvcache.core.policy;
 
 import java.util.Arrays;
 
-/// What the leaves of a list are worth beside those of others, as of the moment when they were ranked
-/// last: a rank is worked out when it is asked for.
+/// What the leaves of a list are worth beside those of others, as of the moment when they were
+/// ranked last: a rank is worked out when it is asked for.
 ///
 /// **Threads.** One writer, the holder of the store's lock.
 final class Ranks implements LowestList.Ranking {
@@ -28,8 +28,8 @@ final class Ranks implements LowestList.Ranking {
     /// Ranks all lists by what their leaves are worth. What is known to be used soon is above all
     /// others.
     ///
-    /// @param share what is lost with a block that a slower tier has too, as a share of what is lost
-    ///     with one that is to be computed again
+    /// @param share what is lost with a block that a slower tier has too, as a share of what is
+    ///     lost with one that is to be computed again
     void byWorth(LeafBuckets buckets, long now, double share) {
         spans = buckets.spans();
         bins = spans <= bins.length ? bins : Arrays.copyOf(bins, 2 * spans);

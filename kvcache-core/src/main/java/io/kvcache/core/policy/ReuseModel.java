@@ -58,7 +58,8 @@ final class ReuseModel {
     private final double[] hazard = new double[BINS];
     /// Of each class of one group, whatever its label.
     private final double[] hazards = new double[CLASSES_PER_GROUP * BINS];
-    /// Of each kind whose densities were not asked for since [#refresh], as long as there are labels.
+    /// Of each kind whose densities were not asked for since [#refresh], as long as there are
+    /// labels.
     private double[] hazardOfKind = new double[0];
     private boolean[] waiting = new boolean[0];
     private int bins;

@@ -3,8 +3,8 @@ package io.kvcache.core.store;
 import io.kvcache.core.tree.Control;
 import io.kvcache.core.tree.RecordPool;
 
-/// Makes records next victims wherever they are: in host memory, on the disk that alone has them, and
-/// among what waits to be written.
+/// Makes records next victims wherever they are: in host memory, on the disk that alone has them,
+/// and among what waits to be written.
 ///
 /// **Threads.** Owned by the store's lock.
 final class Endings {

@@ -47,8 +47,8 @@ public final class Forecast {
         this.lock = lock;
     }
 
-    /// Makes blocks of the chain from `from` on the next victims, in memory and on disk: tail first, so
-    /// that each is a leaf when its turn comes.
+    /// Makes blocks of the chain from `from` on the next victims, in memory and on disk: tail
+    /// first, so that each is a leaf when its turn comes.
     public void demote(BlockChain chain, int from) {
         for (int end = chain.length(); end > from; end -= TURN) {
             var _ = eachFromTail(chain, Math.max(from, end - TURN), end, record -> {
@@ -58,8 +58,8 @@ public final class Forecast {
         }
     }
 
-    /// Makes next victims of the end of a chain, in memory and on disk, but for blocks from which others
-    /// have gone on and all before those: tail first.
+    /// Makes next victims of the end of a chain, in memory and on disk, but for blocks from which
+    /// others have gone on and all before those: tail first.
     ///
     /// @param chain the blocks from `from` on alone are looked at
     /// @return blocks that are next victims now

@@ -6,11 +6,11 @@ import io.kvcache.core.tree.BlockTree;
 import io.kvcache.core.tree.Control;
 import io.kvcache.core.tree.RecordPool;
 
-/// Records of which somebody said that they will not be used again, or not soon: their session is over
-/// or has gone on without them, their time is, or nobody will come back to them.
+/// Records of which somebody said that they will not be used again, or not soon: their session is
+/// over or has gone on without them, their time is, or nobody will come back to them.
 ///
-/// None of them has a block below it that is not over itself. A use makes a record one like others, and
-/// those above it; so does a new block below.
+/// None of them has a block below it that is not over itself. A use makes a record one like others,
+/// and those above it; so does a new block below.
 ///
 /// **Threads.** Owned by the store's lock.
 final class Over {

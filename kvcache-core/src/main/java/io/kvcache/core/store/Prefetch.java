@@ -13,9 +13,9 @@ import java.util.concurrent.locks.ReentrantLock;
 ///
 /// Only in room that nobody uses, or in the place of what promises less: one use within [#AHEAD]
 /// uses, by the odds that earlier ones of these were used, is held against what the next victim
-/// promises. Nothing goes for them that waits to be written, and an eighth of what is sure to its tenant
-/// is all that they hold unused. So guesses that come true seldom take less and less, of each tenant
-/// apart. What somebody said is over is not brought in.
+/// promises. Nothing goes for them that waits to be written, and an eighth of what is sure to its
+/// tenant is all that they hold unused. So guesses that come true seldom take less and less, of
+/// each tenant apart. What somebody said is over is not brought in.
 ///
 /// **Threads.** Any.
 public final class Prefetch {
@@ -25,7 +25,8 @@ public final class Prefetch {
 
     private static final int MOST_SHARE = 8;
 
-    /// A block with more behind it is a beginning that all share: which of them comes is anybody's guess.
+    /// A block with more behind it is a beginning that all share: which of them comes is anybody's
+    /// guess.
     private static final int MOST_CHILDREN = 16;
 
     private final RecordPool pool;
@@ -78,12 +79,12 @@ public final class Prefetch {
         }
     }
 
-    /// The likeliest continuation of a block that is on disk alone: of the blocks behind it the one that was
-    /// used last.
+    /// The likeliest continuation of a block that is on disk alone: of the blocks behind it the one
+    /// that was used last.
     ///
     /// @param handle of the block, which may have gone by now
-    /// @return its handle, or [Handle#MISS] when all that is known behind the block is in host memory, or
-    ///     nothing is
+    /// @return its handle, or [Handle#MISS] when all that is known behind the block is in host
+    ///     memory, or nothing is
     public long nextOnDisk(long handle) {
         lock.lock();
         try {

@@ -8,12 +8,13 @@ import java.util.BitSet;
 /// Records that were brought into host memory because somebody is likely to read them, until that
 /// happens or they leave.
 ///
-/// Coming into host memory counts as a use to policies, as it does for whoever waits, so the read that
-/// a record was brought for is not counted again there ([#used]). For admission to disk, and for the odds
-/// of reuse that it learns, only that read counts: a guess that nobody reads is no use.
+/// Coming into host memory counts as a use to policies, as it does for whoever waits, so the read
+/// that a record was brought for is not counted again there ([#used]). For admission to disk, and
+/// for the odds of reuse that it learns, only that read counts: a guess that nobody reads is no
+/// use.
 ///
-/// What is held unused, and how often guesses came true, is known for each group of [Shares] apart: one
-/// tenant's bad guesses end nobody else's.
+/// What is held unused, and how often guesses came true, is known for each group of [Shares] apart:
+/// one tenant's bad guesses end nobody else's.
 ///
 /// **Threads.** Owned by the store's lock.
 final class Prefetched {

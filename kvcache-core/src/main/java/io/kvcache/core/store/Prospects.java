@@ -8,11 +8,11 @@ import org.jspecify.annotations.Nullable;
 
 /// Which records are worth a write to disk, by what they promise.
 ///
-/// **By value.** A record promises the odds that it is used again ([ReuseOdds]) times what computing it takes beside
-/// the mean of what is put ([RecomputeCost]); odds fall with depth, but the blocks far into a prompt are the dear
-/// ones, times how much of it matters, as callers say ([PolicyState#weight]). One that was used again is taken to be
-/// used once more. [WritePrice] says how much a promise has to be, so
-/// that a share of what is put is written.
+/// **By value.** A record promises the odds that it is used again ([ReuseOdds]) times what
+/// computing it takes beside the mean of what is put ([RecomputeCost]); odds fall with depth, but
+/// the blocks far into a prompt are the dear ones, times how much of it matters, as callers say
+/// ([PolicyState#weight]). One that was used again is taken to be used once more. [WritePrice] says
+/// how much a promise has to be, so that a share of what is put is written.
 ///
 /// **What has left.** Uses of records that nobody has any more are remembered in [Departed], of twice as many as
 /// there are records: one that returns counts as used. That takes 16 to 32 bytes of heap a record. Of what made room

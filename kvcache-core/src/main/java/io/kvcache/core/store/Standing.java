@@ -42,7 +42,8 @@ final class Standing {
     }
 
     /// The same of a record that lies on a disk, to put several in order: 0 for all under a policy
-    /// without a measure, and for what is [Over]. What is being read is in use, which nothing comes before.
+    /// without a measure, and for what is [Over]. What is being read is in use, which nothing comes
+    /// before.
     double rank(int record) {
         int state = lifecycle.state(record);
         if (state != Control.SEALED && state != Control.ON_DISK) {

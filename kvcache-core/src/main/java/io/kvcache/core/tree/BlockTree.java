@@ -335,7 +335,8 @@ public final class BlockTree {
         }
     }
 
-    /// Whether all children of a record are such, and there are no more than so many; under the lock.
+    /// Whether all children of a record are such, and there are no more than so many; under the
+    /// lock.
     public boolean allChildren(int record, int most, IntPredicate such) {
         int left = most;
         for (int child = pool.firstChild(record); child != NONE; child = pool.nextSibling(child)) {

@@ -18,7 +18,8 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// What becomes on disk, and on the way there, of blocks that somebody said are over, or matter little.
+/// What becomes on disk, and on the way there, of blocks that somebody said are over, or matter
+/// little.
 final class OverTest {
 
     /// Blocks of 1 MiB, so that host memory holds 64.
