@@ -26,6 +26,10 @@ import java.util.function.Supplier;
 /// followed by an event of ours that the engine waits for. Pages are checked against the pool before
 /// anything is begun. ENGINES.md has the messages.
 ///
+/// Small pieces, of 4 to 64 KiB by what is measured with the first engine that has such, go whole blocks at
+/// a time by way of memory of ours on the device, where a kernel of a few groups moves them: 17 MiB for an
+/// engine. All others are copied as they are, and so is what finds no room there.
+///
 /// Every engine has a thread and a [DeviceDriver] of its own. One that dies leaves nothing: what it was
 /// loading goes on to its end, what it was storing and has not sealed is thrown away, and its memory is
 /// closed once nothing is on its way there. Only where copies do not end within a minute, or a
@@ -49,6 +53,7 @@ public final class EngineDoor implements AutoCloseable {
     private final KvCache cache;
     private final Supplier<DeviceDriver> drivers;
     private final Map<String, Namespace> namespaces;
+    private final DoorThreshold threshold;
     private final Path path;
     private final UnixSocket listening;
     private final Set<UnixSocket> engines = ConcurrentHashMap.newKeySet();
@@ -60,11 +65,13 @@ public final class EngineDoor implements AutoCloseable {
             KvCache cache,
             Supplier<DeviceDriver> drivers,
             Map<String, Namespace> namespaces,
+            DoorThreshold threshold,
             Path path,
             UnixSocket listening) {
         this.cache = cache;
         this.drivers = drivers;
         this.namespaces = Map.copyOf(namespaces);
+        this.threshold = threshold;
         this.path = path;
         this.listening = listening;
         accepting = Thread.ofPlatform().daemon(true).name("kvcache-engines").unstarted(this::accept);
@@ -79,6 +86,16 @@ public final class EngineDoor implements AutoCloseable {
     /// @throws UncheckedIOException when the socket cannot be made
     public static EngineDoor open(
             KvCache cache, Supplier<DeviceDriver> drivers, Map<String, Namespace> namespaces, Path path) {
+        return open(cache, drivers, namespaces, path, new DoorThreshold());
+    }
+
+    /// The same, with what is known of the device.
+    static EngineDoor open(
+            KvCache cache,
+            Supplier<DeviceDriver> drivers,
+            Map<String, Namespace> namespaces,
+            Path path,
+            DoorThreshold threshold) {
         namespaces.values().forEach(cache::register);
         UnixSocket socket = null;
         try {
@@ -91,7 +108,7 @@ public final class EngineDoor implements AutoCloseable {
             }
             throw new UncheckedIOException("engines cannot be let in at " + path, refused);
         }
-        EngineDoor door = new EngineDoor(cache, drivers, namespaces, path, socket);
+        EngineDoor door = new EngineDoor(cache, drivers, namespaces, threshold, path, socket);
         door.accepting.start();
         return door;
     }
@@ -139,7 +156,7 @@ public final class EngineDoor implements AutoCloseable {
             DeviceDriver driver = drivers.get();
             EngineSession session;
             try {
-                session = new EngineSession(socket, cache, namespaces, driver);
+                session = new EngineSession(socket, cache, namespaces, driver, threshold);
             } catch (RuntimeException refused) {
                 closeWithAll(driver);
                 throw refused;

@@ -50,14 +50,19 @@ final class EngineSession {
     private record Sequence(EnginePool pool, BlockChain chain) {}
 
     /// @param driver of this session alone; the caller's, to be closed after this
-    EngineSession(UnixSocket socket, KvCache cache, Map<String, Namespace> namespaces, DeviceDriver driver) {
+    EngineSession(
+            UnixSocket socket,
+            KvCache cache,
+            Map<String, Namespace> namespaces,
+            DeviceDriver driver,
+            DoorThreshold threshold) {
         this.socket = socket;
         this.cache = cache;
         this.namespaces = namespaces;
         this.driver = driver;
         memory = new EngineMemory(driver);
         fixed = FixedMemory.of(driver, cache.hostMemory());
-        transfers = new Transfers(driver, fixed.holds(), LONGEST_EVENT_NANOS);
+        transfers = new Transfers(driver, new PieceWay(driver, fixed.holds(), threshold), LONGEST_EVENT_NANOS);
     }
 
     Transfers transfers() {
@@ -191,8 +196,10 @@ final class EngineSession {
         for (int layer = 0; layer < layers; layer++) {
             spans.add(memory.span(Math.toIntExact(body.getLong()), body.getLong(), body.getLong()));
         }
-        pools.add(new EnginePool(
-                new PagedLayout(spans, sides, sideStride, pages, pageStride, pieceBytes, pagesPerBlock), namespace));
+        EnginePool told = new EnginePool(
+                new PagedLayout(spans, sides, sideStride, pages, pageStride, pieceBytes, pagesPerBlock), namespace);
+        transfers.prepare(told);
+        pools.add(told);
         return Wire.done(number, new long[] {pools.size() - 1, namespace.blockTokens()});
     }
 

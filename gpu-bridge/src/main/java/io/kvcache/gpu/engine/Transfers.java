@@ -10,6 +10,8 @@ import io.kvcache.gpu.driver.DeviceDriver.Priority;
 import io.kvcache.gpu.driver.DeviceEvent;
 import io.kvcache.gpu.driver.DeviceException;
 import io.kvcache.gpu.driver.DeviceStream;
+import io.kvcache.gpu.paging.StagingRoom;
+import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
@@ -33,7 +35,7 @@ final class Transfers {
     private static final int MOST_STORES = 256;
 
     private final DeviceDriver driver;
-    private final boolean queued;
+    private final PieceWay way;
     private final long longestEventNanos;
     private final DeviceStream in;
     private final DeviceStream out;
@@ -43,16 +45,35 @@ final class Transfers {
     private final Map<Integer, Store> stores = new HashMap<>();
     private int nextStore;
 
-    /// @param on reached when the device has read the table's slots
-    private record Load(DeviceEvent on, BlockTable table) {}
+    /// What the device does, and the room that it has for that, if any.
+    private static final class Work {
+        private final DeviceEvent on;
+        private @Nullable StagingRoom room;
+
+        Work(DeviceEvent on) {
+            this.on = on;
+        }
+
+        boolean reached() {
+            boolean reached = on.reached();
+            if (reached && room != null) {
+                room.release();
+                room = null;
+            }
+            return reached;
+        }
+    }
+
+    /// @param work over when the device has read the table's slots
+    private record Load(Work work, BlockTable table) {}
 
     private static final class Store {
-        private final DeviceEvent on;
+        private final Work work;
         private final List<BlockWriter> writers;
         private @Nullable Sealed whenSealed;
 
-        Store(DeviceEvent on, List<BlockWriter> writers) {
-            this.on = on;
+        Store(Work work, List<BlockWriter> writers) {
+            this.work = work;
             this.writers = writers;
         }
     }
@@ -65,11 +86,10 @@ final class Transfers {
         void sealed(int blocks);
     }
 
-    /// @param queued whether the driver queues copies of the slots, see [FixedMemory]
-    /// @param longestEventNanos how long an event is waited for where it does not
-    Transfers(DeviceDriver driver, boolean queued, long longestEventNanos) {
+    /// @param longestEventNanos how long an event is waited for where the driver does not queue copies
+    Transfers(DeviceDriver driver, PieceWay way, long longestEventNanos) {
         this.driver = driver;
-        this.queued = queued;
+        this.way = way;
         this.longestEventNanos = longestEventNanos;
         in = driver.openStream(Priority.HIGH);
         out = driver.openStream(Priority.HIGH);
@@ -87,6 +107,13 @@ final class Transfers {
         return stored;
     }
 
+    /// Gets ready for copies of a pool.
+    ///
+    /// @throws DeviceException when the device is of no use
+    void prepare(EnginePool pool) {
+        way.prepare(pool.layout());
+    }
+
     /// Copies blocks of a table to pages.
     ///
     /// @param table becomes this one's, whatever happens
@@ -94,15 +121,24 @@ final class Transfers {
     /// @param after the pages are free, or null when they are already
     /// @throws IllegalArgumentException when that is not reached in time; nothing is begun then
     void load(EnginePool pool, BlockTable table, int[][] pages, @Nullable DeviceEvent after) {
-        DeviceEvent on = openEvent(after, table::close);
-        loads.add(new Load(on, table));
+        Work work = new Work(openEvent(after, table::close));
+        loads.add(new Load(work, table));
         CopyBatch batch = CopyBatch.toDevice();
+        List<MemorySegment> blocks = new ArrayList<>();
         for (int block = 0; block < pages.length; block++) {
+            blocks.add(table.segment(table.firstBlock() + block));
             for (int layer = 0; layer < pool.layout().layers().size(); layer++) {
-                pool.pages().onboard(table.segment(table.firstBlock() + block), pages[block], layer, batch);
+                pool.pages().onboard(blocks.getLast(), pages[block], layer, batch);
             }
         }
-        enqueue(in, batch, after, loaded, on);
+        StagingRoom room = way.room(pool.layout(), batch);
+        if (room == null) {
+            copy(in, batch, after);
+        } else {
+            work.room = room;
+            room.load(in, pool.layout(), blocks, List.of(pages), after);
+        }
+        tell(in, work, loaded);
     }
 
     /// Whether another store may begin.
@@ -117,17 +153,31 @@ final class Transfers {
     /// @return the number of the store
     /// @throws IllegalArgumentException when that is not reached in time; nothing is begun then
     int store(EnginePool pool, List<BlockWriter> writers, int[][] pages, @Nullable DeviceEvent after) {
-        DeviceEvent on = openEvent(after, () -> writers.forEach(BlockWriter::close));
+        Work work = new Work(openEvent(after, () -> writers.forEach(BlockWriter::close)));
         int number = nextStore++;
-        stores.put(number, new Store(on, writers));
+        stores.put(number, new Store(work, writers));
         CopyBatch batch = CopyBatch.toHost();
+        List<MemorySegment> blocks = new ArrayList<>();
+        List<int[]> pagesOf = new ArrayList<>();
         for (int block = 0; block < writers.size(); block++) {
             BlockWriter writer = writers.get(block);
-            for (int layer = 0; writes(writer) && layer < pool.layout().layers().size(); layer++) {
-                pool.pages().offload(pages[block], writer.segment(), layer, batch);
+            if (!writes(writer)) {
+                continue;
+            }
+            blocks.add(writer.segment());
+            pagesOf.add(pages[block]);
+            for (int layer = 0; layer < pool.layout().layers().size(); layer++) {
+                pool.pages().offload(pages[block], blocks.getLast(), layer, batch);
             }
         }
-        enqueue(out, batch, after, stored, on);
+        StagingRoom room = way.room(pool.layout(), batch);
+        if (room == null) {
+            copy(out, batch, after);
+        } else {
+            work.room = room;
+            room.store(out, pool.layout(), blocks, pagesOf, after);
+        }
+        tell(out, work, stored);
         return number;
     }
 
@@ -135,7 +185,7 @@ final class Transfers {
     /// given back.
     private DeviceEvent openEvent(@Nullable DeviceEvent after, Runnable giveBack) {
         try {
-            if (!queued && after != null && !after.await(longestEventNanos)) {
+            if (!way.queued() && after != null && !after.await(longestEventNanos)) {
                 throw new IllegalArgumentException("its event was not reached in %d ms, and a copy cannot wait for it"
                                 .formatted(TimeUnit.NANOSECONDS.toMillis(longestEventNanos))
                         + " as this host's memory is not registered with the device; wait for it before you ask");
@@ -151,15 +201,17 @@ final class Transfers {
         return writer.outcome() == PutOutcome.RESERVED;
     }
 
-    private void enqueue(
-            DeviceStream stream, CopyBatch batch, @Nullable DeviceEvent after, DeviceEvent told, DeviceEvent own) {
-        if (queued && after != null) {
+    private void copy(DeviceStream stream, CopyBatch batch, @Nullable DeviceEvent after) {
+        if (way.queued() && after != null) {
             stream.waitFor(after);
         }
         if (batch.pieces() > 0) {
             stream.copy(batch);
         }
-        stream.record(own);
+    }
+
+    private static void tell(DeviceStream stream, Work work, DeviceEvent told) {
+        stream.record(work.on);
         stream.record(told);
     }
 
@@ -176,17 +228,18 @@ final class Transfers {
 
     /// Ends what has arrived.
     void poll() {
-        while (!loads.isEmpty() && loads.getFirst().on.reached()) {
+        while (!loads.isEmpty() && loads.getFirst().work.reached()) {
             Load load = loads.remove();
-            load.on.close();
+            load.work.on.close();
             load.table.close();
         }
-        for (int number : List.copyOf(stores.keySet())) {
-            Store store = stores.get(number);
-            Sealed then = store == null ? null : store.whenSealed;
-            if (store != null && then != null && store.on.reached()) {
-                stores.remove(number);
-                store.on.close();
+        for (Map.Entry<Integer, Store> each : List.copyOf(stores.entrySet())) {
+            Store store = each.getValue();
+            Sealed then = store.whenSealed;
+            boolean asked = then != null || store.work.room != null;
+            if (asked && store.work.reached() && then != null) {
+                stores.remove(each.getKey());
+                store.work.on.close();
                 then.sealed(seal(store.writers));
             }
         }
@@ -243,11 +296,12 @@ final class Transfers {
 
     /// Gives events and streams back; those of copies go with the driver.
     void close() {
-        loads.forEach(load -> load.on.close());
-        stores.values().forEach(store -> store.on.close());
+        loads.forEach(load -> load.work.on.close());
+        stores.values().forEach(store -> store.work.on.close());
         loaded.close();
         stored.close();
         in.close();
         out.close();
+        way.close();
     }
 }

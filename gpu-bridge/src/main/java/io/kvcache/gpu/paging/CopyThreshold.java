@@ -24,9 +24,13 @@ public record CopyThreshold(int pieceBytes) {
     /// Fewer pieces are copied whatever their size: a launch costs more than they do.
     static final int FEWEST_PIECES = 16;
 
-    private static final int SMALLEST = 4 << 10;
-    private static final int LARGEST = 64 << 10;
-    private static final int PIECES = 128;
+    static final int SMALLEST = 4 << 10;
+    static final int LARGEST = 64 << 10;
+
+    /// What is found when copies are never as fast.
+    static final int LARGEST_FOUND = 2 * LARGEST;
+
+    static final int PIECES = 128;
     private static final int TRIES = 3;
     private static final long LONGEST_NANOS = TimeUnit.SECONDS.toNanos(30);
 
@@ -70,13 +74,14 @@ public record CopyThreshold(int pieceBytes) {
                     return new CopyThreshold(bytes);
                 }
             }
-            return new CopyThreshold(2 * LARGEST);
+            return new CopyThreshold(LARGEST_FOUND);
         } finally {
             driver.free(memory);
         }
     }
 
-    private static long best(LongSupplier nanos, DeviceStream stream, DeviceEvent event, Runnable work) {
+    /// The best of three.
+    static long best(LongSupplier nanos, DeviceStream stream, DeviceEvent event, Runnable work) {
         long best = Long.MAX_VALUE;
         for (int i = 0; i < TRIES; i++) {
             long since = nanos.getAsLong();

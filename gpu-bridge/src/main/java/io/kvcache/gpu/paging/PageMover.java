@@ -137,14 +137,8 @@ public final class PageMover implements AutoCloseable {
 
     /// Kernels move 16 bytes at a time, from and to multiples of 16.
     private boolean aligned(List<Placed> blocks) {
-        long strides = layout.pieceBytes() | layout.pageStride() | (layout.sides() == 1 ? 0 : layout.sideStride());
-        for (DeviceSpan layer : layout.layers()) {
-            strides |= layer.address().value();
-        }
-        for (Placed block : blocks) {
-            strides |= block.bytes.address().value();
-        }
-        return strides % UNIT_BYTES == 0;
+        return layout.inUnitsOf(UNIT_BYTES)
+                && blocks.stream().allMatch(block -> block.bytes.address().value() % UNIT_BYTES == 0);
     }
 
     /// {@inheritDoc}

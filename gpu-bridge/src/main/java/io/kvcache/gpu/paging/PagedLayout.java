@@ -124,6 +124,15 @@ public record PagedLayout(
         return layers.get(layer).address().plus(side * sideStride + page * pageStride);
     }
 
+    /// Whether every piece begins and ends at a multiple of so many bytes.
+    boolean inUnitsOf(int unitBytes) {
+        long all = pieceBytes | (pages == 1 ? 0 : pageStride) | (sides == 1 ? 0 : sideStride);
+        for (DeviceSpan layer : layers) {
+            all |= layer.address().value();
+        }
+        return all % unitBytes == 0;
+    }
+
     /// Refuses what is no page of the pool.
     ///
     /// @throws IllegalArgumentException when it is none

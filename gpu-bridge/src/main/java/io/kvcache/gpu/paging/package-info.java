@@ -3,6 +3,7 @@
 /// [io.kvcache.gpu.paging.PagedLayout] says where the pool has what,
 /// [io.kvcache.gpu.paging.EnginePages] copies pages of it from and to blocks,
 /// [io.kvcache.gpu.paging.PageMover] moves them within the device, by copies or by a kernel,
+/// [io.kvcache.gpu.paging.StagedPages] takes small pieces between host memory and pages by a kernel,
 /// [io.kvcache.gpu.paging.LayerwiseOnboard] brings blocks in layer by layer.
 ///
 /// May import `io.kvcache.gpu.driver` and `io.kvcache.gpu.kernel`.

@@ -11,6 +11,7 @@ import io.kvcache.core.KvCache;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.gpu.cuda.StandIn;
 import io.kvcache.gpu.driver.DeviceDriver;
+import io.kvcache.gpu.paging.CopyThreshold;
 import io.kvcache.tiers.TieredKvCache;
 import java.io.BufferedReader;
 import java.io.IOException;
@@ -58,7 +59,12 @@ final class EngineDoorTest {
                 .touched(false)
                 .strict(true)
                 .build();
-        door = EngineDoor.open(cache, standIn::open, Map.of(PoolOfTwo.NAME, PoolOfTwo.SPACE), path());
+        door = EngineDoor.open(
+                cache,
+                standIn::open,
+                Map.of(PoolOfTwo.NAME, PoolOfTwo.SPACE),
+                path(),
+                new DoorThreshold(CopyThreshold.COPIES));
     }
 
     @AfterEach

@@ -9,6 +9,7 @@ import io.kvcache.gpu.cuda.Descriptors;
 import io.kvcache.gpu.cuda.FaultsInTurn;
 import io.kvcache.gpu.cuda.StandIn;
 import io.kvcache.gpu.cuda.TokenPeer;
+import io.kvcache.gpu.paging.CopyThreshold;
 import io.kvcache.tiers.TieredKvCache;
 import java.io.IOException;
 import java.lang.foreign.Arena;
@@ -23,7 +24,7 @@ import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.ValueSource;
+import org.junit.jupiter.params.provider.CsvSource;
 
 /// Every call of the driver that a door makes fails once, each in turn, while an engine stores and
 /// loads. One layer of its pool is another process's memory, by a token, the other is told of by a
@@ -33,9 +34,9 @@ final class EngineFaultsTest {
     private static final int FEWEST = 40;
     private static final int LATE_MICROS = 200;
     private static final byte POISON = 0x5A;
-    private static final int[] STORED = {3, 17, 0, 39};
-    private static final int[] LOADED = {8, 9, 21, 20};
-    private static final List<Integer> TARGETS = List.of(8, 9, 21, 20);
+    private static final int[] STORED = {3, 17, 1, 38};
+    private static final int[] LOADED = {8, 10, 21, 19};
+    private static final List<Integer> TARGETS = List.of(8, 10, 21, 19);
     private static final long LONG_NANOS = TimeUnit.SECONDS.toNanos(60);
 
     @TempDir
@@ -58,12 +59,17 @@ final class EngineFaultsTest {
 
     /// Out of memory, a device that fell off the bus, a stale token, something nobody knows.
     @ParameterizedTest
-    @ValueSource(ints = {2, 46, 205, 999})
-    void givenAFaultAtEachCallInTurn_whenAnEngineIsServed_thenNeverAWrongByteNorALeak(int code) throws Exception {
+    @CsvSource({"2,false", "46,false", "205,false", "999,false", "2,true", "46,true"})
+    void givenAFaultAtEachCallInTurn_whenAnEngineIsServed_thenNeverAWrongByteNorALeak(int code, boolean kernel)
+            throws Exception {
         long descriptors = Descriptors.open();
         FaultsInTurn.assumePossible(standIn);
         try (TokenPeer peer = new TokenPeer(PoolOfTwo.OFFSET + PoolOfTwo.LAYER_BYTES)) {
-            FaultsInTurn.inject(standIn, "engine door", code, FEWEST, new Served(peer));
+            String what = kernel ? "engine door by kernel" : "engine door";
+            FaultsInTurn.inject(standIn, what, code, FEWEST, new Served(peer, kernel));
+        }
+        if (kernel) {
+            assertThat(standIn.calls("cuLaunchKernel")).isPositive();
         }
         StandIn.fresh();
         assertThat(Descriptors.open()).isLessThan(descriptors + FEWEST);
@@ -99,12 +105,15 @@ final class EngineFaultsTest {
     private final class Served implements FaultsInTurn.Work {
 
         private final TokenPeer peer;
+        private final DoorThreshold threshold;
         private final MemorySegment[] layers = new MemorySegment[PoolOfTwo.LAYERS];
         private final MemorySegment[] seen = new MemorySegment[PoolOfTwo.LAYERS];
         private int[] tokens = {};
 
-        Served(TokenPeer peer) {
+        /// @param kernel whether pieces go by a kernel
+        Served(TokenPeer peer, boolean kernel) {
             this.peer = peer;
+            threshold = new DoorThreshold(kernel ? new CopyThreshold(1 << 20) : CopyThreshold.COPIES);
             for (int layer = 0; layer < PoolOfTwo.LAYERS; layer++) {
                 layers[layer] = arena.allocate(PoolOfTwo.LAYER_BYTES, 8);
                 seen[layer] = arena.allocate(PoolOfTwo.LAYER_BYTES, 8);
@@ -124,7 +133,11 @@ final class EngineFaultsTest {
                             .strict(true)
                             .build();
                     EngineDoor door = EngineDoor.open(
-                            cache, standIn::open, Map.of(PoolOfTwo.NAME, PoolOfTwo.SPACE), folder.resolve("door"))) {
+                            cache,
+                            standIn::open,
+                            Map.of(PoolOfTwo.NAME, PoolOfTwo.SPACE),
+                            folder.resolve("door"),
+                            threshold)) {
                 fill(nth);
                 pool.write(layers);
                 long before = standIn.injected();
@@ -158,7 +171,7 @@ final class EngineFaultsTest {
                 int byToken = again(() -> client.region(peer.memory()));
                 int byDescriptor = again(() -> client.region(pool.descriptor(), pool.descriptorBytes()));
                 int event = again(() -> client.event(peer.event()));
-                client.ask(Wire.POOL, PoolOfTwo.described(byToken, byDescriptor));
+                again(() -> client.ask(Wire.POOL, PoolOfTwo.described(byToken, byDescriptor)));
                 client.ask(Wire.CHAIN, EngineClient.chain(5, 0, 0, tokens));
                 ByteBuffer stored = again(() -> client.ask(Wire.STORE, EngineClient.blocks(5, 0, 2, event, STORED)));
                 assertThat(stored.getLong()).isEqualTo(2);

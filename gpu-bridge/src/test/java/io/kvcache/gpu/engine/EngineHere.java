@@ -34,12 +34,18 @@ final class EngineHere implements AutoCloseable {
 
     /// @param path of the door
     EngineHere(StandIn standIn, Path path, Arena arena) throws IOException {
+        this(standIn, path, arena, 1);
+    }
+
+    /// @param leastBytes of its memory
+    EngineHere(StandIn standIn, Path path, Arena arena, long leastBytes) throws IOException {
         this.arena = arena;
         driver = standIn.open();
         stream = driver.openStream(Priority.NORMAL);
         virtual = driver.virtualMemory();
-        pages = virtual.createShared(virtual.pageBytes());
-        mapped = virtual.reserve(virtual.pageBytes());
+        long bytes = Math.ceilDiv(leastBytes, virtual.pageBytes()) * virtual.pageBytes();
+        pages = virtual.createShared(bytes);
+        mapped = virtual.reserve(bytes);
         descriptor = virtual.export(pages);
         virtual.map(mapped.address(), pages);
         client = new EngineClient(path);

@@ -6,6 +6,7 @@ import io.kvcache.core.BlockTable;
 import io.kvcache.core.contract.BlockContent;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.gpu.cuda.StandIn;
+import io.kvcache.gpu.paging.CopyThreshold;
 import io.kvcache.tiers.TieredKvCache;
 import java.io.IOException;
 import java.lang.foreign.Arena;
@@ -30,8 +31,8 @@ final class EngineLayoutsTest {
     private static final int PAGES = PoolOfTwo.PAGES;
     private static final int PIECE = PoolOfTwo.PIECE;
     private static final int POOL_BYTES = LAYERS * SIDES * PAGES * PIECE;
-    private static final int[] STORED = {3, 17, 0, 39};
-    private static final int[] LOADED = {8, 9, 21, 20};
+    private static final int[] STORED = {3, 17, 1, 38};
+    private static final int[] LOADED = {8, 10, 21, 19};
     private static final long LONG_NANOS = TimeUnit.SECONDS.toNanos(60);
 
     /// Orders of a pool, outermost first; strides in bytes.
@@ -103,6 +104,22 @@ final class EngineLayoutsTest {
     @EnumSource(Order.class)
     void givenAPoolInAnyOrder_whenStoredAndLoaded_thenBlocksAreOfOneOrderAndPagesOfTheEngines(Order order)
             throws IOException {
+        storedAndLoaded(order, CopyThreshold.COPIES);
+        if (standIn.holds()) {
+            assertThat(standIn.calls("cuLaunchKernel")).isZero();
+        }
+    }
+
+    @ParameterizedTest
+    @EnumSource(Order.class)
+    void givenAPoolInAnyOrder_whenAKernelMovesItsPieces_thenBlocksAndPagesAreTheSame(Order order) throws IOException {
+        storedAndLoaded(order, new CopyThreshold(1 << 20));
+        if (standIn.holds()) {
+            assertThat(standIn.calls("cuLaunchKernel")).isEqualTo(2);
+        }
+    }
+
+    private void storedAndLoaded(Order order, CopyThreshold threshold) throws IOException {
         MemorySegment pool = arena.allocate(POOL_BYTES, 8);
         new BlockContent(order.layer + order.side).fill(pool);
         try (TieredKvCache cache = TieredKvCache.builder()
@@ -111,7 +128,11 @@ final class EngineLayoutsTest {
                         .strict(true)
                         .build();
                 EngineDoor door = EngineDoor.open(
-                        cache, standIn::open, Map.of(PoolOfTwo.NAME, PoolOfTwo.SPACE), folder.resolve("door"));
+                        cache,
+                        standIn::open,
+                        Map.of(PoolOfTwo.NAME, PoolOfTwo.SPACE),
+                        folder.resolve("door"),
+                        new DoorThreshold(threshold));
                 EngineHere engine = new EngineHere(standIn, folder.resolve("door"), arena)) {
             engine.write(pool);
             EngineClient client = engine.client();

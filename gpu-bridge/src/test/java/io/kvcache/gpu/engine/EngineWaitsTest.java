@@ -11,6 +11,7 @@ import io.kvcache.gpu.driver.DeviceDriver.Priority;
 import io.kvcache.gpu.driver.DeviceEvent;
 import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.DeviceStream;
+import io.kvcache.gpu.paging.CopyThreshold;
 import io.kvcache.gpu.paging.PagedLayout;
 import io.kvcache.tiers.TieredKvCache;
 import java.io.IOException;
@@ -26,6 +27,8 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /// Nobody at the door waits inside the driver: with memory that is not registered, calls for copies return
 /// when the copy is made.
@@ -72,18 +75,22 @@ final class EngineWaitsTest {
                 .build();
     }
 
-    private EngineDoor door(TieredKvCache cache) {
-        return EngineDoor.open(cache, standIn::open, Map.of(PoolOfTwo.NAME, PoolOfTwo.SPACE), path());
+    /// @param kernel whether pieces go by a kernel
+    private EngineDoor door(TieredKvCache cache, boolean kernel) {
+        DoorThreshold threshold = new DoorThreshold(kernel ? new CopyThreshold(1 << 20) : CopyThreshold.COPIES);
+        return EngineDoor.open(cache, standIn::open, Map.of(PoolOfTwo.NAME, PoolOfTwo.SPACE), path(), threshold);
     }
 
     private static ByteBuffer twoBlocks() {
-        return EngineClient.blocks(0, 0, 2, -1, 3, 17, 0, 39);
+        return EngineClient.blocks(0, 0, 2, -1, 3, 17, 1, 38);
     }
 
-    @Test
-    void givenADeviceThatIsHeld_whenBlocksAreStored_thenTheCopyIsQueuedAndTheEngineAnswered() throws IOException {
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    void givenADeviceThatIsHeld_whenBlocksAreStored_thenTheCopyIsQueuedAndTheEngineAnswered(boolean kernel)
+            throws IOException {
         try (TieredKvCache cache = cache();
-                EngineDoor door = door(cache);
+                EngineDoor door = door(cache, kernel);
                 EngineHere engine = new EngineHere(standIn, path(), arena)) {
             engine.introduce();
             engine.fill();
@@ -94,14 +101,15 @@ final class EngineWaitsTest {
             standIn.release();
             assertThat(engine.client().seal(stored.getLong())).isEqualTo(2);
         }
-        assertThat(standIn.calls("cuMemHostUnregister")).isEqualTo(1);
+        assertThat(standIn.calls("cuLaunchKernel")).isEqualTo(kernel ? 1 : 0);
+        assertThat(standIn.calls("cuMemHostUnregister")).isEqualTo(kernel ? 2 : 1);
     }
 
     @Test
     void givenMemoryThatMayNotBeFixed_whenBlocksAreStored_thenTheyAreAllTheSame() throws IOException {
         standIn.fail("cuMemHostRegister_v2", 1, 304);
         try (TieredKvCache cache = cache();
-                EngineDoor door = door(cache);
+                EngineDoor door = door(cache, true); // which it may not, then
                 EngineHere engine = new EngineHere(standIn, path(), arena)) {
             engine.introduce();
             engine.fill();
@@ -120,7 +128,8 @@ final class EngineWaitsTest {
         DeviceDriver driver = standIn.open();
         DeviceSpan slab = driver.allocate(2 * PoolOfTwo.LAYER_BYTES);
         EnginePool pool = new EnginePool(layout(slab), PoolOfTwo.SPACE);
-        Transfers transfers = new Transfers(driver, false, TimeUnit.MILLISECONDS.toNanos(1));
+        PieceWay way = new PieceWay(driver, false, new DoorThreshold());
+        Transfers transfers = new Transfers(driver, way, TimeUnit.MILLISECONDS.toNanos(1));
         DeviceStream engine = driver.openStream(Priority.NORMAL);
         DeviceEvent event = driver.openEvent();
         standIn.hold();

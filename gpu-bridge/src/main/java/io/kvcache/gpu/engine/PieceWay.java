@@ -1,0 +1,76 @@
+package io.kvcache.gpu.engine;
+
+import io.kvcache.gpu.driver.CopyBatch;
+import io.kvcache.gpu.driver.DeviceDriver;
+import io.kvcache.gpu.driver.DeviceException;
+import io.kvcache.gpu.paging.PagedLayout;
+import io.kvcache.gpu.paging.StagedPages;
+import io.kvcache.gpu.paging.StagingRoom;
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
+import org.jspecify.annotations.Nullable;
+
+/// How an engine's pieces travel: copied together, or small ones by way of a room, where a kernel moves
+/// them. The latter takes memory of the device and code there, so both come with the first pool that has
+/// small pieces; and host memory that is registered, as copies wait for the host with any other.
+///
+/// **Threads.** The session's.
+final class PieceWay {
+
+    private static final Logger LOG = System.getLogger(PieceWay.class.getName());
+
+    private final DeviceDriver driver;
+    private final boolean queued;
+    private final DoorThreshold threshold;
+    private @Nullable StagedPages staged;
+    private boolean tried;
+
+    /// @param queued whether the driver queues copies of the slots, see [FixedMemory]
+    PieceWay(DeviceDriver driver, boolean queued, DoorThreshold threshold) {
+        this.driver = driver;
+        this.queued = queued;
+        this.threshold = threshold;
+    }
+
+    /// Whether the driver queues copies of the slots.
+    boolean queued() {
+        return queued;
+    }
+
+    /// Has rooms ready for a pool, if it may need any and they are to be had.
+    ///
+    /// @throws DeviceException when the device is of no use
+    void prepare(PagedLayout layout) {
+        boolean small = StagedPages.suits(layout) && threshold.mayStage(layout.pieceBytes());
+        if (!queued || tried || !small) {
+            return;
+        }
+        tried = true;
+        try {
+            staged = StagedPages.open(driver, threshold);
+        } catch (DeviceException refused) {
+            if (refused.error().ends()) {
+                throw refused;
+            }
+            LOG.log(Level.INFO, "an engine''s small pieces are copied one by one: {0}", refused.getMessage());
+        }
+    }
+
+    /// A room for these copies; null when they are to be made as they are.
+    ///
+    /// @throws IllegalArgumentException when two of them write to the same place
+    @Nullable
+    StagingRoom room(PagedLayout layout, CopyBatch copies) {
+        StagedPages present = staged;
+        return present == null ? null : present.room(layout, copies);
+    }
+
+    /// Gives back what it took, when nothing is on its way any more.
+    void close() {
+        StagedPages present = staged;
+        if (present != null) {
+            staged = null;
+            present.close();
+        }
+    }
+}

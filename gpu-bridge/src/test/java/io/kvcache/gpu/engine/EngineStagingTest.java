@@ -1,0 +1,233 @@
+package io.kvcache.gpu.engine;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.kvcache.core.BlockTable;
+import io.kvcache.core.contract.BlockContent;
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.BlockShape;
+import io.kvcache.core.identity.Dtype;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.gpu.cuda.StandIn;
+import io.kvcache.gpu.paging.CopyThreshold;
+import io.kvcache.tiers.TieredKvCache;
+import java.io.IOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import java.util.Map;
+import java.util.Random;
+import java.util.concurrent.TimeUnit;
+import java.util.function.BooleanSupplier;
+import java.util.stream.IntStream;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+/// Small pieces through a door: whole blocks are copied, a kernel does the rest, and the bytes are those that
+/// copies alone would have brought.
+final class EngineStagingTest {
+
+    private static final int LAYERS = 3;
+    private static final int SIDES = 2;
+    private static final int PER_BLOCK = 3;
+    private static final int BLOCK_PIECES = LAYERS * SIDES * PER_BLOCK;
+    private static final int PAGES = 60;
+    private static final int PAGE_TOKENS = 16;
+    private static final String NAME = "m";
+    private static final long ROOM_BYTES = 4L << 20;
+
+    /// The engine's own: its pool there and back.
+    private static final int OWN_COPIES = 2;
+
+    private static final long LONG_NANOS = TimeUnit.SECONDS.toNanos(60);
+
+    @TempDir
+    private Path folder;
+
+    private final StandIn standIn = StandIn.fresh();
+    private final Arena arena = Arena.ofShared();
+
+    @SuppressWarnings("NullAway.Init") // given by JUnit
+    EngineStagingTest() {}
+
+    @AfterEach
+    void close() {
+        assertThat(standIn.left()).isEmpty();
+        arena.close();
+    }
+
+    private static void until(BooleanSupplier so) {
+        long since = System.nanoTime();
+        while (!so.getAsBoolean()) {
+            assertThat(System.nanoTime() - since).as("nanoseconds").isLessThan(LONG_NANOS);
+            Thread.onSpinWait();
+        }
+    }
+
+    /// Pages of `[layer][side][piece]` one behind the other, the first some bytes into the region.
+    ///
+    /// @param pieceBytes of one page, layer and side: a head has 2 KiB
+    private record Pool(int pieceBytes, int askew) {
+
+        Namespace space() {
+            return Namespace.of(
+                    NAME, BlockShape.kv(LAYERS, pieceBytes / 2048, 64, PER_BLOCK * PAGE_TOKENS, Dtype.BF16));
+        }
+
+        long pageBytes() {
+            return (long) LAYERS * SIDES * pieceBytes;
+        }
+
+        long bytes() {
+            return askew + PAGES * pageBytes();
+        }
+
+        MemorySegment piece(MemorySegment all, int layer, int side, int page) {
+            return all.asSlice(askew + page * pageBytes() + (layer * SIDES + side) * (long) pieceBytes, pieceBytes);
+        }
+
+        ByteBuffer described(int region) {
+            byte[] name = NAME.getBytes(StandardCharsets.UTF_8);
+            ByteBuffer body = EngineClient.body(4 + name.length + 4 * 4 + 3 * 8 + LAYERS * 3 * 8)
+                    .putInt(name.length)
+                    .put(name)
+                    .putInt(LAYERS)
+                    .putInt(SIDES)
+                    .putInt(PAGES)
+                    .putInt(PER_BLOCK)
+                    .putLong(pieceBytes)
+                    .putLong(pageBytes())
+                    .putLong(pieceBytes);
+            for (int layer = 0; layer < LAYERS; layer++) {
+                long offset = (long) layer * SIDES * pieceBytes;
+                body.putLong(region).putLong(askew + offset).putLong(bytes() - askew - offset);
+            }
+            return body;
+        }
+    }
+
+    private static int[] tokens(int blocks) {
+        return IntStream.range(0, blocks * PER_BLOCK * PAGE_TOKENS)
+                .map(i -> 7 * i + 2)
+                .toArray();
+    }
+
+    /// Pieces of 4 to 32 KiB, of 1 to 9 blocks; nine of the largest do not fit into a room at once.
+    @ParameterizedTest
+    @CsvSource({"4096,1", "4096,5", "6144,9", "8192,9", "16384,3", "16384,9", "32768,1", "32768,9"})
+    void givenSmallPieces_whenStoredAndLoaded_thenByKernelsAndFewCopiesAndTheBytesAreRight(int pieceBytes, int blocks)
+            throws IOException {
+        Pool pool = new Pool(pieceBytes, 0);
+        storedAndLoaded(pool, blocks, new DoorThreshold(new CopyThreshold(1 << 20)));
+        if (standIn.holds()) {
+            long atOnce = ROOM_BYTES / ((long) BLOCK_PIECES * pieceBytes);
+            long parts = Math.ceilDiv(blocks, atOnce);
+            assertThat(standIn.calls("cuLaunchKernel")).as("one for each part").isEqualTo(2 * parts);
+            assertThat(copies()).as("parts each way, and a list each").isEqualTo(2 * parts + 2 + OWN_COPIES);
+        }
+    }
+
+    private long copies() {
+        return standIn.calls("cuMemcpyHtoDAsync_v2")
+                + standIn.calls("cuMemcpyDtoHAsync_v2")
+                + standIn.calls("cuMemcpyBatchAsync_v2");
+    }
+
+    /// As doors do that nobody tells anything; the second engine's door knows it from the first's.
+    @Test
+    void givenNothingKnownOfTheDevice_whenStoredAndLoaded_thenItIsMeasuredOnceAndTheBytesAreRight() throws IOException {
+        DoorThreshold measured = new DoorThreshold();
+        assertThat(measured.mayStage(1)).isTrue();
+        storedAndLoaded(new Pool(4096, 0), 5, measured);
+        assertThat(measured.mayStage(128 << 10)).isFalse();
+        if (!standIn.holds()) {
+            return;
+        }
+        long launches = standIn.calls("cuLaunchKernel");
+        assertThat(launches).as("three of each size that was tried").isGreaterThanOrEqualTo(3);
+        storedAndLoaded(new Pool(4096, 0), 5, measured);
+        assertThat(standIn.calls("cuLaunchKernel")).isLessThanOrEqualTo(launches + 2);
+    }
+
+    /// Where pieces are not small, or begin where a kernel does not read them, or are few.
+    @ParameterizedTest
+    @CsvSource({"4096,5,0,4096", "4096,5,8,1048576", "32768,9,0,0"})
+    void givenPiecesThatAKernelIsNotFor_whenStoredAndLoaded_thenTheyAreCopied(
+            int pieceBytes, int blocks, int askew, int threshold) throws IOException {
+        storedAndLoaded(new Pool(pieceBytes, askew), blocks, new DoorThreshold(new CopyThreshold(threshold)));
+        if (standIn.holds()) {
+            assertThat(standIn.calls("cuLaunchKernel")).isZero();
+            assertThat(standIn.calls("cuMemcpyBatchAsync_v2")).isEqualTo(2);
+        }
+    }
+
+    private void storedAndLoaded(Pool pool, int blocks, DoorThreshold threshold) throws IOException {
+        Namespace space = pool.space();
+        MemorySegment content = arena.allocate(pool.bytes(), 8);
+        new BlockContent(pool.pieceBytes + blocks).fill(content);
+        List<Integer> places = new ArrayList<>(IntStream.range(0, PAGES).boxed().toList());
+        Collections.shuffle(places, new Random(blocks));
+        int[] from = places.subList(0, blocks * PER_BLOCK).stream()
+                .mapToInt(Integer::intValue)
+                .toArray();
+        int[] to = places.subList(PAGES - blocks * PER_BLOCK, PAGES).stream()
+                .mapToInt(Integer::intValue)
+                .toArray();
+        try (TieredKvCache cache = TieredKvCache.builder()
+                        .hostBytes(64 << 20)
+                        .touched(false)
+                        .strict(true)
+                        .build();
+                EngineDoor door =
+                        EngineDoor.open(cache, standIn::open, Map.of(NAME, space), folder.resolve("door"), threshold);
+                EngineHere engine = new EngineHere(standIn, folder.resolve("door"), arena, pool.bytes())) {
+            engine.write(content);
+            EngineClient client = engine.client();
+            client.hello(engine.uuid());
+            int region = client.region(engine.descriptor(), engine.pages().bytes());
+            client.ask(Wire.POOL, pool.described(region));
+            client.ask(Wire.CHAIN, EngineClient.chain(0, 0, 0, tokens(blocks)));
+            ByteBuffer stored = client.ask(Wire.STORE, EngineClient.blocks(0, 0, blocks, -1, from));
+            assertThat(stored.getLong()).isEqualTo(blocks);
+            assertThat(client.seal(stored.getLong())).isEqualTo(blocks);
+            requireBlocks(cache, pool, BlockChain.of(space, tokens(blocks)), content, from);
+            assertThat(client.ask(Wire.LOAD, EngineClient.blocks(0, 0, blocks, -1, to))
+                            .getLong())
+                    .isEqualTo(blocks);
+            client.close(); // the door ends its copies then
+            until(() -> door.engines() == 0);
+            for (int i = 0; i < to.length; i++) {
+                for (int run = 0; run < LAYERS * SIDES; run++) {
+                    pool.piece(content, run / SIDES, run % SIDES, to[i])
+                            .copyFrom(pool.piece(content, run / SIDES, run % SIDES, from[i]));
+                }
+            }
+            assertThat(engine.read(pool.bytes()).mismatch(content)).isEqualTo(-1);
+        }
+    }
+
+    /// `[layer][side][page]`, as any engine's.
+    private static void requireBlocks(
+            TieredKvCache cache, Pool pool, BlockChain chain, MemorySegment content, int[] from) {
+        try (BlockTable table = cache.acquire(chain)) {
+            assertThat(table.readyBlocks()).isEqualTo(chain.length());
+            for (int i = 0; i < chain.length() * BLOCK_PIECES; i++) {
+                int run = i % BLOCK_PIECES / PER_BLOCK;
+                int page = from[i / BLOCK_PIECES * PER_BLOCK + i % PER_BLOCK];
+                MemorySegment found = table.segment(i / BLOCK_PIECES)
+                        .asSlice((long) i % BLOCK_PIECES * pool.pieceBytes, pool.pieceBytes);
+                assertThat(found.mismatch(pool.piece(content, run / SIDES, run % SIDES, page)))
+                        .as("piece %d", i)
+                        .isEqualTo(-1);
+            }
+        }
+    }
+}
