@@ -11,6 +11,7 @@ import io.kvcache.gpu.kernel.Kernels;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
+import java.util.function.IntFunction;
 
 /// What `kvcache doctor` says of each GPU, in one line: what it is, what is free, whether it takes our
 /// kernels, and how fast a copy is.
@@ -24,9 +25,14 @@ final class GpuProbe {
 
     /// A line for each that there is; when there is none, one that says why.
     static List<String> lines() {
+        return lines(CudaDriver::open);
+    }
+
+    /// @param devices opens one by its number
+    static List<String> lines(IntFunction<DeviceDriver> devices) {
         List<String> lines = new ArrayList<>();
         for (int ordinal = 0; ordinal < MOST; ordinal++) {
-            try (DeviceDriver driver = CudaDriver.open(ordinal)) {
+            try (DeviceDriver driver = devices.apply(ordinal)) {
                 lines.add(line(driver));
             } catch (DeviceException refused) {
                 if (ordinal > 0 && refused.error() == DeviceError.NO_DEVICE) {
@@ -36,6 +42,8 @@ final class GpuProbe {
                 if (ordinal == 0) {
                     break;
                 }
+            } catch (IllegalStateException bug) { // what is said of the others is still of use
+                lines.add("GPU " + ordinal + ": " + bug.getMessage());
             }
         }
         return lines;

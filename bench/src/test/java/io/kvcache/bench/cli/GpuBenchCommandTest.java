@@ -2,6 +2,10 @@ package io.kvcache.bench.cli;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.gpu.driver.DeviceDriver;
+import io.kvcache.gpu.driver.DeviceError;
+import io.kvcache.gpu.driver.DeviceException;
+import io.kvcache.gpu.host.HostDriver;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 import tools.jackson.databind.JsonNode;
@@ -36,6 +40,21 @@ final class GpuBenchCommandTest {
                 .allSatisfy(line -> assertThat(line)
                         .doesNotContain("\n")
                         .containsPattern("NO_DRIVER|NO_DEVICE|GB/s back|\\(CUDA_ERROR"));
+    }
+
+    @Test
+    void givenADeviceThatIsLeftWithSomething_whenProbed_thenThatIsALineToo() {
+        assertThat(GpuProbe.lines(ordinal -> {
+                    if (ordinal == 1) {
+                        throw new DeviceException(DeviceError.NO_DEVICE, "open", "that was all");
+                    }
+                    DeviceDriver driver = HostDriver.open(1L << 30);
+                    driver.allocate(1);
+                    return driver;
+                }))
+                .hasSize(2)
+                .anyMatch(line -> line.contains("GB/s back"))
+                .anyMatch(line -> line.startsWith("GPU 0: ") && line.contains("before all was given back"));
     }
 
     @Test
