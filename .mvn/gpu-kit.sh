@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2154 # `root` and `logs` are the launcher's
 # Sourced by kvcache: gpu_kit [DIR] packs what runs on a bare x86-64 Linux machine with NVIDIA's driver and nothing else:
-# a JVM, the tests of gpu-bridge, a store over the GPU and the benchmark. On that machine: DIR/run.sh [RESULTS]
+# a JVM, the tests of gpu-bridge, a store over the GPU and the benchmark. On that machine: DIR/run.sh [RESULTS [STEP...]]
 
 # As the tests and the benchmark need them; zipfs to find tests in a jar.
 gpu_kit_modules=java.base,java.instrument,java.logging,java.management,java.naming,java.xml,jdk.management
@@ -42,16 +42,28 @@ gpu_kit() {
     gpu_kit_runner >"$kit/run.sh"
     chmod +x "$kit/run.sh"
     rm -rf "$work"
-    echo "$kit: $(du -sm "$kit" | cut -f1) MB; on the machine with the GPU: run.sh [RESULTS]"
+    echo "$kit: $(du -sm "$kit" | cut -f1) MB; on the machine with the GPU: run.sh [RESULTS [STEP...]]"
 }
 
 gpu_kit_runner() {
     cat <<'RUN'
 #!/usr/bin/env bash
-# Tests and benchmarks on the first GPU: run.sh [RESULTS], a folder for what it writes.
+# Tests and benchmarks on the first GPU: run.sh [RESULTS [STEP...]], a folder for what it writes, and what is to be
+# done of: tests demo bench bench-json sizes sizes-json beside; all of it when nothing is said. What is to be known
+# first is always looked at. KIT_SECONDS is the longest that a step may take, 540 when nothing is said.
 set -uo pipefail
 here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
+all='tests demo bench bench-json sizes sizes-json beside'
 results=${1:-$here/results}
+shift $(($# > 0))
+wanted=${*:-$all}
+longest=${KIT_SECONDS:-540}
+for name in $wanted; do
+    if ! [[ " $all " == *" $name "* ]]; then
+        echo "there is no step '$name'; there are: $all" >&2
+        exit 64
+    fi
+done
 mkdir -p "$results"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -64,22 +76,38 @@ outcome=()
 
 # step NAME FILE COMMAND...: runs it, keeps what it says, and remembers how it ended.
 step() {
-    local name=$1 file=$2 ended
+    local name=$1 file=$2 ended since=$SECONDS
     shift 2
     echo "== $name"
     "$@" 2>&1 | tee "$results/$file"
     ended=${PIPESTATUS[0]}
     if [ "$ended" -eq 0 ]; then
-        outcome+=("$name: done, $file")
+        outcome+=("$name: done in $((SECONDS - since)) s, $file")
+    elif [ "$ended" -eq 77 ]; then
+        outcome+=("$name: not tried, see $file")
+    elif [ "$ended" -eq 124 ] || [ "$ended" -eq 137 ]; then
+        outcome+=("$name: NOT DONE in $longest s, see $file")
+        failed=1
     else
         outcome+=("$name: FAILED with $ended, see $file")
         failed=1
     fi
+    echo "== ${outcome[-1]}"
     return "$ended"
 }
 
+# on STEP NAME FILE COMMAND...: the same if it is wanted.
+on() {
+    [[ " $wanted " == *" $1 "* ]] && step "${@:2}"
+}
+
+# A step that hangs takes none of the others' time.
+java() {
+    timeout -k 10 "$longest" "${java[@]}" "$@"
+}
+
 json() {
-    "${java[@]}" io.kvcache.bench.cli.GpuKit "$@" --json 2>/dev/null | grep '^{'
+    java io.kvcache.bench.cli.GpuKit "$@" --json 2>/dev/null | grep '^{'
 }
 
 first() {
@@ -90,14 +118,14 @@ first() {
     echo "huge pages: $(cat /sys/kernel/mm/transparent_hugepage/enabled 2>/dev/null || echo '?')"
     python3 -c 'import sys; print("python", sys.version.split()[0])' 2>&1
     python3 -c 'import torch; print("torch", torch.__version__, torch.version.cuda)' 2>&1 | tail -1
-    "${java[@]}" -Dkvcache.gpu.real=true io.kvcache.gpu.kit.FirstChecks
+    java -Dkvcache.gpu.real=true io.kvcache.gpu.kit.FirstChecks
 }
 
 # The same figures while another process computes all the time.
 beside() {
     if ! python3 -c 'import torch; assert torch.cuda.is_available()' 2>/dev/null; then
         echo 'not tried: it takes python3 with torch'
-        return 0
+        return 77
     fi
     if pgrep -x nvidia-cuda-mps >/dev/null; then echo 'MPS runs'; else echo 'MPS does not run; with it, run this again'; fi
     local busy ended
@@ -112,7 +140,7 @@ while time.time() < end:
     busy=$!
     trap 'kill "$busy" 2>/dev/null' EXIT
     sleep 20
-    "${java[@]}" io.kvcache.bench.cli.GpuKit
+    java io.kvcache.bench.cli.GpuKit
     ended=$?
     if ! kill "$busy" 2>/dev/null; then
         echo 'the process that was to be busy had ended: these are no figures beside one'
@@ -127,13 +155,13 @@ if ! step 'first checks' first.txt first; then
     echo 'There is no GPU here that can be used: the line "device:" says why. Nothing more was tried.'
     exit 2
 fi
-step tests tests.txt "${java[@]}" -ea -Dkvcache.gpu.engine="$here/engine.py" -Dkvcache.gpu.real=true io.kvcache.gpu.kit.KitTests
-step 'a store over the GPU' demo.txt "${java[@]}" io.kvcache.bench.cli.GpuKit demo
-step benchmark bench.txt "${java[@]}" io.kvcache.bench.cli.GpuKit
-step 'benchmark in JSON' bench.jsonl json
-step 'copies by size' sizes.txt "${java[@]}" io.kvcache.bench.cli.GpuKit --sizes
-step 'copies by size in JSON' sizes.jsonl json --sizes
-step 'benchmark beside a busy process' beside.txt beside
+on tests tests tests.txt java -ea -Dkvcache.gpu.engine="$here/engine.py" -Dkvcache.gpu.real=true io.kvcache.gpu.kit.KitTests
+on demo 'a store over the GPU' demo.txt java io.kvcache.bench.cli.GpuKit demo
+on bench benchmark bench.txt java io.kvcache.bench.cli.GpuKit
+on bench-json 'benchmark in JSON' bench.jsonl json
+on sizes 'copies by size' sizes.txt java io.kvcache.bench.cli.GpuKit --sizes
+on sizes-json 'copies by size in JSON' sizes.jsonl json --sizes
+on beside 'benchmark beside a busy process' beside.txt beside
 printf '%s\n' "== in $results" "${outcome[@]}"
 exit $failed
 RUN

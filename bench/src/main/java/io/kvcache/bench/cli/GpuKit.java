@@ -10,13 +10,16 @@ public final class GpuKit {
 
     private GpuKit() {}
 
-    /// Prints what the GPUs are and, with the options of `bench gpu`, how fast blocks get to the first;
-    /// with `demo` alone, keeps blocks of a whole store there and looks at every byte that comes back.
+    /// Prints what the GPUs are and how fast blocks get to the first, or, with the options of `bench gpu`,
+    /// the latter alone; with `demo`, keeps blocks of a whole store there and looks at every byte that
+    /// comes back.
     public static void main(String... options) {
         if (options.length == 1 && options[0].equals("demo")) {
             System.exit(new GpuDemoPage(new PrintWriter(System.out, true, StandardCharsets.UTF_8), false).show());
         }
-        GpuProbe.lines().forEach(System.out::println);
+        if (options.length == 0) {
+            GpuProbe.lines().forEach(System.out::println);
+        }
         System.exit(new CommandLine(new GpuBenchCommand()).execute(options));
     }
 }
