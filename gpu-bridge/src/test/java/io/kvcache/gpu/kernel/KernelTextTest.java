@@ -37,14 +37,16 @@ final class KernelTextTest {
 
     @ParameterizedTest
     @ValueSource(strings = {"sm_80", "sm_90", "sm_100", "sm_120"})
-    void givenTheText_whenAssembledForADevice_thenItIsTaken(String device) throws Exception {
+    void givenTheText_whenAssembledForADevice_thenItIsTakenAndNothingIsSpilled(String device) throws Exception {
         Path text = Files.writeString(folder.resolve("kernels.ptx"), Kernels.code());
-        run(
+        String said = run(
                 "ptxas",
+                "-v",
                 "-arch=" + device,
                 text.toString(),
                 "-o",
                 folder.resolve("out").toString());
+        assertThat(said).contains("0 bytes spill stores").doesNotContainPattern("[1-9][0-9]* bytes spill");
     }
 
     @Test

@@ -15,6 +15,7 @@ import io.kvcache.gpu.driver.DeviceStream;
 import io.kvcache.gpu.driver.VirtualMemory;
 import io.kvcache.gpu.kernel.Kernels;
 import io.kvcache.gpu.paging.CopyThreshold;
+import io.kvcache.gpu.paging.StagedPages;
 import io.kvcache.tiers.memory.MappedMemorySource;
 import io.kvcache.tiers.memory.MemoryOptions;
 import io.kvcache.tiers.memory.MemoryOptions.HugePages;
@@ -84,6 +85,7 @@ public final class FirstChecks {
         line("libcuda", FirstChecks::libraries);
         line("kernels load", () -> millis(() -> Kernels.load(driver, 1).close()));
         line("pieces are copied", this::threshold);
+        line("pieces of host memory are copied", this::stagedThreshold);
         line("batches", this::batches);
         line("registering small pages", () -> registering(HugePages.OFF));
         line("registering huge pages", () -> registering(HugePages.ON));
@@ -116,6 +118,13 @@ public final class FirstChecks {
         try (Kernels kernels = Kernels.load(driver, 32)) {
             return "from "
                     + CopyThreshold.measure(driver, kernels, System::nanoTime).pieceBytes() + " bytes on";
+        }
+    }
+
+    /// Of an engine's pages, at a door.
+    private String stagedThreshold() {
+        try (StagedPages staged = StagedPages.open(driver, measured -> measured.measure(System::nanoTime))) {
+            return "from " + staged.threshold().pieceBytes() + " bytes on";
         }
     }
 
