@@ -43,6 +43,19 @@ public final class DeviceBlockTable implements AutoCloseable {
         return new DeviceBlockTable(0, here);
     }
 
+    /// All that it has now.
+    synchronized List<DeviceEntry> entries() {
+        return entries;
+    }
+
+    /// Gives a block free, and all behind it, if it still has that.
+    synchronized void endBefore(DeviceEntry entry) {
+        int at = entries.indexOf(entry);
+        if (at >= 0) {
+            shorten(at);
+        }
+    }
+
     /// Gives all but the first so many blocks free.
     synchronized void shorten(int blocks) {
         entries.subList(blocks, entries.size()).forEach(entry -> entry.region().unpin());

@@ -2,11 +2,10 @@ package io.kvcache.gpu.tier;
 
 import io.kvcache.core.identity.BlockChain;
 import java.util.ArrayList;
-import java.util.HashSet;
 import java.util.List;
-import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
+import org.jspecify.annotations.Nullable;
 
 /// Leading blocks of a chain that lie on several parts of a device, each of which looks at its own:
 /// what one part finds damaged ends the prefix, wherever the blocks behind it lie.
@@ -22,44 +21,34 @@ final class VerifiedParts {
                 DeviceIndex.acquire(parts.stream().map(DeviceTier::index).toList(), chain, from);
         List<CompletableFuture<DeviceBlockTable>> looks = new ArrayList<>();
         for (DeviceTier part : parts) {
-            looks.add(part.verify(all.of(part.index())));
+            DeviceBlockTable own = all.of(part.index());
+            List<DeviceEntry> asked = own.entries();
+            looks.add(part.verify(own).whenComplete((found, _) -> end(all, asked, found)));
         }
         CompletableFuture<DeviceBlockTable> answer = new CompletableFuture<>();
         var _ = CompletableFuture.allOf(looks.toArray(CompletableFuture[]::new)).whenComplete((_, failed) -> {
-            Set<DeviceEntry> good = take(looks);
             if (failed != null) {
                 all.close();
                 answer.completeExceptionally(failed.getCause() == null ? failed : failed.getCause());
-                return;
-            }
-            all.shorten(leading(all, good));
-            if (!answer.complete(all)) {
+            } else if (!answer.complete(all)) {
                 all.close(); // nobody waits any more
             }
         });
         return answer;
     }
 
-    /// What the parts found to be good; the whole table holds it as well.
-    private static Set<DeviceEntry> take(List<CompletableFuture<DeviceBlockTable>> looks) {
-        Set<DeviceEntry> good = new HashSet<>();
-        for (CompletableFuture<DeviceBlockTable> look : looks) {
-            if (!look.isCompletedExceptionally()) {
-                DeviceBlockTable found = look.join();
-                for (int i = 0; i < found.blocks(); i++) {
-                    good.add(found.entry(i));
-                }
-                found.close();
-            }
+    /// A part has looked: what is behind the first that it did not find good is not the answer, whatever
+    /// others find, and is held no longer. So a part that closes waits for none of the others.
+    ///
+    /// @param asked of this part, in the chain's order
+    /// @param found as many of these as are good, or null when it could not look
+    private static void end(DeviceBlockTable all, List<DeviceEntry> asked, @Nullable DeviceBlockTable found) {
+        int good = found == null ? 0 : found.blocks();
+        if (good < asked.size()) {
+            all.endBefore(asked.get(good));
         }
-        return good;
-    }
-
-    private static int leading(DeviceBlockTable all, Set<DeviceEntry> good) {
-        int count = 0;
-        while (count < all.blocks() && good.contains(all.entry(count))) {
-            count++;
+        if (found != null) {
+            found.close();
         }
-        return count;
     }
 }
