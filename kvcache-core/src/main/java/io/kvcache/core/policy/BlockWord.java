@@ -4,12 +4,12 @@ package io.kvcache.core.policy;
 /// [PolicyState#words].
 ///
 /// ```
-/// last use (47 bits) | copied (1) | depth (2) | last of its request (1) | uses (2) | standing (2) |
+/// last use (46 bits) | copied (1) | depth (2) | last of its request (1) | uses (3) | standing (2) |
 /// owner (8) | listed (1)
 /// ```
 ///
 /// Owner and the lowest bit lie where [LeafQueue] has them, as the same words serve [DiskLru] when a
-/// record has left the host tier. 2^47 uses last for most of a year at five million a second.
+/// record has left the host tier. 2^46 uses last for five months at five million a second.
 final class BlockWord {
 
     static final long LISTED = 1;
@@ -27,17 +27,24 @@ final class BlockWord {
     private static final int STANDING_SHIFT = 9;
     private static final long STANDING_MASK = 3L << STANDING_SHIFT;
     private static final int USES_SHIFT = 11;
-    private static final long USES_MASK = 3L << USES_SHIFT;
-    private static final long LAST_OF_REQUEST = 1L << 13;
-    private static final int DEPTH_SHIFT = 14;
-    private static final long COPIED = 1L << 16;
-    private static final int STAMP_SHIFT = 17;
+    private static final long USES_MASK = 7L << USES_SHIFT;
+    private static final long LAST_OF_REQUEST = 1L << 14;
+    private static final int DEPTH_SHIFT = 15;
+    private static final long COPIED = 1L << 17;
+    private static final int STAMP_SHIFT = 18;
     private static final long STAMP_MASK = -1L << STAMP_SHIFT;
 
     private BlockWord() {}
 
-    /// Uses that are told apart: once, twice, more often.
-    static final int MOST_USES = 3;
+    /// Steps of use that are told apart: once, twice, some times, about eight times, two dozen times or
+    /// more.
+    static final int MOST_USES = 5;
+
+    /// Uses that are counted one by one. After that a step is four times as far as the one before.
+    private static final int COUNTED_USES = 3;
+
+    private static final int BITS_OF_STEP = 2;
+    private static final long SPREAD = 0x9E3779B97F4A7C15L;
 
     private static final int LAST_CLASSES = 2;
     private static final int DEPTH_CLASSES = 3;
@@ -82,11 +89,24 @@ final class BlockWord {
         return (word & ~STANDING_MASK) | ((long) standing << STANDING_SHIFT);
     }
 
+    /// The step of use after one more use. Beyond those that are counted it goes up for one use in four,
+    /// then for one in sixteen, which the time of the use decides: it does so evenly, so that of blocks used
+    /// together every fourth goes up.
+    ///
+    /// Source: Morris, "Counting large numbers of events in small registers", CACM 1978.
+    static int more(int uses, long stamp) {
+        if (uses < COUNTED_USES) {
+            return uses + 1;
+        }
+        int bits = BITS_OF_STEP * (uses + 1 - COUNTED_USES);
+        return uses < MOST_USES && (stamp * SPREAD) >>> (Long.SIZE - bits) == 0 ? uses + 1 : uses;
+    }
+
     /// One more use, after which the standing is ordinary.
     ///
     /// @param last whether the request ends at this block, as far as is known
     static long used(long word, boolean last, long stamp) {
-        long uses = Math.min(MOST_USES, uses(word) + 1);
+        long uses = more(uses(word), stamp);
         long kept = word & ~(STAMP_MASK | USES_MASK | LAST_OF_REQUEST | STANDING_MASK);
         return kept | (uses << USES_SHIFT) | (last ? LAST_OF_REQUEST : 0) | (stamp << STAMP_SHIFT);
     }
@@ -142,7 +162,7 @@ final class BlockWord {
         return ((uses(word) - 1) * LAST_CLASSES + last) * DEPTH_CLASSES + depthClass;
     }
 
-    /// Uses that a class stands for: the count of a block that returns is one more.
+    /// The step of use that a class stands for.
     static int usesOf(int classId) {
         return classId / (LAST_CLASSES * DEPTH_CLASSES) + 1;
     }

@@ -7,10 +7,11 @@ import java.util.function.LongConsumer;
 /// Of a full set of [TaggedSets] the block that was used longest ago makes room. An entry is
 ///
 /// ```
-/// last use (40 bits, in steps of 16) | class (8 bits, plus 1) | tag of the fingerprint (16 bits)
+/// last use (39 bits, in steps of 16) | class (9 bits, plus 1) | tag of the fingerprint (16 bits)
 /// ```
 ///
-/// and a stranger that is taken for one that is here costs a false count.
+/// and a stranger that is taken for one that is here costs a false count. Readings wrap around after 2^43,
+/// so whoever asks says what it is now; nothing is remembered for nearly as long.
 ///
 /// **Threads.** One writer, the holder of the store's lock.
 public final class Departed {
@@ -18,11 +19,15 @@ public final class Departed {
     /// Nothing is known of the block.
     public static final long NONE = 0;
 
-    private static final int CLASS_BITS = 8;
+    private static final int CLASS_BITS = 9;
     private static final long CLASS_MASK = (1 << CLASS_BITS) - 1;
     private static final int STEP_BITS = 4;
     private static final int USE_SHIFT = TaggedSets.TAG_BITS + CLASS_BITS;
+    private static final long USE_MASK = -1L >>> USE_SHIFT;
     private static final int MOST_SETS = 1 << 26;
+
+    /// Classes that are told apart.
+    static final int CLASSES = (1 << CLASS_BITS) - 1;
 
     private final TaggedSets sets;
 
@@ -43,12 +48,15 @@ public final class Departed {
 
     /// Remembers a block that is not here.
     ///
+    /// @param classId 0 to 510
+    /// @param lastUse at or before `now`
     /// @return the entry that had to go for it, or [#NONE]
-    public long put(long fingerprint, int classId, long lastUse) {
+    public long put(long fingerprint, int classId, long lastUse, long now) {
+        assert classId >= 0 && classId < CLASSES : "class " + classId;
         int from = sets.first(fingerprint);
         int place = from;
-        for (int i = from; i < from + TaggedSets.WAYS; i++) {
-            if (sets.at(i) >>> USE_SHIFT < sets.at(place) >>> USE_SHIFT) {
+        for (int i = from; i < from + TaggedSets.WAYS && sets.at(place) != NONE; i++) {
+            if (sets.at(i) == NONE || steps(sets.at(i), now) > steps(sets.at(place), now)) {
                 place = i;
             }
         }
@@ -93,7 +101,12 @@ public final class Departed {
     }
 
     /// To within 16 readings, never later than it was.
-    static long lastUse(long entry) {
-        return (entry >>> USE_SHIFT) << STEP_BITS;
+    static long lastUse(long entry, long now) {
+        return ((now >>> STEP_BITS) - steps(entry, now)) << STEP_BITS;
+    }
+
+    /// Steps since the last use.
+    private static long steps(long entry, long now) {
+        return ((now >>> STEP_BITS) - (entry >>> USE_SHIFT)) & USE_MASK;
     }
 }

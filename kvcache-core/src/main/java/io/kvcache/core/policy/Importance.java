@@ -90,7 +90,7 @@ public final class Importance implements EvictionPolicy {
         compare(false, copied, fingerprint);
         continueAt(records.parent(record));
         int known = lessons.returned(fingerprint, state.now());
-        int uses = Lessons.usesOf(known);
+        int uses = Lessons.usesOf(known, state.now());
         long now = enter(uses > 1);
         long word = BlockWord.of(leaves.owner(), uses, records.depth(record), now);
         leaves.come(record, Lessons.labelOf(known));
@@ -185,6 +185,7 @@ public final class Importance implements EvictionPolicy {
 
     @Override
     public void announce(long fingerprint) {
+        lessons.announced(fingerprint, state.now());
         expectations.add(fingerprint, state.now(), horizon());
     }
 
@@ -202,7 +203,7 @@ public final class Importance implements EvictionPolicy {
         int known = lessons.returned(fingerprint, state.now());
         boolean last = record != before;
         before = records.parent(record);
-        long word = BlockWord.of(leaves.owner(), Lessons.usesOf(known), records.depth(record), tick());
+        long word = BlockWord.of(leaves.owner(), Lessons.usesOf(known, state.now()), records.depth(record), tick());
         long left = last ? word : BlockWord.continued(word);
         int lane = lanes.laneOf(Lessons.labelOf(known));
         lessons.begin(lane, left);
@@ -214,7 +215,7 @@ public final class Importance implements EvictionPolicy {
         boolean byAge = guard.followsLru();
         return leaves.holds(record)
                 ? lessons.worth(leaves.lane(record), leaves.word(record), state.now(), byAge)
-                : lessons.worthOfDeparted(records.fingerprint(record), state.now(), byAge);
+                : lessons.worthOfDeparted(records.fingerprint(record), state.now(), horizon(), byAge);
     }
 
     @Override

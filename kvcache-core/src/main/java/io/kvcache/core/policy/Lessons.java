@@ -4,7 +4,7 @@ package io.kvcache.core.policy;
 ///
 /// Each block that is remembered counts in [LeafBuckets] under its class and the span of its last use.
 /// Once a turn, time is added up for all of them at once, list by list, so nothing is done for blocks
-/// that nobody uses. A turn is 64 uses or a 64th of the resident blocks, whichever is more; the model
+/// that nobody uses. A turn is 16 uses or a 64th of the resident blocks, whichever is more; the model
 /// is computed anew every 1,024 uses or an eighth of them. Uses of this instance's blocks are meant: others
 /// move the clock that all share, but give this one nothing to do.
 ///
@@ -14,7 +14,7 @@ final class Lessons {
     /// Evicted blocks that even a small cache remembers, 8 bytes each.
     private static final int FEWEST_DEPARTED = 1 << 13;
 
-    private static final int SHORTEST_TURN = 64;
+    private static final int SHORTEST_TURN = 16;
     private static final int TURNS_IN_MEMORY = 64;
     private static final int SHORTEST_LESSON = 1024;
     private static final int LESSONS_IN_MEMORY = 8;
@@ -22,7 +22,13 @@ final class Lessons {
     /// Nothing is known of a block that returns.
     private static final int UNKNOWN = -1;
 
+    private static final int KINDS = ReuseModel.CLASSES * Said.REUSE_CLASSES;
+    /// From here on a class of [Departed] says that a use of the block was announced, which is to come:
+    /// so many steps of use, in each label.
+    private static final int ANNOUNCED = KINDS;
+
     private final ImportanceRules rules;
+    private final PolicyState state;
     private final LeafBuckets buckets;
     private final Lanes lanes;
     private final ReuseModel model;
@@ -35,6 +41,7 @@ final class Lessons {
 
     Lessons(ImportanceRules rules, PolicyState state, Lanes lanes) {
         this.rules = rules;
+        this.state = state;
         this.lanes = lanes;
         model = new ReuseModel(rules);
         ranks = new Ranks(lanes, model);
@@ -87,26 +94,43 @@ final class Lessons {
     /// @return what was known of it, for [#usesOf] and [#labelOf]
     int returned(long fingerprint, long now) {
         long entry = departed.take(fingerprint);
-        if (entry == Departed.NONE) {
-            return UNKNOWN;
+        if (isTracked(entry)) {
+            model.used(Departed.classOf(entry), now - Departed.lastUse(entry, now));
+            forgotten(entry);
         }
-        int kind = Departed.classOf(entry);
-        model.used(kind, now - Departed.lastUse(entry));
-        forgotten(entry);
-        return kind;
+        return entry == Departed.NONE ? UNKNOWN : Departed.classOf(entry);
     }
 
-    /// The uses that are known of a block that has returned, this one included, 1 to
+    /// A block, resident or not, is known to be used soon. To the model that is the use of one that is not
+    /// resident, as it is of others.
+    void announced(long fingerprint, long now) {
+        long entry = departed.find(fingerprint);
+        if (isTracked(entry)) {
+            int known = returned(fingerprint, now);
+            int steps = BlockWord.usesOf(known % ReuseModel.CLASSES) - 1;
+            int announced = ANNOUNCED + labelOf(known) * BlockWord.MOST_USES + steps;
+            forgotten(departed.put(fingerprint, announced, now, now));
+        }
+    }
+
+    /// The step of use that a block has come to that has returned, with this use, 1 to
     /// [BlockWord#MOST_USES].
-    static int usesOf(int returned) {
-        return returned == UNKNOWN
-                ? 1
-                : Math.min(BlockWord.MOST_USES, BlockWord.usesOf(returned % ReuseModel.CLASSES) + 1);
+    static int usesOf(int returned, long now) {
+        if (returned == UNKNOWN) {
+            return 1;
+        }
+        int before = returned < ANNOUNCED
+                ? BlockWord.usesOf(returned % ReuseModel.CLASSES)
+                : 1 + (returned - ANNOUNCED) % BlockWord.MOST_USES;
+        return BlockWord.more(before, now);
     }
 
     /// The label of a block that has returned.
     static int labelOf(int returned) {
-        return returned == UNKNOWN ? 0 : returned / ReuseModel.CLASSES;
+        if (returned == UNKNOWN) {
+            return 0;
+        }
+        return returned < ANNOUNCED ? returned / ReuseModel.CLASSES : (returned - ANNOUNCED) / BlockWord.MOST_USES;
     }
 
     /// A block with this word was evicted. Its weight is forgotten, its label is not.
@@ -122,7 +146,7 @@ final class Lessons {
         int kind = kind(lane, word);
         long lastUse = Departed.rounded(BlockWord.stamp(word));
         forgotten(departed.take(fingerprint));
-        forgotten(departed.put(fingerprint, kind, lastUse));
+        forgotten(departed.put(fingerprint, kind, lastUse, state.now()));
         end(lane, word);
         buckets.track(bucketOfDeparted(kind, lastUse), 1);
     }
@@ -178,9 +202,18 @@ final class Lessons {
     }
 
     /// What a block is worth that is not resident, by what is remembered of it: 0 when nothing is.
-    double worthOfDeparted(long fingerprint, long now, boolean byAge) {
+    ///
+    /// @param longest uses after which an announcement counts no more
+    double worthOfDeparted(long fingerprint, long now, long longest, boolean byAge) {
         long entry = departed.find(fingerprint);
-        return entry == Departed.NONE ? 0 : worth(Departed.classOf(entry), now - Departed.lastUse(entry), byAge);
+        if (entry == Departed.NONE) {
+            return 0;
+        }
+        long age = now - Departed.lastUse(entry, now);
+        if (isTracked(entry)) {
+            return worth(Departed.classOf(entry), age, byAge);
+        }
+        return age <= longest ? Ranks.EXEMPT : 0;
     }
 
     private double worth(int kind, long age, boolean byAge) {
@@ -218,9 +251,13 @@ final class Lessons {
     }
 
     private void forgotten(long entry) {
-        if (entry != Departed.NONE) {
-            buckets.track(bucketOfDeparted(Departed.classOf(entry), Departed.lastUse(entry)), -1);
+        if (isTracked(entry)) {
+            buckets.track(bucketOfDeparted(Departed.classOf(entry), Departed.lastUse(entry, state.now())), -1);
         }
+    }
+
+    private static boolean isTracked(long entry) {
+        return entry != Departed.NONE && Departed.classOf(entry) < ANNOUNCED;
     }
 
     private int kind(int lane, long word) {

@@ -10,8 +10,11 @@ import java.util.Arrays;
 /// counts fade.
 ///
 /// **Few observations.** A class takes its shape from its group — blocks used once, twice, more often —
-/// and the group from all blocks, and these from a belief. Each level first learns one factor by which
-/// it differs from the level above, then bin by bin, as far as there are uses to speak for it.
+/// and the group from all blocks, and these from a belief; the groups used more than twice have what
+/// they have in common between. Each level first learns one factor by which it differs from the level
+/// above, then bin by bin, as far as there are uses to speak for it. Uses and exposure of the two bins
+/// on either side speak for a bin too, the less the farther: blocks of one request are used at one age,
+/// so that few requests make a peak where there is none.
 ///
 /// **Labels.** When callers say of what class requests are, each label has rows of its own below
 /// the classes, which count for those as well. A label differs from the others first by one factor
@@ -34,16 +37,20 @@ import java.util.Arrays;
 /// **Threads.** One writer, the holder of the store's lock.
 final class ReuseModel {
 
-    static final int GROUPS = 3;
+    static final int GROUPS = BlockWord.MOST_USES;
     static final int CLASSES_PER_GROUP = 6;
     static final int CLASSES = GROUPS * CLASSES_PER_GROUP;
 
     private static final int BINS = AgeBins.COUNT;
     private static final int FIRST_CLASS = 1 + GROUPS;
-    private static final int ROWS = FIRST_CLASS + CLASSES;
+    /// Of the groups used more than twice.
+    private static final int OFTEN = FIRST_CLASS + CLASSES;
+    private static final int ROWS = OFTEN + 1;
 
-    /// A prompt of some thousand tokens is a few dozen blocks, of which a few are used again.
-    private static final int DOUBT_OF_LABELS = 4;
+    private static final int FIRST_OFTEN = 2;
+
+    /// Bins on either side that speak for a bin.
+    private static final int REACH = 2;
 
     private final ImportanceRules rules;
     private double[] uses = new double[ROWS * BINS];
@@ -52,6 +59,7 @@ final class ReuseModel {
     private int labels = 1;
     private final double[] belief = new double[BINS];
     private final double[] ofAll = new double[BINS];
+    private final double[] ofOften = new double[BINS];
     private final double[] ofGroup = new double[BINS];
     /// Of one label in one group.
     private final double[] ofLabel = new double[BINS];
@@ -63,6 +71,8 @@ final class ReuseModel {
     private double[] hazardOfKind = new double[0];
     private boolean[] waiting = new boolean[0];
     private int bins;
+    /// Uses that the level above has one expect.
+    private final double[] expected = new double[BINS];
     private final double[] survival = new double[BINS];
     private final double[] held = new double[BINS];
 
@@ -77,7 +87,7 @@ final class ReuseModel {
     long bytes() {
         long counts = (long) (uses.length + exposure.length) * Double.BYTES;
         long ofKinds = (long) density.length * Float.BYTES + (long) hazardOfKind.length * Double.BYTES + waiting.length;
-        return counts + ofKinds + (7L + CLASSES_PER_GROUP) * BINS * Double.BYTES;
+        return counts + ofKinds + (9L + CLASSES_PER_GROUP) * BINS * Double.BYTES;
     }
 
     /// Tells blocks with one label more apart. What was counted so far is the first one's.
@@ -139,15 +149,17 @@ final class ReuseModel {
             settle();
         }
         bins = fresh;
-        for (int bin = 0; bin < bins; bin++) {
-            double prior = rules.priorEvents();
-            ofAll[bin] = (uses[bin] + prior) / (exposure[bin] + prior / belief[bin]);
-        }
+        learn(0, belief, 1, rules.priorEvents(), ofAll);
+        learn(OFTEN, ofAll, rules.groupEvents(), ofOften);
         for (int group = 0; group < GROUPS; group++) {
-            learn(1 + group, ofAll, rules.groupEvents(), ofGroup, bins);
+            if (group < FIRST_OFTEN) {
+                learn(1 + group, ofAll, rules.groupEvents(), ofGroup);
+            } else {
+                learn(1 + group, ofOften, rules.classEvents(), ofGroup);
+            }
             for (int each = 0; each < CLASSES_PER_GROUP; each++) {
                 int classId = group * CLASSES_PER_GROUP + each;
-                learn(FIRST_CLASS + classId, ofGroup, rules.classEvents(), hazard, bins);
+                learn(FIRST_CLASS + classId, ofGroup, rules.classEvents(), hazard);
                 if (labels == 1) {
                     densities(classId, bins);
                 } else {
@@ -167,7 +179,7 @@ final class ReuseModel {
             for (int bin = 0; bin < bins; bin++) {
                 ofLabel[bin] = factor * hazards[each * BINS + bin];
             }
-            learn(ROWS + kind, ofLabel, doubt(), hazard, bins);
+            learn(ROWS + kind, ofLabel, rules.classEvents(), hazard);
             System.arraycopy(hazard, 0, hazardOfKind, kind * BINS, bins);
             waiting[kind] = true;
         }
@@ -190,22 +202,16 @@ final class ReuseModel {
 
     /// How much oftener blocks with a label are used than others of their classes and ages.
     private double factorOf(int label, int group, int bins) {
-        double seen = doubt();
-        double expected = seen;
+        double seen = rules.classEvents();
+        double sum = seen;
         for (int each = 0; each < CLASSES_PER_GROUP; each++) {
             int from = (ROWS + label * CLASSES + group * CLASSES_PER_GROUP + each) * BINS;
             for (int bin = 0; bin < bins; bin++) {
                 seen += uses[from + bin];
-                expected += exposure[from + bin] * hazards[each * BINS + bin];
+                sum += exposure[from + bin] * hazards[each * BINS + bin];
             }
         }
-        return seen / expected;
-    }
-
-    /// Uses that it takes for a label to differ: a label is given to all blocks of a request, which
-    /// are used together, so it takes more of them than for a class.
-    private double doubt() {
-        return DOUBT_OF_LABELS * rules.classEvents();
+        return seen / sum;
     }
 
     private void add(double[] to, int kind, int bin, double amount) {
@@ -213,30 +219,47 @@ final class ReuseModel {
         to[bin] += amount;
         to[(1 + classId / CLASSES_PER_GROUP) * BINS + bin] += amount;
         to[(FIRST_CLASS + classId) * BINS + bin] += amount;
+        if (classId >= FIRST_OFTEN * CLASSES_PER_GROUP) {
+            to[OFTEN * BINS + bin] += amount;
+        }
         if (labels > 1) {
             to[(ROWS + kind) * BINS + bin] += amount;
         }
     }
 
-    private void learn(int row, double[] above, double weight, double[] result, int bins) {
-        int from = row * BINS;
+    private void learn(int row, double[] above, double weight, double[] result) {
         double seen = weight;
-        double expected = weight;
+        double sum = weight;
         for (int bin = 0; bin < bins; bin++) {
-            seen += uses[from + bin];
-            expected += exposure[from + bin] * above[bin];
+            seen += uses[row * BINS + bin];
+            sum += exposure[row * BINS + bin] * above[bin];
         }
-        double factor = seen / expected;
+        learn(row, above, seen / sum, weight, result);
+    }
+
+    /// @param factor by which the whole row differs from the level above
+    private void learn(int row, double[] above, double factor, double weight, double[] result) {
+        int from = row * BINS;
         for (int bin = 0; bin < bins; bin++) {
-            result[bin] = (uses[from + bin] + weight) / (exposure[from + bin] + weight / (above[bin] * factor));
+            expected[bin] = factor * above[bin] * exposure[from + bin];
+        }
+        for (int bin = 0; bin < bins; bin++) {
+            double seen = weight;
+            double sum = weight;
+            for (int each = Math.max(0, bin - REACH); each <= Math.min(bins - 1, bin + REACH); each++) {
+                double share = 1 - Math.abs(each - bin) / (REACH + 1.0);
+                seen += share * uses[from + each];
+                sum += share * expected[each];
+            }
+            result[bin] = factor * above[bin] * seen / sum;
         }
     }
 
     private void densities(int kind, int bins) {
         for (int bin = 0; bin < bins; bin++) {
-            double expected = hazard[bin] * AgeBins.width(bin);
-            survival[bin] = Math.exp(-expected);
-            held[bin] = expected < 1e-6 ? AgeBins.width(bin) : (1 - survival[bin]) / hazard[bin];
+            double inBin = hazard[bin] * AgeBins.width(bin);
+            survival[bin] = Math.exp(-inBin);
+            held[bin] = inBin < 1e-6 ? AgeBins.width(bin) : (1 - survival[bin]) / hazard[bin];
         }
         for (int bin = 0; bin < bins; bin++) {
             density[kind * BINS + bin] = (float) best(bin, bins);

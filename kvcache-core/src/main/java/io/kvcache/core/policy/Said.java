@@ -14,7 +14,7 @@ final class Said {
     static final int COUNT = 1 << 6;
 
     /// Reuse classes that are told apart, the one of which nothing is said included. With the
-    /// model's own classes they fit the eight bits that [Departed] has.
+    /// model's own classes they fit the classes that [Departed] has.
     static final int REUSE_CLASSES = 12;
 
     /// Halvings of a weight: an eighth is the least.

@@ -111,7 +111,7 @@ final class Prospects {
     void left(int record) {
         if (departed != null) {
             departures += DEPARTURE;
-            departed.put(pool.fingerprint(record), Identity.uses(pool.identity(record)), departures);
+            departed.put(pool.fingerprint(record), Identity.uses(pool.identity(record)), departures, departures);
         }
     }
 

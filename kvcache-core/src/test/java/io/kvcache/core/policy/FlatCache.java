@@ -112,6 +112,10 @@ final class FlatCache implements RecordView {
 
     @Override
     public long fingerprint(int record) {
-        return keys[record] * 0x9E3779B97F4A7C15L;
+        return fingerprintOf(keys[record]);
+    }
+
+    long fingerprintOf(long key) {
+        return key * 0x9E3779B97F4A7C15L;
     }
 }

@@ -250,6 +250,38 @@ final class ImportanceTest {
     }
 
     @Test
+    void givenABlockThatLeft_whenAnnounced_thenItIsExemptUntilThatIsLongPast() {
+        PolicyState state = new PolicyState(1000);
+        TreeStore store = full(state, 999);
+        EvictionPolicy policy = store.policy(0);
+        int one = store.evict(0);
+        int other = store.evict(0);
+        announce(store, one);
+        announce(store, one);
+        assertThat(policy.worth(one)).isGreaterThan(1000 * policy.worth(998));
+        assertThat(policy.worth(other)).isPositive().isLessThan(1);
+        for (int i = 0; i < 200_000; i++) {
+            store.use(998);
+        }
+        assertThat(policy.worth(one)).isZero();
+        store.validate();
+    }
+
+    /// A loop three times as long as there is room, known 500 uses ahead. What is remembered is counted by
+    /// list as well, and a list that loses count is an error.
+    @Test
+    void givenBlocksThatLeaveAndAreAnnounced_whenTheyReturn_thenNoneIsCountedTwice() {
+        FlatCache cache = new FlatCache(PolicyKind.IMPORTANCE, 20_000, BLOCKS);
+        int hits = 0;
+        for (int i = 0; i < 200_000; i++) {
+            cache.policy().announce(cache.fingerprintOf((i + 500) % 3000));
+            hits += cache.use(i % 3000) ? 1 : 0;
+        }
+        System.out.printf("a loop of three times the room, announced: %.3f found%n", hits / 200_000.0);
+        assertThat(hits).as("LRU finds none").isGreaterThan(20_000);
+    }
+
+    @Test
     void givenAPolicyThatDoesNotLearn_whenAskedForWorth_thenItHasNoOpinion() {
         TreeStore store = new TreeStore(10);
         store.addClass(PolicyKind.LRU.create(store));
