@@ -33,8 +33,8 @@ final class LeafBuckets {
     private int[] oldest = new int[BASE + FEWEST_ROWS * LISTS];
     private int[] newest = new int[BASE + FEWEST_ROWS * LISTS];
     private int[] tracked = new int[BASE + FEWEST_ROWS * LISTS];
-    /// Blocks that are tracked in the lists of a lane in a row.
-    private int[] trackedInLane = new int[FEWEST_ROWS];
+    /// A bit for each list of a lane in a row that tracks any.
+    private long[] tracking = new long[FEWEST_ROWS];
     /// The row of each span, and behind those the rows that are free.
     private int[] rowOf = new int[FEWEST_ROWS];
     private int[] spanOf = new int[FEWEST_ROWS];
@@ -75,15 +75,20 @@ final class LeafBuckets {
         return tracked[bucket];
     }
 
-    /// Whether any blocks are tracked in the lists of a lane in a span.
-    boolean tracksAny(int lane, int span) {
-        return trackedInLane[rowOf[span] * lanes + lane] > 0;
+    /// The lists of a lane in a span that track any, a bit for each.
+    long tracking(int lane, int span) {
+        return tracking[rowOf[span] * lanes + lane];
     }
 
     void track(int bucket, int change) {
-        tracked[bucket] += change;
-        trackedInLane[(bucket - BASE) / LISTS] += change;
-        assert tracked[bucket] >= 0 : "list " + bucket + " has lost count";
+        int now = tracked[bucket] + change;
+        assert now >= 0 : "list " + bucket + " has lost count";
+        tracked[bucket] = now;
+        if (now == 0 || now == change) {
+            long list = 1L << (bucket - BASE) % LISTS;
+            int lane = (bucket - BASE) / LISTS;
+            tracking[lane] = now == 0 ? tracking[lane] & ~list : tracking[lane] | list;
+        }
     }
 
     /// All ranks are new.
@@ -133,11 +138,11 @@ final class LeafBuckets {
         oldest = spread(oldest, size, NONE);
         newest = spread(newest, size, NONE);
         tracked = spread(tracked, size, 0);
-        int[] wide = new int[rowOf.length * (lanes + 1)];
+        long[] wide = new long[rowOf.length * (lanes + 1)];
         for (int row = 0; row < rowOf.length; row++) {
-            System.arraycopy(trackedInLane, row * lanes, wide, row * (lanes + 1), lanes);
+            System.arraycopy(tracking, row * lanes, wide, row * (lanes + 1), lanes);
         }
-        trackedInLane = wide;
+        tracking = wide;
         lanes++;
         lowest.widen(lanes, rowOf.length);
         lowest.ranked();
@@ -170,8 +175,8 @@ final class LeafBuckets {
     }
 
     long bytes() {
-        long ofRows = (long) trackedInLane.length + rowOf.length + spanOf.length;
-        return ((long) oldest.length * 3 + ofRows) * Integer.BYTES + lowest.bytes() + spans.bytes();
+        long ints = 3L * oldest.length + rowOf.length + spanOf.length;
+        return ints * Integer.BYTES + (long) tracking.length * Long.BYTES + lowest.bytes() + spans.bytes();
     }
 
     private int rowOf(int bucket) {
@@ -201,14 +206,13 @@ final class LeafBuckets {
     private void merge(int lane, int from, int into) {
         int second = BASE + (from * lanes + lane) * LISTS;
         int first = BASE + (into * lanes + lane) * LISTS;
-        if (trackedInLane[from * lanes + lane] > 0) {
-            trackedInLane[into * lanes + lane] += trackedInLane[from * lanes + lane];
-            trackedInLane[from * lanes + lane] = 0;
-            for (int list = 0; list < LISTS; list++) {
-                tracked[first + list] += tracked[second + list];
-                tracked[second + list] = 0;
-            }
+        for (long left = tracking[from * lanes + lane]; left != 0; left &= left - 1) {
+            int list = Long.numberOfTrailingZeros(left);
+            tracked[first + list] += tracked[second + list];
+            tracked[second + list] = 0;
         }
+        tracking[into * lanes + lane] |= tracking[from * lanes + lane];
+        tracking[from * lanes + lane] = 0;
         for (long left = lowest.filled(from, lane); left != 0; left &= left - 1) {
             int list = Long.numberOfTrailingZeros(left);
             append(second + list, first + list);
@@ -250,7 +254,7 @@ final class LeafBuckets {
         tracked = Arrays.copyOf(tracked, size);
         Arrays.fill(oldest, sizeBefore, size, NONE);
         Arrays.fill(newest, sizeBefore, size, NONE);
-        trackedInLane = Arrays.copyOf(trackedInLane, rows * lanes);
+        tracking = Arrays.copyOf(tracking, rows * lanes);
         rowOf = Arrays.copyOf(rowOf, rows);
         spanOf = Arrays.copyOf(spanOf, rows);
         for (int row = before; row < rows; row++) {

@@ -22,6 +22,7 @@ final class Lessons {
     /// Nothing is known of a block that returns.
     private static final int UNKNOWN = -1;
 
+    private static final long OWN_LISTS = (1L << ReuseModel.CLASSES) - 1;
     private static final int KINDS = ReuseModel.CLASSES * Said.REUSE_CLASSES;
     /// From here on a class of [Departed] says that a use of the block was announced, which is to come:
     /// so many steps of use, in each label.
@@ -233,20 +234,20 @@ final class Lessons {
     private void expose(int span, long now) {
         int bin = AgeBins.of(buckets.age(span, now));
         for (int lane = 0; lane < lanes.count(); lane++) {
-            if (buckets.tracksAny(lane, span)) {
-                expose(lane, span, bin, now - turnBegan);
-            }
+            long lists = buckets.tracking(lane, span);
+            long own = (lists | lists >>> BlockWord.copiedClass(0)) & OWN_LISTS;
+            expose(lane, span, own, bin, now - turnBegan);
         }
     }
 
-    private void expose(int lane, int span, int bin, long time) {
+    /// @param classes that have any, a bit for each
+    private void expose(int lane, int span, long classes, int bin, long time) {
         int first = buckets.at(lane * BlockWord.LISTS, span);
         int firstKind = lanes.label(lane) * ReuseModel.CLASSES;
-        for (int classId = 0; classId < ReuseModel.CLASSES; classId++) {
+        for (long left = classes; left != 0; left &= left - 1) {
+            int classId = Long.numberOfTrailingZeros(left);
             int tracked = buckets.tracked(first + classId) + buckets.tracked(first + BlockWord.copiedClass(classId));
-            if (tracked > 0) {
-                model.unused(firstKind + classId, bin, (double) tracked * time);
-            }
+            model.unused(firstKind + classId, bin, (double) tracked * time);
         }
     }
 

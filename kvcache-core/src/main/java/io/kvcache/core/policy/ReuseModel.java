@@ -52,6 +52,13 @@ final class ReuseModel {
     /// Bins on either side that speak for a bin.
     private static final int REACH = 2;
 
+    /// How much each of them does.
+    private static final double[] SHARES = new double[2 * REACH + 1];
+
+    static {
+        Arrays.setAll(SHARES, at -> 1 - Math.abs(at - REACH) / (REACH + 1.0));
+    }
+
     private final ImportanceRules rules;
     private double[] uses = new double[ROWS * BINS];
     private double[] exposure = new double[ROWS * BINS];
@@ -234,7 +241,11 @@ final class ReuseModel {
             seen += uses[row * BINS + bin];
             sum += exposure[row * BINS + bin] * above[bin];
         }
-        learn(row, above, seen / sum, weight, result);
+        if (seen == weight && sum == weight) {
+            System.arraycopy(above, 0, result, 0, bins); // nothing was seen
+        } else {
+            learn(row, above, seen / sum, weight, result);
+        }
     }
 
     /// @param factor by which the whole row differs from the level above
@@ -247,7 +258,7 @@ final class ReuseModel {
             double seen = weight;
             double sum = weight;
             for (int each = Math.max(0, bin - REACH); each <= Math.min(bins - 1, bin + REACH); each++) {
-                double share = 1 - Math.abs(each - bin) / (REACH + 1.0);
+                double share = SHARES[each - bin + REACH];
                 seen += share * uses[from + each];
                 sum += share * expected[each];
             }

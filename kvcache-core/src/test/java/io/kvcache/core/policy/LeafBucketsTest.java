@@ -108,7 +108,7 @@ final class LeafBucketsTest {
                     assertThat(buckets.tracked(buckets.at(list, span)))
                             .as(when)
                             .isEqualTo(tracked.get(span).getOrDefault(list, 0));
-                    assertThat(buckets.tracksAny(list / BlockWord.LISTS, span)
+                    assertThat(buckets.tracking(list / BlockWord.LISTS, span) != 0
                                     || each.getValue().isEmpty())
                             .as(when)
                             .isTrue();
