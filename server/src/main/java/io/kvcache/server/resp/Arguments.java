@@ -9,21 +9,41 @@ import io.kvcache.server.quota.InFlight;
 /// **Threads.** The connection's loop.
 final class Arguments {
 
+    /// Of one request.
     private static final int OWN_BYTES = 64 << 10;
 
+    /// Of what waits for EXEC, as long as the client likes: ten thousand connections are tens of MiB.
+    private static final int OWN_WAITING_BYTES = 4 << 10;
+
     /// What an array takes beside its bytes.
-    private static final int EACH_BYTES = 32;
+    static final int EACH_BYTES = 32;
 
     /// What a value takes beside its slot.
     private static final int VALUE_BYTES = 256;
 
     private final InFlight shared;
+    private final int ownBytes;
     private long bytes;
     private long taken;
 
     /// @param shared by all connections
     Arguments(InFlight shared) {
+        this(shared, OWN_BYTES);
+    }
+
+    private Arguments(InFlight shared, int ownBytes) {
         this.shared = shared;
+        this.ownBytes = ownBytes;
+    }
+
+    /// The same for what waits for EXEC.
+    static Arguments waiting(InFlight shared) {
+        return new Arguments(shared, OWN_WAITING_BYTES);
+    }
+
+    /// What all connections may take together.
+    long sharedBytes() {
+        return shared.limitBytes();
     }
 
     /// What all connections of a server share: an eighth of its heap.
@@ -47,7 +67,7 @@ final class Arguments {
 
     private void take(long more) throws RespException {
         bytes += more;
-        long beyond = bytes - OWN_BYTES - taken;
+        long beyond = bytes - ownBytes - taken;
         if (beyond <= 0) {
             return;
         }

@@ -18,6 +18,10 @@ final class Conversation implements RespDecoder.Sink, Talk {
     /// What a browser sends that a page of another site has told to post commands here. Redis hangs up too.
     private static final Set<String> CROSS_PROTOCOL = Set.of("POST", "HOST:");
 
+    /// Words of queued commands that are run before others of the same loop have their turn: some
+    /// milliseconds at the most.
+    private static final int WORDS_AT_ONCE = 4096;
+
     private final Channel channel;
     private final Connection connection;
     private final RespStats stats;
@@ -34,7 +38,7 @@ final class Conversation implements RespDecoder.Sink, Talk {
         this.connection = connection;
         this.stats = stats;
         replies = new Replies(context);
-        Transaction transaction = new Transaction(RespLimits.defaults(), new Arguments(stats.arguments));
+        Transaction transaction = new Transaction(RespLimits.defaults(), Arguments.waiting(stats.arguments));
         session = new RespSession(connection, entrance, channel.eventLoop(), transaction, () -> {
             answered();
             goOn.run();
@@ -122,11 +126,14 @@ final class Conversation implements RespDecoder.Sink, Talk {
 
     /// Runs what EXEC has left, as far as nothing has to be waited for.
     private void runQueued() {
+        int words = 0;
         while (session.transaction().hasNext() && !session.suspended() && !ended) {
-            if (channel.isWritable()) {
-                session.transaction().next(session, replies);
-            } else {
+            if (!channel.isWritable()) {
                 session.whenWritable(() -> {});
+            } else if (words >= WORDS_AT_ONCE) {
+                session.awaitTurn();
+            } else {
+                words += session.transaction().next(session, replies);
             }
         }
     }

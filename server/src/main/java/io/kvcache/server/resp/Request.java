@@ -82,9 +82,9 @@ final class Request implements AutoCloseable {
         return Numbers.parse(arguments.get(index));
     }
 
-    /// What its words take of the heap; values do not count.
+    /// What its words take of the heap; the bytes of values do not count.
     long wordBytes() {
-        long bytes = 0;
+        long bytes = (long) Arguments.EACH_BYTES * (arguments.size() + values.size());
         for (byte[] each : arguments) {
             bytes += each.length;
         }

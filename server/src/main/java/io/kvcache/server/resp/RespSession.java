@@ -164,6 +164,17 @@ final class RespSession {
         });
     }
 
+    /// Goes on when others of the same loop have had their turn.
+    void awaitTurn() {
+        awaiting = true;
+        connection.waiting(true);
+        loop.execute(() -> {
+            if (!closed) {
+                resume(() -> {});
+            }
+        });
+    }
+
     /// Goes on when something is done that waits, which it does on a thread of its own.
     void awaitSlow(BooleanSupplier slow, Consumer<Boolean> next) {
         awaiting = true;

@@ -96,6 +96,10 @@ final class Transaction {
             return "ERR " + more + " more bytes; a transaction takes up to " + limits.queuedBytes()
                     + " bytes of commands and values. Pipelines without MULTI take any number";
         }
+        if (more > arguments.sharedBytes() - bytes) {
+            return "ERR " + more + " more bytes; what waits for EXEC takes up to " + arguments.sharedBytes()
+                    + " bytes of this server's heap. Pipelines without MULTI take any number";
+        }
         try {
             arguments.add(more);
             bytes += more;
@@ -130,11 +134,13 @@ final class Transaction {
     }
 
     /// Runs the next of its commands, which may have to wait for something.
-    void next(RespSession session, Replies replies) {
+    ///
+    /// @return words that it has; 0 when there is none left
+    int next(RespSession session, Replies replies) {
         Request queued = queue.poll();
         if (queued == null) {
             end();
-            return;
+            return 0;
         }
         try (Request request = new Request()) {
             for (int i = 0; i < queued.count(); i++) {
@@ -148,6 +154,7 @@ final class Transaction {
                 }
             }
             session.commands().run(session, request, replies);
+            return request.count();
         }
     }
 

@@ -153,6 +153,56 @@ final class TransactionTest {
     }
 
     @Test
+    void givenCommandsOfManySmallWords_whenQueued_thenTheArraysOfTheWordsAreCountedToo() {
+        String[] words = new String[10_001];
+        Arrays.fill(words, "k");
+        words[0] = "EXISTS";
+        resp.ask("MULTI");
+        for (int i = 0; i < 10; i++) {
+            assertThat(resp.ask(words)).isEqualTo("+QUEUED\r\n");
+        }
+        assertThat(arguments.bytes()).isGreaterThan(10 * 10_000 * 32L);
+        assertThat(ask("DISCARD")).isEqualTo("+OK\r\n");
+    }
+
+    @Test
+    void givenTransactionsThatAreLeftOpen_whenTheyAreSmall_thenTheSharedLimitSeesThemAllTheSame() {
+        resp.ask("MULTI");
+        assertThat(resp.ask("SET", "k", "x".repeat(60_000))).isEqualTo("+QUEUED\r\n");
+        assertThat(arguments.bytes()).isGreaterThan(50_000);
+        assertThat(ask("DISCARD")).isEqualTo("+OK\r\n");
+    }
+
+    @Test
+    void givenAValueLargerThanTheHeapForAll_whenItIsQueuedFirst_thenItIsRefused() {
+        resp.ask("MULTI");
+        assertThat(resp.ask("SET", "k", "x".repeat(33 * MIB)))
+                .startsWith("-ERR 34603008 more bytes; what waits for EXEC takes up to 33554432 bytes");
+        assertThat(ask("EXEC")).startsWith("-EXECABORT");
+    }
+
+    @Test
+    void givenALongTransaction_whenExecuted_thenOthersOfItsLoopHaveTheirTurnBeforeItsEnd() {
+        String[] words = new String[1001];
+        Arrays.fill(words, "k");
+        words[0] = "EXISTS";
+        resp.ask("MULTI");
+        for (int i = 0; i < 20; i++) {
+            resp.ask(words);
+        }
+        StringBuilder replies = new StringBuilder();
+        resp.wire()
+                .channel()
+                .eventLoop()
+                .execute(() -> replies.append(resp.wire().text()));
+        String rest = resp.wire().ask("*1\r\n$4\r\nEXEC\r\n");
+        assertThat(replies).as("when another had its turn").startsWith("*20\r\n:0\r\n");
+        assertThat(rest).as("what came after that").startsWith(":0\r\n");
+        assertThat(replies + rest).isEqualTo("*20\r\n" + ":0\r\n".repeat(20));
+        assertThat(ask("PING")).isEqualTo("+PONG\r\n");
+    }
+
+    @Test
     void givenAnOpenTransaction_whenOthersWriteTheSameKey_thenNobodyWaits() {
         askAll("MULTI", "SET k queued");
         try (Wire other = resp.connect()) {
