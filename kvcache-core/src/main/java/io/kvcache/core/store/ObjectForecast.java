@@ -50,9 +50,9 @@ public final class ObjectForecast {
     /// @param reuseClass 0 to [EvictionPolicy#REUSE_CLASSES], exclusive
     /// @return of how many it was said, 0 where the policy makes no use of it
     public int label(NamespaceEntry namespace, List<BlockKey> keys, int reuseClass) {
-        return tell(namespace, keys, (policy, record) -> {
+        return say(namespace, keys, (policy, record) -> {
             policy.label(record, reuseClass);
-            return policies.listens();
+            return true;
         });
     }
 
@@ -61,10 +61,18 @@ public final class ObjectForecast {
     /// @param halvings 0 to [EvictionPolicy#MOST_HALVINGS]
     /// @return of how many it was said, 0 where the policy makes no use of it
     public int weigh(NamespaceEntry namespace, List<BlockKey> keys, int halvings) {
-        return tell(namespace, keys, (policy, record) -> {
+        return say(namespace, keys, (policy, record) -> {
             policy.weigh(record, halvings);
-            return policies.listens();
+            return true;
         });
+    }
+
+    private int say(NamespaceEntry namespace, List<BlockKey> keys, Saying saying) {
+        if (!policies.listens()) {
+            return 0;
+        }
+        policies.state().makeRoomForSaid(lock);
+        return tell(namespace, keys, saying);
     }
 
     /// Requests for objects are known to come: policies that look ahead are told, to others they
