@@ -54,11 +54,13 @@ final class Prefetching {
     /// Somebody reads all of a chain: begins to bring in the likeliest continuation, block by
     /// block.
     ///
-    /// @param last handle of its last block
+    /// @param last handle of its last block, or none where that is not known any more
     /// @return blocks that come
     int continued(long last) {
         int blocks = 0;
-        long next = movement == null ? Handle.MISS : store.prefetch().nextOnDisk(last);
+        long next = movement == null || !Handle.found(last)
+                ? Handle.MISS
+                : store.prefetch().nextOnDisk(last);
         while (Handle.found(next) && blocks < MOST_AHEAD && begin(next)) {
             blocks++;
             next = store.prefetch().nextOnDisk(next);
