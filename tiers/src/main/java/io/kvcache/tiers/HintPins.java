@@ -24,16 +24,22 @@ final class HintPins implements AutoCloseable {
 
     private static final long LONGEST_NANOS = TimeUnit.HOURS.toNanos(1);
 
+    /// All pins are looked at no oftener than this by who pins: there may be a page's worth each.
+    private static final long SWEEP_NANOS = TimeUnit.MILLISECONDS.toNanos(100);
+
     private final HostStore store;
     private final Clock clock;
     private final Map<BlockKey, Pinned> pins = new HashMap<>();
     private final Map<Integer, Long> bytesOfGroup = new HashMap<>();
+
+    private long sweptAt;
 
     private record Pinned(int group, int record, long bytes, long start, long forNanos) {}
 
     HintPins(HostStore store, Clock clock) {
         this.store = store;
         this.clock = clock;
+        sweptAt = clock.nanos();
     }
 
     /// What a pin is to hold.
@@ -48,7 +54,9 @@ final class HintPins implements AutoCloseable {
     /// @param key by which it is known
     /// @return whether it was taken
     synchronized boolean pin(BlockKey key, Held held, Inspection.Share share, long forNanos) {
-        sweep();
+        if (clock.nanos() - sweptAt >= SWEEP_NANOS) {
+            sweep();
+        }
         Pinned before = pins.get(key);
         long others = bytesOfGroup.getOrDefault(share.group(), 0L) - (before == null ? 0 : before.bytes);
         if (others + held.bytes > share.bytes() / QUOTA_SHARE) {
@@ -75,6 +83,7 @@ final class HintPins implements AutoCloseable {
             return;
         }
         long now = clock.nanos();
+        sweptAt = now;
         for (Iterator<Pinned> all = pins.values().iterator(); all.hasNext(); ) {
             Pinned pinned = all.next();
             if (now - pinned.start >= pinned.forNanos || isDropped(pinned.record)) {
