@@ -1,6 +1,7 @@
 package io.kvcache.server.resp;
 
 import io.kvcache.server.quota.InFlight;
+import org.jspecify.annotations.Nullable;
 
 /// The heap that the arguments of one connection's request take until it is answered. A little is every
 /// connection's own; beyond it all connections share what there is, so that clients who say much and finish nothing
@@ -22,28 +23,33 @@ final class Arguments {
     private static final int VALUE_BYTES = 256;
 
     private final InFlight shared;
+    private final @Nullable InFlight waiting;
     private final int ownBytes;
     private long bytes;
     private long taken;
 
     /// @param shared by all connections
     Arguments(InFlight shared) {
-        this(shared, OWN_BYTES);
+        this(shared, null, OWN_BYTES);
     }
 
-    private Arguments(InFlight shared, int ownBytes) {
+    private Arguments(InFlight shared, @Nullable InFlight waiting, int ownBytes) {
         this.shared = shared;
+        this.waiting = waiting;
         this.ownBytes = ownBytes;
     }
 
     /// The same for what waits for EXEC.
-    static Arguments waiting(InFlight shared) {
-        return new Arguments(shared, OWN_WAITING_BYTES);
+    ///
+    /// @param waiting part of it that all such may take: clients may wait as long as they like,
+    ///     and others have requests to make meanwhile
+    static Arguments waiting(InFlight shared, InFlight waiting) {
+        return new Arguments(shared, waiting, OWN_WAITING_BYTES);
     }
 
-    /// What all connections may take together.
+    /// What all connections may take together for the same.
     long sharedBytes() {
-        return shared.limitBytes();
+        return (waiting == null ? shared : waiting).limitBytes();
     }
 
     /// What all connections of a server share: an eighth of its heap.
@@ -71,7 +77,14 @@ final class Arguments {
         if (beyond <= 0) {
             return;
         }
+        if (waiting != null && !waiting.begin(beyond)) {
+            throw new RespException("transactions take all of the " + waiting.limitBytes()
+                    + " bytes of heap that there are for what waits for EXEC; say it again later, or without MULTI");
+        }
         if (!shared.begin(beyond)) {
+            if (waiting != null) {
+                waiting.end(beyond);
+            }
             throw new RespException("requests take all of the " + shared.limitBytes()
                     + " bytes of heap that there are for their arguments; say it again later, or in smaller requests");
         }
@@ -83,6 +96,9 @@ final class Arguments {
         bytes = 0;
         if (taken > 0) { // for most requests nothing was, and what loops share is dear to touch
             shared.end(taken);
+            if (waiting != null) {
+                waiting.end(taken);
+            }
             taken = 0;
         }
     }

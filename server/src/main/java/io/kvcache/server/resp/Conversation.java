@@ -38,7 +38,8 @@ final class Conversation implements RespDecoder.Sink, Talk {
         this.connection = connection;
         this.stats = stats;
         replies = new Replies(context);
-        Transaction transaction = new Transaction(RespLimits.defaults(), Arguments.waiting(stats.arguments));
+        Transaction transaction =
+                new Transaction(RespLimits.defaults(), Arguments.waiting(stats.arguments, stats.waiting));
         session = new RespSession(connection, entrance, channel.eventLoop(), transaction, () -> {
             answered();
             goOn.run();

@@ -18,7 +18,11 @@ final class RespStats {
     /// Heap for the arguments of requests that are not answered yet.
     final InFlight arguments;
 
+    /// As much of it as may wait for EXEC.
+    final InFlight waiting;
+
     RespStats(InFlight arguments) {
         this.arguments = arguments;
+        waiting = new InFlight(arguments.limitBytes() / 2);
     }
 }

@@ -16,7 +16,7 @@ final class TransactionTest {
 
     private static final int MIB = 1 << 20;
 
-    private final InFlight arguments = new InFlight(32 * MIB);
+    private final InFlight arguments = new InFlight(64 * MIB);
     private final RespWire resp = new RespWire(arguments);
 
     @AfterEach
@@ -145,8 +145,13 @@ final class TransactionTest {
             other.send(RespWire.frame("SET", "o", "x".repeat(31 * MIB)));
             assertThat(other.text()).isEqualTo("+OK\r\n+QUEUED\r\n");
             resp.ask("MULTI");
-            assertThat(resp.ask("SET", "k", "x".repeat(2 * MIB))).startsWith("-ERR requests take all of the ");
+            assertThat(resp.ask("SET", "k", "x".repeat(2 * MIB)))
+                    .startsWith("-ERR transactions take all of the 33554432 bytes of heap");
             assertThat(ask("EXEC")).startsWith("-EXECABORT");
+            String[] large = new String[40];
+            Arrays.fill(large, "x".repeat(60_000));
+            large[0] = "DEL";
+            assertThat(resp.ask(large)).as("what others ask meanwhile").startsWith(":0");
         }
         assertThat(askAll("MULTI", "PING", "EXEC")).endsWith("*1\r\n+PONG\r\n");
         assertThat(arguments.bytes()).isZero();
