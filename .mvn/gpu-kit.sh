@@ -50,7 +50,8 @@ gpu_kit_runner() {
 #!/usr/bin/env bash
 # Tests and benchmarks on the first GPU: run.sh [RESULTS [STEP...]], a folder for what it writes, and what is to be
 # done of: tests demo bench bench-json sizes sizes-json beside; all of it when nothing is said. What is to be known
-# first is always looked at. KIT_SECONDS is the longest that a step may take, 540 when nothing is said.
+# first is always looked at. KIT_SECONDS is the longest that a step may take, 540 when nothing is said. Who stops it
+# stops all that it began.
 set -uo pipefail
 here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
 all='tests demo bench bench-json sizes sizes-json beside'
@@ -58,15 +59,36 @@ results=${1:-$here/results}
 shift $(($# > 0))
 wanted=${*:-$all}
 longest=${KIT_SECONDS:-540}
+if [[ $results == -* ]]; then
+    echo "run.sh [RESULTS [STEP...]]: RESULTS is a folder, steps are: $all" >&2
+    exit 64
+fi
+if ! [[ $longest =~ ^[1-9][0-9]{0,5}$ ]]; then
+    echo "KIT_SECONDS is '$longest'; it takes 1 to 999999" >&2
+    exit 64
+fi
 for name in $wanted; do
     if ! [[ " $all " == *" $name "* ]]; then
         echo "there is no step '$name'; there are: $all" >&2
         exit 64
     fi
 done
-mkdir -p "$results"
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+mkdir -p "$results" && results=$(readlink -f "$results") && work=$(mktemp -d) || exit 65
+running=
+
+# What the step that runs has begun: its own processes are a group, and what `timeout` began is another.
+stop() {
+    if [ -n "$running" ]; then
+        kill -- "-$running" 2>/dev/null
+        [ ! -s "$work/timed" ] || kill "$(cat "$work/timed")" 2>/dev/null
+        wait "$running" 2>/dev/null
+    fi
+    rm -rf "$work"
+}
+trap stop EXIT
+trap 'exit 129' HUP
+trap 'exit 130' INT
+trap 'exit 143' TERM
 tar -C "$work" -xJf "$here/jre.tar.xz" 2>/dev/null ||
     python3 -c 'import sys, tarfile; tarfile.open(sys.argv[1]).extractall(sys.argv[2])' "$here/jre.tar.xz" "$work" ||
     { echo "$here/jre.tar.xz cannot be unpacked in $work: that takes tar with xz, or python3, and 70 MB" >&2; exit 65; }
@@ -76,13 +98,23 @@ java=("$work/jre/bin/java" --enable-native-access=ALL-UNNAMED --sun-misc-unsafe-
 failed=0
 outcome=()
 
+logged() {
+    "${@:2}" 2>&1 | tee "$1"
+    return "${PIPESTATUS[0]}"
+}
+
 # step NAME FILE COMMAND...: runs it, keeps what it says, and remembers how it ended.
 step() {
     local name=$1 file=$2 ended since=$SECONDS
     shift 2
     echo "== $name"
-    "$@" 2>&1 | tee "$results/$file"
-    ended=${PIPESTATUS[0]}
+    set -m # a group of its own
+    logged "$results/$file" "$@" </dev/null &
+    running=$!
+    set +m
+    wait "$running"
+    ended=$?
+    running=
     if [ "$ended" -eq 0 ]; then
         outcome+=("$name: done in $((SECONDS - since)) s, $file")
     elif [ "$ended" -eq 77 ]; then
@@ -105,7 +137,9 @@ on() {
 
 # A step that hangs takes none of the others' time.
 java() {
-    timeout -k 10 "$longest" "${java[@]}" "$@"
+    timeout -k 10 "$longest" "${java[@]}" "$@" &
+    echo $! >"$work/timed"
+    wait $!
 }
 
 json() {
