@@ -41,7 +41,7 @@ void unmap(Address at, const Slab& slab) {
     close(slab.file);
 }
 
-// The driver fixes whole pages, and each of them once.
+// Some drivers fix whole pages, and each of them once; newer ones count. The bridge gets along with either.
 bool overlaps(uintptr_t start, size_t bytes) {
     uintptr_t first = start / PAGE * PAGE;
     uintptr_t end = pages(start + bytes);

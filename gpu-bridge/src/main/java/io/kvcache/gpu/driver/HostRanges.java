@@ -13,20 +13,17 @@ public final class HostRanges {
     /// Stands for a device, which is no thread of ours: what it may not use is refused. Never started.
     private static final Thread ANY_OTHER_THREAD = new Thread(() -> {}, "kvcache-any");
 
-    /// Drivers fix whole pages, and take none a second time.
-    private static final long PAGE_BYTES = 4096;
-
     private final TreeMap<Long, Long> endByStart = new TreeMap<>();
 
-    /// Adds a registration.
+    /// Adds a registration. Whether two of them may have a page in common is the driver's to say: those of
+    /// today take it.
     ///
-    /// @throws DeviceException with [DeviceError#ALREADY_REGISTERED] when it overlaps another, or has a
-    ///     page in common with it
+    /// @throws DeviceException with [DeviceError#ALREADY_REGISTERED] when it overlaps another
     public void add(MemorySegment host) {
         long start = host.address();
         long end = start + host.byteSize();
-        Map.Entry<Long, Long> before = endByStart.lowerEntry(Math.ceilDiv(end, PAGE_BYTES) * PAGE_BYTES);
-        if (before != null && before.getValue() > Math.floorDiv(start, PAGE_BYTES) * PAGE_BYTES) {
+        Map.Entry<Long, Long> before = endByStart.lowerEntry(end);
+        if (before != null && before.getValue() > start) {
             throw new DeviceException(DeviceError.ALREADY_REGISTERED, "register", describe(host));
         }
         endByStart.put(start, end);

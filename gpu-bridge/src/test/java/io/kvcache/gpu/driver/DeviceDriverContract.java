@@ -173,7 +173,7 @@ public abstract class DeviceDriverContract {
         DeviceStream stream = stream();
         MemorySegment source = filled((long) pieces * each, 4);
         MemorySegment back = memory((long) pieces * each);
-        long border = 76 * 4096; // in the midst of a piece; pages are registered once
+        long border = 76 * 4096; // in the midst of a piece; some drivers register a page once
         driver.register(source.asSlice(0, border));
         driver.register(source.asSlice(border));
         List<Integer> order = shuffled(pieces, 5);
