@@ -3,6 +3,7 @@ package io.kvcache.gpu.paging;
 import io.kvcache.gpu.driver.CopyBatch;
 import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceDriver.Priority;
+import io.kvcache.gpu.driver.DeviceError;
 import io.kvcache.gpu.driver.DeviceEvent;
 import io.kvcache.gpu.driver.DeviceException;
 import io.kvcache.gpu.driver.DeviceSpan;
@@ -81,13 +82,19 @@ public record CopyThreshold(int pieceBytes) {
     }
 
     /// The best of three.
+    ///
+    /// @throws DeviceException with [DeviceError#REFUSED] when one does not end in 30 s; what the work reads
+    ///     must not be written to then
     static long best(LongSupplier nanos, DeviceStream stream, DeviceEvent event, Runnable work) {
         long best = Long.MAX_VALUE;
         for (int i = 0; i < TRIES; i++) {
             long since = nanos.getAsLong();
             work.run();
             stream.record(event);
-            event.await(LONGEST_NANOS);
+            if (!event.await(LONGEST_NANOS)) {
+                throw new DeviceException(
+                        DeviceError.REFUSED, "measure", "what is copied to see how fast that is does not end");
+            }
             best = Math.min(best, nanos.getAsLong() - since);
         }
         return best;
