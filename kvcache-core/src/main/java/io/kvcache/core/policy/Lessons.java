@@ -1,5 +1,8 @@
 package io.kvcache.core.policy;
 
+import java.util.HashMap;
+import java.util.Map;
+
 /// What [Importance] remembers of all blocks, resident or gone, and what follows for its leaves.
 ///
 /// Each block that is remembered counts in [LeafBuckets] under its class and the span of its last use.
@@ -105,13 +108,16 @@ final class Lessons {
     /// A block, resident or not, is known to be used soon. To the model that is the use of one that is not
     /// resident, as it is of others.
     void announced(long fingerprint, long now) {
-        long entry = departed.find(fingerprint);
-        if (isTracked(entry)) {
-            int known = returned(fingerprint, now);
-            int steps = BlockWord.usesOf(known % ReuseModel.CLASSES) - 1;
-            int announced = ANNOUNCED + labelOf(known) * BlockWord.MOST_USES + steps;
-            forgotten(departed.put(fingerprint, announced, now, now));
+        int known = returned(fingerprint, now);
+        if (known == UNKNOWN) {
+            return;
         }
+        int announced = known;
+        if (known < ANNOUNCED) {
+            int steps = BlockWord.usesOf(known % ReuseModel.CLASSES) - 1;
+            announced = ANNOUNCED + labelOf(known) * BlockWord.MOST_USES + steps;
+        }
+        forgotten(departed.put(fingerprint, announced, now, now));
     }
 
     /// The step of use that a block has come to that has returned, with this use, 1 to
@@ -229,6 +235,43 @@ final class Lessons {
     /// Bytes of the memory of evicted blocks.
     long departedBytes() {
         return departed.bytes();
+    }
+
+    /// Checks that all that is remembered is counted, and nothing else.
+    void validate(Leaves leaves, int records) {
+        Map<Integer, Integer> counts = new HashMap<>();
+        for (int record = 0; record < records; record++) {
+            if (leaves.holds(record)) {
+                counts.merge(bucket(leaves.lane(record), leaves.word(record)), 1, Integer::sum);
+            }
+        }
+        departed.forEach(entry -> {
+            if (isTracked(entry)) {
+                long lastUse = Departed.lastUse(entry, state.now());
+                counts.merge(bucketOfDeparted(Departed.classOf(entry), lastUse), 1, Integer::sum);
+            }
+        });
+        for (int span = 0; span < buckets.spans(); span++) {
+            for (int lane = 0; lane < lanes.count(); lane++) {
+                validate(counts, lane, span);
+            }
+        }
+    }
+
+    private void validate(Map<Integer, Integer> counts, int lane, int span) {
+        long lists = 0;
+        for (int list = 0; list < BlockWord.LISTS; list++) {
+            int bucket = buckets.at(lane * BlockWord.LISTS + list, span);
+            int found = counts.getOrDefault(bucket, 0);
+            if (found != buckets.tracked(bucket)) {
+                throw new AssertionError("list " + list + " of lane " + lane + ", span " + span + " remembers " + found
+                        + ", counted as " + buckets.tracked(bucket));
+            }
+            lists |= found > 0 ? 1L << list : 0;
+        }
+        if (buckets.tracking(lane, span) != lists) {
+            throw new AssertionError("lane " + lane + ", span " + span + " remembers other lists than it says");
+        }
     }
 
     private void expose(int span, long now) {

@@ -264,6 +264,8 @@ final class ImportanceTest {
             store.use(998);
         }
         assertThat(policy.worth(one)).isZero();
+        announce(store, one);
+        assertThat(policy.worth(one)).as("announced again").isEqualTo(Ranks.EXEMPT);
         store.validate();
     }
 
