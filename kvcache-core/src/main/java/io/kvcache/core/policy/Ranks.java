@@ -8,7 +8,7 @@ import java.util.Arrays;
 /// **Threads.** One writer, the holder of the store's lock.
 final class Ranks implements LowestList.Ranking {
 
-    /// Above every density.
+    /// Above every density by more than there are spans: see [ReuseModel#MOST_DENSITY].
     static final float EXEMPT = 1e6f;
 
     private final Lanes lanes;

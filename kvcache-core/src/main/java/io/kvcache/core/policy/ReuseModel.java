@@ -9,7 +9,7 @@ import java.util.Arrays;
 /// long as they are remembered, so that a class that always goes early is still seen to come back. All
 /// counts fade.
 ///
-/// **Few observations.** A class takes its shape from its group — blocks used once, twice, more often —
+/// **Few observations.** A class takes its shape from its group — blocks of one step of use —
 /// and the group from all blocks, and these from a belief; the groups used more than twice have what
 /// they have in common between. Each level first learns one factor by which it differs from the level
 /// above, then bin by bin, as far as there are uses to speak for it. Uses and exposure of the two bins
@@ -48,6 +48,10 @@ final class ReuseModel {
     private static final int ROWS = OFTEN + 1;
 
     private static final int FIRST_OFTEN = 2;
+
+    /// Bounds densities. Ages below half a turn of [Lessons] have uses and next to no exposure, so what is
+    /// used all the time looks better at each level.
+    static final float MOST_DENSITY = 1e5f;
 
     /// Bins on either side that speak for a bin.
     private static final int REACH = 2;
@@ -273,7 +277,7 @@ final class ReuseModel {
             held[bin] = inBin < 1e-6 ? AgeBins.width(bin) : (1 - survival[bin]) / hazard[bin];
         }
         for (int bin = 0; bin < bins; bin++) {
-            density[kind * BINS + bin] = (float) best(bin, bins);
+            density[kind * BINS + bin] = (float) Math.min(MOST_DENSITY, best(bin, bins));
         }
     }
 

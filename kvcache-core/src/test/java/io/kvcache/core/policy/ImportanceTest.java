@@ -148,6 +148,24 @@ final class ImportanceTest {
         assertThat(store.evict(0)).as("its request has come").isZero();
     }
 
+    @Test
+    void givenABlockThatIsUsedAllTheTime_whenRoomIsNeeded_thenItGoesBeforeTheAnnouncedOnes() {
+        TreeStore store = full(new PolicyState(500), 500);
+        for (int i = 0; i < 200_000; i++) {
+            store.use(499);
+        }
+        for (int record = 0; record < 100; record++) {
+            announce(store, record);
+        }
+        for (int i = 0; i < 20; i++) {
+            store.use(499);
+        }
+        for (int i = 0; i < 400; i++) {
+            assertThat(store.evict(0)).isGreaterThanOrEqualTo(100);
+        }
+        assertThat(store.policy(0).worth(0)).isGreaterThan(1);
+    }
+
     /// What is remembered is counted by list, and a list that holds fewer than none is an error.
     @Test
     void givenAnnouncedBlock_whenForgotten_thenItGoesAndIsCountedWhereItStood() {
