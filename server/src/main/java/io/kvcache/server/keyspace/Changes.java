@@ -124,7 +124,10 @@ final class Changes {
 
     /// Lets a key expire at another time if it has a value that is held; answers whether it has.
     boolean expireAt(Key wanted, long atMillis, Value held) {
-        return whileHas(wanted, held, () -> expireAt(wanted, atMillis));
+        return whileHas(wanted, held, () -> {
+            var _ = adoption.adopt(wanted, held); // it may have come from disk by a hint, and nobody asked for it yet
+            return expireAt(wanted, atMillis);
+        });
     }
 
     private boolean whileHas(Key wanted, Value held, BooleanSupplier change) {

@@ -6,6 +6,7 @@ import static io.kvcache.server.keyspace.TestKeyspace.key;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.kvcache.core.identity.Namespace;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashSet;
@@ -42,6 +43,23 @@ final class KeyspaceTest {
 
         assertThat(test.get("k")).isEqualTo(content(2, 200));
         assertThat(keyspace.count()).isEqualTo(1);
+    }
+
+    @Test
+    void givenAValueThatTheIndexHasNotHeardOf_whenItIsHeldAndGetsATime_thenItHasIt() {
+        test.put("k", content(1, 100));
+        Keyspace later = new Keyspace(
+                test.cache(),
+                Namespace.objects("objects", "default"),
+                test.time(),
+                test.time(),
+                KeyspaceOptions.defaults(64L << 20));
+        long at = later.nowMillis() + 100_000;
+        try (Value held = later.get(key("k"))) {
+            assertThat(held).isNotNull();
+            assertThat(later.expireAt(key("k"), at, held)).isTrue();
+        }
+        assertThat(later.info(key("k"))).isEqualTo(new KeyInfo(100, at));
     }
 
     @Test
