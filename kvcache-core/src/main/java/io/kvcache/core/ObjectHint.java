@@ -35,7 +35,8 @@ public sealed interface ObjectHint {
         }
     }
 
-    /// They will not be asked for again: next victims, the last of them first. Nothing is removed.
+    /// They will not be asked for again: next victims, the last of them first, in memory and on
+    /// disk. Nothing is removed; what waits to be written to disk is not.
     record Forget() implements ObjectHint {}
 
     /// They are of a request of which this is known; what its session left behind is not let go
@@ -55,8 +56,8 @@ public sealed interface ObjectHint {
         }
     }
 
-    /// They are let go first once a time is over. Nothing is removed: what is in host memory then
-    /// becomes the next victim, and a use makes it an object like others again.
+    /// They are let go first once a time is over, as by [Forget]. Nothing is removed, and a use
+    /// makes one an object like others again.
     ///
     /// Up to 65,536 objects and blocks of each share can wait for their time, fewer than eight of
     /// a hint counting as eight; more are not taken. Giving it again with the same last object

@@ -223,6 +223,34 @@ final class ObjectHintsTest {
     }
 
     @Test
+    void givenObjectsOnDiskAlone_whenForgottenOrTheirTimeIsOver_thenThatIsSaidOfThemToo() {
+        try (TieredKvCache cache = TieredKvCache.builder()
+                .hostBytes(64 * MIB)
+                .touched(false)
+                .strict(true)
+                .admission(AdmissionKind.ALWAYS)
+                .disk(folder.resolve("disk"), 600 * MIB)
+                .build()) {
+            cache.register(THINGS);
+            cache.register(OTHERS);
+            for (int number = 0; number < 160; number += 20) {
+                put(cache, number, number + 20);
+                assertThat(cache.flush(10 * MINUTE)).isTrue();
+            }
+            assertThat(here(cache, 0, 20)).isZero();
+            assertThat(cache.hintObjects(THINGS, keys(0, 10), new ObjectHint.Forget()))
+                    .isEqualTo(10);
+            assertThat(cache.hintObjects(THINGS, keys(10, 20), new ObjectHint.Expire(0)))
+                    .isEqualTo(10);
+            assertThat(cache.hintStats().blocksExpired()).isEqualTo(10);
+            assertThat(cache.hintObjects(OTHERS, keys(0, 10), new ObjectHint.Forget()))
+                    .isZero();
+            assertThat(cache.containsObject(THINGS, key(0))).isTrue();
+            cache.validate();
+        }
+    }
+
+    @Test
     void givenObjectsOnDisk_whenExpected_thenAQuarterOfMemoryIsBroughtIn() {
         try (TieredKvCache cache = TieredKvCache.builder()
                 .hostBytes(64 * MIB)

@@ -11,7 +11,8 @@ import java.util.List;
 import java.util.concurrent.locks.ReentrantLock;
 
 /// Tells policies what somebody knows of objects, as [Forecast] does of blocks: of those that are
-/// in host memory. Lists are gone through a bounded number of objects a turn of the lock.
+/// in host memory, and of those on disk that they are over. Lists are gone through a bounded number of objects a turn
+/// of the lock.
 ///
 /// **Threads.** Any.
 public final class ObjectForecast {
@@ -22,6 +23,7 @@ public final class ObjectForecast {
     private final Lifecycle lifecycle;
     private final Touches touches;
     private final Forecast forecast;
+    private final Endings endings;
     private final ReentrantLock lock;
 
     ObjectForecast(StoreParts parts, Lifecycle lifecycle, Touches touches, Forecast forecast, ReentrantLock lock) {
@@ -31,18 +33,41 @@ public final class ObjectForecast {
         this.lifecycle = lifecycle;
         this.touches = touches;
         this.forecast = forecast;
+        endings = new Endings(parts, lifecycle);
         this.lock = lock;
     }
 
-    /// Makes objects the next victims, the last of them first.
+    /// Makes objects the next victims, in memory and on disk, the last of them first.
     ///
     /// @param namespace of the objects
     /// @return of how many that was said
     public int demote(NamespaceEntry namespace, List<BlockKey> keys) {
-        return tell(namespace, keys.reversed(), (policy, record) -> {
-            policy.demote(record);
-            return true;
-        });
+        int told = 0;
+        List<BlockKey> last = keys.reversed();
+        for (int from = 0; from < last.size(); from += Forecast.TURN) {
+            told += demoteTurn(namespace.id(), last.subList(from, Math.min(last.size(), from + Forecast.TURN)));
+        }
+        return told;
+    }
+
+    private int demoteTurn(int namespace, List<BlockKey> keys) {
+        lock.lock();
+        try {
+            touches.drain();
+            int told = 0;
+            for (BlockKey key : keys) {
+                int record = tree.findAny(key.hi(), key.lo());
+                boolean own = record != NONE
+                        && endings.isSettled(record)
+                        && Identity.isObjectOf(pool.identity(record), namespace);
+                if (own && endings.end(record)) {
+                    told++;
+                }
+            }
+            return told;
+        } finally {
+            lock.unlock();
+        }
     }
 
     /// Says of which class of requests objects are.
