@@ -53,6 +53,9 @@ final class RandomObjects {
         if (order.nextInt(8) == 0) {
             store.followObject(someKey(), order.nextInt(4) == 0 ? null : someKey());
         }
+        if (order.nextInt(8) == 0) {
+            var _ = store.objectForecast().demote(entry, List.of(someKey(), someKey()));
+        }
         int dice = run.random.nextInt(10);
         if (dice < 5) {
             put(anyKey(), anySize());
