@@ -25,6 +25,7 @@ public final class StandIn implements DeviceUnderTest {
 
     private static final boolean REAL = Boolean.getBoolean("kvcache.gpu.real");
     private static final long LONGEST_NAME = 128;
+    private static final long USUAL_BYTES = 256L << 20;
     private static final StandIn LOADED = new StandIn();
 
     private final SymbolLookup functions;
@@ -48,6 +49,7 @@ public final class StandIn implements DeviceUnderTest {
             LOADED.delay(0);
             LOADED.pageableWaits(false);
             LOADED.hostPointers(true);
+            LOADED.memory(USUAL_BYTES);
         }
         return LOADED;
     }

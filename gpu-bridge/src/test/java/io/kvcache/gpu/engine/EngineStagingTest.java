@@ -8,6 +8,7 @@ import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.gpu.cuda.FaultsInTurn;
 import io.kvcache.gpu.cuda.StandIn;
 import io.kvcache.gpu.paging.CopyThreshold;
 import io.kvcache.tiers.TieredKvCache;
@@ -18,6 +19,7 @@ import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
 import java.util.Map;
@@ -30,6 +32,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /// Small pieces through a door: whole blocks are copied, a kernel does the rest, and the bytes are those that
 /// copies alone would have brought.
@@ -54,6 +57,9 @@ final class EngineStagingTest {
 
     private final StandIn standIn = StandIn.fresh();
     private final Arena arena = Arena.ofShared();
+
+    /// That the blocks are stored by, and loaded: none has ended when the next begins.
+    private int works = 1;
 
     @SuppressWarnings("NullAway.Init") // given by JUnit
     EngineStagingTest() {}
@@ -169,7 +175,43 @@ final class EngineStagingTest {
         }
     }
 
+    /// Six works at once, each of one block, and four rooms: a room that went to the next before its work had
+    /// ended would have the wrong bytes.
+    @Test
+    void givenMoreWorksThanRooms_whenStoredAndLoaded_thenTheRestIsCopiedAndTheBytesAreRight() throws IOException {
+        works = 6;
+        storedAndLoaded(new Pool(4096, 0), works, new DoorThreshold(new CopyThreshold(1 << 20)));
+        if (standIn.holds()) {
+            assertThat(standIn.calls("cuLaunchKernel"))
+                    .as("four works each way")
+                    .isEqualTo(2 * 4);
+        }
+    }
+
+    /// Too little for rooms, or enough for these and not for a measurement.
+    @ParameterizedTest
+    @ValueSource(longs = {8 << 20, 24 << 20})
+    void givenADeviceThatIsNearlyFull_whenStoredAndLoaded_thenPiecesAreCopied(long deviceBytes) throws IOException {
+        FaultsInTurn.assumePossible(standIn);
+        standIn.memory(deviceBytes);
+        DoorThreshold unknown = new DoorThreshold();
+        storedAndLoaded(new Pool(4096, 0), 5, unknown);
+        assertThat(standIn.calls("cuLaunchKernel")).isZero();
+        assertThat(unknown.mayStage(1 << 20)).as("not known yet").isTrue();
+    }
+
+    private void hold() {
+        if (standIn.holds() && works > 1) {
+            standIn.hold();
+        }
+    }
+
+    private static int[] ofWork(int[] pages, int work, int each) {
+        return Arrays.copyOfRange(pages, work * each * PER_BLOCK, (work + 1) * each * PER_BLOCK);
+    }
+
     private void storedAndLoaded(Pool pool, int blocks, DoorThreshold threshold) throws IOException {
+        int each = blocks / works;
         Namespace space = pool.space();
         MemorySegment content = arena.allocate(pool.bytes(), 8);
         new BlockContent(pool.pieceBytes + blocks).fill(content);
@@ -195,13 +237,26 @@ final class EngineStagingTest {
             int region = client.region(engine.descriptor(), engine.pages().bytes());
             client.ask(Wire.POOL, pool.described(region));
             client.ask(Wire.CHAIN, EngineClient.chain(0, 0, 0, tokens(blocks)));
-            ByteBuffer stored = client.ask(Wire.STORE, EngineClient.blocks(0, 0, blocks, -1, from));
-            assertThat(stored.getLong()).isEqualTo(blocks);
-            assertThat(client.seal(stored.getLong())).isEqualTo(blocks);
+            hold();
+            long[] stores = new long[works];
+            for (int work = 0; work < works; work++) {
+                ByteBuffer stored =
+                        client.ask(Wire.STORE, EngineClient.blocks(0, work * each, each, -1, ofWork(from, work, each)));
+                assertThat(stored.getLong()).isEqualTo(each);
+                stores[work] = stored.getLong();
+            }
+            standIn.release();
+            for (long store : stores) {
+                assertThat(client.seal(store)).isEqualTo(each);
+            }
             requireBlocks(cache, pool, BlockChain.of(space, tokens(blocks)), content, from);
-            assertThat(client.ask(Wire.LOAD, EngineClient.blocks(0, 0, blocks, -1, to))
-                            .getLong())
-                    .isEqualTo(blocks);
+            hold();
+            for (int work = 0; work < works; work++) {
+                assertThat(client.ask(Wire.LOAD, EngineClient.blocks(0, work * each, each, -1, ofWork(to, work, each)))
+                                .getLong())
+                        .isEqualTo(each);
+            }
+            standIn.release();
             client.close(); // the door ends its copies then
             until(() -> door.engines() == 0);
             for (int i = 0; i < to.length; i++) {
