@@ -4,7 +4,7 @@ import io.kvcache.core.tree.Control;
 import io.kvcache.core.tree.RecordPool;
 
 /// Makes records next victims wherever they are: in host memory, on the disk that alone has them,
-/// and among what waits to be written.
+/// and among what waits to be written; and takes that back of what is expected after all.
 ///
 /// **Threads.** Owned by the store's lock.
 final class Endings {
@@ -44,6 +44,18 @@ final class Endings {
     void demote(int record) {
         if (!end(record) && lifecycle.state(record) == Control.SEALED) {
             lifecycle.policyOf(record).demote(record);
+        }
+    }
+
+    /// A record is known to be used soon, whatever was said of it before: it is over no longer.
+    void expect(int record) {
+        boolean resident = lifecycle.state(record) == Control.SEALED;
+        if (over.has(record) && !resident) {
+            disks.order(record).touch(record);
+        }
+        over.used(record);
+        if (resident) {
+            lifecycle.policyOf(record).expect(record);
         }
     }
 

@@ -84,11 +84,8 @@ public final class Forecast {
             touches.drain();
             int namespace = namespaces.number(chain.namespace());
             for (int index = end - 1; index >= from; index--) {
-                int record = tree.findAny(chain.keyHi(index), chain.keyLo(index));
-                boolean own = record != NONE
-                        && endings.isSettled(record)
-                        && Identity.isBlockOf(pool.identity(record), namespace);
-                if (own && !action.test(record)) {
+                int record = findSettled(chain, index, namespace);
+                if (record != NONE && !action.test(record)) {
                     return false;
                 }
             }
@@ -178,9 +175,9 @@ public final class Forecast {
             int end = Math.min(chain.length(), from + TURN);
             for (int index = from; index < end; index++) {
                 policy.announce(chain.keyLo(index));
-                int record = find(chain, index, entry.id());
+                int record = findSettled(chain, index, entry.id());
                 if (record != NONE) {
-                    lifecycle.policyOf(record).expect(record);
+                    endings.expect(record);
                 }
             }
         } finally {
@@ -220,6 +217,15 @@ public final class Forecast {
         } finally {
             lock.unlock();
         }
+    }
+
+    /// The record of a block that is in host memory or on a disk, for good, if it is of a namespace;
+    /// under the lock.
+    private int findSettled(BlockChain chain, int index, int namespace) {
+        int record = tree.findAny(chain.keyHi(index), chain.keyLo(index));
+        boolean own =
+                record != NONE && endings.isSettled(record) && Identity.isBlockOf(pool.identity(record), namespace);
+        return own ? record : NONE;
     }
 
     /// The record of a block that is resident, if it is of a namespace; under the lock.

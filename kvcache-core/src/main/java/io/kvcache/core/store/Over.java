@@ -10,7 +10,7 @@ import io.kvcache.core.tree.RecordPool;
 /// over or has gone on without them, their time is, or nobody will come back to them.
 ///
 /// None of them has a block below it that is not over itself. A use makes a record one like others,
-/// and those above it; so does a new block below.
+/// and those above it; so does a new block below, and a request that is known to come.
 ///
 /// **Threads.** Owned by the store's lock.
 final class Over {
@@ -48,7 +48,7 @@ final class Over {
         }
     }
 
-    /// A record is used, or one has come below others.
+    /// A record is used, or known to be, or one has come below others.
     void used(int record) {
         boolean first = true;
         for (int at = record; count > 0 && at != NONE && (first || has(at)); at = pool.parent(at)) {

@@ -186,6 +186,23 @@ final class OverTest {
     }
 
     @ParameterizedTest
+    @ValueSource(booleans = {true, false})
+    void givenAChainThatIsOver_whenARequestIsKnownToComeAfterAll_thenItsDiskKeepsIt(boolean inMemory) {
+        open(PolicyKind.IMPORTANCE, AdmissionKind.ALWAYS, false);
+        BlockChain early = written(1, 12);
+        BlockChain late = written(2, 12);
+        if (!inMemory) {
+            leaveMemory();
+        }
+        assertThat(store.forecast().release(late, 4)).isEqualTo(8);
+        assertThat(store.forecast().expect(late)).isTrue();
+        leaveMemory();
+        overfill();
+        assertThat(known(late)).isEqualTo(12);
+        assertThat(known(early)).isLessThan(12);
+    }
+
+    @ParameterizedTest
     @ValueSource(floats = {1, 0})
     void givenBlocksThatWaitAndAreJustWorthTheirWrite_whenTheyMatterLittle_thenTheyAreNotWritten(float weight) {
         open(PolicyKind.IMPORTANCE, AdmissionKind.VALUE, false);
