@@ -15,8 +15,8 @@ public final class HostRanges {
 
     private final TreeMap<Long, Long> endByStart = new TreeMap<>();
 
-    /// Adds a registration. Whether two of them may have a page in common is the driver's to say: those of
-    /// today take it.
+    /// Adds a registration. Whether two of them may have a page in common is the driver's to say:
+    /// newer ones are reported to take it.
     ///
     /// @throws DeviceException with [DeviceError#ALREADY_REGISTERED] when it overlaps another
     public void add(MemorySegment host) {

@@ -26,10 +26,11 @@ import java.util.function.Supplier;
 /// followed by an event of ours that the engine waits for. Pages are checked against the pool before
 /// anything is begun. ENGINES.md has the messages.
 ///
-/// Small pieces, of 4 to 64 KiB by what is measured with the first engine that has such, go whole blocks at
-/// a time by way of memory of ours on the device, where a kernel of a few groups moves them: 17 MiB for an
-/// engine. All others are copied as they are, and so is what finds no room there: of a pool whose blocks
-/// are larger than 4 MiB, in a request of more than 16384 pieces, or behind four that have not ended.
+/// Small pieces, of 4 to 64 KiB by what is measured with the first engine that has such, go whole
+/// blocks at a time by way of memory of ours on the device, where a kernel of a few groups moves
+/// them: 17 MiB for an engine. All others are copied as they are, and so is what finds no room
+/// there: of a pool whose blocks are larger than 4 MiB, in a request of more than 16384 pieces, or
+/// behind four that have not ended.
 ///
 /// Every engine has a thread and a [DeviceDriver] of its own. One that dies leaves nothing: what it was
 /// loading goes on to its end, what it was storing and has not sealed is thrown away, and its memory is

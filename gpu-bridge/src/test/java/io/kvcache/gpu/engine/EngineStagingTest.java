@@ -175,8 +175,8 @@ final class EngineStagingTest {
         }
     }
 
-    /// Six works at once, each of one block, and four rooms: a room that went to the next before its work had
-    /// ended would have the wrong bytes.
+    /// Six works at once, each of one block, and four rooms: a room that went to the next before
+    /// its work had ended would have the wrong bytes.
     @Test
     void givenMoreWorksThanRooms_whenStoredAndLoaded_thenTheRestIsCopiedAndTheBytesAreRight() throws IOException {
         works = 6;
