@@ -118,7 +118,9 @@ final class Conversation implements RespDecoder.Sink, Talk {
         Transaction transaction = session.transaction();
         if (transaction.isOpen() && TransactionCommands.isQueued(request.name())) {
             connection.requestIs("queued");
-            transaction.add(request, session.commands().mistake(request), replies);
+            if (!transaction.add(request, session.commands().mistake(request), replies)) {
+                stats.errors.increment();
+            }
         } else {
             connection.requestIs(session.commands().verb(request));
             session.commands().run(session, request, replies);

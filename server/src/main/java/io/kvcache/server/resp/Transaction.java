@@ -62,18 +62,20 @@ final class Transaction {
     /// Queues a command, or has EXEC refuse all of them.
     ///
     /// @param mistake what is wrong with it, or null
-    void add(Request request, @Nullable String mistake, Replies out) {
+    /// @return whether it is queued
+    boolean add(Request request, @Nullable String mistake, Replies out) {
         String refusal = mistake == null ? refusal(request) : mistake;
         if (refusal != null) {
             spoiled = true;
             forget();
             out.error(refusal);
-        } else {
-            if (!spoiled) {
-                queue.add(request);
-            }
-            out.simple("QUEUED");
+            return false;
         }
+        if (!spoiled) {
+            queue.add(request);
+        }
+        out.simple("QUEUED");
+        return true;
     }
 
     private @Nullable String refusal(Request request) {

@@ -92,6 +92,7 @@ final class TransactionTest {
                     .isEqualTo("-EXECABORT Transaction discarded because of previous errors.\r\n");
             assertThat(askAll("GET k", "GET other")).as(wrong).isEqualTo("$-1\r\n$-1\r\n");
         }
+        assertThat(resp.protocol().errorCount()).isEqualTo(3 * 6);
     }
 
     @Test
