@@ -16,8 +16,10 @@ final class KeyHints {
 
     private final Ground ground;
     private final Allowance allowance;
+    private final Adoption adoption;
 
-    KeyHints(Ground ground, Allowance allowance) {
+    KeyHints(Ground ground, Allowance allowance, Adoption adoption) {
+        this.adoption = adoption;
         this.ground = ground;
         this.allowance = allowance;
     }
@@ -67,7 +69,8 @@ final class KeyHints {
     }
 
     private void spare(Key key, long forNanos) {
-        KeyEntry entry = ground.index().find(ground.hash(key));
+        KeyEntry known = ground.index().find(ground.hash(key));
+        KeyEntry entry = known == null ? adoption.adopt(key) : known; // else the quota takes it first
         if (entry != null) {
             entry.sparedUntil(ground.clock().nanos() + forNanos);
         }

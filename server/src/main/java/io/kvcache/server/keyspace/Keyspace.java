@@ -65,7 +65,7 @@ public final class Keyspace {
         Lapses lapses = new Lapses(ground, removal, adoption);
         strangers = new Strangers(cache.objects(namespace), index, locks, holdings);
         allowance = new Allowance(quota, holdings, bounds, index, removal, strangers, clock);
-        hints = new KeyHints(ground, allowance);
+        hints = new KeyHints(ground, allowance, adoption);
         follower = new KeyFollower(cache.events(), index, removal, strangers, counters.evicted);
         Arrivals arrivals = new Arrivals(ground, options.arrival());
         retrieval = new Retrieval(ground, bounds, arrivals, lapses, adoption, allowance);

@@ -3,6 +3,7 @@ package io.kvcache.server.keyspace;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.ObjectHint;
+import io.kvcache.core.identity.Namespace;
 import java.time.Duration;
 import java.util.List;
 import org.junit.jupiter.api.Test;
@@ -13,8 +14,10 @@ final class KeyHintsTest {
     private static final byte[] VALUE = new byte[60 << 10];
     private static final int CHARGED = 16 * 4096;
 
-    private final TestKeyspace test = new TestKeyspace(
-            64L << 20, new KeyspaceOptions(Duration.ofSeconds(2), 1 << 20, Duration.ZERO, 4 * CHARGED, Bounds.none()));
+    private final KeyspaceOptions options =
+            new KeyspaceOptions(Duration.ofSeconds(2), 1 << 20, Duration.ZERO, 4 * CHARGED, Bounds.none());
+
+    private final TestKeyspace test = new TestKeyspace(64L << 20, options);
 
     private int hint(ObjectHint hint, String... keys) {
         return test.keyspace()
@@ -37,6 +40,29 @@ final class KeyHintsTest {
             test.time().pass(Duration.ofMinutes(2));
             put("k9", "k10", "k11", "k12");
             assertThat(test.get("k0")).isNull();
+        }
+    }
+
+    @Test
+    void givenAValueFromBeforeTheStart_whenItIsPinned_thenTheQuotaTakesOthersFirst() {
+        try (test) {
+            put("k0", "k1", "k2", "k3");
+            Keyspace later = new Keyspace(
+                    test.cache(), Namespace.objects("objects", "default"), test.time(), test.time(), options);
+            later.recovered();
+            assertThat(later.hint(List.of(TestKeyspace.key("k2")), HintLimits.pin(60_000)))
+                    .isEqualTo(1);
+            for (String key : List.of("k4", "k5", "k6")) {
+                try (PendingPut put = later.put(TestKeyspace.key(key), VALUE.length)) {
+                    TestKeyspace.fill(put, VALUE);
+                    assertThat(put.commit(0, TensorNote.NONE, PendingPut.Condition.ALWAYS))
+                            .isTrue();
+                }
+            }
+            assertThat(test.cache().hintStats().pins()).isEqualTo(1);
+            try (Value kept = later.get(TestKeyspace.key("k2"))) {
+                assertThat(kept).isNotNull();
+            }
         }
     }
 
