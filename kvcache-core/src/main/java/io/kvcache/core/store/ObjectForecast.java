@@ -11,8 +11,8 @@ import java.util.List;
 import java.util.concurrent.locks.ReentrantLock;
 
 /// Tells policies what somebody knows of objects, as [Forecast] does of blocks: of those that are
-/// in host memory, and of those on disk that they are over. Lists are gone through a bounded number of objects a turn
-/// of the lock.
+/// in host memory, and of those on disk that they are over. Lists are gone through a
+/// bounded number of objects a turn of the lock.
 ///
 /// **Threads.** Any.
 public final class ObjectForecast {

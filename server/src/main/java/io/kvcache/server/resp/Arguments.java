@@ -13,7 +13,7 @@ final class Arguments {
     /// Of one request.
     private static final int OWN_BYTES = 64 << 10;
 
-    /// Of what waits for EXEC, as long as the client likes: ten thousand connections are tens of MiB.
+    /// Of what waits for EXEC, as long as the client likes: of ten thousand connections 40 MiB.
     private static final int OWN_WAITING_BYTES = 4 << 10;
 
     /// What an array takes beside its bytes.
