@@ -4,6 +4,7 @@ import io.kvcache.bench.gpu.BenchDevice;
 import io.kvcache.bench.gpu.GpuBandwidth;
 import io.kvcache.bench.gpu.GpuCell;
 import io.kvcache.bench.gpu.GpuComparison;
+import io.kvcache.gpu.driver.DeviceException;
 import io.kvcache.gpu.driver.DeviceInfo;
 import java.io.PrintWriter;
 import java.util.List;
@@ -77,7 +78,6 @@ final class GpuBenchCommand implements Callable<Integer> {
                 say(spec.commandLine().getErr(), "kvcache bench: too little memory of the GPU is free");
                 return 1;
             }
-            DeviceInfo info = driver.info();
             if (!device.real()) {
                 say(spec.commandLine().getErr(), "kvcache bench: no GPU is used: " + device.why());
                 say(spec.commandLine().getErr(), "kvcache bench: these figures are of host memory and mean nothing");
@@ -89,13 +89,26 @@ final class GpuBenchCommand implements Callable<Integer> {
                 sizes(device, new GpuBandwidth(rounds, Math.max(bytes / SIZES_SHARE, 2 * BLOCK_BYTES), progress), out);
                 return 0;
             }
-            List<GpuCell> cells = new GpuComparison(rounds, bytes, progress).run(driver);
-            if (json) {
-                cells.forEach(cell -> say(out, JSON.writeValueAsString(line(info, device.real(), cell))));
-            } else {
-                table(out, info, device.real(), cells);
-            }
+            return compare(device, new GpuComparison(rounds, bytes, progress), out);
+        }
+    }
+
+    private int compare(BenchDevice device, GpuComparison comparison, PrintWriter out) {
+        DeviceInfo info = device.driver().info();
+        Consumer<GpuCell> row = cell ->
+                say(out, json ? JSON.writeValueAsString(line(info, device.real(), cell)) : row(cell, device.real()));
+        if (!json) {
+            say(out, info.name() + ", " + info.driver() + (device.real() ? "" : ": the figures mean nothing"));
+            say(out, String.format(Locale.ROOT, "%-14s %10s %12s %8s  %s", "", "GB/s", "bare GB/s", "ratio", "budget"));
+        }
+        try {
+            List<GpuCell> cells = comparison.run(device.driver(), row);
             return strict && device.real() && !cells.stream().allMatch(GpuCell::ok) ? 1 : 0;
+        } catch (DeviceException | IllegalStateException failure) {
+            say(
+                    spec.commandLine().getErr(),
+                    "kvcache bench: stopped there: " + failure.getMessage() + "; what is printed was measured");
+            return 1;
         }
     }
 
@@ -121,23 +134,16 @@ final class GpuBenchCommand implements Callable<Integer> {
                 cell.ok());
     }
 
-    private static void table(PrintWriter out, DeviceInfo info, boolean gpu, List<GpuCell> cells) {
-        say(out, info.name() + ", " + info.driver() + (gpu ? "" : ": the figures mean nothing"));
-        say(out, String.format(Locale.ROOT, "%-14s %10s %12s %8s  %s", "", "GB/s", "bare GB/s", "ratio", "budget"));
-        for (GpuCell cell : cells) {
-            String budget = cell.least() == 0 ? "-" : String.format(Locale.ROOT, ">= %.2f", cell.least());
-            say(
-                    out,
-                    String.format(
-                            Locale.ROOT,
-                            "%-14s %10.2f %12.2f %8.2f  %s%s",
-                            cell.name(),
-                            cell.gigabytes(),
-                            cell.bareGigabytes(),
-                            cell.ratio(),
-                            budget,
-                            gpu && !cell.ok() ? "  missed" : ""));
-        }
+    private static String row(GpuCell cell, boolean gpu) {
+        return String.format(
+                Locale.ROOT,
+                "%-14s %10.2f %12.2f %8.2f  %s%s",
+                cell.name(),
+                cell.gigabytes(),
+                cell.bareGigabytes(),
+                cell.ratio(),
+                cell.least() == 0 ? "-" : String.format(Locale.ROOT, ">= %.2f", cell.least()),
+                gpu && !cell.ok() ? "  missed" : "");
     }
 
     private static void say(PrintWriter to, String line) {

@@ -16,18 +16,20 @@ import java.util.function.Consumer;
 public record GpuComparison(int rounds, long bytes, Consumer<String> progress) {
 
     /// Measures, and gives all that it took of the device back.
-    public List<GpuCell> run(DeviceDriver driver) {
+    ///
+    /// @param each told of every way as soon as it is measured, so that nothing is lost when one after it fails
+    public List<GpuCell> run(DeviceDriver driver, Consumer<GpuCell> each) {
         try (GpuStage stage = new GpuStage(driver, bytes)) {
             GpuWays ways = new GpuWays(stage);
             List<GpuCell> cells = new ArrayList<>();
             for (GpuWay way : ways.copies()) {
-                cells.add(measure(way, way.bytes()));
+                cells.add(measure(way, way.bytes(), each));
             }
             GpuKernelWays kernels = GpuKernelWays.load(stage);
             if (kernels != null) {
                 try (kernels) {
                     for (GpuWay way : kernels.all()) {
-                        cells.add(measure(way, 2 * bytes));
+                        cells.add(measure(way, 2 * bytes, each));
                     }
                 }
             }
@@ -35,7 +37,7 @@ public record GpuComparison(int rounds, long bytes, Consumer<String> progress) {
         }
     }
 
-    private GpuCell measure(GpuWay way, long bareBytes) {
+    private GpuCell measure(GpuWay way, long bareBytes, Consumer<GpuCell> each) {
         progress.accept(way.name());
         double[] ours = new double[rounds];
         double[] bare = new double[rounds];
@@ -49,7 +51,9 @@ public record GpuComparison(int rounds, long bytes, Consumer<String> progress) {
                 ratios[round] = own / other;
             }
         }
-        return new GpuCell(way.name(), median(ours), median(bare), median(ratios), way.least());
+        GpuCell cell = new GpuCell(way.name(), median(ours), median(bare), median(ratios), way.least());
+        each.accept(cell);
+        return cell;
     }
 
     private static double gigabytes(Runnable copy, long moved) {
