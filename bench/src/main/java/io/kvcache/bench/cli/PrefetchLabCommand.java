@@ -144,11 +144,14 @@ final class PrefetchLabCommand implements Callable<Integer> {
                             + "   in vain");
             out.println(text("off", results.without()));
             out.println(text("on", results.with()));
-            out.println(String.format(
-                    Locale.ROOT,
-                    "times to ready of %,d requests with blocks on disk; mean with to without: %.2f",
-                    results.timed(),
-                    results.ratio()));
+            out.println(
+                    results.timed() == 0
+                            ? "no request had blocks on disk, so no time was compared: take more requests, or less host memory"
+                            : String.format(
+                                    Locale.ROOT,
+                                    "times to ready of %,d requests with blocks on disk; mean with to without: %.2f",
+                                    results.timed(),
+                                    results.ratio()));
         }
         out.flush();
     }

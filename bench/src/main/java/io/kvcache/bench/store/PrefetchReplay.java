@@ -20,8 +20,8 @@ import java.util.concurrent.locks.LockSupport;
 /// read next: somebody asks what there is of a prompt, as a router does, and a while later the
 /// engine acquires it and waits for what is on disk. Then what was missing is put and written.
 ///
-/// Both serve each request, now one first and now the other. Nothing else is to use the disk
-/// meanwhile.
+/// Both serve each request, now one first and now the other, which waits until the first one has
+/// nothing left to write or to read. Nothing else is to use the disk meanwhile.
 ///
 /// **Ownership.** Opens its stores and closes them strictly.
 public final class PrefetchReplay {
@@ -65,7 +65,7 @@ public final class PrefetchReplay {
     /// Both, and how many requests the times are of.
     public record Results(int timed, Result without, Result with) {
 
-        /// Of the mean times, with guesses to without.
+        /// Of the mean times, with guesses to without; not a number when nothing was timed.
         public double ratio() {
             return with.meanNanos / without.meanNanos;
         }
@@ -150,9 +150,9 @@ public final class PrefetchReplay {
             side.wrong += ReplayedChains.wrong(table, chain, ready);
             put(cache, chain, ready);
         }
-        while (!isSettled(cache.offloadStats())) {
+        while (!isSettled(cache)) {
             if (System.nanoTime() - start > PATIENCE_NANOS) {
-                throw new IllegalStateException("a minute has passed, and not all is written");
+                throw new IllegalStateException("a minute has passed, and not all is written and read");
             }
             LockSupport.parkNanos(PAUSE_NANOS);
         }
@@ -170,8 +170,11 @@ public final class PrefetchReplay {
         }
     }
 
-    private static boolean isSettled(DiskSideStats stats) {
-        return stats.waitingBytes() == 0 && stats.writing() == 0;
+    /// Whether the disk is free for the other store: nothing is written, and nothing brought in ahead.
+    private static boolean isSettled(TieredKvCache cache) {
+        DiskSideStats stats = cache.offloadStats();
+        boolean written = stats.waitingBytes() == 0 && stats.writing() == 0;
+        return written && cache.diskStats().stream().allMatch(disk -> disk.readsWaiting() + disk.readsUnderWay() == 0);
     }
 
     private static int count(boolean[] timed) {

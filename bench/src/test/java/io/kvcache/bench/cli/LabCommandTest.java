@@ -394,6 +394,15 @@ final class LabCommandTest {
     }
 
     @Test
+    void givenNothingOnDisk_whenPrefetchesAreCompared_thenThatIsSaidAndTheFolderIsLeftEmpty(@TempDir Path folder) {
+        Shell.Run run = Shell.run(
+                "lab", "prefetch", "--trace", "generated:3", "--first", "3", "--queue", "0", "--folder", "" + folder);
+        assertThat(run.exitCode()).as(run.err()).isZero();
+        assertThat(run.out()).contains("no request had blocks on disk").doesNotContain("NaN");
+        assertThat(folder).isEmptyDirectory();
+    }
+
+    @Test
     void givenAFolderThatIsNotThere_whenProcessesAreToBeKilled_thenRefusedAndNothingIsMade(@TempDir Path folder) {
         Path missing = folder.resolve("a").resolve("b");
         Shell.Run run = Shell.run("crash", "--rounds", "1", "--dir", missing.toString());
