@@ -11,7 +11,7 @@ import org.junit.jupiter.api.Test;
 final class ImportanceBooksTest {
 
     private static final int TENANTS = 2;
-    private static final int BLOCKS = 4000;
+    private static final int BLOCKS = 20_000;
     private static final int STEPS = 40_000;
 
     @Test
