@@ -170,7 +170,7 @@ public final class PrefetchReplay {
         }
     }
 
-    /// Whether the disk is free for the other store: nothing is written, and nothing brought in ahead.
+    /// Whether the disk is free for the other store: nothing is written, nothing read ahead.
     private static boolean isSettled(TieredKvCache cache) {
         DiskSideStats stats = cache.offloadStats();
         boolean written = stats.waitingBytes() == 0 && stats.writing() == 0;

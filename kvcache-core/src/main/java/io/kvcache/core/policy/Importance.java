@@ -6,17 +6,17 @@ import java.util.function.IntPredicate;
 /// Evicts the leaf that is expected to give the fewest uses for the memory it holds, by what has been
 /// learned.
 ///
-/// **Mechanism.** Blocks fall into classes by what can be seen of them: how often they were used, in five
-/// steps; whether the request that used it last ended there, as a partial or last block seldom returns;
+/// **Mechanism.** Blocks fall into classes by what can be seen of them: how often they were used;
+/// whether the request that used it last ended there, as a partial or last block seldom returns;
 /// near the start of a prompt or far into it. [ReuseModel] learns for each class how soon a block of some
 /// age is used again, from resident and evicted blocks alike ([Lessons]), and what it is worth. Leaves
 /// wait in [LeafBuckets] by class and age, so a victim is the head of the list that is worth least:
 /// every leaf is considered, none is sampled.
 ///
-/// A parent never goes before its child, as only leaves go. Before anything is learned it is about LRU.
+/// A parent never goes before its child, as only leaves go. Before it has learned it is about LRU.
 ///
 /// **Slower tiers.** A block that a disk has too is worth what reading it costs, as a share of what
-/// computing it does ([PolicyState#copyWorth]), so it goes before one of its age that would be lost.
+/// computing it does ([PolicyState#copyWorth]), so it goes before one that would be lost.
 ///
 /// **When it is wrong.** [Guard] compares it with LRU all the time, and has it order by last use alone
 /// while that is better.

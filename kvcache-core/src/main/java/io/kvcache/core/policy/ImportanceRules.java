@@ -9,8 +9,8 @@ package io.kvcache.core.policy;
 ///     as many uses more with about this probability, at every age. That is the law that makes LRU
 ///     right
 /// @param priorEvents uses that it takes to doubt that belief
-/// @param groupEvents uses that it takes for blocks used once, those used twice and those used more often
-///     to differ from all blocks
+/// @param groupEvents uses that it takes for blocks used once, those used twice and those used
+///     more often to differ from all blocks
 /// @param classEvents uses that it takes for a class to differ from its group, and those used often from
 ///     all that were used more than twice. Blocks of one request are used together, so it takes many
 public record ImportanceRules(

@@ -49,8 +49,8 @@ final class ReuseModel {
 
     private static final int FIRST_OFTEN = 2;
 
-    /// Bounds densities. Ages below half a turn of [Lessons] have uses and next to no exposure, so what is
-    /// used all the time looks better at each level.
+    /// Bounds densities. Ages below half a turn of [Lessons] have uses and next to no exposure, so
+    /// what is used all the time looks better at each level.
     static final float MOST_DENSITY = 1e5f;
 
     /// Bins on either side that speak for a bin.
