@@ -1,0 +1,74 @@
+package io.kvcache.bench.cli;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/// Measurements of nothing, and folders that are somebody else's.
+final class LabRefusalTest {
+
+    @Test
+    void givenASampleOfNothing_whenDrawn_thenRefused() {
+        Shell.Run run = Shell.run("lab", "curve", "--trace", "generated:5", "--sample", "0.00001");
+        assertThat(run.exitCode()).isEqualTo(2);
+        assertThat(run.out()).isEmpty();
+        assertThat(run.err()).contains("--sample is '1.0E-5', must be: more: it looks at none of the blocks");
+    }
+
+    @Test
+    void givenAWarmupOfAllRequests_whenComparedOrDrawn_thenRefused() {
+        for (String[] words : List.of(new String[] {"lab"}, new String[] {"lab", "curve"})) {
+            List<String> asked = new ArrayList<>(List.of(words));
+            asked.addAll(List.of("--trace", "generated:5", "--warmup", "10000"));
+            Shell.Run run = Shell.run(asked.toArray(String[]::new));
+            assertThat(run.exitCode()).isEqualTo(2);
+            assertThat(run.out()).doesNotContain("%  ");
+            assertThat(run.err()).contains("--warmup is '10000', must be: below the 10000 requests of generated:5");
+        }
+    }
+
+    @Test
+    void givenAFolderThatIsNotEmpty_whenTiersAreCompared_thenRefusedBeforeAnythingIsTold(@TempDir Path folder)
+            throws IOException {
+        Files.writeString(folder.resolve("mine"), "mine");
+        Shell.Run run = Shell.run(
+                "lab",
+                "tiers",
+                "--trace",
+                "generated:5",
+                "--first",
+                "50",
+                "--policy",
+                "belady,lru",
+                "--folder",
+                folder.toString());
+        assertThat(run.exitCode()).isEqualTo(1);
+        assertThat(run.out()).isEmpty();
+        assertThat(run.err()).contains(folder.toString());
+        assertThat(folder.resolve("mine")).exists();
+    }
+
+    @Test
+    void givenNothingOnDisk_whenPrefetchesAreCompared_thenThatIsSaidAndTheFolderIsLeftEmpty(@TempDir Path folder) {
+        Shell.Run run = Shell.run(
+                "lab", "prefetch", "--trace", "generated:3", "--first", "3", "--queue", "0", "--folder", "" + folder);
+        assertThat(run.exitCode()).as(run.err()).isZero();
+        assertThat(run.out()).contains("no request had blocks on disk").doesNotContain("NaN");
+        assertThat(folder).isEmptyDirectory();
+    }
+
+    @Test
+    void givenAFolderThatIsNotThere_whenProcessesAreToBeKilled_thenRefusedAndNothingIsMade(@TempDir Path folder) {
+        Path missing = folder.resolve("a").resolve("b");
+        Shell.Run run = Shell.run("crash", "--rounds", "1", "--dir", missing.toString());
+        assertThat(run.exitCode()).isEqualTo(2);
+        assertThat(run.err()).contains("--dir is '" + missing + "', must be: a directory that is there");
+        assertThat(missing.getParent()).doesNotExist();
+    }
+}
