@@ -7,6 +7,7 @@ import io.kvcache.core.tree.DiskNumber;
 import io.kvcache.core.tree.Handle;
 import io.kvcache.core.tree.RecordPool;
 import io.kvcache.tiers.movement.Movement;
+import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
 /// Has what is on disk alone brought into host memory before anybody asks for it, if the store was
@@ -23,6 +24,10 @@ final class Prefetching {
 
     /// Blocks of a continuation: what a turn adds, about.
     private static final int MOST_AHEAD = 8;
+
+    /// How long somebody may wait who has not said it: blocks that take longer are not brought in
+    /// for him.
+    static final long FOR_ONE_THAT_COMES_NANOS = TimeUnit.SECONDS.toNanos(1);
 
     private final HostStore store;
     private final @Nullable Movement movement;

@@ -27,7 +27,6 @@ import java.lang.foreign.MemorySegment;
 import java.util.List;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.Executor;
-import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
 /// A store embedded in this JVM, on host memory and, if asked, disks.
@@ -48,10 +47,6 @@ import org.jspecify.annotations.Nullable;
 ///
 /// **Threads.** Safe for any number. A virtual thread is never pinned to its carrier by anything but the lock.
 public final class TieredKvCache implements KvCache {
-
-    /// How long somebody may wait who has not said it: blocks that take longer are not brought in
-    /// for him.
-    private static final long FOR_ONE_THAT_COMES_NANOS = TimeUnit.SECONDS.toNanos(1);
 
     private final HostStore store;
     private final Holders holders;
@@ -132,7 +127,7 @@ public final class TieredKvCache implements KvCache {
         int host = store.lookup().match(chain, chain.length());
         int disk = onboarding.onDisk(chain, host);
         if (disk > 0 && prefetching.any()) {
-            int worth = onboarding.worthLoading(chain, host, FOR_ONE_THAT_COMES_NANOS);
+            int worth = onboarding.worthLoading(chain, host, Prefetching.FOR_ONE_THAT_COMES_NANOS);
             var _ = prefetching.matched(chain, host, host + worth);
         }
         return host + disk == 0 ? Match.NOTHING : new Match(0, host, disk);

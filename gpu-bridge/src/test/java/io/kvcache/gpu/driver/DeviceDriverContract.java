@@ -181,8 +181,7 @@ public abstract class DeviceDriverContract {
         CopyBatch within = CopyBatch.within();
         CopyBatch home = CopyBatch.toHost();
         for (int i = 0; i < pieces; i++) {
-            int place = order.get(i);
-            DeviceAddress first = slab.address().plus((long) place * each);
+            DeviceAddress first = slab.address().plus((long) order.get(i) * each);
             DeviceAddress second = slab.address().plus((long) (pieces + i) * each);
             there.add(source.asSlice((long) i * each, each), first);
             within.add(first, second, each);
