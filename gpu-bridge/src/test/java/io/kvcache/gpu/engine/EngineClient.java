@@ -30,6 +30,25 @@ final class EngineClient implements AutoCloseable {
         }
     }
 
+    /// What is told of a pool, up to its layers: the region, the offset and the bytes of each are to follow.
+    ///
+    /// @param side stride in bytes
+    /// @param page stride in bytes
+    static ByteBuffer pool(
+            String name, int layers, int sides, int pages, int pagesPerBlock, long side, long page, long piece) {
+        byte[] text = name.getBytes(StandardCharsets.UTF_8);
+        return body(4 + text.length + 4 * 4 + 3 * 8 + layers * 3 * 8)
+                .putInt(text.length)
+                .put(text)
+                .putInt(layers)
+                .putInt(sides)
+                .putInt(pages)
+                .putInt(pagesPerBlock)
+                .putLong(side)
+                .putLong(page)
+                .putLong(piece);
+    }
+
     static ByteBuffer body(int bytes) {
         return ByteBuffer.allocate(bytes).order(ByteOrder.LITTLE_ENDIAN);
     }

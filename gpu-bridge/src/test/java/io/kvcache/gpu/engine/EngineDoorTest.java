@@ -1,5 +1,6 @@
 package io.kvcache.gpu.engine;
 
+import static io.kvcache.gpu.engine.Awaited.until;
 import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
@@ -24,9 +25,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
-import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
-import java.util.function.BooleanSupplier;
 import java.util.logging.Level;
 import java.util.logging.Logger;
 import org.junit.jupiter.api.AfterEach;
@@ -38,8 +37,6 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /// Engines come to the door of a store, and what they say is not believed.
 final class EngineDoorTest {
-
-    private static final long LONG_NANOS = TimeUnit.SECONDS.toNanos(60);
 
     @TempDir
     private Path folder;
@@ -80,14 +77,6 @@ final class EngineDoorTest {
 
     private Path path() {
         return folder.resolve("door");
-    }
-
-    private static void until(BooleanSupplier so) {
-        long since = System.nanoTime();
-        while (!so.getAsBoolean()) {
-            assertThat(System.nanoTime() - since).as("nanoseconds").isLessThan(LONG_NANOS);
-            Thread.onSpinWait();
-        }
     }
 
     private static BlockChain chain() {

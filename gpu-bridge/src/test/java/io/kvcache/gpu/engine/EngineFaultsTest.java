@@ -1,5 +1,6 @@
 package io.kvcache.gpu.engine;
 
+import static io.kvcache.gpu.engine.Awaited.until;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.BlockTable;
@@ -18,8 +19,6 @@ import java.nio.ByteBuffer;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
-import java.util.concurrent.TimeUnit;
-import java.util.function.BooleanSupplier;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.io.TempDir;
@@ -37,7 +36,6 @@ final class EngineFaultsTest {
     private static final int[] STORED = {3, 17, 1, 38};
     private static final int[] LOADED = {8, 10, 21, 19};
     private static final List<Integer> TARGETS = List.of(8, 10, 21, 19);
-    private static final long LONG_NANOS = TimeUnit.SECONDS.toNanos(60);
 
     @TempDir
     private Path folder;
@@ -73,14 +71,6 @@ final class EngineFaultsTest {
         }
         StandIn.fresh();
         assertThat(Descriptors.open()).isLessThan(descriptors + FEWEST);
-    }
-
-    private static void until(BooleanSupplier condition) {
-        long since = System.nanoTime();
-        while (!condition.getAsBoolean()) {
-            assertThat(System.nanoTime() - since).isLessThan(LONG_NANOS);
-            Thread.onSpinWait();
-        }
     }
 
     /// Something asked of the door.

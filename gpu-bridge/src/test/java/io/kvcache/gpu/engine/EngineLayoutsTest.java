@@ -1,5 +1,6 @@
 package io.kvcache.gpu.engine;
 
+import static io.kvcache.gpu.engine.Awaited.until;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.BlockTable;
@@ -12,11 +13,8 @@ import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.util.Map;
-import java.util.concurrent.TimeUnit;
-import java.util.function.BooleanSupplier;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -33,8 +31,6 @@ final class EngineLayoutsTest {
     private static final int POOL_BYTES = LAYERS * SIDES * PAGES * PIECE;
     private static final int[] STORED = {3, 17, 1, 38};
     private static final int[] LOADED = {8, 10, 21, 19};
-    private static final long LONG_NANOS = TimeUnit.SECONDS.toNanos(60);
-
     /// Orders of a pool, outermost first; strides in bytes.
     enum Order {
         LAYER_SIDE_PAGE(SIDES * PAGES * PIECE, PAGES * PIECE, PIECE),
@@ -58,17 +54,8 @@ final class EngineLayoutsTest {
         }
 
         ByteBuffer described(int region) {
-            byte[] name = PoolOfTwo.NAME.getBytes(StandardCharsets.UTF_8);
-            ByteBuffer body = EngineClient.body(4 + name.length + 4 * 4 + 3 * 8 + LAYERS * 3 * 8)
-                    .putInt(name.length)
-                    .put(name)
-                    .putInt(LAYERS)
-                    .putInt(SIDES)
-                    .putInt(PAGES)
-                    .putInt(PoolOfTwo.PAGES_PER_BLOCK)
-                    .putLong(side)
-                    .putLong(page)
-                    .putLong(PIECE);
+            ByteBuffer body = EngineClient.pool(
+                    PoolOfTwo.NAME, LAYERS, SIDES, PAGES, PoolOfTwo.PAGES_PER_BLOCK, side, page, PIECE);
             for (int at = 0; at < LAYERS; at++) {
                 long bytes = (SIDES - 1) * side + (PAGES - 1) * page + PIECE;
                 body.putLong(region).putLong(at * layer).putLong(bytes);
@@ -90,14 +77,6 @@ final class EngineLayoutsTest {
     void close() {
         assertThat(standIn.left()).isEmpty();
         arena.close();
-    }
-
-    private static void until(BooleanSupplier so) {
-        long since = System.nanoTime();
-        while (!so.getAsBoolean()) {
-            assertThat(System.nanoTime() - since).as("nanoseconds").isLessThan(LONG_NANOS);
-            Thread.onSpinWait();
-        }
     }
 
     @ParameterizedTest

@@ -1,5 +1,6 @@
 package io.kvcache.gpu.engine;
 
+import static io.kvcache.gpu.engine.Awaited.until;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.BlockTable;
@@ -16,7 +17,6 @@ import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -24,8 +24,6 @@ import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import java.util.Random;
-import java.util.concurrent.TimeUnit;
-import java.util.function.BooleanSupplier;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -50,8 +48,6 @@ final class EngineStagingTest {
     /// The engine's own: its pool there and back.
     private static final int OWN_COPIES = 2;
 
-    private static final long LONG_NANOS = TimeUnit.SECONDS.toNanos(60);
-
     @TempDir
     private Path folder;
 
@@ -68,14 +64,6 @@ final class EngineStagingTest {
     void close() {
         assertThat(standIn.left()).isEmpty();
         arena.close();
-    }
-
-    private static void until(BooleanSupplier so) {
-        long since = System.nanoTime();
-        while (!so.getAsBoolean()) {
-            assertThat(System.nanoTime() - since).as("nanoseconds").isLessThan(LONG_NANOS);
-            Thread.onSpinWait();
-        }
     }
 
     /// Pages of `[layer][side][piece]` one behind the other, the first some bytes into the region.
@@ -101,17 +89,8 @@ final class EngineStagingTest {
         }
 
         ByteBuffer described(int region) {
-            byte[] name = NAME.getBytes(StandardCharsets.UTF_8);
-            ByteBuffer body = EngineClient.body(4 + name.length + 4 * 4 + 3 * 8 + LAYERS * 3 * 8)
-                    .putInt(name.length)
-                    .put(name)
-                    .putInt(LAYERS)
-                    .putInt(SIDES)
-                    .putInt(PAGES)
-                    .putInt(PER_BLOCK)
-                    .putLong(pieceBytes)
-                    .putLong(pageBytes())
-                    .putLong(pieceBytes);
+            ByteBuffer body =
+                    EngineClient.pool(NAME, LAYERS, SIDES, PAGES, PER_BLOCK, pieceBytes, pageBytes(), pieceBytes);
             for (int layer = 0; layer < LAYERS; layer++) {
                 long offset = (long) layer * SIDES * pieceBytes;
                 body.putLong(region).putLong(askew + offset).putLong(bytes() - askew - offset);

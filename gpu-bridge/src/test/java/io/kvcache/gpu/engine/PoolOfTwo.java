@@ -7,7 +7,6 @@ import io.kvcache.core.identity.Namespace;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
-import java.nio.charset.StandardCharsets;
 import java.util.stream.IntStream;
 
 /// The pool of the engines in these tests: two layers, each in a region of its own, `[side][page][piece]`,
@@ -58,17 +57,8 @@ final class PoolOfTwo {
 
     /// What is told of it.
     static ByteBuffer described(int... regions) {
-        byte[] name = NAME.getBytes(StandardCharsets.UTF_8);
-        ByteBuffer body = EngineClient.body(4 + name.length + 4 * 4 + 3 * 8 + LAYERS * 3 * 8)
-                .putInt(name.length)
-                .put(name)
-                .putInt(LAYERS)
-                .putInt(SIDES)
-                .putInt(PAGES)
-                .putInt(PAGES_PER_BLOCK)
-                .putLong((long) PAGES * PIECE)
-                .putLong(PIECE)
-                .putLong(PIECE);
+        ByteBuffer body =
+                EngineClient.pool(NAME, LAYERS, SIDES, PAGES, PAGES_PER_BLOCK, (long) PAGES * PIECE, PIECE, PIECE);
         for (int region : regions) {
             body.putLong(region).putLong(OFFSET).putLong(LAYER_BYTES);
         }

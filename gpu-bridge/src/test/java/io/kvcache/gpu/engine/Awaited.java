@@ -1,0 +1,22 @@
+package io.kvcache.gpu.engine;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.util.concurrent.TimeUnit;
+import java.util.function.BooleanSupplier;
+
+/// Waits for what another thread does.
+final class Awaited {
+
+    private static final long LONG_NANOS = TimeUnit.SECONDS.toNanos(60);
+
+    private Awaited() {}
+
+    static void until(BooleanSupplier so) {
+        long since = System.nanoTime();
+        while (!so.getAsBoolean()) {
+            assertThat(System.nanoTime() - since).as("nanoseconds").isLessThan(LONG_NANOS);
+            Thread.onSpinWait();
+        }
+    }
+}
