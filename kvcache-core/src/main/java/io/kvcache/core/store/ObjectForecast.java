@@ -9,6 +9,8 @@ import io.kvcache.core.tree.Handle;
 import io.kvcache.core.tree.RecordPool;
 import java.util.List;
 import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.ObjIntConsumer;
+import java.util.function.Predicate;
 
 /// Tells policies what somebody knows of objects, as [Forecast] does of blocks: of those that are
 /// in host memory, and of those on disk that they are over. Lists are gone through a
@@ -42,32 +44,13 @@ public final class ObjectForecast {
     /// @param namespace of the objects
     /// @return of how many that was said
     public int demote(NamespaceEntry namespace, List<BlockKey> keys) {
-        int told = 0;
-        List<BlockKey> last = keys.reversed();
-        for (int from = 0; from < last.size(); from += Forecast.TURN) {
-            told += demoteTurn(namespace.id(), last.subList(from, Math.min(last.size(), from + Forecast.TURN)));
-        }
-        return told;
-    }
-
-    private int demoteTurn(int namespace, List<BlockKey> keys) {
-        lock.lock();
-        try {
-            touches.drain();
-            int told = 0;
-            for (BlockKey key : keys) {
-                int record = tree.findAny(key.hi(), key.lo());
-                boolean own = record != NONE
-                        && endings.isSettled(record)
-                        && Identity.isObjectOf(pool.identity(record), namespace);
-                if (own && endings.end(record)) {
-                    told++;
-                }
-            }
-            return told;
-        } finally {
-            lock.unlock();
-        }
+        return each(keys.reversed(), key -> {
+            int record = tree.findAny(key.hi(), key.lo());
+            return record != NONE
+                    && endings.isSettled(record)
+                    && Identity.isObjectOf(pool.identity(record), namespace.id())
+                    && endings.end(record);
+        });
     }
 
     /// Says of which class of requests objects are.
@@ -75,10 +58,7 @@ public final class ObjectForecast {
     /// @param reuseClass 0 to [EvictionPolicy#REUSE_CLASSES], exclusive
     /// @return of how many it was said, 0 where the policy makes no use of it
     public int label(NamespaceEntry namespace, List<BlockKey> keys, int reuseClass) {
-        return say(namespace, keys, (policy, record) -> {
-            policy.label(record, reuseClass);
-            return true;
-        });
+        return say(namespace, keys, (policy, record) -> policy.label(record, reuseClass));
     }
 
     /// Says how much of what is in objects matters.
@@ -86,18 +66,21 @@ public final class ObjectForecast {
     /// @param halvings 0 to [EvictionPolicy#MOST_HALVINGS]
     /// @return of how many it was said, 0 where the policy makes no use of it
     public int weigh(NamespaceEntry namespace, List<BlockKey> keys, int halvings) {
-        return say(namespace, keys, (policy, record) -> {
-            policy.weigh(record, halvings);
-            return true;
-        });
+        return say(namespace, keys, (policy, record) -> policy.weigh(record, halvings));
     }
 
-    private int say(NamespaceEntry namespace, List<BlockKey> keys, Saying saying) {
+    private int say(NamespaceEntry namespace, List<BlockKey> keys, ObjIntConsumer<EvictionPolicy> saying) {
         if (!policies.listens()) {
             return 0;
         }
         policies.state().makeRoomForSaid(lock);
-        return tell(namespace, keys, saying);
+        return each(keys, key -> {
+            int record = find(key, namespace.id());
+            if (record != NONE) {
+                saying.accept(lifecycle.policyOf(record), record);
+            }
+            return record != NONE;
+        });
     }
 
     /// Requests for objects are known to come: policies that look ahead are told, to others they
@@ -106,8 +89,10 @@ public final class ObjectForecast {
     /// @param uses until then; those that are not worth their room as long are passed over
     /// @return of how many it was said
     public int expect(NamespaceEntry namespace, List<BlockKey> keys, long uses) {
-        return tell(namespace, keys, (policy, record) -> {
-            if (!forecast.isKept(policy, uses)) {
+        return each(keys, key -> {
+            int record = find(key, namespace.id());
+            EvictionPolicy policy = record == NONE ? null : lifecycle.policyOf(record);
+            if (policy == null || !forecast.isKept(policy, uses)) {
                 return false;
             }
             if (policies.lookAhead()) {
@@ -120,33 +105,24 @@ public final class ObjectForecast {
         });
     }
 
-    private interface Saying {
-        boolean of(EvictionPolicy policy, int record);
-    }
-
-    private int tell(NamespaceEntry namespace, List<BlockKey> keys, Saying saying) {
-        int told = 0;
+    /// Does something to each of many objects, a bounded number a turn of the lock.
+    ///
+    /// @param done under the lock, answers whether it was
+    /// @return how often it was
+    private int each(List<BlockKey> keys, Predicate<BlockKey> done) {
+        int count = 0;
         for (int from = 0; from < keys.size(); from += Forecast.TURN) {
-            told += tellTurn(namespace.id(), keys.subList(from, Math.min(keys.size(), from + Forecast.TURN)), saying);
-        }
-        return told;
-    }
-
-    private int tellTurn(int namespace, List<BlockKey> keys, Saying saying) {
-        lock.lock();
-        try {
-            touches.drain();
-            int told = 0;
-            for (BlockKey key : keys) {
-                int record = find(key, namespace);
-                if (record != NONE && saying.of(lifecycle.policyOf(record), record)) {
-                    told++;
+            lock.lock();
+            try {
+                touches.drain();
+                for (BlockKey key : keys.subList(from, Math.min(keys.size(), from + Forecast.TURN))) {
+                    count += done.test(key) ? 1 : 0;
                 }
+            } finally {
+                lock.unlock();
             }
-            return told;
-        } finally {
-            lock.unlock();
         }
+        return count;
     }
 
     /// The record of an object that is resident, if it is of a namespace; under the lock.
