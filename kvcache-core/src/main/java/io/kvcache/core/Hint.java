@@ -3,6 +3,7 @@ package io.kvcache.core;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
 import java.util.List;
+import java.util.concurrent.TimeUnit;
 
 /// What only the caller knows of a chain: of its future, or of what is in it.
 ///
@@ -37,6 +38,10 @@ public sealed interface Hint {
     /// @param forNanos how long from now, an hour at most: longer counts as an hour. Pinning again starts
     ///     anew, 0 ends the pin
     record Pin(BlockChain chain, long forNanos) implements Hint {
+
+        /// An hour.
+        public static final long LONGEST_NANOS = TimeUnit.HOURS.toNanos(1);
+
         public Pin {
             requireNotNegative("forNanos", forNanos);
         }

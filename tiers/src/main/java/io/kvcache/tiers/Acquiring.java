@@ -27,11 +27,6 @@ final class Acquiring {
         this.onboarding = onboarding;
     }
 
-    private long last(BlockChain chain) {
-        int index = chain.length() - 1;
-        return store.lookup().findKnown(chain.keyHi(index), chain.keyLo(index));
-    }
-
     /// As [io.kvcache.core.KvCache#acquire].
     BlockTable acquire(BlockChain chain, int from, long timeoutNanos) {
         if (from < 0 || from > chain.length()) {
@@ -49,7 +44,7 @@ final class Acquiring {
         int known = loads == null ? found : Math.max(0, here + loads.count() - from);
         listeners.asked(chain, from, known, entry.blockBytes());
         if (chain.length() > 0 && from + known == chain.length()) {
-            var _ = prefetching.continued(last(chain));
+            var _ = prefetching.continued(chain);
         }
         if (loads != null) {
             LoadingTable.Blocks blocks = new LoadingTable.Blocks(entry, deepest, here, loads, from);

@@ -1,6 +1,7 @@
 package io.kvcache.tiers;
 
 import io.kvcache.core.Clock;
+import io.kvcache.core.Hint;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.store.HostStore;
 import io.kvcache.core.store.Inspection;
@@ -21,8 +22,6 @@ import org.jspecify.annotations.Nullable;
 final class HintPins implements AutoCloseable {
 
     private static final int QUOTA_SHARE = 4;
-
-    private static final long LONGEST_NANOS = TimeUnit.HOURS.toNanos(1);
 
     /// All pins are looked at no oftener than this by who pins: there may be a page's worth each.
     private static final long SWEEP_NANOS = TimeUnit.MILLISECONDS.toNanos(100);
@@ -63,7 +62,7 @@ final class HintPins implements AutoCloseable {
             store.lookup().unpin(held.record);
             return false;
         }
-        long time = Math.min(forNanos, LONGEST_NANOS);
+        long time = Math.min(forNanos, Hint.Pin.LONGEST_NANOS);
         pins.put(key, new Pinned(share.group(), held.record, held.bytes, clock.nanos(), time));
         bytesOfGroup.merge(share.group(), held.bytes, Long::sum);
         letGo(before);
@@ -98,7 +97,7 @@ final class HintPins implements AutoCloseable {
     }
 
     synchronized long bytes() {
-        return pins.values().stream().mapToLong(Pinned::bytes).sum();
+        return bytesOfGroup.values().stream().mapToLong(Long::longValue).sum();
     }
 
     private boolean isDropped(int record) {

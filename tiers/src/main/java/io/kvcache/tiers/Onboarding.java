@@ -138,9 +138,9 @@ final class Onboarding {
 
     private boolean expect(Movement by, long handle) {
         int record = Handle.record(handle);
-        long place = store.records().diskPlace(record);
-        boolean away = store.records().hostPage(record) == RecordPool.NONE && place != RecordPool.NONE;
-        boolean begun = away && store.beginLoad(record, Handle.generation(handle), 0) == LoadStart.STARTED;
+        long place = store.records().placeOnDiskAlone(record);
+        boolean begun =
+                place != RecordPool.NONE && store.beginLoad(record, Handle.generation(handle), 0) == LoadStart.STARTED;
         if (begun) {
             by.expect(record, DiskNumber.of(place));
         }

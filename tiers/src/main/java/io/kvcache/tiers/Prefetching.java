@@ -59,13 +59,12 @@ final class Prefetching {
     /// Somebody reads all of a chain: begins to bring in the likeliest continuation, block by
     /// block.
     ///
-    /// @param last handle of its last block, or none where that is not known any more
+    /// @param chain of at least one block
     /// @return blocks that come
-    int continued(long last) {
+    int continued(BlockChain chain) {
+        long last = movement == null ? Handle.MISS : find(chain.key(chain.length() - 1));
+        long next = Handle.found(last) ? store.prefetch().nextOnDisk(last) : Handle.MISS;
         int blocks = 0;
-        long next = movement == null || !Handle.found(last)
-                ? Handle.MISS
-                : store.prefetch().nextOnDisk(last);
         while (Handle.found(next) && blocks < MOST_AHEAD && begin(next)) {
             blocks++;
             next = store.prefetch().nextOnDisk(next);
@@ -77,8 +76,12 @@ final class Prefetching {
     ///
     /// @return whether it does
     boolean begin(BlockKey key) {
-        long handle = movement == null ? Handle.MISS : store.lookup().findKnown(key.hi(), key.lo());
+        long handle = movement == null ? Handle.MISS : find(key);
         return Handle.found(handle) && begin(handle);
+    }
+
+    private long find(BlockKey key) {
+        return store.lookup().findKnown(key.hi(), key.lo());
     }
 
     private boolean begin(long handle) {
@@ -86,10 +89,9 @@ final class Prefetching {
         if (by == null) {
             return false;
         }
-        RecordPool records = store.records();
         int record = Handle.record(handle);
-        long place = records.diskPlace(record);
-        boolean away = records.hostPage(record) == RecordPool.NONE && place != RecordPool.NONE;
+        long place = store.records().placeOnDiskAlone(record);
+        boolean away = place != RecordPool.NONE;
         int disk = away ? DiskNumber.of(place) : 0;
         if (!away || by.reads(disk) >= BUSY || !store.prefetch().begin(record, Handle.generation(handle))) {
             return false;

@@ -279,6 +279,12 @@ public final class RecordPool implements RecordView {
         setLong(cold(record) + RecordLayout.DISK_PLACE, place);
     }
 
+    /// The same of a record that is not in host memory too, else [#NONE].
+    public long placeOnDiskAlone(int record) {
+        long place = diskPlace(record);
+        return hostPage(record) == NONE ? place : NONE;
+    }
+
     /// Checksum of the copy on disk.
     public int diskChecksum(int record) {
         return getInt(hot(record) + RecordLayout.DISK_CHECKSUM);

@@ -1,18 +1,15 @@
 package io.kvcache.server.keyspace;
 
+import io.kvcache.core.Hint;
 import io.kvcache.core.ObjectHint;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.concurrent.TimeUnit;
 
 /// Takes what clients say of keys to the store, and has the tenant's quota hear of it: what is
 /// expected counts as used there too, and what is pinned goes last.
 ///
 /// **Threads.** Any.
 final class KeyHints {
-
-    /// As the store has it.
-    private static final long LONGEST_PIN_NANOS = TimeUnit.HOURS.toNanos(1);
 
     private final Ground ground;
     private final Allowance allowance;
@@ -62,7 +59,7 @@ final class KeyHints {
         for (byte[] key : keys) {
             if (told(List.of(key), pin) > 0) {
                 taken++;
-                spare(new Key(key), Math.min(pin.forNanos(), LONGEST_PIN_NANOS));
+                spare(new Key(key), Math.min(pin.forNanos(), Hint.Pin.LONGEST_NANOS));
             }
         }
         return taken;
