@@ -6,16 +6,15 @@ import io.kvcache.bench.gpu.GpuCell;
 import io.kvcache.bench.gpu.GpuComparison;
 import io.kvcache.gpu.driver.DeviceException;
 import io.kvcache.gpu.driver.DeviceInfo;
-import java.io.PrintWriter;
+import java.io.IOException;
+import java.nio.file.Path;
 import java.util.List;
-import java.util.Locale;
 import java.util.concurrent.Callable;
-import java.util.function.Consumer;
+import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Spec;
-import tools.jackson.databind.json.JsonMapper;
 
 /// `kvcache bench gpu`: blocks, pages and kernels on the first GPU, beside bare copies of as many bytes;
 /// where there is no GPU, the same over host memory, which shows that it works and nothing else.
@@ -29,6 +28,11 @@ final class GpuBenchCommand implements Callable<Integer> {
     private static final long FULL_BYTES = 512L << 20;
     private static final long QUICK_BYTES = 64L << 20;
     private static final int FULL_ROUNDS = 15;
+
+    /// What a CPU that stands in for a GPU does within a minute or two, every kernel included.
+    private static final long STAND_IN_BYTES = 4L << 20;
+
+    private static final int STAND_IN_ROUNDS = 3;
     private static final long BLOCK_BYTES = 2 << 20;
 
     /// Two spans of so many bytes are taken, of no more than half of what is free.
@@ -37,7 +41,8 @@ final class GpuBenchCommand implements Callable<Integer> {
     /// Sizes are compared over fewer bytes, as they are many.
     private static final int SIZES_SHARE = 8;
 
-    private static final JsonMapper JSON = JsonMapper.builder().build();
+    private static final String LIMIT = "; a CPU that stands in for a GPU is given %d MiB and %d rounds at most"
+            .formatted(STAND_IN_BYTES >> 20, STAND_IN_ROUNDS);
 
     @Spec
     private CommandSpec spec = CommandSpec.create();
@@ -57,97 +62,55 @@ final class GpuBenchCommand implements Callable<Integer> {
     @Option(names = "--strict", description = "Exit with 1 when a GPU misses a budget.")
     private boolean strict;
 
-    /// A line of `--json`.
-    record Line(
-            String device,
-            boolean gpu,
-            String name,
-            double gigabytes,
-            double bareGigabytes,
-            double ratio,
-            double least,
-            boolean ok) {}
+    @Option(names = "--lines", paramLabel = "FILE", description = "Also write one JSON object a line to a file.")
+    private @Nullable Path lines;
 
     @Override
-    public Integer call() {
-        long wanted = quick ? QUICK_BYTES : FULL_BYTES;
-        BenchDevice device = BenchDevice.open(FREE_SHARE * wanted);
-        try (var driver = device.driver()) {
-            long bytes = Math.min(wanted, driver.freeBytes() / FREE_SHARE / BLOCK_BYTES * BLOCK_BYTES);
-            if (bytes == 0) {
-                say(spec.commandLine().getErr(), "kvcache bench: too little memory of the GPU is free");
-                return 1;
+    public Integer call() throws IOException {
+        long full = quick ? QUICK_BYTES : FULL_BYTES;
+        try (GpuPages pages = new GpuPages(spec.commandLine().getOut(), json, lines)) {
+            BenchDevice device = BenchDevice.open(FREE_SHARE * full);
+            try (var driver = device.driver()) {
+                long wanted = !slow(device) ? full : quick ? BLOCK_BYTES : STAND_IN_BYTES;
+                long bytes = Math.min(wanted, driver.freeBytes() / FREE_SHARE / BLOCK_BYTES * BLOCK_BYTES);
+                if (bytes == 0) {
+                    say("too little memory of the GPU is free");
+                    return 1;
+                }
+                if (!device.real()) {
+                    say("no GPU is used: " + device.why());
+                    say("these figures are of host memory and mean nothing");
+                }
+                return measure(device, bytes, pages);
             }
-            if (!device.real()) {
-                say(spec.commandLine().getErr(), "kvcache bench: no GPU is used: " + device.why());
-                say(spec.commandLine().getErr(), "kvcache bench: these figures are of host memory and mean nothing");
-            }
-            int rounds = quick ? 1 : FULL_ROUNDS;
-            Consumer<String> progress = step -> say(spec.commandLine().getErr(), "kvcache bench: " + step);
-            PrintWriter out = spec.commandLine().getOut();
-            if (sizes) {
-                sizes(device, new GpuBandwidth(rounds, Math.max(bytes / SIZES_SHARE, 2 * BLOCK_BYTES), progress), out);
-                return 0;
-            }
-            return compare(device, new GpuComparison(rounds, bytes, progress), out);
-        }
-    }
-
-    private int compare(BenchDevice device, GpuComparison comparison, PrintWriter out) {
-        DeviceInfo info = device.driver().info();
-        Consumer<GpuCell> row = cell ->
-                say(out, json ? JSON.writeValueAsString(line(info, device.real(), cell)) : row(cell, device.real()));
-        if (!json) {
-            say(out, info.name() + ", " + info.driver() + (device.real() ? "" : ": the figures mean nothing"));
-            say(out, String.format(Locale.ROOT, "%-14s %10s %12s %8s  %s", "", "GB/s", "bare GB/s", "ratio", "budget"));
-        }
-        try {
-            List<GpuCell> cells = comparison.run(device.driver(), row);
-            return strict && device.real() && !cells.stream().allMatch(GpuCell::ok) ? 1 : 0;
         } catch (DeviceException | IllegalStateException failure) {
-            say(
-                    spec.commandLine().getErr(),
-                    "kvcache bench: stopped there: " + failure.getMessage() + "; what is printed was measured");
+            say("stopped there: " + failure.getMessage() + "; what is printed was measured");
             return 1;
         }
     }
 
-    private void sizes(BenchDevice device, GpuBandwidth bandwidth, PrintWriter out) {
-        GpuSizesPage page =
-                new GpuSizesPage(device.driver().info().name(), device.real(), bandwidth.run(device.driver()));
-        if (json) {
-            page.json(JSON, line -> say(out, line));
-        } else {
-            page.table(line -> say(out, line));
+    private static boolean slow(BenchDevice device) {
+        return device.kind() == BenchDevice.Kind.STAND_IN;
+    }
+
+    private int measure(BenchDevice device, long bytes, GpuPages pages) {
+        int rounds = quick ? 1 : slow(device) ? STAND_IN_ROUNDS : FULL_ROUNDS;
+        DeviceInfo info = device.driver().info();
+        if (sizes) {
+            GpuSizesPage page = new GpuSizesPage(pages, info.name(), device.real());
+            page.head();
+            long some = Math.max(bytes / SIZES_SHARE, 2 * BLOCK_BYTES);
+            new GpuBandwidth(rounds, some, this::say).run(device.driver(), page::cell);
+            return 0;
         }
+        GpuComparison comparison = new GpuComparison(rounds, bytes, this::say);
+        GpuComparisonPage page = new GpuComparisonPage(pages, info, device.real(), comparison);
+        page.head(device, slow(device) ? LIMIT : "");
+        List<GpuCell> cells = comparison.run(device.driver(), page::cell);
+        return strict && device.real() && !cells.stream().allMatch(GpuCell::ok) ? 1 : 0;
     }
 
-    private static Line line(DeviceInfo info, boolean gpu, GpuCell cell) {
-        return new Line(
-                info.name(),
-                gpu,
-                cell.name(),
-                cell.gigabytes(),
-                cell.bareGigabytes(),
-                cell.ratio(),
-                cell.least(),
-                cell.ok());
-    }
-
-    private static String row(GpuCell cell, boolean gpu) {
-        return String.format(
-                Locale.ROOT,
-                "%-14s %10.2f %12.2f %8.2f  %s%s",
-                cell.name(),
-                cell.gigabytes(),
-                cell.bareGigabytes(),
-                cell.ratio(),
-                cell.least() == 0 ? "-" : String.format(Locale.ROOT, ">= %.2f", cell.least()),
-                gpu && !cell.ok() ? "  missed" : "");
-    }
-
-    private static void say(PrintWriter to, String line) {
-        to.println(line);
-        to.flush();
+    private void say(String what) {
+        GpuPages.say(spec.commandLine().getErr(), "kvcache bench: " + what);
     }
 }

@@ -1,7 +1,10 @@
 package io.kvcache.bench.cli;
 
+import io.kvcache.bench.gpu.BenchDevice;
+import io.kvcache.bench.gpu.GpuBusy;
 import java.io.PrintWriter;
 import java.nio.charset.StandardCharsets;
+import java.util.concurrent.TimeUnit;
 import picocli.CommandLine;
 
 /// `bench gpu`, `demo --gpu` and what doctor says of GPUs, without the rest of the command line and the
@@ -10,16 +13,30 @@ public final class GpuKit {
 
     private GpuKit() {}
 
-    /// Prints what the GPUs are and how fast blocks get to the first, or, with the options of `bench gpu`,
-    /// the latter alone; with `demo`, keeps blocks of a whole store there and looks at every byte that
-    /// comes back.
+    private static final long LONGEST_BUSY_NANOS = TimeUnit.MINUTES.toNanos(30);
+
+    /// With `probe`, prints what the GPUs are; with `demo`, keeps blocks of a whole store on the first and
+    /// looks at every byte that comes back; with `busy`, has it work until this is killed. Else compares, with
+    /// the options of `bench gpu`.
     public static void main(String... options) {
-        if (options.length == 1 && options[0].equals("demo")) {
-            System.exit(new GpuDemoPage(new PrintWriter(System.out, true, StandardCharsets.UTF_8), false).show());
-        }
-        if (options.length == 0) {
-            GpuProbe.lines().forEach(System.out::println);
-        }
-        System.exit(new CommandLine(new GpuBenchCommand()).execute(options));
+        System.exit(
+                switch (options.length == 1 ? options[0] : "") {
+                    case "probe" -> probe();
+                    case "demo" ->
+                        new GpuDemoPage(new PrintWriter(System.out, true, StandardCharsets.UTF_8), false).show();
+                    case "busy" -> busy();
+                    default -> new CommandLine(new GpuBenchCommand()).execute(options);
+                });
+    }
+
+    private static int probe() {
+        GpuProbe.lines().forEach(System.out::println);
+        return 0;
+    }
+
+    private static int busy() {
+        BenchDevice device = BenchDevice.open(1L << 30);
+        GpuBusy.run(device, LONGEST_BUSY_NANOS, () -> System.out.println("busy"));
+        return 0;
     }
 }

@@ -52,7 +52,7 @@ final class GpuProbe {
     private static String line(DeviceDriver driver) {
         try {
             DeviceInfo info = driver.info();
-            List<GpuCell> cells = new GpuComparison(3, COPIED_BYTES, _ -> {}).run(driver, _ -> {});
+            List<GpuCell> cells = new GpuComparison(3, COPIED_BYTES, _ -> {}).bareCopies(driver);
             return String.format(
                     Locale.ROOT,
                     "%s, %s, compute %s, %.1f GiB in all, %.1f GiB free, kernels %s, %.1f GB/s to it, %.1f GB/s back",

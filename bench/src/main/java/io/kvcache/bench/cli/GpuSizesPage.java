@@ -2,49 +2,56 @@ package io.kvcache.bench.cli;
 
 import io.kvcache.bench.gpu.GpuBandwidth;
 import io.kvcache.bench.gpu.GpuBandwidth.Cell;
-import io.kvcache.bench.gpu.GpuBandwidth.Way;
-import io.kvcache.gpu.driver.CopyDirection;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
-import java.util.function.Consumer;
-import tools.jackson.databind.json.JsonMapper;
 
-/// What `bench gpu --sizes` prints: a column for each size of pieces, a row for each direction and way.
-///
-/// @param device what it is called
-/// @param gpu whether the figures mean anything
-record GpuSizesPage(String device, boolean gpu, List<Cell> cells) {
+/// What `bench gpu --sizes` prints: a column for each size of pieces, a row for each direction and way, once
+/// it is whole.
+final class GpuSizesPage {
 
-    /// A line of `--json`.
-    record Line(String device, boolean gpu, String direction, String way, int pieceBytes, double gigabytes) {}
+    private final GpuPages pages;
+    private final String device;
+    private final boolean gpu;
+    private final List<String> row = new ArrayList<>();
 
-    void json(JsonMapper mapper, Consumer<String> out) {
-        for (Cell cell : cells) {
-            String direction = word(cell.direction());
-            String way = word(cell.way());
-            out.accept(mapper.writeValueAsString(
-                    new Line(device, gpu, direction, way, cell.pieceBytes(), cell.gigabytes())));
-        }
+    /// A line of JSON.
+    record Line(
+            String device,
+            boolean gpu,
+            String direction,
+            String way,
+            int pieceBytes,
+            double gigabytes,
+            boolean registered) {}
+
+    /// @param device what it is called
+    /// @param gpu whether the figures mean anything
+    GpuSizesPage(GpuPages pages, String device, boolean gpu) {
+        this.pages = pages;
+        this.device = device;
+        this.gpu = gpu;
     }
 
-    void table(Consumer<String> out) {
-        out.accept(device + ", GB/s by the size of pieces" + (gpu ? "" : ": the figures mean nothing"));
+    void head() {
+        pages.row(device + ", GB/s by the size of pieces" + (gpu ? "" : ": the figures mean nothing"));
         List<String> sizes = new ArrayList<>();
         for (int size = GpuBandwidth.SMALLEST; size <= GpuBandwidth.LARGEST; size *= 2) {
             sizes.add(size / 1024 + " KiB");
         }
-        out.accept(row("", sizes));
-        for (CopyDirection direction : CopyDirection.values()) {
-            for (Way way : Way.values()) {
-                List<String> figures = cells.stream()
-                        .filter(cell -> cell.direction() == direction && cell.way() == way)
-                        .map(cell -> String.format(Locale.ROOT, "%.2f", cell.gigabytes()))
-                        .toList();
-                if (!figures.isEmpty()) {
-                    out.accept(row(word(direction) + ", " + word(way), figures));
-                }
-            }
+        pages.row(row("", sizes));
+    }
+
+    /// Takes the sizes of a direction and way one behind the other.
+    void cell(Cell cell) {
+        String direction = word(cell.direction());
+        String way = word(cell.way());
+        pages.line(new Line(device, gpu, direction, way, cell.pieceBytes(), cell.gigabytes(), cell.registered()));
+        row.add(String.format(Locale.ROOT, "%.2f", cell.gigabytes()));
+        if (cell.pieceBytes() == GpuBandwidth.LARGEST) {
+            String remark = cell.registered() ? "" : "  HOST MEMORY IS NOT REGISTERED";
+            pages.row(row(direction + ", " + way, row) + remark);
+            row.clear();
         }
     }
 

@@ -9,21 +9,47 @@ import io.kvcache.gpu.host.HostDriver;
 ///
 /// @param driver to be closed by whoever opened this
 /// @param why there is no GPU; empty when there is one
-public record BenchDevice(DeviceDriver driver, String why) {
+public record BenchDevice(DeviceDriver driver, Kind kind, String why) {
+
+    /// As the stand-in for NVIDIA's driver that tests build calls its device.
+    private static final String STAND_IN = "CPU stand-in";
+
+    /// What runs.
+    public enum Kind {
+        /// A device of NVIDIA's.
+        GPU,
+        /// A CPU behind NVIDIA's calls, kernels included: much slower than either of the others.
+        STAND_IN,
+        /// Host memory, and no code of a device.
+        PRETENCE
+    }
 
     /// Opens it.
     ///
-    /// @param pretendedBytes memory of the device where there is no GPU
+    /// @param pretendedBytes memory of the device where there is no driver
     public static BenchDevice open(long pretendedBytes) {
         try {
-            return new BenchDevice(CudaDriver.open(0), "");
+            DeviceDriver driver = CudaDriver.open(0);
+            if (name(driver).equals(STAND_IN)) {
+                return new BenchDevice(driver, Kind.STAND_IN, "a CPU stands in for it, behind NVIDIA's calls");
+            }
+            return new BenchDevice(driver, Kind.GPU, "");
         } catch (DeviceException none) {
-            return new BenchDevice(HostDriver.open(pretendedBytes), String.valueOf(none.getMessage()));
+            return new BenchDevice(HostDriver.open(pretendedBytes), Kind.PRETENCE, String.valueOf(none.getMessage()));
+        }
+    }
+
+    private static String name(DeviceDriver driver) {
+        try {
+            return driver.info().name();
+        } catch (DeviceException refused) {
+            driver.close();
+            throw refused;
         }
     }
 
     /// Whether it is a GPU.
     public boolean real() {
-        return why.isEmpty();
+        return kind == Kind.GPU;
     }
 }

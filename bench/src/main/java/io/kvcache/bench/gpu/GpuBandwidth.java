@@ -43,18 +43,21 @@ public record GpuBandwidth(int rounds, long bytes, Consumer<String> progress) {
     /// A figure.
     ///
     /// @param gigabytes a second, 10^9 bytes
-    public record Cell(CopyDirection direction, Way way, int pieceBytes, double gigabytes) {}
+    /// @param registered whether the driver let host memory be registered
+    public record Cell(CopyDirection direction, Way way, int pieceBytes, double gigabytes, boolean registered) {}
 
     /// Measures, and gives all that it took of the device back. Without figures for kernels where it
     /// runs no code.
-    public List<Cell> run(DeviceDriver driver) {
-        List<Cell> cells = new ArrayList<>();
+    ///
+    /// @param each told of every figure as soon as it is there; those of a direction and way by growing sizes
+    public void run(DeviceDriver driver, Consumer<Cell> each) {
         try (GpuStage stage = new GpuStage(driver, bytes)) {
             for (CopyDirection direction : CopyDirection.values()) {
                 progress.accept(direction.toString());
                 for (Way way : Way.values()) {
                     for (int size = SMALLEST; way != Way.KERNEL && size <= LARGEST; size *= 2) {
-                        cells.add(new Cell(direction, way, size, copies(stage, direction, way, size)));
+                        double found = copies(stage, direction, way, size);
+                        each.accept(new Cell(direction, way, size, found, stage.registered()));
                     }
                 }
             }
@@ -62,14 +65,12 @@ public record GpuBandwidth(int rounds, long bytes, Consumer<String> progress) {
             if (kernels != null) {
                 try (kernels) {
                     for (int size = SMALLEST; size <= LARGEST; size *= 2) {
-                        int each = size;
-                        Runnable run = kernels.copying(size, pieces(size));
-                        cells.add(new Cell(CopyDirection.WITHIN, Way.KERNEL, size, gigabytes(run, each)));
+                        double found = gigabytes(kernels.copying(size, pieces(size)), size);
+                        each.accept(new Cell(CopyDirection.WITHIN, Way.KERNEL, size, found, stage.registered()));
                     }
                 }
             }
         }
-        return cells;
     }
 
     private int pieces(int size) {

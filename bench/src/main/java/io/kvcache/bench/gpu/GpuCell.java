@@ -7,7 +7,9 @@ package io.kvcache.bench.gpu;
 /// @param gigabytes a second, 10^9 bytes
 /// @param bareGigabytes what a bare copy of the same bytes made in the same round
 /// @param least ratio that is asked for; 0 when none is
-public record GpuCell(String name, double gigabytes, double bareGigabytes, double ratio, double least) {
+/// @param registered whether the driver let host memory be registered
+public record GpuCell(
+        String name, double gigabytes, double bareGigabytes, double ratio, double least, boolean registered) {
 
     /// Whether it is as fast as is asked for.
     public boolean ok() {

@@ -23,13 +23,13 @@ public record GpuComparison(int rounds, long bytes, Consumer<String> progress) {
             GpuWays ways = new GpuWays(stage);
             List<GpuCell> cells = new ArrayList<>();
             for (GpuWay way : ways.copies()) {
-                cells.add(measure(way, way.bytes(), each));
+                cells.add(measure(stage, way, way.bytes(), each));
             }
             GpuKernelWays kernels = GpuKernelWays.load(stage);
             if (kernels != null) {
                 try (kernels) {
                     for (GpuWay way : kernels.all()) {
-                        cells.add(measure(way, 2 * bytes, each));
+                        cells.add(measure(stage, way, 2 * bytes, each));
                     }
                 }
             }
@@ -37,7 +37,16 @@ public record GpuComparison(int rounds, long bytes, Consumer<String> progress) {
         }
     }
 
-    private GpuCell measure(GpuWay way, long bareBytes, Consumer<GpuCell> each) {
+    /// How fast a bare copy gets there, and back: two figures, and no others.
+    public List<GpuCell> bareCopies(DeviceDriver driver) {
+        try (GpuStage stage = new GpuStage(driver, bytes)) {
+            GpuWay there = new GpuWay("there", bytes, stage::bareUp, stage::bareUp, 0);
+            GpuWay back = new GpuWay("back", bytes, stage::bareDown, stage::bareDown, 0);
+            return List.of(measure(stage, there, bytes, _ -> {}), measure(stage, back, bytes, _ -> {}));
+        }
+    }
+
+    private GpuCell measure(GpuStage stage, GpuWay way, long bareBytes, Consumer<GpuCell> each) {
         progress.accept(way.name());
         double[] ours = new double[rounds];
         double[] bare = new double[rounds];
@@ -51,7 +60,8 @@ public record GpuComparison(int rounds, long bytes, Consumer<String> progress) {
                 ratios[round] = own / other;
             }
         }
-        GpuCell cell = new GpuCell(way.name(), median(ours), median(bare), median(ratios), way.least());
+        GpuCell cell =
+                new GpuCell(way.name(), median(ours), median(bare), median(ratios), way.least(), stage.registered());
         each.accept(cell);
         return cell;
     }

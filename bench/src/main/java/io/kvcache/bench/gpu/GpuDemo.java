@@ -54,9 +54,9 @@ public final class GpuDemo {
         try (DeviceDriver driver = probe.driver()) {
             name = driver.info().name();
         }
-        CudaTier tier = probe.real()
-                ? CudaTier.open(0, DEVICE_BYTES)
-                : CudaTier.over(name, () -> HostDriver.open(2 * DEVICE_BYTES), DEVICE_BYTES);
+        CudaTier tier = probe.kind() == BenchDevice.Kind.PRETENCE
+                ? CudaTier.over(name, () -> HostDriver.open(2 * DEVICE_BYTES), DEVICE_BYTES)
+                : CudaTier.open(0, DEVICE_BYTES);
         try (TieredKvCache cache = TieredKvCache.builder()
                 .hostBytes(HOST_BYTES)
                 .admission(AdmissionKind.ALWAYS)

@@ -121,6 +121,17 @@ final class GpuKernelWays implements AutoCloseable {
         };
     }
 
+    /// Turns all values so many times, and ends with that.
+    Runnable turning(int times) {
+        DeviceSpan turns = turns();
+        return () -> {
+            for (int i = 0; i < times; i++) {
+                kernels.ropeShift(stage.stream(), values, ROW, turns, PAIRS, true);
+            }
+            stage.finish();
+        };
+    }
+
     /// Blocks of codes from pages and back; keys turn on their way back from 8 bits.
     private List<GpuWay> coded() {
         DeviceSpan pages = places(values, PIECE, 3);

@@ -4,10 +4,12 @@ import io.kvcache.gpu.driver.CopyBatch;
 import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceDriver.Priority;
 import io.kvcache.gpu.driver.DeviceEvent;
+import io.kvcache.gpu.driver.DeviceException;
 import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.DeviceStream;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 
@@ -28,6 +30,7 @@ final class GpuStage implements AutoCloseable {
     private final DeviceEvent upDone;
     private final DeviceEvent downDone;
     private final Arena arena = Arena.ofShared();
+    private final List<MemorySegment> fixed = new ArrayList<>();
 
     /// @param bytes of each of the four spans
     GpuStage(DeviceDriver driver, long bytes) {
@@ -37,14 +40,31 @@ final class GpuStage implements AutoCloseable {
         target = arena.allocate(bytes, PAGE);
         source.fill((byte) 0x3C); // a bf16 of a usual size, and pages that are there
         target.fill((byte) 1);
-        driver.register(source);
-        driver.register(target);
+        fix(source);
+        fix(target);
         first = driver.allocate(bytes);
         second = driver.allocate(bytes);
         up = driver.openStream(Priority.HIGH);
         down = driver.openStream(Priority.HIGH);
         upDone = driver.openEvent();
         downDone = driver.openEvent();
+    }
+
+    /// Where that is forbidden, copies go without, and who asks is told.
+    private void fix(MemorySegment memory) {
+        try {
+            driver.register(memory);
+            fixed.add(memory);
+        } catch (DeviceException refused) {
+            if (refused.error().ends()) {
+                throw refused;
+            }
+        }
+    }
+
+    /// Whether host memory is registered with the device.
+    boolean registered() {
+        return fixed.size() == 2;
     }
 
     DeviceStream stream() {
@@ -107,8 +127,7 @@ final class GpuStage implements AutoCloseable {
         down.close();
         driver.free(first);
         driver.free(second);
-        driver.unregister(source);
-        driver.unregister(target);
+        fixed.forEach(driver::unregister);
         arena.close();
     }
 }

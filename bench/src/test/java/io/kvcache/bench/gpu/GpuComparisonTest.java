@@ -3,8 +3,13 @@ package io.kvcache.bench.gpu;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.kvcache.gpu.driver.DeviceDriver;
+import io.kvcache.gpu.driver.DeviceError;
+import io.kvcache.gpu.driver.DeviceException;
 import io.kvcache.gpu.driver.DeviceUse;
 import io.kvcache.gpu.host.HostDriver;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Proxy;
 import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.Test;
@@ -45,5 +50,29 @@ final class GpuComparisonTest {
             assertThatThrownBy(() -> comparison.run(driver, told::add)).hasMessageContaining("within a minute");
             assertThat(told).extracting(GpuCell::name).containsExactly("onboard", "offload");
         }
+    }
+
+    /// As in a container whose limit on locked memory says no.
+    @Test
+    void givenHostMemoryThatMayNotBeRegistered_whenCompared_thenEveryWayIsMeasuredAndSaysSo() {
+        try (HostDriver driver = HostDriver.open(4 * BYTES)) {
+            List<GpuCell> cells = new GpuComparison(1, BYTES, _ -> {}).run(refusing(driver), _ -> {});
+            assertThat(cells).hasSize(5).noneMatch(GpuCell::registered);
+            assertThat(driver.use()).isEqualTo(DeviceUse.NONE);
+        }
+    }
+
+    private static DeviceDriver refusing(DeviceDriver driver) {
+        return (DeviceDriver) Proxy.newProxyInstance(
+                DeviceDriver.class.getClassLoader(), new Class<?>[] {DeviceDriver.class}, (_, called, arguments) -> {
+                    if (called.getName().equals("register")) {
+                        throw new DeviceException(DeviceError.OUT_OF_MEMORY, "register", "the limit on locked memory");
+                    }
+                    try {
+                        return called.invoke(driver, arguments);
+                    } catch (InvocationTargetException thrown) {
+                        throw thrown.getCause();
+                    }
+                });
     }
 }
