@@ -39,6 +39,7 @@ gpu_kit() {
         --compress zip-0 --vm server --output "$work/jre"
     tar -C "$work" -cf - jre | xz -T0 -6 >"$kit/jre.tar.xz"
     cp "$root/gpu-bridge/src/test/python/engine.py" "$root/LICENSE" "$root/NOTICE" "$kit/"
+    git -C "$root" rev-parse --short HEAD >"$kit/commit" 2>/dev/null || echo 'no commit' >"$kit/commit"
     gpu_kit_runner >"$kit/run.sh"
     chmod +x "$kit/run.sh"
     rm -rf "$work"
@@ -49,16 +50,17 @@ gpu_kit_runner() {
     cat <<'RUN'
 #!/usr/bin/env bash
 # Tests and benchmarks on the first GPU: run.sh [RESULTS [STEP...]], a folder for what it writes, and what is to be
-# done of: tests demo bench bench-json sizes sizes-json beside; all of it when nothing is said. What is to be known
-# first is always looked at. KIT_SECONDS is the longest that a step may take, 540 when nothing is said. Who stops it
-# stops all that it began.
+# done of: demo bench sizes beside tests; all of it when nothing is said. What is to be known first is always looked
+# at. report.txt in that folder has all that the other files have, and is made anew after each step. KIT_SECONDS is
+# the longest that a step may take, 540 when nothing is said. Who stops it stops all that it began.
 set -uo pipefail
 here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
-all='tests demo bench bench-json sizes sizes-json beside'
+all='demo bench sizes beside tests'
 results=${1:-$here/results}
 shift $(($# > 0))
 wanted=${*:-$all}
 longest=${KIT_SECONDS:-540}
+no_device=3 # as FirstChecks ends then
 if [[ $results == -* ]]; then
     echo "run.sh [RESULTS [STEP...]]: RESULTS is a folder, steps are: $all" >&2
     exit 64
@@ -75,6 +77,28 @@ for name in $wanted; do
 done
 mkdir -p "$results" && results=$(readlink -f "$results") && work=$(mktemp -d) || exit 65
 running=
+failed=0
+outcome=()
+
+# note TEXT: how a step ended, beside those of other times with the same folder.
+note() {
+    outcome+=("$1")
+    echo "$(date -u '+%H:%M:%S') $1" >>"$results/steps.txt"
+}
+
+# All of it in one file, as far as it is known.
+report() {
+    {
+        echo "KVCache on a GPU, $(date -u '+%Y-%m-%d %H:%M UTC'), kit of $(cat "$here/commit" 2>/dev/null || echo '?')"
+        cat "$results/steps.txt"
+        local file
+        for file in first.txt demo.txt {bench,sizes,beside}.{txt,jsonl} tests.txt; do
+            [ -s "$results/$file" ] || continue
+            printf '\n===== %s\n' "$file"
+            cat "$results/$file"
+        done
+    } >"$results/report.part" && mv "$results/report.part" "$results/report.txt"
+}
 
 # What the step that runs has begun: its own processes are a group, and what `timeout` began is another.
 stop() {
@@ -82,6 +106,8 @@ stop() {
         kill -- "-$running" 2>/dev/null
         [ ! -s "$work/timed" ] || kill "$(cat "$work/timed")" 2>/dev/null
         wait "$running" 2>/dev/null
+        note "$name: CUT OFF, see $file"
+        report
     fi
     rm -rf "$work"
 }
@@ -95,8 +121,6 @@ tar -C "$work" -xJf "$here/jre.tar.xz" 2>/dev/null ||
 export LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}/usr/local/nvidia/lib64
 java=("$work/jre/bin/java" --enable-native-access=ALL-UNNAMED --sun-misc-unsafe-memory-access=allow -Xmx2g
     -cp "$here/lib/*")
-failed=0
-outcome=()
 
 logged() {
     "${@:2}" 2>&1 | tee "$1"
@@ -105,8 +129,10 @@ logged() {
 
 # step NAME FILE COMMAND...: runs it, keeps what it says, and remembers how it ended.
 step() {
-    local name=$1 file=$2 ended since=$SECONDS
+    local ended since=$SECONDS
+    name=$1 file=$2 # `stop` names them too
     shift 2
+    rm -f "$results/$file" "$results/${file%.txt}.jsonl" # of another time
     echo "== $name"
     set -m # a group of its own
     logged "$results/$file" "$@" </dev/null &
@@ -116,17 +142,18 @@ step() {
     ended=$?
     running=
     if [ "$ended" -eq 0 ]; then
-        outcome+=("$name: done in $((SECONDS - since)) s, $file")
+        note "$name: done in $((SECONDS - since)) s, $file"
     elif [ "$ended" -eq 77 ]; then
-        outcome+=("$name: not tried, see $file")
+        note "$name: not tried, see $file"
     elif [ "$ended" -eq 124 ] || [ "$ended" -eq 137 ]; then
-        outcome+=("$name: NOT DONE in $longest s, see $file")
+        note "$name: NOT DONE in $longest s, see $file"
         failed=1
     else
-        outcome+=("$name: FAILED with $ended, see $file")
+        note "$name: FAILED with $ended, see $file"
         failed=1
     fi
     echo "== ${outcome[-1]}"
+    report
     return "$ended"
 }
 
@@ -142,63 +169,91 @@ java() {
     wait $!
 }
 
-json() {
-    java io.kvcache.bench.cli.GpuKit "$@" --json 2>/dev/null | grep '^{'
+# What the driver says of all GPUs; it is known to hang where one of them does.
+smi() {
+    command -v nvidia-smi >/dev/null || return
+    timeout -k 5 20 nvidia-smi "$@" 2>&1
 }
+
+facts=index,name,driver_version,vbios_version,memory.total,memory.used,pcie.link.gen.current,pcie.link.gen.max
+facts+=,pcie.link.width.current,clocks.sm,clocks.mem,clocks.max.sm,power.draw,power.limit,temperature.gpu
+facts+=,persistence_mode,compute_mode,mig.mode.current,ecc.mode.current,utilization.gpu
 
 first() {
     uname -srm
-    nvidia-smi 2>&1 | head -20
+    lscpu 2>/dev/null | grep -E '^(Model name|CPU\(s\)|Socket|NUMA node)'
+    smi | head -20
+    smi --query-gpu="$facts" --format=csv
+    smi topo -m | head -20
     ldconfig -p 2>/dev/null | grep -E 'libcuda\.so|libcufile' || ls -l /usr/local/nvidia/lib64/libcuda.so.1
     echo "locked memory: $(ulimit -l) KiB; memory: $(cat /sys/fs/cgroup/memory.max 2>/dev/null || echo '?')"
     echo "huge pages: $(cat /sys/kernel/mm/transparent_hugepage/enabled 2>/dev/null || echo '?')"
     python3 -c 'import sys; print("python", sys.version.split()[0])' 2>&1
     python3 -c 'import torch; print("torch", torch.__version__, torch.version.cuda)' 2>&1 | tail -1
+    longest=$((longest < 150 ? longest : 150)) # that much for things that take seconds, and are here to be known
     java -Dkvcache.gpu.real=true io.kvcache.gpu.kit.FirstChecks
+    local ended=$?
+    [ "$ended" -eq "$no_device" ] || java io.kvcache.bench.cli.GpuKit probe
+    return "$ended"
 }
 
-# The same figures while another process computes all the time.
-beside() {
-    if ! python3 -c 'import torch; assert torch.cuda.is_available()' 2>/dev/null; then
-        echo 'not tried: it takes python3 with torch'
-        return 77
-    fi
-    if pgrep -x nvidia-cuda-mps >/dev/null; then echo 'MPS runs'; else echo 'MPS does not run; with it, run this again'; fi
-    local busy ended
-    python3 -c '
+# Multiplies matrices, as an engine does, where there is PyTorch to do it; else turns values by a kernel of ours. Says
+# `busy` once it is.
+busy() {
+    if python3 -c 'import torch; assert torch.cuda.is_available()' 2>/dev/null; then
+        exec python3 -c '
 import torch, time
 a = torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16)
 end = time.time() + 1800
 while time.time() < end:
     for _ in range(50):
         a @ a
-    torch.cuda.synchronize()' &
-    busy=$!
-    trap 'kill "$busy" 2>/dev/null' EXIT
-    sleep 20
-    java io.kvcache.bench.cli.GpuKit
+    torch.cuda.synchronize()
+    print("busy", "with products of matrices (PyTorch)", flush=True)'
+    fi
+    exec "${java[@]}" io.kvcache.bench.cli.GpuKit busy
+}
+
+# The same figures while another process has the GPU work all the time.
+beside() {
+    if pgrep -x nvidia-cuda-mps >/dev/null; then echo 'MPS runs'; else echo 'MPS does not run; with it, run this again'; fi
+    local other ended waited=0
+    longest=$((longest < 180 ? longest : 180)) # less than the tests, which come after it, would miss
+    busy >"$work/busy" 2>&1 &
+    other=$!
+    trap 'kill "$other" 2>/dev/null' EXIT
+    until grep -q '^busy' "$work/busy"; do
+        if ! kill -0 "$other" 2>/dev/null || [ $((waited += 1)) -gt 120 ]; then
+            echo 'the process that is to be busy does not begin:'
+            cat "$work/busy"
+            return 1
+        fi
+        sleep 1
+    done
+    head -1 "$work/busy"
+    java io.kvcache.bench.cli.GpuKit --lines "$results/beside.jsonl"
     ended=$?
-    if ! kill "$busy" 2>/dev/null; then
+    if ! kill "$other" 2>/dev/null; then
         echo 'the process that was to be busy had ended: these are no figures beside one'
         ended=1
     fi
-    wait "$busy" 2>/dev/null
+    wait "$other" 2>/dev/null
     trap - EXIT
     return "$ended"
 }
 
-if ! step 'first checks' first.txt first; then
+step 'first checks' first.txt first
+if [ "$?" -eq "$no_device" ]; then
     echo 'There is no GPU here that can be used: the line "device:" says why. Nothing more was tried.'
     exit 2
 fi
-on tests tests tests.txt java -ea -Dkvcache.gpu.engine="$here/engine.py" -Dkvcache.gpu.real=true io.kvcache.gpu.kit.KitTests
 on demo 'a store over the GPU' demo.txt java io.kvcache.bench.cli.GpuKit demo
-on bench benchmark bench.txt java io.kvcache.bench.cli.GpuKit
-on bench-json 'benchmark in JSON' bench.jsonl json
-on sizes 'copies by size' sizes.txt java io.kvcache.bench.cli.GpuKit --sizes
-on sizes-json 'copies by size in JSON' sizes.jsonl json --sizes
+on bench benchmark bench.txt java io.kvcache.bench.cli.GpuKit --lines "$results/bench.jsonl"
+on sizes 'copies by size' sizes.txt java io.kvcache.bench.cli.GpuKit --sizes --lines "$results/sizes.jsonl"
 on beside 'benchmark beside a busy process' beside.txt beside
-printf '%s\n' "== in $results" "${outcome[@]}"
+on tests tests tests.txt java -ea -Dkvcache.gpu.engine="$here/engine.py" -Dkvcache.gpu.real=true io.kvcache.gpu.kit.KitTests
+report
+printf '%s\n' "== all of it is in $results/report.txt" "${outcome[@]}"
 exit $failed
 RUN
 }

@@ -24,10 +24,9 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.ArrayList;
-import java.util.List;
 import java.util.Locale;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Consumer;
 
 /// What is to be known first of a machine with a GPU that nobody has tried yet, a line each: what it is and
 /// what it lets us do. Nothing here is a benchmark but by the way.
@@ -38,28 +37,37 @@ public final class FirstChecks {
     private static final long SHARED_BYTES = 2 << 20;
 
     private final DeviceDriver driver;
-    private final List<String> lines = new ArrayList<>();
+    private final Consumer<String> lines;
 
-    private FirstChecks(DeviceDriver driver) {
+    /// What the process ends with where there is no GPU that can be opened.
+    private static final int NO_DEVICE = 3;
+
+    private FirstChecks(DeviceDriver driver, Consumer<String> lines) {
         this.driver = driver;
+        this.lines = lines;
     }
 
-    /// Prints the lines of the first GPU. Ends with 1 when there is none that can be opened.
+    /// Prints the lines of the first GPU. Ends with 3 when there is none that can be opened.
     public static void main(String... arguments) {
-        try (DeviceDriver driver = CudaDriver.open(0)) {
-            of(driver).forEach(System.out::println);
+        DeviceDriver driver;
+        try {
+            driver = CudaDriver.open(0);
         } catch (DeviceException refused) {
             System.out.println("device: " + refused.getMessage());
-            System.exit(1);
+            System.exit(NO_DEVICE);
+            return;
+        }
+        try {
+            of(driver, System.out::println);
+            driver.close();
         } catch (IllegalStateException left) {
             System.out.println("closing: " + left.getMessage());
         }
     }
 
-    static List<String> of(DeviceDriver driver) {
-        FirstChecks checks = new FirstChecks(driver);
-        checks.all();
-        return checks.lines;
+    /// @param lines told of each as soon as it is known, as one after it may hang, or end the process
+    static void of(DeviceDriver driver, Consumer<String> lines) {
+        new FirstChecks(driver, lines).all();
     }
 
     /// Finds something out, in words.
@@ -77,7 +85,7 @@ public final class FirstChecks {
         } catch (IOException | RuntimeException | LinkageError bug) { // the next may still find something
             found = "refused: " + bug;
         }
-        lines.add(what + ": " + found);
+        lines.accept(what + ": " + found);
     }
 
     private void all() {

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.gpu.cuda.StandIn;
 import io.kvcache.gpu.driver.DeviceDriver;
+import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 
@@ -14,7 +15,8 @@ final class FirstChecksTest {
     void givenADevice_whenLookedAtFirst_thenEachCheckSaysSomethingAndNoneIsRefused() {
         StandIn standIn = StandIn.fresh();
         DeviceDriver driver = standIn.open();
-        List<String> lines = FirstChecks.of(driver);
+        List<String> lines = new ArrayList<>();
+        FirstChecks.of(driver, lines::add);
         driver.close();
         assertThat(lines)
                 .hasSizeGreaterThan(10)
