@@ -42,8 +42,8 @@ enum class Side { HOST, DEVICE };
 
 // Answers OK and fills the copy in, or says what is wrong with it.
 int plan(Copy* copy, Side to_side, Address to, Side from_side, Address from, size_t bytes) {
-    bool device_fits = (to_side == Side::HOST || device_span(to, bytes))
-        && (from_side == Side::HOST || device_span(from, bytes));
+    bool device_fits = (to_side == Side::HOST ? !elsewhere(to, bytes) : device_span(to, bytes))
+        && (from_side == Side::HOST ? !elsewhere(from, bytes) : device_span(from, bytes));
     if (bytes == 0 || !device_fits) return INVALID_VALUE;
     *copy = {reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes, nullptr, 0};
     if (to_side == Side::HOST) copy->host = copy->to;

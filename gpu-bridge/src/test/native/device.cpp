@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <mutex>
 
@@ -10,19 +11,33 @@ namespace {
 
 std::mutex mutex;
 bool initialized;
-int retained;
-int the_context; // its address is the handle
-thread_local void* current;
-std::atomic<long> epoch{0}; // how often the context ended: threads still have the old one as current
-thread_local long current_epoch;
 
-void end_context() {
-    release_streams();
-    release_modules();
-    release_virtual();
-    release_memory();
-    unstick();
-    ++epoch;
+struct Context { // its address is the handle
+    int retained = 0;
+    std::atomic<long> epoch{0}; // how often it ended: threads still have the old one as current
+};
+
+Context contexts[MOST_DEVICES];
+thread_local Context* current;
+thread_local long current_epoch;
+thread_local int works_for = -1;
+
+int first_devices() {
+    const char* wanted = getenv("KVCACHE_STAND_IN_DEVICES");
+    return wanted != nullptr && atoi(wanted) == MOST_DEVICES ? MOST_DEVICES : 1;
+}
+
+std::atomic<int> devices{first_devices()};
+
+bool known(int device) { return device >= 0 && device < devices; }
+
+void end_context(int device) {
+    release_streams(device);
+    release_modules(device);
+    release_virtual(device);
+    release_memory(device);
+    unstick(device);
+    ++contexts[device].epoch;
 }
 
 enum Attribute {
@@ -38,14 +53,23 @@ std::atomic<bool> host_pointers{true};
 
 } // namespace
 
-bool has_context() { return current != nullptr && current_epoch == epoch; }
+int here() {
+    if (works_for >= 0) return works_for;
+    return current == nullptr ? -1 : static_cast<int>(current - contexts);
+}
+
+void work_for(int device) { works_for = device; }
+
+bool has_context() { return current != nullptr && current_epoch == current->epoch; }
 
 bool takes_host_pointers() { return host_pointers; }
 
-void forget_context() {
+void forget_contexts() {
     std::lock_guard lock(mutex);
-    retained = 0;
-    end_context();
+    for (int device = 0; device < MOST_DEVICES; device++) {
+        contexts[device].retained = 0;
+        end_context(device);
+    }
 }
 
 API int cuInit(unsigned) {
@@ -63,15 +87,15 @@ API int cuDriverGetVersion(int* version) {
 API int cuDeviceGetCount(int* count) {
     ENTER(NOTHING);
     if (!initialized) return NOT_INITIALIZED;
-    *count = 1;
+    *count = devices;
     return OK;
 }
 
 API int cuDeviceGet(int* device, int ordinal) {
     ENTER(NOTHING);
     if (!initialized) return NOT_INITIALIZED;
-    if (ordinal != 0) return INVALID_DEVICE;
-    *device = 0;
+    if (!known(ordinal)) return INVALID_DEVICE;
+    *device = ordinal;
     return OK;
 }
 
@@ -81,9 +105,9 @@ API int cuDeviceGetName(char* name, int size, int) {
     return OK;
 }
 
-API int cuDeviceGetUuid_v2(unsigned char* uuid, int) {
+API int cuDeviceGetUuid_v2(unsigned char* uuid, int device) {
     ENTER(NOTHING);
-    memset(uuid, 0xC5, 16);
+    memset(uuid, 0xC5 + device, 16);
     return OK;
 }
 
@@ -114,27 +138,29 @@ API int cuDeviceGetAttribute(int* value, int attribute, int) {
     return OK;
 }
 
-API int cuDevicePrimaryCtxRetain(void** context, int) {
+API int cuDevicePrimaryCtxRetain(void** context, int device) {
     ENTER(NOTHING);
+    if (!known(device)) return INVALID_DEVICE;
     std::lock_guard lock(mutex);
-    ++retained;
-    *context = &the_context;
+    ++contexts[device].retained;
+    *context = &contexts[device];
     return OK;
 }
 
 // The last release ends the context with all that is in it, and what went wrong there is over.
-API int cuDevicePrimaryCtxRelease_v2(int) {
+API int cuDevicePrimaryCtxRelease_v2(int device) {
     ENTER(NOT_EVEN_A_DEVICE);
+    if (!known(device)) return INVALID_DEVICE;
     std::lock_guard lock(mutex);
-    if (retained == 0) return INVALID_CONTEXT;
-    if (--retained == 0) end_context();
+    if (contexts[device].retained == 0) return INVALID_CONTEXT;
+    if (--contexts[device].retained == 0) end_context(device);
     return OK;
 }
 
 API int cuCtxSetCurrent(void* context) {
     ENTER(NOTHING);
-    current = context;
-    current_epoch = epoch;
+    current = static_cast<Context*>(context);
+    if (current != nullptr) current_epoch = current->epoch;
     return OK;
 }
 
@@ -147,8 +173,13 @@ API int cuCtxGetStreamPriorityRange(int* least, int* greatest) {
 
 API long standin_retained() {
     std::lock_guard lock(mutex);
+    long retained = 0;
+    for (Context& context : contexts) retained += context.retained;
     return retained;
 }
+
+// Has so many devices, 1 or 2; 1 when nothing is said here or by KVCACHE_STAND_IN_DEVICES.
+API void standin_devices(int count) { devices = count == MOST_DEVICES ? MOST_DEVICES : 1; }
 
 // Whether the device knows registered memory by the CPU's addresses.
 API void standin_host_pointers(int takes) { host_pointers = takes != 0; }

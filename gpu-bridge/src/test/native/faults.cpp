@@ -21,7 +21,7 @@ int work_code;
 long injected;
 std::string injected_at; // the call that failed last
 std::atomic<int> lost{OK};
-std::atomic<int> sticky{OK};
+std::atomic<int> sticky[MOST_DEVICES];
 
 } // namespace
 
@@ -38,7 +38,7 @@ int entered(const char* function, Needs needs) {
     if (needs == Needs::NOT_EVEN_A_DEVICE) return OK;
     if (lost != OK) return lost;
     if (needs == Needs::NOTHING) return OK;
-    if (sticky != OK) return sticky;
+    if (here() >= 0 && stuck() != OK) return stuck();
     return has_context() ? OK : INVALID_CONTEXT;
 }
 
@@ -46,14 +46,14 @@ int work_failed() {
     std::lock_guard lock(mutex);
     if (work_in > 0 && --work_in == 0) {
         ++injected;
-        sticky = work_code;
+        stick(work_code);
     }
-    return sticky != OK ? sticky.load() : lost.load();
+    return stuck() != OK ? stuck() : lost.load();
 }
 
-void stick(int result) { sticky = result; }
-int stuck() { return sticky; }
-void unstick() { sticky = OK; }
+void stick(int result) { sticky[here()] = result; }
+int stuck() { return sticky[here()]; }
+void unstick(int device) { sticky[device] = OK; }
 
 // What tests call.
 API long standin_calls(const char* function) {
@@ -105,7 +105,7 @@ API void standin_lose(int code) { lost = code; }
 
 // As after start: forgets counts and faults, and takes back what was left behind.
 API void standin_reset() {
-    forget_context();
+    forget_contexts();
     std::lock_guard lock(mutex);
     calls.clear();
     all_calls = fail_in = fail_again = work_in = injected = 0;

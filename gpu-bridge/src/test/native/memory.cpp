@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstring>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <sys/mman.h>
@@ -14,7 +15,7 @@ enum { NOT_FOUND = 500 };
 
 constexpr size_t PAGE = 4096;
 constexpr size_t BLOCK = size_t{2} << 20; // what drivers take memory in; a token shares whole ones
-enum { LAZY_PEERS = 1, REGISTRATION_FLAGS = 0xF };
+enum { LAZY_PEERS = 1, PORTABLE = 1, REGISTRATION_FLAGS = 0xF };
 constexpr unsigned char POISON = 0xD5;
 
 std::mutex mutex;
@@ -22,15 +23,29 @@ std::mutex mutex;
 struct Slab {
     size_t bytes;
     int file;
+    int device;
     bool imported;
     unsigned long long cookie = 0; // of another process's
     long opened = 1;
 };
 
+struct Mapped {
+    size_t bytes;
+    int device;
+};
+
+struct Registration {
+    size_t bytes;
+    int device; // goes with its context
+    bool portable;
+
+    bool known_here() const { return portable || device == here(); }
+};
+
 std::map<Address, Slab> slabs;
-std::map<Address, size_t> mapped;
-std::map<uintptr_t, size_t> registrations;
-size_t used;
+std::map<Address, Mapped> mapped;
+std::map<uintptr_t, Registration> registrations;
+size_t used[MOST_DEVICES];
 std::atomic<size_t> total{size_t{256} << 20};
 
 size_t pages(size_t bytes) { return (bytes + PAGE - 1) / PAGE * PAGE; }
@@ -45,8 +60,8 @@ void unmap(Address at, const Slab& slab) {
 bool overlaps(uintptr_t start, size_t bytes) {
     uintptr_t first = start / PAGE * PAGE;
     uintptr_t end = pages(start + bytes);
-    for (auto& [at, length] : registrations) {
-        if (at / PAGE * PAGE < end && pages(at + length) > first) return true;
+    for (auto& [at, known] : registrations) {
+        if (at / PAGE * PAGE < end && pages(at + known.bytes) > first) return true;
     }
     return false;
 }
@@ -59,11 +74,11 @@ bool there(uintptr_t start, size_t bytes) {
     return mincore(first, PAGE, &seen) == 0 && mincore(last, PAGE, &seen) == 0;
 }
 
-std::map<uintptr_t, size_t>::iterator registration_at(uintptr_t at) {
+std::map<uintptr_t, Registration>::iterator registration_at(uintptr_t at) {
     auto found = registrations.upper_bound(at);
     if (found == registrations.begin()) return registrations.end();
     --found;
-    return at < found->first + found->second ? found : registrations.end();
+    return at < found->first + found->second.bytes && found->second.known_here() ? found : registrations.end();
 }
 
 bool slab_span(Address at, size_t bytes) {
@@ -71,7 +86,8 @@ bool slab_span(Address at, size_t bytes) {
     if (found == slabs.begin()) return false;
     --found;
     Address offset = at - found->first;
-    return bytes <= found->second.bytes && offset <= found->second.bytes - bytes;
+    bool within = bytes <= found->second.bytes && offset <= found->second.bytes - bytes;
+    return within && found->second.device == here();
 }
 
 // Mappings side by side are one span.
@@ -81,10 +97,18 @@ bool mapped_span(Address at, size_t bytes) {
         auto found = mapped.upper_bound(at);
         if (found == mapped.begin()) return false;
         --found;
-        if (at >= found->first + found->second) return false;
-        at = found->first + found->second;
+        if (at >= found->first + found->second.bytes || found->second.device != here()) return false;
+        at = found->first + found->second.bytes;
     }
     return true;
+}
+
+template <class Spans>
+bool anothers(const Spans& spans, Address at, size_t bytes) {
+    auto next = spans.lower_bound(at + bytes);
+    if (next == spans.begin()) return false;
+    --next;
+    return next->first + next->second.bytes > at && next->second.device != here();
 }
 
 } // namespace
@@ -94,9 +118,14 @@ bool device_span(Address at, size_t bytes) {
     return slab_span(at, bytes) || mapped_span(at, bytes);
 }
 
+bool elsewhere(Address at, size_t bytes) {
+    std::lock_guard lock(mutex);
+    return anothers(slabs, at, bytes) || anothers(mapped, at, bytes);
+}
+
 void note_span(Address at, size_t bytes) {
     std::lock_guard lock(mutex);
-    mapped[at] = bytes;
+    mapped[at] = {bytes, here()};
 }
 
 void forget_span(Address at) {
@@ -106,14 +135,14 @@ void forget_span(Address at) {
 
 bool take_bytes(size_t bytes) {
     std::lock_guard lock(mutex);
-    if (bytes > total || bytes > total - used) return false;
-    used += bytes;
+    if (bytes > total || bytes > total - used[here()]) return false;
+    used[here()] += bytes;
     return true;
 }
 
-void give_bytes(size_t bytes) {
+void give_bytes(int device, size_t bytes) {
     std::lock_guard lock(mutex);
-    used -= bytes;
+    used[device] -= bytes;
 }
 
 bool host_span(const void* at, size_t bytes, uintptr_t* registration) {
@@ -123,7 +152,7 @@ bool host_span(const void* at, size_t bytes, uintptr_t* registration) {
     auto next = registrations.lower_bound(start + 1);
     if (next != registrations.end() && next->first < start + bytes) return false;
     *registration = first == registrations.end() ? 0 : first->first;
-    return first == registrations.end() || start + bytes <= first->first + first->second;
+    return first == registrations.end() || start + bytes <= first->first + first->second.bytes;
 }
 
 bool still_registered(const void* at, size_t, uintptr_t registration) {
@@ -134,17 +163,22 @@ bool still_registered(const void* at, size_t, uintptr_t registration) {
 
 size_t used_bytes() {
     std::lock_guard lock(mutex);
-    return used;
+    return used[here()];
 }
 
 size_t total_bytes() { return total; }
 
-void release_memory() {
+void release_memory(int device) {
     std::lock_guard lock(mutex);
-    for (auto& [at, slab] : slabs) unmap(at, slab);
-    slabs.clear();
-    registrations.clear();
-    used = 0;
+    for (auto each = slabs.begin(); each != slabs.end();) {
+        bool ends = each->second.device == device;
+        if (ends) unmap(each->first, each->second);
+        each = ends ? slabs.erase(each) : std::next(each);
+    }
+    for (auto each = registrations.begin(); each != registrations.end();) {
+        each = each->second.device == device ? registrations.erase(each) : std::next(each);
+    }
+    used[device] = 0;
 }
 
 long live_memory() {
@@ -165,15 +199,15 @@ API int cuMemAlloc_v2(Address* at, size_t bytes) {
     ENTER(CONTEXT);
     if (bytes == 0) return INVALID_VALUE;
     std::lock_guard lock(mutex);
-    if (bytes > total || pages(bytes) > total - used) return OUT_OF_MEMORY;
+    if (bytes > total || pages(bytes) > total - used[here()]) return OUT_OF_MEMORY;
     int file = shared_file(blocks(bytes));
     if (file < 0) return OUT_OF_MEMORY;
     void* memory = map_file(file, blocks(bytes));
     if (memory == nullptr) return OUT_OF_MEMORY;
     memset(memory, POISON, bytes);
     *at = reinterpret_cast<Address>(memory);
-    slabs[*at] = {bytes, file, false};
-    used += pages(bytes);
+    slabs[*at] = {bytes, file, here(), false};
+    used[here()] += pages(bytes);
     return OK;
 }
 
@@ -183,9 +217,9 @@ API int cuMemFree_v2(Address at) {
     drain_all();
     std::lock_guard lock(mutex);
     auto found = slabs.find(at);
-    if (found == slabs.end() || found->second.imported) return INVALID_VALUE;
+    if (found == slabs.end() || found->second.imported || found->second.device != here()) return INVALID_VALUE;
     unmap(at, found->second);
-    used -= pages(found->second.bytes);
+    used[here()] -= pages(found->second.bytes);
     slabs.erase(found);
     return OK;
 }
@@ -195,6 +229,7 @@ API int cuMemGetAddressRange_v2(Address* base, size_t* bytes, Address at) {
     std::lock_guard lock(mutex);
     auto found = slabs.upper_bound(at);
     if (found == slabs.begin() || at >= (--found)->first + found->second.bytes) return NOT_FOUND;
+    if (found->second.device != here()) return INVALID_VALUE;
     *base = found->first;
     *bytes = found->second.bytes;
     return OK;
@@ -204,7 +239,7 @@ API int cuIpcGetMemHandle(Token* token, Address at) {
     ENTER(CONTEXT);
     std::lock_guard lock(mutex);
     auto found = slabs.find(at);
-    if (found == slabs.end() || found->second.imported) return INVALID_VALUE;
+    if (found == slabs.end() || found->second.imported || found->second.device != here()) return INVALID_VALUE;
     return tell_file(token, found->second.file, found->second.bytes) ? OK : INVALID_VALUE;
 }
 
@@ -214,6 +249,7 @@ API int cuIpcOpenMemHandle_v2(Address* at, Token token, unsigned flags) {
     ENTER(CONTEXT);
     if (flags != LAZY_PEERS) return INVALID_VALUE;
     if (told_here(token)) return INVALID_CONTEXT;
+    if (!of_this_device(token)) return INVALID_DEVICE;
     int file = told_file(token);
     if (file < 0) return INVALID_VALUE;
     std::lock_guard lock(mutex);
@@ -227,7 +263,7 @@ API int cuIpcOpenMemHandle_v2(Address* at, Token token, unsigned flags) {
     void* memory = map_file(file, blocks(token.bytes));
     if (memory == nullptr) return INVALID_VALUE;
     *at = reinterpret_cast<Address>(memory);
-    slabs[*at] = {blocks(token.bytes), file, true, token.cookie};
+    slabs[*at] = {blocks(token.bytes), file, here(), true, token.cookie};
     return OK;
 }
 
@@ -236,7 +272,7 @@ API int cuIpcCloseMemHandle(Address at) {
     ENTER(CONTEXT);
     std::lock_guard lock(mutex);
     auto found = slabs.find(at);
-    if (found == slabs.end() || !found->second.imported) return INVALID_VALUE;
+    if (found == slabs.end() || !found->second.imported || found->second.device != here()) return INVALID_VALUE;
     if (--found->second.opened > 0) return OK;
     unmap(at, found->second);
     slabs.erase(found);
@@ -249,14 +285,17 @@ API int cuMemHostRegister_v2(void* at, size_t bytes, unsigned flags) {
     if (at == nullptr || bytes == 0 || flags > REGISTRATION_FLAGS || !there(start, bytes)) return INVALID_VALUE;
     std::lock_guard lock(mutex);
     if (overlaps(start, bytes)) return ALREADY_REGISTERED;
-    registrations[start] = bytes;
+    registrations[start] = {bytes, here(), (flags & PORTABLE) != 0};
     return OK;
 }
 
 API int cuMemHostUnregister(void* at) {
     ENTER(CONTEXT);
     std::lock_guard lock(mutex);
-    return registrations.erase(reinterpret_cast<uintptr_t>(at)) == 1 ? OK : NOT_REGISTERED;
+    auto found = registrations.find(reinterpret_cast<uintptr_t>(at));
+    if (found == registrations.end() || found->second.device != here()) return NOT_REGISTERED;
+    registrations.erase(found);
+    return OK;
 }
 
 API void standin_total(size_t bytes) { total = bytes; }

@@ -59,8 +59,15 @@ enum { MOST_THREADS = 1024, MOST_BLOCKS = 0x7FFFFFFF, CAPABILITY = 90 };
 // PTX up to what drivers of the first GPUs that are supported take.
 constexpr int NEWEST_VERSION = 7;
 
+// A kernel as a module has it.
+struct Function {
+    const Kernel* kernel;
+};
+
 struct Module {
     std::string text;
+    int device;
+    std::map<std::string, Function> functions; // that were asked for
 };
 
 std::mutex mutex;
@@ -78,10 +85,23 @@ bool parameters(const std::string& text, const std::string& name, std::vector<si
     return true;
 }
 
-// Whether there is code at all that a function may be of.
-bool loaded() {
+// The kernel, when the function is of code that this device has.
+const Kernel* kernel_of(const void* function) {
     std::lock_guard lock(mutex);
-    return !modules.empty();
+    for (Module* module : modules) {
+        if (module->device != here()) continue;
+        for (auto& [_, known] : module->functions) {
+            if (&known == function) return known.kernel;
+        }
+    }
+    return nullptr;
+}
+
+// Whether an argument is a place in another device's memory.
+bool astray(const std::vector<char>& argument) {
+    Address value = 0;
+    if (argument.size() == sizeof value) memcpy(&value, argument.data(), sizeof value);
+    return elsewhere(value, 1);
 }
 
 using Arguments = std::vector<std::vector<char>>;
@@ -100,10 +120,13 @@ void run(const Kernel* kernel, std::vector<void*>& places, unsigned blocks, unsi
 
 } // namespace
 
-void release_modules() {
+void release_modules(int device) {
     std::lock_guard lock(mutex);
-    for (Module* module : modules) delete module;
-    modules.clear();
+    for (auto each = modules.begin(); each != modules.end();) {
+        bool ends = (*each)->device == device;
+        if (ends) delete *each;
+        each = ends ? modules.erase(each) : std::next(each);
+    }
 }
 
 long live_modules() {
@@ -118,7 +141,7 @@ API int cuModuleLoadData(void** handle, const char* image) {
     if (version == nullptr || target == nullptr || strstr(image, ".address_size 64") == nullptr) return INVALID_PTX;
     if (atoi(target + 11) > CAPABILITY) return NO_BINARY_FOR_GPU;
     if (version[9] - '0' > NEWEST_VERSION) return UNSUPPORTED_PTX_VERSION;
-    auto* module = new Module{image};
+    auto* module = new Module{image, here(), {}};
     std::lock_guard lock(mutex);
     modules.insert(module);
     *handle = module;
@@ -130,7 +153,8 @@ API int cuModuleUnload(void* handle) {
     drain_all();
     std::lock_guard lock(mutex);
     auto* module = static_cast<Module*>(handle);
-    if (modules.erase(module) == 0) return INVALID_HANDLE;
+    if (modules.count(module) == 0 || module->device != here()) return INVALID_HANDLE;
+    modules.erase(module);
     delete module;
     return OK;
 }
@@ -139,12 +163,12 @@ API int cuModuleGetFunction(const void** function, void* handle, const char* nam
     ENTER(CONTEXT);
     std::lock_guard lock(mutex);
     auto found = modules.find(static_cast<Module*>(handle));
-    if (found == modules.end()) return INVALID_HANDLE;
+    if (found == modules.end() || (*found)->device != here()) return INVALID_HANDLE;
     auto kernel = kernels().find(name);
     std::vector<size_t> declared;
     if (!parameters((*found)->text, name, &declared) || kernel == kernels().end()) return NOT_FOUND;
     if (declared != kernel->second.sizes) return INVALID_PTX; // text and source differ
-    *function = &kernel->second;
+    *function = &((*found)->functions[name] = {&kernel->second});
     return OK;
 }
 
@@ -156,12 +180,13 @@ API int cuLaunchKernel(const void* function, unsigned blocks, unsigned blocks_y,
     bool flat = blocks_y == 1 && blocks_z == 1 && threads_y == 1 && threads_z == 1;
     if (function == nullptr || !flat || blocks == 0 || threads == 0 || threads > MOST_THREADS) return INVALID_VALUE;
     if (blocks > MOST_BLOCKS || shared != 0 || arguments == nullptr || extra != nullptr) return INVALID_VALUE;
-    if (!loaded()) return INVALID_HANDLE;
-    auto* kernel = static_cast<const Kernel*>(function);
+    const Kernel* kernel = kernel_of(function);
+    if (kernel == nullptr) return INVALID_HANDLE;
     Arguments copied;
     for (size_t i = 0; i < kernel->sizes.size(); i++) {
         auto* first = static_cast<const char*>(arguments[i]);
         copied.emplace_back(first, first + kernel->sizes[i]);
+        if (astray(copied.back())) stick(ILLEGAL_ADDRESS);
     }
     give(stream, [kernel, copied, blocks, threads]() mutable {
         pass_launch_gate();

@@ -54,7 +54,7 @@ void* map_file(int file, size_t bytes) {
 }
 
 bool tell_file(Token* token, int file, size_t bytes) {
-    *token = {MAGIC, getpid(), file, 0, bytes, 0, {}};
+    *token = {MAGIC, getpid(), file, here(), bytes, 0, {}};
     return sscanf(link_of(file_path(getpid(), file)).c_str(), LINK, &token->cookie) == 1;
 }
 
@@ -67,5 +67,7 @@ int told_file(const Token& token) {
 }
 
 bool told_here(const Token& token) { return token.magic == MAGIC && token.process == getpid(); }
+
+bool of_this_device(const Token& token) { return token.device == here(); }
 
 bool alive(const Token& token) { return kill(token.process, 0) == 0 || errno == EPERM; }

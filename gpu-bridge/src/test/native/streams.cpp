@@ -38,6 +38,7 @@ struct Stream {
     std::deque<std::function<void()>> queue;
     bool stopping = false;
     bool busy = false;
+    const int device = here();
     std::thread thread;
 
     Stream() : thread([this] { work(); }) {}
@@ -55,6 +56,7 @@ struct Stream {
     }
 
     void work() {
+        work_for(device);
         std::unique_lock lock(mutex);
         while (true) {
             changed.wait(lock, [this] { return stopping || !queue.empty(); });
@@ -123,6 +125,7 @@ enum : unsigned { NON_BLOCKING = 1, WITHOUT_TIME = 2, BETWEEN_PROCESSES = 4, EVE
 struct Event {
     std::shared_ptr<Mark> mark;
     bool shared;
+    int device;
 };
 
 using Streams = std::map<Stream*, std::shared_ptr<Stream>>;
@@ -136,23 +139,33 @@ std::set<Event*>& events = *new std::set<Event*>;
 std::shared_ptr<Mark> mark_of(void* handle) {
     std::lock_guard lock(mutex);
     auto found = events.find(static_cast<Event*>(handle));
-    return found == events.end() ? nullptr : (*found)->mark;
+    return found == events.end() || (*found)->device != here() ? nullptr : (*found)->mark;
 }
 
 int keep_event(void** handle, std::shared_ptr<Mark> mark, bool shared) {
-    auto* event = new Event{std::move(mark), shared};
+    auto* event = new Event{std::move(mark), shared, here()};
     std::lock_guard lock(mutex);
     events.insert(event);
     *handle = event;
     return OK;
 }
 
-std::vector<std::shared_ptr<Stream>> all_streams() {
+std::vector<std::shared_ptr<Stream>> streams_of(int device) {
     std::lock_guard lock(mutex);
     std::vector<std::shared_ptr<Stream>> all;
-    for (auto& [_, stream] : streams) all.push_back(stream);
-    for (auto& [_, stream] : parting) all.push_back(stream);
+    for (Streams* some : {&streams, &parting}) {
+        for (auto& [_, stream] : *some) {
+            if (stream->device == device) all.push_back(stream);
+        }
+    }
     return all;
+}
+
+template <class Known, class Device>
+void forget(Known& known, int device, Device of) {
+    for (auto each = known.begin(); each != known.end();) {
+        each = of(*each) == device ? known.erase(each) : std::next(each);
+    }
 }
 
 } // namespace
@@ -160,7 +173,7 @@ std::vector<std::shared_ptr<Stream>> all_streams() {
 Stream* stream_of(void* handle) {
     std::lock_guard lock(mutex);
     auto found = streams.find(static_cast<Stream*>(handle));
-    return found == streams.end() ? nullptr : found->first;
+    return found == streams.end() || found->first->device != here() ? nullptr : found->first;
 }
 
 void pass_launch_gate() {
@@ -177,18 +190,21 @@ void give(Stream* stream, std::function<void()> work) {
 void drain(Stream* stream) { stream->drain(); }
 
 void drain_all() {
-    for (auto& stream : all_streams()) stream->drain();
+    for (auto& stream : streams_of(here())) stream->drain();
 }
 
-void release_streams() {
-    std::vector<std::shared_ptr<Stream>> left = all_streams();
+void release_streams(int device) {
+    std::vector<std::shared_ptr<Stream>> left = streams_of(device);
     std::vector<Event*> marks;
     {
         std::lock_guard lock(mutex);
-        marks.assign(events.begin(), events.end());
-        streams.clear();
-        parting.clear();
-        events.clear();
+        for (Event* event : events) {
+            if (event->device == device) marks.push_back(event);
+        }
+        auto of_stream = [](auto& each) { return each.first->device; };
+        forget(streams, device, of_stream);
+        forget(parting, device, of_stream);
+        forget(events, device, [](Event* event) { return event->device; });
     }
     left.clear(); // waits for each
     for (Event* event : marks) delete event;
@@ -216,7 +232,7 @@ API int cuStreamDestroy_v2(void* handle) {
     std::vector<std::shared_ptr<Stream>> done;
     std::lock_guard lock(mutex);
     auto found = streams.find(static_cast<Stream*>(handle));
-    if (found == streams.end()) return INVALID_HANDLE;
+    if (found == streams.end() || found->first->device != here()) return INVALID_HANDLE;
     found->second->stop();
     parting.insert(*found);
     streams.erase(found);
@@ -263,6 +279,7 @@ API int cuIpcGetEventHandle(Token* token, void* handle) {
 API int cuIpcOpenEventHandle(void** handle, Token token) {
     ENTER(CONTEXT);
     if (told_here(token)) return INVALID_CONTEXT;
+    if (!of_this_device(token)) return INVALID_DEVICE;
     int file = told_file(token);
     if (file < 0 || token.bytes != sizeof(Counters)) return INVALID_VALUE;
     return keep_event(handle, std::make_shared<Mark>(token, file), false);
@@ -272,7 +289,8 @@ API int cuEventDestroy_v2(void* handle) {
     ENTER(CONTEXT);
     std::lock_guard lock(mutex);
     auto* event = static_cast<Event*>(handle);
-    if (events.erase(event) == 0) return INVALID_HANDLE;
+    if (events.count(event) == 0 || event->device != here()) return INVALID_HANDLE;
+    events.erase(event);
     delete event;
     return OK;
 }

@@ -2,8 +2,9 @@
 // A range is address space that nothing may touch, memory is a memfd, a mapping puts one over the other.
 #include "stand_in.h"
 
-#include <cstring>
+#include <cstdio>
 #include <fcntl.h>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <set>
@@ -16,7 +17,8 @@ namespace {
 
 constexpr size_t GRANULARITY = size_t{2} << 20;
 enum { PINNED = 1, DEVICE = 1, READ_WRITE = 3, MINIMUM = 0, BY_DESCRIPTOR = 1 };
-constexpr const char* LINK = "/memfd:kvcache-stand-in";
+constexpr const char* NAME = "kvcache-stand-in-%d"; // of the device
+constexpr const char* LINK = "/memfd:kvcache-stand-in-%d";
 
 struct Location {
     int type;
@@ -48,32 +50,40 @@ static_assert(sizeof(Access) == 12);
 struct Physical {
     int file;
     size_t bytes;
+    int device;
     int references; // the handle and each mapping
     bool shared;    // may be made a descriptor of
     bool imported;  // another process's, or opened once more
+    int opened_by;  // whose context has the handle
 };
 
 struct Mapping {
     size_t bytes;
     Physical* physical;
+    int device;
 };
 
 std::mutex mutex;
-std::map<Address, size_t> ranges;
+struct Range {
+    size_t bytes;
+    int device;
+};
+
+std::map<Address, Range> ranges;
 std::map<Address, Mapping> mappings;
 std::set<Physical*> handles;
 
 bool whole(size_t bytes) { return bytes != 0 && bytes % GRANULARITY == 0; }
 
 bool of_the_device(const Properties& wanted) {
-    return wanted.type == PINNED && wanted.location.type == DEVICE && wanted.location.device == 0 &&
+    return wanted.type == PINNED && wanted.location.type == DEVICE && wanted.location.device == here() &&
         wanted.compression <= 1 && wanted.rdma <= 1 && wanted.handle_types <= 1 && wanted.usage == 0 && wanted.unused_by_linux == nullptr &&
         (wanted.reserved[0] | wanted.reserved[1] | wanted.reserved[2] | wanted.reserved[3]) == 0;
 }
 
 void let_go(Physical* physical) {
     if (--physical->references > 0) return;
-    if (!physical->imported) give_bytes(physical->bytes);
+    if (!physical->imported) give_bytes(physical->device, physical->bytes);
     close(physical->file);
     delete physical;
 }
@@ -87,7 +97,7 @@ bool reserved(Address at, size_t bytes) {
     auto found = ranges.upper_bound(at);
     if (found == ranges.begin()) return false;
     --found;
-    return at + bytes <= found->first + found->second;
+    return at + bytes <= found->first + found->second.bytes && found->second.device == here();
 }
 
 bool mapped(Address at, size_t bytes) {
@@ -98,17 +108,25 @@ bool mapped(Address at, size_t bytes) {
 
 } // namespace
 
-void release_virtual() {
+void release_virtual(int device) {
     std::lock_guard lock(mutex);
-    for (auto& [at, mapping] : mappings) {
-        forget_span(at);
-        let_go(mapping.physical);
+    for (auto each = mappings.begin(); each != mappings.end();) {
+        auto [at, mapping] = *each;
+        bool ends = mapping.device == device;
+        if (ends) forget_span(at), let_go(mapping.physical);
+        each = ends ? mappings.erase(each) : std::next(each);
     }
-    for (Physical* physical : handles) let_go(physical);
-    for (auto& [at, bytes] : ranges) munmap(reinterpret_cast<void*>(at), bytes);
-    mappings.clear();
-    handles.clear();
-    ranges.clear();
+    for (auto each = handles.begin(); each != handles.end();) {
+        Physical* physical = *each;
+        bool ends = physical->opened_by == device;
+        each = ends ? handles.erase(each) : std::next(each);
+        if (ends) let_go(physical);
+    }
+    for (auto each = ranges.begin(); each != ranges.end();) {
+        bool ends = each->second.device == device;
+        if (ends) munmap(reinterpret_cast<void*>(each->first), each->second.bytes);
+        each = ends ? ranges.erase(each) : std::next(each);
+    }
 }
 
 long live_virtual() {
@@ -135,7 +153,7 @@ API int cuMemAddressReserve(Address* at, size_t bytes, size_t alignment, Address
     if (aligned > start) munmap(found, aligned - start);
     munmap(reinterpret_cast<void*>(aligned + bytes), start + GRANULARITY - aligned);
     std::lock_guard lock(mutex);
-    ranges[aligned] = bytes;
+    ranges[aligned] = {bytes, here()};
     *at = aligned;
     return OK;
 }
@@ -144,7 +162,8 @@ API int cuMemAddressFree(Address at, size_t bytes) {
     ENTER(CONTEXT);
     std::lock_guard lock(mutex);
     auto found = ranges.find(at);
-    if (found == ranges.end() || found->second != bytes || mapped(at, bytes)) return INVALID_VALUE;
+    if (found == ranges.end() || found->second.bytes != bytes || mapped(at, bytes)) return INVALID_VALUE;
+    if (found->second.device != here()) return INVALID_VALUE;
     munmap(reinterpret_cast<void*>(at), bytes);
     ranges.erase(found);
     return OK;
@@ -154,13 +173,15 @@ API int cuMemCreate(Physical** handle, size_t bytes, const Properties* wanted, u
     ENTER(CONTEXT);
     if (!whole(bytes) || !of_the_device(*wanted) || flags != 0) return INVALID_VALUE;
     if (!take_bytes(bytes)) return OUT_OF_MEMORY;
-    int file = memfd_create("kvcache-stand-in", MFD_CLOEXEC);
+    char name[32];
+    snprintf(name, sizeof(name), NAME, here());
+    int file = memfd_create(name, MFD_CLOEXEC);
     if (file < 0 || ftruncate(file, static_cast<off_t>(bytes)) != 0) {
-        give_bytes(bytes);
+        give_bytes(here(), bytes);
         return OUT_OF_MEMORY;
     }
     std::lock_guard lock(mutex);
-    *handle = new Physical{file, bytes, 1, wanted->handle_types == BY_DESCRIPTOR, false};
+    *handle = new Physical{file, bytes, here(), 1, wanted->handle_types == BY_DESCRIPTOR, false, here()};
     handles.insert(*handle);
     return OK;
 }
@@ -180,12 +201,13 @@ API int cuMemImportFromShareableHandle(Physical** handle, void* told, int type) 
     char link[64] = {};
     std::string path = "/proc/self/fd/" + std::to_string(given);
     if (type != BY_DESCRIPTOR || readlink(path.c_str(), link, sizeof(link) - 1) < 0) return INVALID_VALUE;
-    if (strncmp(link, LINK, strlen(LINK)) != 0) return INVALID_VALUE;
+    int device = -1;
+    if (sscanf(link, LINK, &device) != 1) return INVALID_VALUE;
     struct stat about;
     int file = fcntl(given, F_DUPFD_CLOEXEC, 0);
     if (file < 0 || fstat(file, &about) != 0) return INVALID_VALUE;
     std::lock_guard lock(mutex);
-    *handle = new Physical{file, static_cast<size_t>(about.st_size), 1, true, true};
+    *handle = new Physical{file, static_cast<size_t>(about.st_size), device, 1, true, true, here()};
     handles.insert(*handle);
     return OK;
 }
@@ -193,7 +215,8 @@ API int cuMemImportFromShareableHandle(Physical** handle, void* told, int type) 
 API int cuMemRelease(Physical* handle) {
     ENTER(CONTEXT);
     std::lock_guard lock(mutex);
-    if (handles.erase(handle) == 0) return INVALID_VALUE;
+    if (handles.count(handle) == 0 || handle->opened_by != here()) return INVALID_VALUE;
+    handles.erase(handle);
     let_go(handle);
     return OK;
 }
@@ -207,7 +230,7 @@ API int cuMemMap(Address at, size_t bytes, size_t offset, Physical* handle, unsi
     void* place = reinterpret_cast<void*>(at);
     if (mmap(place, bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, handle->file, 0) == MAP_FAILED) return INVALID_VALUE;
     ++handle->references;
-    mappings[at] = {bytes, handle};
+    mappings[at] = {bytes, handle, here()};
     return OK;
 }
 
@@ -215,9 +238,10 @@ API int cuMemSetAccess(Address at, size_t bytes, const Access* wanted, size_t co
     ENTER(CONTEXT);
     std::lock_guard lock(mutex);
     auto found = mappings.find(at);
-    bool device = count == 1 && wanted->location.type == DEVICE && wanted->location.device == 0;
+    bool device = count == 1 && wanted->location.type == DEVICE && wanted->location.device == here();
     if (!device || wanted->flags != READ_WRITE || found == mappings.end() || found->second.bytes != bytes)
         return INVALID_VALUE;
+    if (found->second.physical->device != here()) return INVALID_DEVICE; // that reaches no other's
     if (mprotect(reinterpret_cast<void*>(at), bytes, PROT_READ | PROT_WRITE) != 0) return INVALID_VALUE;
     note_span(at, bytes);
     return OK;
@@ -229,6 +253,7 @@ API int cuMemUnmap(Address at, size_t bytes) {
     std::lock_guard lock(mutex);
     auto found = mappings.find(at);
     if (found == mappings.end() || found->second.bytes != bytes) return INVALID_VALUE;
+    if (found->second.device != here()) return INVALID_VALUE;
     forget_span(at);
     empty(at, bytes);
     let_go(found->second.physical);

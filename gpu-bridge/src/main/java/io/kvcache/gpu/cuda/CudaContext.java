@@ -43,7 +43,22 @@ final class CudaContext {
 
     /// Makes it the calling thread's.
     void bind() {
-        CudaResult.check("cuCtxSetCurrent", JCudaDriver.cuCtxSetCurrent(context));
+        CudaResult.check("cuCtxSetCurrent", makeCurrent());
+    }
+
+    /// The same. Answers as the driver does.
+    int makeCurrent() {
+        return JCudaDriver.cuCtxSetCurrent(context);
+    }
+
+    /// The device's number in this process.
+    int ordinal() {
+        return ordinal;
+    }
+
+    /// Keeps it once more, to be let go of once more. Answers as the driver does.
+    int retain() {
+        return JCudaDriver.cuDevicePrimaryCtxRetain(new CUcontext(), device);
     }
 
     /// Lets go of it. Answers as the driver does.

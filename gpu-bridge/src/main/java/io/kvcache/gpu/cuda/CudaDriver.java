@@ -44,7 +44,7 @@ public final class CudaDriver implements DeviceDriver {
     private final int ordinal;
     private final DeviceThread thread = new DeviceThread();
     private final HostRanges registered = new HostRanges();
-    private final Registrations registrations;
+    private final Registrations registrations = Registrations.ofProcess();
     private final DeviceSlabs slabs = new DeviceSlabs();
     private final CudaStreams streams = new CudaStreams(this);
     private final Set<CudaEvent> events = new HashSet<>();
@@ -60,7 +60,6 @@ public final class CudaDriver implements DeviceDriver {
         this.ordinal = ordinal;
         batches = new BatchCalls(functions);
         modules = new ModuleCalls(functions);
-        registrations = Registrations.of(ordinal);
         context = new CudaContext(functions, ordinal);
     }
 
@@ -123,12 +122,16 @@ public final class CudaDriver implements DeviceDriver {
 
     /// Gives something back; what the driver has against that is noted, as nothing can be done about it.
     /// It goes with the context at the latest.
-    void letGo(String call, IntSupplier giveBack) {
+    ///
+    /// @return whether it is given back
+    boolean letGo(String call, IntSupplier giveBack) {
         try {
             enter();
             CudaResult.check(call, giveBack.getAsInt());
+            return true;
         } catch (DeviceException refused) {
             fail("not given back", refused);
+            return false;
         }
     }
 
@@ -254,7 +257,7 @@ public final class CudaDriver implements DeviceDriver {
         HostRanges.requireSource(host);
         registered.add(host);
         try {
-            tried("cuMemHostRegister", registrations.add(host));
+            tried("cuMemHostRegister", registrations.add(host, context));
         } catch (DeviceException refused) {
             registered.remove(host);
             throw refused;
@@ -270,9 +273,7 @@ public final class CudaDriver implements DeviceDriver {
     }
 
     private void unregister(long start) {
-        registrations.remove(
-                start,
-                () -> letGo("cuMemHostUnregister", () -> JCudaDriver.cuMemHostUnregister(new HostPointer(start))));
+        registrations.remove(start, context, this::letGo);
     }
 
     @Override

@@ -9,6 +9,7 @@ final class CudaResult {
 
     static final int SUCCESS = 0;
     static final int INVALID_VALUE = 1;
+    static final int INVALID_DEVICE = 101;
     static final int NOT_READY = 600;
     static final int NOT_SUPPORTED = 801;
 
@@ -39,7 +40,7 @@ final class CudaResult {
         return switch (result) {
             case 2, 701 -> DeviceError.OUT_OF_MEMORY;
             case 34, 35, 803, 804 -> DeviceError.NO_DRIVER;
-            case 100, 101 -> DeviceError.NO_DEVICE;
+            case 100, INVALID_DEVICE -> DeviceError.NO_DEVICE;
             case INVALID_VALUE, 201, 208, 400, 500, 708 -> DeviceError.BAD_REQUEST;
             case 200, 209, 218, 221, 222, 223, 300, 301, 302, 303 -> DeviceError.BAD_CODE;
             case 205, 711 -> DeviceError.NOT_REACHABLE;

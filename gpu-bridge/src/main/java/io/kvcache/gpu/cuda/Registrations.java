@@ -3,56 +3,110 @@ package io.kvcache.gpu.cuda;
 import java.lang.foreign.MemorySegment;
 import java.util.HashMap;
 import java.util.Map;
-import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.IntSupplier;
 import jcuda.driver.JCudaDriver;
+import org.jspecify.annotations.Nullable;
 
-/// Host memory as it is registered with the primary context of a device: once, by the first driver of this
-/// process that asks, until the last has let go of it. Drivers of one device share the context, and several
-/// are usual: a tier has one for each of its parts, and a door one for each engine, all for the memory of
-/// the same store.
+/// Host memory as it is registered in this process, for all of its devices: once, by the first driver that
+/// asks, until the last has let go of it. Several drivers for the memory of one store are usual: a tier has
+/// one for each of its parts, and a door one for each engine, perhaps on another GPU.
 ///
-/// A driver counts for as long as it is open at most, and keeps the context so long; so nothing is counted
-/// that went with the context.
+/// A driver counts for as long as it is open at most, and keeps its device's context so long. A registration
+/// is of the context that it was made in, and goes with that; so where drivers of other devices still count
+/// when the last of its own lets go, that context is kept until they have let go too.
 ///
 /// **Threads.** Any. Who registers what another is registering waits for that.
 final class Registrations {
 
-    private static final Map<Integer, Registrations> OF_DEVICES = new ConcurrentHashMap<>();
+    /// Pinned for all contexts, not only for the one that it is made in.
+    private static final int PORTABLE = 1;
+
+    private static final Registrations OF_PROCESS = new Registrations();
 
     private final Map<Long, Range> byStart = new HashMap<>();
 
-    private record Range(long bytes, int users) {}
+    private static final class Range {
+        private final long bytes;
+
+        /// Whose context it is in.
+        private final int owner;
+
+        /// Drivers that count, by device.
+        private final Map<Integer, Integer> users = new HashMap<>();
+
+        /// The context, where no driver keeps it any more.
+        private @Nullable CudaContext kept;
+
+        Range(long bytes, int owner) {
+            this.bytes = bytes;
+            this.owner = owner;
+        }
+    }
+
+    /// Does a call; what the driver has against it is noted, as nothing can be done about it.
+    @FunctionalInterface
+    interface Noting {
+
+        /// Answers whether the driver did it.
+        boolean done(String call, IntSupplier made);
+    }
 
     private Registrations() {}
 
-    static Registrations of(int ordinal) {
-        return OF_DEVICES.computeIfAbsent(ordinal, _ -> new Registrations());
+    static Registrations ofProcess() {
+        return OF_PROCESS;
     }
 
     /// Registers memory, or counts one more for whom it is. Answers as the driver does.
-    synchronized int add(MemorySegment host) {
+    synchronized int add(MemorySegment host, CudaContext context) {
         Range known = byStart.get(host.address());
-        if (known != null && known.bytes == host.byteSize()) {
-            byStart.put(host.address(), new Range(known.bytes, known.users + 1));
-            return CudaResult.SUCCESS;
+        if (known == null || known.bytes != host.byteSize()) {
+            int result = JCudaDriver.cuMemHostRegister(new HostPointer(host), host.byteSize(), PORTABLE);
+            if (result != CudaResult.SUCCESS) {
+                return result;
+            }
+            known = new Range(host.byteSize(), context.ordinal());
+            byStart.put(host.address(), known);
         }
-        int result = JCudaDriver.cuMemHostRegister(new HostPointer(host), host.byteSize(), 0);
-        if (result == CudaResult.SUCCESS) {
-            byStart.put(host.address(), new Range(host.byteSize(), 1));
-        }
-        return result;
+        known.users.merge(context.ordinal(), 1, Integer::sum);
+        return CudaResult.SUCCESS;
     }
 
-    /// Counts one less.
+    /// Counts one less, and unregisters when that was the last.
     ///
-    /// @param unregister called when that was the last
-    synchronized void remove(long start, Runnable unregister) {
+    /// @param context current in the calling thread, before and after
+    synchronized void remove(long start, CudaContext context, Noting noting) {
         Range known = byStart.get(start);
-        if (known == null || known.users == 1) {
-            byStart.remove(start);
-            unregister.run();
-        } else {
-            byStart.put(start, new Range(known.bytes, known.users - 1));
+        if (known == null) {
+            unregister(start, noting);
+            return;
         }
+        known.users.computeIfPresent(context.ordinal(), (_, users) -> users == 1 ? null : users - 1);
+        if (known.users.isEmpty()) {
+            byStart.remove(start);
+            end(start, known, context, noting);
+        } else if (known.owner == context.ordinal() && !known.users.containsKey(known.owner) && known.kept == null) {
+            known.kept = noting.done("cuDevicePrimaryCtxRetain", context::retain) ? context : null;
+        }
+    }
+
+    /// In the context that it was made in, where that is still there.
+    private static void end(long start, Range range, CudaContext context, Noting noting) {
+        CudaContext kept = range.kept;
+        if (range.owner == context.ordinal()) {
+            unregister(start, noting);
+        } else if (kept != null) {
+            if (noting.done("cuCtxSetCurrent", kept::makeCurrent)) {
+                unregister(start, noting);
+            }
+            noting.done("cuCtxSetCurrent", context::makeCurrent);
+        }
+        if (kept != null && !noting.done("cuDevicePrimaryCtxRelease", kept::release)) {
+            noting.done("cuDevicePrimaryCtxRelease", kept::release); // once more: else it stays for good
+        }
+    }
+
+    private static void unregister(long start, Noting noting) {
+        noting.done("cuMemHostUnregister", () -> JCudaDriver.cuMemHostUnregister(new HostPointer(start)));
     }
 }

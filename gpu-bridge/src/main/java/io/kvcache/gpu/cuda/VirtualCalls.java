@@ -5,6 +5,8 @@ import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import io.kvcache.gpu.driver.DeviceAddress;
+import io.kvcache.gpu.driver.DeviceError;
+import io.kvcache.gpu.driver.DeviceException;
 import io.kvcache.gpu.driver.DevicePages;
 import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.VirtualMemory;
@@ -197,6 +199,10 @@ final class VirtualCalls implements VirtualMemory {
         int allowed = returned(() -> (int) access.invokeExact(address, pages.bytes(), readWrite, 1L));
         if (allowed != CudaResult.SUCCESS) {
             takeAway(new DeviceSpan(at, pages.bytes()));
+            if (allowed == CudaResult.INVALID_DEVICE) {
+                // Pages of another device; this one is none the worse for it.
+                throw new DeviceException(DeviceError.NOT_REACHABLE, "cuMemSetAccess", CudaResult.name(allowed));
+            }
             driver.check("cuMemSetAccess", allowed);
         }
         note(new DeviceSpan(at, pages.bytes()));

@@ -3,8 +3,10 @@ package io.kvcache.gpu.cuda;
 import static java.lang.foreign.ValueLayout.ADDRESS;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
+import static org.assertj.core.api.Assumptions.assumeThat;
 
 import io.kvcache.gpu.driver.DeviceDriver;
+import io.kvcache.gpu.driver.DeviceException;
 import io.kvcache.gpu.driver.DeviceUnderTest;
 import java.lang.foreign.Arena;
 import java.lang.foreign.FunctionDescriptor;
@@ -50,6 +52,7 @@ public final class StandIn implements DeviceUnderTest {
             LOADED.pageableWaits(false);
             LOADED.hostPointers(true);
             LOADED.memory(USUAL_BYTES);
+            LOADED.devices(1);
         }
         return LOADED;
     }
@@ -57,6 +60,34 @@ public final class StandIn implements DeviceUnderTest {
     @Override
     public DeviceDriver open() {
         return CudaDriver.open(0);
+    }
+
+    /// Opens one of several.
+    public DeviceDriver open(int ordinal) {
+        return CudaDriver.open(ordinal);
+    }
+
+    /// Has two devices, or skips the test where there is only one.
+    public StandIn withTwo() {
+        if (REAL) {
+            assumeThat(thereIs(1)).as("two devices").isTrue();
+        } else {
+            devices(2);
+        }
+        return this;
+    }
+
+    private static boolean thereIs(int ordinal) {
+        try {
+            CudaDriver.open(ordinal).close();
+            return true;
+        } catch (DeviceException none) {
+            return false;
+        }
+    }
+
+    private void devices(int count) {
+        call("standin_devices", ints(), count);
     }
 
     /// Opens it as a driver that lacks some functions.

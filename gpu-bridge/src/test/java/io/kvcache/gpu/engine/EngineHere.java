@@ -39,8 +39,14 @@ final class EngineHere implements AutoCloseable {
 
     /// @param leastBytes of its memory
     EngineHere(StandIn standIn, Path path, Arena arena, long leastBytes) throws IOException {
+        this(standIn.open(), path, arena, leastBytes);
+    }
+
+    /// @param device this engine's from here on
+    /// @param leastBytes of its memory
+    EngineHere(DeviceDriver device, Path path, Arena arena, long leastBytes) throws IOException {
         this.arena = arena;
-        driver = standIn.open();
+        driver = device;
         stream = driver.openStream(Priority.NORMAL);
         virtual = driver.virtualMemory();
         long bytes = Math.ceilDiv(leastBytes, virtual.pageBytes()) * virtual.pageBytes();
