@@ -23,6 +23,7 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
 import java.util.function.IntSupplier;
+import java.util.function.Supplier;
 import jcuda.driver.CUevent;
 import jcuda.driver.CUevent_flags;
 import jcuda.driver.CUstream_flags;
@@ -100,8 +101,7 @@ public final class CudaDriver implements DeviceDriver {
         try {
             CudaResult.check(call, result);
         } catch (DeviceException refused) {
-            note(refused);
-            throw refused;
+            throw noted(refused);
         }
     }
 
@@ -110,14 +110,22 @@ public final class CudaDriver implements DeviceDriver {
         try {
             CudaResult.tried(call, result);
         } catch (DeviceException refused) {
-            note(refused);
-            throw refused;
+            throw noted(refused);
         }
     }
 
-    private void note(DeviceException refused) {
+    private <T> T noting(Supplier<T> asked) {
+        try {
+            return asked.get();
+        } catch (DeviceException refused) {
+            throw noted(refused);
+        }
+    }
+
+    private DeviceException noted(DeviceException refused) {
         failed |= refused.error().ends();
         lost |= refused.error().ends();
+        return refused;
     }
 
     /// Gives something back; what the driver has against that is noted, as nothing can be done about it.
@@ -153,7 +161,7 @@ public final class CudaDriver implements DeviceDriver {
 
     /// Whether copies of this direction may be asked for together.
     boolean mayBatch(CopyDirection direction) {
-        return batches.available() && (direction == CopyDirection.WITHIN || context.takesHostPointers());
+        return batches.available() && (direction == CopyDirection.WITHIN || noting(context::takesHostPointers));
     }
 
     HostRanges registered() {
@@ -199,7 +207,7 @@ public final class CudaDriver implements DeviceDriver {
     @Override
     public DeviceInfo info() {
         enter();
-        return context.info();
+        return noting(context::info);
     }
 
     @Override
@@ -269,11 +277,7 @@ public final class CudaDriver implements DeviceDriver {
         enter();
         drain();
         registered.remove(host);
-        unregister(host.address());
-    }
-
-    private void unregister(long start) {
-        registrations.remove(start, context, this::letGo);
+        registrations.remove(host.address(), context, this::letGo);
     }
 
     @Override
@@ -282,7 +286,7 @@ public final class CudaDriver implements DeviceDriver {
         StreamHandle handle = new StreamHandle();
         int number = switch (priority) {
             case NORMAL -> 0;
-            case HIGH -> context.highest();
+            case HIGH -> noting(context::highest);
         };
         check(
                 "cuStreamCreateWithPriority",
@@ -385,7 +389,7 @@ public final class CudaDriver implements DeviceDriver {
         if (sharing != null) {
             sharing.giveBackAll();
         }
-        registered.all().forEach(this::unregister);
+        registered.all().forEach(start -> registrations.remove(start, context, this::letGo));
         slabs.all()
                 .forEach(slab -> letGo(
                         "cuMemFree",

@@ -3,6 +3,7 @@ package io.kvcache.gpu.engine;
 import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceEvent;
 import io.kvcache.gpu.driver.DeviceException;
+import io.kvcache.gpu.driver.DeviceHoldings;
 import io.kvcache.gpu.driver.DevicePages;
 import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.VirtualMemory;
@@ -55,24 +56,16 @@ final class EngineMemory {
     int open(int descriptor, long bytes) {
         requireRoom();
         VirtualMemory virtual = driver.virtualMemory();
-        DevicePages pages = virtual.open(descriptor, bytes);
-        DeviceSpan range = null;
+        DeviceHoldings taken = new DeviceHoldings();
         try {
-            range = virtual.reserve(bytes);
+            DevicePages pages = taken.keep(virtual.open(descriptor, bytes), virtual::release);
+            DeviceSpan range = taken.keep(virtual.reserve(bytes), virtual::unreserve);
             virtual.map(range.address(), pages);
+            taken.keep(() -> virtual.unmap(range.address(), pages));
+            return add(new Region(range, taken::giveBack));
         } catch (DeviceException refused) {
-            if (range != null) {
-                virtual.unreserve(range);
-            }
-            virtual.release(pages);
-            throw refused;
+            throw taken.without(refused);
         }
-        DeviceSpan mapped = range;
-        return add(new Region(mapped, () -> {
-            virtual.unmap(mapped.address(), pages);
-            virtual.unreserve(mapped);
-            virtual.release(pages);
-        }));
     }
 
     private int add(Region region) {
@@ -121,22 +114,12 @@ final class EngineMemory {
     ///
     /// @throws DeviceException the first that it refused
     void close() {
-        List<Runnable> all = new ArrayList<>();
-        events.forEach(event -> all.add(event::close));
-        regions.forEach(region -> all.add(region.giveBack));
+        DeviceHoldings all = new DeviceHoldings();
+        regions.forEach(region -> all.keep(region.giveBack));
+        events.forEach(event -> all.keep(event, DeviceEvent::close));
         events.clear();
         regions.clear();
         tokens.clear();
-        DeviceException first = null;
-        for (Runnable giveBack : all) {
-            try {
-                giveBack.run();
-            } catch (DeviceException refused) {
-                first = first == null ? refused : first;
-            }
-        }
-        if (first != null) {
-            throw first;
-        }
+        all.giveBack();
     }
 }

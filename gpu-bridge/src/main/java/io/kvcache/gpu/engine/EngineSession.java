@@ -8,6 +8,7 @@ import io.kvcache.core.identity.Namespace;
 import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceEvent;
 import io.kvcache.gpu.driver.DeviceException;
+import io.kvcache.gpu.driver.DeviceHoldings;
 import io.kvcache.gpu.driver.DeviceSharing;
 import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.paging.PagedLayout;
@@ -41,7 +42,7 @@ final class EngineSession {
     private final Map<String, Namespace> namespaces;
     private final DeviceDriver driver;
     private final EngineMemory memory;
-    private final FixedMemory fixed;
+    private final DeviceHoldings holdings = new DeviceHoldings();
     private final Transfers transfers;
     private final List<EnginePool> pools = new ArrayList<>();
     private final Map<Integer, Sequence> chains = new HashMap<>();
@@ -61,8 +62,14 @@ final class EngineSession {
         this.namespaces = namespaces;
         this.driver = driver;
         memory = new EngineMemory(driver);
-        fixed = FixedMemory.of(driver, cache.hostMemory());
-        transfers = new Transfers(driver, new PieceWay(driver, fixed.holds(), threshold), LONGEST_EVENT_NANOS);
+        try {
+            FixedMemory fixed = holdings.keep(FixedMemory.of(driver, cache.hostMemory()), FixedMemory::close);
+            holdings.keep(memory, EngineMemory::close);
+            PieceWay way = new PieceWay(driver, fixed.holds(), threshold);
+            transfers = holdings.keep(new Transfers(driver, way, LONGEST_EVENT_NANOS), Transfers::close);
+        } catch (DeviceException refused) {
+            throw holdings.without(refused);
+        }
     }
 
     Transfers transfers() {
@@ -77,9 +84,7 @@ final class EngineSession {
     ///
     /// @throws DeviceException when the device refuses; the rest goes with the driver
     void close() {
-        transfers.close();
-        memory.close();
-        fixed.close();
+        holdings.giveBack();
     }
 
     /// Takes what may have come within a time, and ends what has arrived.

@@ -9,6 +9,7 @@ import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceDriver.Priority;
 import io.kvcache.gpu.driver.DeviceEvent;
 import io.kvcache.gpu.driver.DeviceException;
+import io.kvcache.gpu.driver.DeviceHoldings;
 import io.kvcache.gpu.driver.DeviceStream;
 import io.kvcache.gpu.paging.StagingRoom;
 import java.lang.foreign.MemorySegment;
@@ -37,6 +38,7 @@ final class Transfers {
     private final DeviceDriver driver;
     private final PieceWay way;
     private final long longestEventNanos;
+    private final DeviceHoldings holdings = new DeviceHoldings();
     private final DeviceStream in;
     private final DeviceStream out;
     private final DeviceEvent loaded;
@@ -91,10 +93,14 @@ final class Transfers {
         this.driver = driver;
         this.way = way;
         this.longestEventNanos = longestEventNanos;
-        in = driver.openStream(Priority.HIGH);
-        out = driver.openStream(Priority.HIGH);
-        loaded = driver.sharing().sharedEvent();
-        stored = driver.sharing().sharedEvent();
+        try {
+            in = holdings.keep(driver.openStream(Priority.HIGH), DeviceStream::close);
+            out = holdings.keep(driver.openStream(Priority.HIGH), DeviceStream::close);
+            loaded = holdings.keep(driver.sharing().sharedEvent(), DeviceEvent::close);
+            stored = holdings.keep(driver.sharing().sharedEvent(), DeviceEvent::close);
+        } catch (DeviceException refused) {
+            throw holdings.without(refused);
+        }
     }
 
     /// Reached when all is in its pages that was begun to be loaded.
@@ -294,14 +300,13 @@ final class Transfers {
         writers.forEach(BlockWriter::close);
     }
 
-    /// Gives events and streams back; those of copies go with the driver.
+    /// Gives events and streams back, also those of copies that nobody has asked after.
+    ///
+    /// @throws DeviceException the first that the device refused
     void close() {
-        loads.forEach(load -> load.work.on.close());
-        stores.values().forEach(store -> store.work.on.close());
-        loaded.close();
-        stored.close();
-        in.close();
-        out.close();
-        way.close();
+        loads.forEach(load -> holdings.keep(load.work.on, DeviceEvent::close));
+        stores.values().forEach(store -> holdings.keep(store.work.on, DeviceEvent::close));
+        holdings.keep(way::close);
+        holdings.giveBack();
     }
 }

@@ -4,6 +4,7 @@ import io.kvcache.gpu.driver.CopyBatch;
 import io.kvcache.gpu.driver.CopyRuns;
 import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceException;
+import io.kvcache.gpu.driver.DeviceHoldings;
 import io.kvcache.gpu.driver.DeviceSlabs;
 import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.HostRanges;
@@ -42,7 +43,7 @@ public final class StagedPages implements AutoCloseable {
     private static final long LIST_BYTES = 2L * Long.BYTES * MOST_PIECES;
 
     private final DeviceDriver driver;
-    private final Kernels kernels;
+    private final DeviceHoldings holdings = new DeviceHoldings();
     private CopyThreshold threshold = CopyThreshold.COPIES;
     private final Arena arena = Arena.ofShared();
     private final MemorySegment places = arena.allocate(ROOMS * LIST_BYTES, PAGE);
@@ -51,19 +52,14 @@ public final class StagedPages implements AutoCloseable {
 
     private StagedPages(DeviceDriver driver, Kernels kernels) {
         this.driver = driver;
-        this.kernels = kernels;
+        holdings.keep(arena::close);
+        holdings.keep(kernels, Kernels::close);
         try {
-            memory = driver.allocate(ROOMS * (ROOM_BYTES + LIST_BYTES));
-        } catch (DeviceException refused) {
-            arena.close();
-            throw refused;
-        }
-        try {
+            memory = holdings.keep(driver.allocate(ROOMS * (ROOM_BYTES + LIST_BYTES)), driver::free);
             driver.register(places);
+            holdings.keep(places, driver::unregister);
         } catch (DeviceException refused) {
-            driver.free(memory);
-            arena.close();
-            throw refused;
+            throw holdings.without(refused);
         }
         for (int i = 0; i < ROOMS; i++) {
             DeviceSpan blocks = memory.slice(i * ROOM_BYTES, ROOM_BYTES);
@@ -87,20 +83,12 @@ public final class StagedPages implements AutoCloseable {
     /// @throws DeviceException when the device has not so much, runs no code, or does not let host memory be
     ///     registered; nothing is taken then
     public static StagedPages open(DeviceDriver driver, Threshold threshold) {
-        Kernels kernels = Kernels.load(driver, THREAD_GROUPS);
-        StagedPages staged;
-        try {
-            staged = new StagedPages(driver, kernels);
-        } catch (DeviceException refused) {
-            kernels.close();
-            throw refused;
-        }
+        StagedPages staged = new StagedPages(driver, Kernels.load(driver, THREAD_GROUPS));
         try {
             staged.threshold = threshold.of(staged);
             return staged;
         } catch (DeviceException refused) {
-            staged.close();
-            throw refused;
+            throw staged.holdings.without(refused);
         }
     }
 
@@ -151,9 +139,6 @@ public final class StagedPages implements AutoCloseable {
     /// @throws DeviceException when the device refuses; what it still has goes with the driver
     @Override
     public void close() {
-        driver.unregister(places);
-        driver.free(memory);
-        kernels.close();
-        arena.close();
+        holdings.giveBack();
     }
 }

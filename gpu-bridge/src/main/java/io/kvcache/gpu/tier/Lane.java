@@ -4,6 +4,8 @@ import io.kvcache.gpu.driver.CopyBatch;
 import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceDriver.Priority;
 import io.kvcache.gpu.driver.DeviceEvent;
+import io.kvcache.gpu.driver.DeviceException;
+import io.kvcache.gpu.driver.DeviceHoldings;
 import io.kvcache.gpu.driver.DeviceStream;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
@@ -23,6 +25,7 @@ final class Lane {
     /// given up.
     private static final int MOST_PIECES = 4096;
 
+    private final DeviceHoldings holdings = new DeviceHoldings();
     private final DeviceStream stream;
     private final Deque<DeviceEvent> free = new ArrayDeque<>();
     private final Deque<Trip> underWay = new ArrayDeque<>();
@@ -43,9 +46,13 @@ final class Lane {
 
     Lane(DeviceDriver driver, CopyBatch batch) {
         this.batch = batch;
-        stream = driver.openStream(Priority.HIGH);
-        for (int i = 0; i < DEPTH; i++) {
-            free.add(driver.openEvent());
+        try {
+            stream = holdings.keep(driver.openStream(Priority.HIGH), DeviceStream::close);
+            for (int i = 0; i < DEPTH; i++) {
+                free.add(holdings.keep(driver.openEvent(), DeviceEvent::close));
+            }
+        } catch (DeviceException refused) {
+            throw holdings.without(refused);
         }
     }
 
@@ -112,8 +119,6 @@ final class Lane {
     }
 
     void close() {
-        free.forEach(DeviceEvent::close);
-        underWay.forEach(trip -> trip.event.close());
-        stream.close();
+        holdings.giveBack();
     }
 }

@@ -3,6 +3,7 @@ package io.kvcache.gpu.tier;
 import io.kvcache.gpu.driver.CopyBatch;
 import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceException;
+import io.kvcache.gpu.driver.DeviceHoldings;
 import io.kvcache.gpu.driver.DeviceSpan;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
@@ -19,6 +20,7 @@ final class TierDevice {
     private static final Logger LOG = System.getLogger(TierDevice.class.getName());
 
     private final DeviceDriver driver;
+    private final DeviceHoldings holdings = new DeviceHoldings();
     private final DeviceSpan memory;
     private final Lane up;
     private final Lane down;
@@ -28,11 +30,15 @@ final class TierDevice {
 
     private TierDevice(DeviceDriver driver, long bytes, MemorySegment slots) {
         this.driver = driver;
-        memory = driver.allocate(bytes);
-        up = new Lane(driver, CopyBatch.toDevice());
-        down = new Lane(driver, CopyBatch.toHost());
-        within = new Lane(driver, CopyBatch.within());
-        registered = register(driver, slots);
+        try {
+            memory = holdings.keep(driver.allocate(bytes), driver::free);
+            up = holdings.keep(new Lane(driver, CopyBatch.toDevice()), Lane::close);
+            down = holdings.keep(new Lane(driver, CopyBatch.toHost()), Lane::close);
+            within = holdings.keep(new Lane(driver, CopyBatch.within()), Lane::close);
+            registered = register(driver, slots);
+        } catch (DeviceException refused) {
+            throw holdings.without(refused);
+        }
     }
 
     /// Takes what the tier needs.
@@ -123,11 +129,10 @@ final class TierDevice {
             return;
         }
         closed = true;
+        holdings.keep(this::unregister);
+        holdings.keep(besides);
         try {
-            besides.run();
-            unregister();
-            lanes().forEach(Lane::close);
-            driver.free(memory);
+            holdings.giveBack();
         } catch (DeviceException refused) {
             LOG.log(Level.WARNING, "not given back by itself, but with the device: {0}", refused.getMessage());
             closeWithAll(driver);

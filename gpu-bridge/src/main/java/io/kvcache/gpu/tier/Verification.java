@@ -4,13 +4,12 @@ import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceDriver.Priority;
 import io.kvcache.gpu.driver.DeviceEvent;
 import io.kvcache.gpu.driver.DeviceException;
+import io.kvcache.gpu.driver.DeviceHoldings;
 import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.DeviceStream;
 import io.kvcache.gpu.kernel.Kernels;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
-import java.util.ArrayDeque;
-import java.util.Deque;
 import java.util.Queue;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentLinkedQueue;
@@ -47,8 +46,7 @@ final class Verification {
     ///
     /// @param sums of one block each, `sumBytes` apart
     /// @param read where they come to
-    /// @param registered the same, when it is: a copy to other memory would have the tier's thread wait
-    ///     for it
+    /// @param holdings all of it
     private record Means(
             Kernels kernels,
             DeviceStream stream,
@@ -57,7 +55,7 @@ final class Verification {
             DeviceSpan sums,
             long sumBytes,
             MemorySegment read,
-            @Nullable MemorySegment registered) {}
+            DeviceHoldings holdings) {}
 
     Verification(DeviceDriver driver, DeviceIndex index, long mostBlockBytes) {
         this.driver = driver;
@@ -130,20 +128,20 @@ final class Verification {
     }
 
     private Means take() {
-        Deque<Runnable> taken = new ArrayDeque<>();
+        DeviceHoldings taken = new DeviceHoldings();
         try {
-            Kernels kernels = Kernels.load(driver, THREAD_GROUPS);
-            taken.push(kernels::close);
+            Kernels kernels = taken.keep(Kernels.load(driver, THREAD_GROUPS), Kernels::close);
             long sumBytes = Kernels.crcSumBytes(mostBlockBytes);
             long scratchBytes = Kernels.crcScratchBytes(mostBlockBytes);
-            DeviceSpan scratch = driver.allocate(scratchBytes + MOST_BLOCKS * sumBytes);
-            taken.push(() -> driver.free(scratch));
-            DeviceStream stream = driver.openStream(Priority.NORMAL);
-            taken.push(stream::close);
-            DeviceEvent event = driver.openEvent();
-            taken.push(event::close);
+            DeviceSpan scratch = taken.keep(driver.allocate(scratchBytes + MOST_BLOCKS * sumBytes), driver::free);
+            DeviceStream stream = taken.keep(driver.openStream(Priority.NORMAL), DeviceStream::close);
+            DeviceEvent event = taken.keep(driver.openEvent(), DeviceEvent::close);
             long readBytes = DeviceGeometry.pages(MOST_BLOCKS * sumBytes); // what is registered is whole pages
             MemorySegment read = Arena.ofAuto().allocate(readBytes, DeviceGeometry.PAGE);
+            MemorySegment registered = TierDevice.register(driver, read); // else a copy has the tier's thread wait
+            if (registered != null) {
+                taken.keep(registered, driver::unregister);
+            }
             return new Means(
                     kernels,
                     stream,
@@ -152,10 +150,9 @@ final class Verification {
                     scratch.slice(scratchBytes, MOST_BLOCKS * sumBytes),
                     sumBytes,
                     read,
-                    TierDevice.register(driver, read));
+                    taken);
         } catch (DeviceException refused) {
-            taken.forEach(Runnable::run);
-            throw refused;
+            throw taken.without(refused);
         }
     }
 
@@ -252,13 +249,7 @@ final class Verification {
         Means present = means;
         if (present != null) {
             means = null;
-            if (present.registered != null) {
-                driver.unregister(present.registered);
-            }
-            present.stream.close();
-            present.event.close();
-            present.kernels.close();
-            driver.free(present.scratch);
+            present.holdings.giveBack();
         }
     }
 }

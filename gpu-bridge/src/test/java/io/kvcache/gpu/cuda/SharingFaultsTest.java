@@ -31,6 +31,7 @@ final class SharingFaultsTest {
     private static final long LONG_NANOS = TimeUnit.SECONDS.toNanos(60);
 
     private final StandIn standIn = StandIn.fresh();
+    private final Overseen drivers = new Overseen(standIn);
     private final Arena arena = Arena.ofShared();
 
     @AfterEach
@@ -142,51 +143,78 @@ final class SharingFaultsTest {
         FaultsInTurn.inject(standIn, "registration", code, FEWEST, (nth, begin) -> {
             begin.run();
             MemorySegment content = content(nth, BYTES);
-            try (Opened one = new Opened(standIn.open());
-                    Opened two = new Opened(standIn.open())) {
-                boolean first = registered(one.driver, content);
-                boolean second = registered(two.driver, content);
-                there(one.driver, content, back);
-                new BlockContent(nth).require(back);
-                if (first) {
-                    one.driver.unregister(content);
-                }
-                back.fill((byte) 0);
-                there(two.driver, content, back);
-                new BlockContent(nth).require(back);
-                if (second) {
-                    two.driver.unregister(content);
-                }
-                return first && second;
+            try (Opened one = new Opened(drivers.open());
+                    Opened two = new Opened(drivers.open())) {
+                return registered(one.driver, two.driver, content, back, nth);
             } catch (DeviceException refused) {
                 return false;
+            } finally {
+                drivers.requireNothingLeft();
             }
         });
     }
 
-    private static boolean registered(DeviceDriver driver, MemorySegment host) {
-        try {
-            driver.register(host);
-            return true;
-        } catch (DeviceException refused) {
-            if (refused.error().ends()) {
-                throw refused;
+    /// The first lets go of the memory while the second goes on with it. Answers whether both had it.
+    private static boolean registered(
+            DeviceDriver one, DeviceDriver two, MemorySegment content, MemorySegment back, int nth) {
+        try (Registered second = new Registered(two, content)) {
+            boolean both;
+            try (Registered first = new Registered(one, content)) {
+                both = first.holds && second.holds;
+                there(one, content, back);
+                new BlockContent(nth).require(back);
             }
-            return false;
+            back.fill((byte) 0);
+            there(two, content, back);
+            new BlockContent(nth).require(back);
+            return both;
+        }
+    }
+
+    /// Host memory as a driver has it registered, or did not want it.
+    private static final class Registered implements AutoCloseable {
+
+        private final DeviceDriver driver;
+        private final MemorySegment host;
+        private final boolean holds;
+
+        Registered(DeviceDriver driver, MemorySegment host) {
+            this.driver = driver;
+            this.host = host;
+            holds = registered();
+        }
+
+        private boolean registered() {
+            try {
+                driver.register(host);
+                return true;
+            } catch (DeviceException refused) {
+                if (refused.error().ends()) {
+                    throw refused;
+                }
+                return false;
+            }
+        }
+
+        @Override
+        public void close() {
+            if (holds) {
+                driver.unregister(host);
+            }
         }
     }
 
     private static void there(DeviceDriver driver, MemorySegment content, MemorySegment back) {
         DeviceSpan slab = driver.allocate(BYTES);
-        DeviceStream stream = driver.openStream(Priority.HIGH);
-        DeviceEvent event = driver.openEvent();
-        stream.toDevice(content, slab.address());
-        stream.toHost(slab.address(), back);
-        stream.record(event);
-        await(event);
-        event.close();
-        stream.close();
-        driver.free(slab);
+        try (DeviceStream stream = driver.openStream(Priority.HIGH);
+                DeviceEvent event = driver.openEvent()) {
+            stream.toDevice(content, slab.address());
+            stream.toHost(slab.address(), back);
+            stream.record(event);
+            await(event);
+        } finally {
+            driver.free(slab);
+        }
     }
 
     /// What was taken of a driver, given back last first, whatever the driver has against it.

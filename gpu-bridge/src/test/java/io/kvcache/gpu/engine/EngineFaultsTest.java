@@ -8,6 +8,7 @@ import io.kvcache.core.contract.BlockContent;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.gpu.cuda.Descriptors;
 import io.kvcache.gpu.cuda.FaultsInTurn;
+import io.kvcache.gpu.cuda.Overseen;
 import io.kvcache.gpu.cuda.StandIn;
 import io.kvcache.gpu.cuda.TokenPeer;
 import io.kvcache.gpu.paging.CopyThreshold;
@@ -41,6 +42,7 @@ final class EngineFaultsTest {
     private Path folder;
 
     private final StandIn standIn = StandIn.fresh();
+    private final Overseen drivers = new Overseen(standIn);
     private final Arena arena = Arena.ofShared();
 
     @SuppressWarnings("NullAway.Init") // given by JUnit
@@ -124,7 +126,7 @@ final class EngineFaultsTest {
                             .build();
                     EngineDoor door = EngineDoor.open(
                             cache,
-                            standIn::open,
+                            drivers::open,
                             Map.of(PoolOfTwo.NAME, PoolOfTwo.SPACE),
                             folder.resolve("door"),
                             threshold)) {
@@ -136,6 +138,7 @@ final class EngineFaultsTest {
                 until(() -> door.engines() == 0);
                 standIn.fail("", 0, 0);
                 pool.read(seen);
+                drivers.requireNothingLeft();
                 return verify(cache, answers, standIn.injected() == before);
             }
         }

@@ -7,6 +7,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.tier.TierState;
 import io.kvcache.gpu.cuda.FaultsInTurn;
+import io.kvcache.gpu.cuda.Overseen;
 import io.kvcache.gpu.cuda.StandIn;
 import io.kvcache.gpu.driver.DeviceException;
 import java.lang.foreign.Arena;
@@ -26,6 +27,7 @@ final class TierFaultsTest {
     private static final DeviceGeometry SMALL = DeviceGeometry.of(1 << 20);
 
     private final StandIn standIn = StandIn.fresh();
+    private final Overseen drivers = new Overseen(standIn);
     private final TierHarness store = new TierHarness();
     private final Arena arena = Arena.ofShared();
     private final MemorySegment slots = arena.allocate(1 << 20, 4096);
@@ -49,6 +51,7 @@ final class TierFaultsTest {
             begin.run();
             boolean served = work();
             assertThat(store.underWay()).as("all is told").isZero();
+            drivers.requireNothingLeft();
             return served;
         });
         assertThat(reclaimed).isPositive();
@@ -58,7 +61,7 @@ final class TierFaultsTest {
     private boolean work() {
         DeviceTier tier;
         try {
-            tier = new DeviceTier("device", standIn.open(), SMALL, slots, store);
+            tier = new DeviceTier("device", drivers.open(), SMALL, slots, store);
         } catch (DeviceException refused) {
             return false;
         }

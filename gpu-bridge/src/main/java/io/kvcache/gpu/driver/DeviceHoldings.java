@@ -1,0 +1,60 @@
+package io.kvcache.gpu.driver;
+
+import java.util.ArrayDeque;
+import java.util.Deque;
+import java.util.function.Consumer;
+
+/// What somebody has taken of a device, given back together and last first: when its time is over, or when
+/// the rest of it is not to be had. What the device refuses then stops none of the rest.
+///
+/// **Threads.** The driver's.
+public final class DeviceHoldings {
+
+    private final Deque<Runnable> back = new ArrayDeque<>();
+
+    /// Nothing yet.
+    public DeviceHoldings() {}
+
+    /// Notes what was taken.
+    ///
+    /// @param giveBack called once
+    /// @return the thing
+    public <T> T keep(T thing, Consumer<? super T> giveBack) {
+        back.push(() -> giveBack.accept(thing));
+        return thing;
+    }
+
+    /// Notes what else is to be done.
+    public void keep(Runnable giveBack) {
+        back.push(giveBack);
+    }
+
+    /// Gives all of it back; a second time, nothing.
+    ///
+    /// @throws DeviceException the first that the device refused
+    public void giveBack() {
+        DeviceException first = null;
+        for (Runnable each = back.poll(); each != null; each = back.poll()) {
+            try {
+                each.run();
+            } catch (DeviceException refused) {
+                first = first == null ? refused : first;
+            }
+        }
+        if (first != null) {
+            throw first;
+        }
+    }
+
+    /// The same, as the rest is not to be had.
+    ///
+    /// @return why, to be thrown
+    public DeviceException without(DeviceException why) {
+        try {
+            giveBack();
+        } catch (DeviceException refused) {
+            why.addSuppressed(refused);
+        }
+        return why;
+    }
+}
