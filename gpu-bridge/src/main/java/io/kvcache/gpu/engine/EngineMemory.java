@@ -61,8 +61,10 @@ final class EngineMemory {
             DevicePages pages = taken.keep(virtual.open(descriptor, bytes), virtual::release);
             DeviceSpan range = taken.keep(virtual.reserve(bytes), virtual::unreserve);
             virtual.map(range.address(), pages);
-            taken.keep(() -> virtual.unmap(range.address(), pages));
-            return add(new Region(range, taken::giveBack));
+            return add(new Region(range, () -> {
+                virtual.unmap(range.address(), pages); // what is mapped still, stays reserved
+                taken.giveBack();
+            }));
         } catch (DeviceException refused) {
             throw taken.without(refused);
         }

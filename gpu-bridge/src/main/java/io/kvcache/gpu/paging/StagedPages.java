@@ -52,13 +52,13 @@ public final class StagedPages implements AutoCloseable {
 
     private StagedPages(DeviceDriver driver, Kernels kernels) {
         this.driver = driver;
-        holdings.keep(arena::close);
         holdings.keep(kernels, Kernels::close);
         try {
             memory = holdings.keep(driver.allocate(ROOMS * (ROOM_BYTES + LIST_BYTES)), driver::free);
             driver.register(places);
             holdings.keep(places, driver::unregister);
         } catch (DeviceException refused) {
+            arena.close();
             throw holdings.without(refused);
         }
         for (int i = 0; i < ROOMS; i++) {
@@ -88,7 +88,16 @@ public final class StagedPages implements AutoCloseable {
             staged.threshold = threshold.of(staged);
             return staged;
         } catch (DeviceException refused) {
-            throw staged.holdings.without(refused);
+            staged.abandon(refused);
+            throw refused;
+        }
+    }
+
+    private void abandon(DeviceException why) {
+        try {
+            close();
+        } catch (DeviceException refused) {
+            why.addSuppressed(refused);
         }
     }
 
@@ -136,9 +145,11 @@ public final class StagedPages implements AutoCloseable {
 
     /// {@inheritDoc}
     ///
-    /// @throws DeviceException when the device refuses; what it still has goes with the driver
+    /// @throws DeviceException when the device refuses; what it still has goes with the driver, and
+    ///     host memory that it may still read stays for good
     @Override
     public void close() {
         holdings.giveBack();
+        arena.close();
     }
 }
