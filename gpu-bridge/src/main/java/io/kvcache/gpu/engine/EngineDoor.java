@@ -28,9 +28,9 @@ import java.util.function.Supplier;
 ///
 /// Small pieces, of 4 to 64 KiB by what is measured with the first engine that has such, go whole
 /// blocks at a time by way of memory of ours on the device, where a kernel of a few groups moves
-/// them: 17 MiB for an engine. All others are copied as they are, and so is what finds no room
-/// there: of a pool whose blocks are larger than 4 MiB, in a request of more than 16384 pieces, or
-/// behind four that have not ended.
+/// them: 17 MiB for an engine; blocks of more than 4 MiB go that way in parts. All others are
+/// copied as they are, and so is what finds no room there: a request of more than 16384 pieces, or
+/// one behind four that have not ended.
 ///
 /// Every engine has a thread and a [DeviceDriver] of its own. One that dies leaves nothing: what it was
 /// loading goes on to its end, what it was storing and has not sealed is thrown away, and its memory is

@@ -121,9 +121,7 @@ public final class StagedPages implements AutoCloseable {
 
     /// Whether pieces of a pool may ever go this way: they have to be small, and lie at multiples of 16.
     public static boolean suits(PagedLayout layout) {
-        return layout.pieceBytes() < CopyThreshold.LARGEST_FOUND
-                && layout.blockBytes() <= ROOM_BYTES
-                && layout.inUnitsOf(UNIT_BYTES);
+        return layout.pieceBytes() < CopyThreshold.LARGEST_FOUND && layout.inUnitsOf(UNIT_BYTES);
     }
 
     /// A room for a work, when it is better done in one.

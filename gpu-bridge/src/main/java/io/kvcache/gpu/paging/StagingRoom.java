@@ -12,8 +12,9 @@ import java.lang.foreign.MemorySegment;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
-/// Memory on the device where blocks lie whole on their way, and a list of where their pieces go: a copy
-/// brings blocks there or from there, a kernel does the rest.
+/// Memory on the device where blocks lie whole on their way, or one part after the other of those
+/// that are larger than it, and a list of where their pieces go: a copy brings blocks there or from
+/// there, a kernel does the rest.
 ///
 /// One work at a time, in one stream; what does not fit at once goes one part after the other, which the
 /// stream itself keeps apart. The list is in registered memory and is written once for all of the work, so
@@ -48,19 +49,18 @@ public final class StagingRoom {
             List<MemorySegment> from,
             List<int[]> pages,
             @Nullable DeviceEvent free) {
-        int most = atOnce(layout, from.size());
+        int all = from.size() * piecesOf(layout);
+        int most = atOnce(layout);
         tell(stream, layout, pages, most, false);
-        for (int first = 0; first < from.size(); first += most) {
-            int count = Math.min(most, from.size() - first);
+        for (int first = 0; first < all; first += most) {
+            int count = Math.min(most, all - first);
             CopyBatch whole = CopyBatch.toDevice();
-            for (int i = 0; i < count; i++) {
-                whole.add(from.get(first + i), place(layout, i));
-            }
+            together(layout, from, first, count, whole);
             stream.copy(whole);
             if (first == 0 && free != null) {
                 stream.waitFor(free); // blocks may come before
             }
-            run(stream, layout, first, count, from.size());
+            run(stream, layout, first, count, all);
         }
     }
 
@@ -75,47 +75,61 @@ public final class StagingRoom {
             List<MemorySegment> to,
             List<int[]> pages,
             @Nullable DeviceEvent filled) {
-        int most = atOnce(layout, to.size());
+        int all = to.size() * piecesOf(layout);
+        int most = atOnce(layout);
         tell(stream, layout, pages, most, true);
         if (filled != null) {
             stream.waitFor(filled);
         }
-        for (int first = 0; first < to.size(); first += most) {
-            int count = Math.min(most, to.size() - first);
-            run(stream, layout, first, count, to.size());
+        for (int first = 0; first < all; first += most) {
+            int count = Math.min(most, all - first);
+            run(stream, layout, first, count, all);
             CopyBatch whole = CopyBatch.toHost();
-            for (int i = 0; i < count; i++) {
-                whole.add(to.get(first + i), place(layout, i));
-            }
+            together(layout, to, first, count, whole);
             stream.copy(whole);
         }
     }
 
-    private int atOnce(PagedLayout layout, int count) {
-        return (int) Math.min(count, blocks.bytes() / layout.blockBytes());
-    }
-
-    private DeviceAddress place(PagedLayout layout, int block) {
-        return blocks.address().plus(block * layout.blockBytes());
+    /// Pieces that fit in here: whole blocks, or where not even one does, as much of one as there
+    /// is room for.
+    private int atOnce(PagedLayout layout) {
+        long whole = blocks.bytes() / layout.blockBytes();
+        return Math.toIntExact(whole > 0 ? whole * piecesOf(layout) : blocks.bytes() / layout.pieceBytes());
     }
 
     private static int piecesOf(PagedLayout layout) {
         return Math.toIntExact(layout.blockBytes() / layout.pieceBytes());
     }
 
+    /// Pieces lie in a block one behind the other, and so do blocks in here: a copy for each block,
+    /// or for what is here of it.
+    ///
+    /// @param first piece, counted from the first block's first
+    private void together(PagedLayout layout, List<MemorySegment> host, int first, int count, CopyBatch into) {
+        int each = piecesOf(layout);
+        for (int done = 0; done < count; ) {
+            int from = (first + done) % each;
+            int some = Math.min(each - from, count - done);
+            MemorySegment block = host.get((first + done) / each);
+            into.add(block.asSlice(from * layout.pieceBytes(), some * layout.pieceBytes()), place(layout, done));
+            done += some;
+        }
+    }
+
+    private DeviceAddress place(PagedLayout layout, int piece) {
+        return blocks.address().plus(piece * layout.pieceBytes());
+    }
+
     /// Has the list on the device: where pieces are read, and behind all of these where they are written.
     private void tell(DeviceStream stream, PagedLayout layout, List<int[]> pages, int most, boolean together) {
         int all = pages.size() * piecesOf(layout);
         int at = 0;
-        for (int block = 0; block < pages.size(); block++) {
-            DeviceAddress room = place(layout, block % most);
+        for (int[] of : pages) {
             for (int layer = 0; layer < layout.layers().size(); layer++) {
                 for (int side = 0; side < layout.sides(); side++) {
                     for (int ordinal = 0; ordinal < layout.pagesPerBlock(); ordinal++) {
-                        long page = layout.piece(layer, side, pages.get(block)[ordinal])
-                                .value();
-                        long here = room.plus(layout.offsetInBlock(layer, side, ordinal))
-                                .value();
+                        long page = layout.piece(layer, side, of[ordinal]).value();
+                        long here = place(layout, at % most).value();
                         places.setAtIndex(JAVA_LONG, at, together ? page : here);
                         places.setAtIndex(JAVA_LONG, all + (long) at, together ? here : page);
                         at++;
@@ -127,13 +141,13 @@ public final class StagingRoom {
     }
 
     private void run(DeviceStream stream, PagedLayout layout, int first, int count, int ofAll) {
-        long each = (long) Long.BYTES * piecesOf(layout);
+        long place = Long.BYTES;
         kernels.copyPieces(
                 stream,
-                list.slice(first * each, count * each),
-                list.slice((ofAll + first) * each, count * each),
+                list.slice(first * place, count * place),
+                list.slice((ofAll + first) * place, count * place),
                 (int) layout.pieceBytes(),
-                count * piecesOf(layout));
+                count);
     }
 
     /// The device has done with it: others may have it.

@@ -39,7 +39,6 @@ final class EngineStagingTest {
     private static final int LAYERS = 3;
     private static final int SIDES = 2;
     private static final int PER_BLOCK = 3;
-    private static final int BLOCK_PIECES = LAYERS * SIDES * PER_BLOCK;
     private static final int PAGES = 60;
     private static final int PAGE_TOKENS = 16;
     private static final String NAME = "m";
@@ -69,11 +68,29 @@ final class EngineStagingTest {
     /// Pages of `[layer][side][piece]` one behind the other, the first some bytes into the region.
     ///
     /// @param pieceBytes of one page, layer and side: a head has 2 KiB
-    private record Pool(int pieceBytes, int askew) {
+    /// @param perBlock pages that a block has
+    private record Pool(int pieceBytes, int askew, int perBlock, int pages) {
+
+        Pool(int pieceBytes, int askew) {
+            this(pieceBytes, askew, PER_BLOCK, PAGES);
+        }
+
+        int blockPieces() {
+            return LAYERS * SIDES * perBlock;
+        }
+
+        int blockTokens() {
+            return perBlock * PAGE_TOKENS;
+        }
+
+        int[] tokens(int blocks) {
+            return IntStream.range(0, blocks * blockTokens())
+                    .map(i -> 7 * i + 2)
+                    .toArray();
+        }
 
         Namespace space() {
-            return Namespace.of(
-                    NAME, BlockShape.kv(LAYERS, pieceBytes / 2048, 64, PER_BLOCK * PAGE_TOKENS, Dtype.BF16));
+            return Namespace.of(NAME, BlockShape.kv(LAYERS, pieceBytes / 2048, 64, blockTokens(), Dtype.BF16));
         }
 
         long pageBytes() {
@@ -81,7 +98,7 @@ final class EngineStagingTest {
         }
 
         long bytes() {
-            return askew + PAGES * pageBytes();
+            return askew + pages * pageBytes();
         }
 
         MemorySegment piece(MemorySegment all, int layer, int side, int page) {
@@ -90,19 +107,13 @@ final class EngineStagingTest {
 
         ByteBuffer described(int region) {
             ByteBuffer body =
-                    EngineClient.pool(NAME, LAYERS, SIDES, PAGES, PER_BLOCK, pieceBytes, pageBytes(), pieceBytes);
+                    EngineClient.pool(NAME, LAYERS, SIDES, pages, perBlock, pieceBytes, pageBytes(), pieceBytes);
             for (int layer = 0; layer < LAYERS; layer++) {
                 long offset = (long) layer * SIDES * pieceBytes;
                 body.putLong(region).putLong(askew + offset).putLong(bytes() - askew - offset);
             }
             return body;
         }
-    }
-
-    private static int[] tokens(int blocks) {
-        return IntStream.range(0, blocks * PER_BLOCK * PAGE_TOKENS)
-                .map(i -> 7 * i + 2)
-                .toArray();
     }
 
     /// Pieces of 4 to 32 KiB, of 1 to 9 blocks; nine of the largest do not fit into a room at once.
@@ -113,8 +124,22 @@ final class EngineStagingTest {
         Pool pool = new Pool(pieceBytes, 0);
         storedAndLoaded(pool, blocks, new DoorThreshold(new CopyThreshold(1 << 20)));
         if (standIn.holds()) {
-            long atOnce = ROOM_BYTES / ((long) BLOCK_PIECES * pieceBytes);
+            long atOnce = ROOM_BYTES / ((long) pool.blockPieces() * pieceBytes);
             long parts = Math.ceilDiv(blocks, atOnce);
+            assertThat(standIn.calls("cuLaunchKernel")).as("one for each part").isEqualTo(2 * parts);
+            assertThat(copies()).as("parts each way, and a list each").isEqualTo(2 * parts + 2 + OWN_COPIES);
+        }
+    }
+
+    /// Of 4.5 MiB, and of 9: no room has one, and none ends where a block does.
+    @ParameterizedTest
+    @CsvSource({"24,1", "24,2", "48,1"})
+    void givenBlocksThatAreLargerThanARoom_whenStoredAndLoaded_thenInPartsAndTheBytesAreRight(int perBlock, int blocks)
+            throws IOException {
+        Pool pool = new Pool(32 << 10, 0, perBlock, 2 * perBlock * blocks);
+        storedAndLoaded(pool, blocks, new DoorThreshold(new CopyThreshold(1 << 20)));
+        if (standIn.holds()) {
+            long parts = Math.ceilDiv((long) blocks * pool.blockPieces() * pool.pieceBytes, ROOM_BYTES);
             assertThat(standIn.calls("cuLaunchKernel")).as("one for each part").isEqualTo(2 * parts);
             assertThat(copies()).as("parts each way, and a list each").isEqualTo(2 * parts + 2 + OWN_COPIES);
         }
@@ -185,8 +210,9 @@ final class EngineStagingTest {
         }
     }
 
+    /// @param each pages of a work
     private static int[] ofWork(int[] pages, int work, int each) {
-        return Arrays.copyOfRange(pages, work * each * PER_BLOCK, (work + 1) * each * PER_BLOCK);
+        return Arrays.copyOfRange(pages, work * each, (work + 1) * each);
     }
 
     private void storedAndLoaded(Pool pool, int blocks, DoorThreshold threshold) throws IOException {
@@ -194,12 +220,13 @@ final class EngineStagingTest {
         Namespace space = pool.space();
         MemorySegment content = arena.allocate(pool.bytes(), 8);
         new BlockContent(pool.pieceBytes + blocks).fill(content);
-        List<Integer> places = new ArrayList<>(IntStream.range(0, PAGES).boxed().toList());
+        List<Integer> places =
+                new ArrayList<>(IntStream.range(0, pool.pages).boxed().toList());
         Collections.shuffle(places, new Random(blocks));
-        int[] from = places.subList(0, blocks * PER_BLOCK).stream()
+        int[] from = places.subList(0, blocks * pool.perBlock).stream()
                 .mapToInt(Integer::intValue)
                 .toArray();
-        int[] to = places.subList(PAGES - blocks * PER_BLOCK, PAGES).stream()
+        int[] to = places.subList(pool.pages - blocks * pool.perBlock, pool.pages).stream()
                 .mapToInt(Integer::intValue)
                 .toArray();
         try (TieredKvCache cache = TieredKvCache.builder()
@@ -215,12 +242,13 @@ final class EngineStagingTest {
             client.hello(engine.uuid());
             int region = client.region(engine.descriptor(), engine.pages().bytes());
             client.ask(Wire.POOL, pool.described(region));
-            client.ask(Wire.CHAIN, EngineClient.chain(0, 0, 0, tokens(blocks)));
+            client.ask(Wire.CHAIN, EngineClient.chain(0, 0, 0, pool.tokens(blocks)));
             hold();
             long[] stores = new long[works];
             for (int work = 0; work < works; work++) {
-                ByteBuffer stored =
-                        client.ask(Wire.STORE, EngineClient.blocks(0, work * each, each, -1, ofWork(from, work, each)));
+                ByteBuffer stored = client.ask(
+                        Wire.STORE,
+                        EngineClient.blocks(0, work * each, each, -1, ofWork(from, work, each * pool.perBlock)));
                 assertThat(stored.getLong()).isEqualTo(each);
                 stores[work] = stored.getLong();
             }
@@ -228,10 +256,13 @@ final class EngineStagingTest {
             for (long store : stores) {
                 assertThat(client.seal(store)).isEqualTo(each);
             }
-            requireBlocks(cache, pool, BlockChain.of(space, tokens(blocks)), content, from);
+            requireBlocks(cache, pool, BlockChain.of(space, pool.tokens(blocks)), content, from);
             hold();
             for (int work = 0; work < works; work++) {
-                assertThat(client.ask(Wire.LOAD, EngineClient.blocks(0, work * each, each, -1, ofWork(to, work, each)))
+                assertThat(client.ask(
+                                        Wire.LOAD,
+                                        EngineClient.blocks(
+                                                0, work * each, each, -1, ofWork(to, work, each * pool.perBlock)))
                                 .getLong())
                         .isEqualTo(each);
             }
@@ -253,11 +284,12 @@ final class EngineStagingTest {
             TieredKvCache cache, Pool pool, BlockChain chain, MemorySegment content, int[] from) {
         try (BlockTable table = cache.acquire(chain)) {
             assertThat(table.readyBlocks()).isEqualTo(chain.length());
-            for (int i = 0; i < chain.length() * BLOCK_PIECES; i++) {
-                int run = i % BLOCK_PIECES / PER_BLOCK;
-                int page = from[i / BLOCK_PIECES * PER_BLOCK + i % PER_BLOCK];
-                MemorySegment found = table.segment(i / BLOCK_PIECES)
-                        .asSlice((long) i % BLOCK_PIECES * pool.pieceBytes, pool.pieceBytes);
+            int each = pool.blockPieces();
+            for (int i = 0; i < chain.length() * each; i++) {
+                int run = i % each / pool.perBlock;
+                int page = from[i / each * pool.perBlock + i % pool.perBlock];
+                MemorySegment found =
+                        table.segment(i / each).asSlice((long) i % each * pool.pieceBytes, pool.pieceBytes);
                 assertThat(found.mismatch(pool.piece(content, run / SIDES, run % SIDES, page)))
                         .as("piece %d", i)
                         .isEqualTo(-1);
