@@ -5,8 +5,10 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <math.h>
-#include <vector>
+#include <memory>
+#include <ucontext.h>
 
 #define __global__
 #define __device__
@@ -25,30 +27,36 @@ struct alignas(16) uint4 {
 
 inline thread_local GridPoint blockIdx, threadIdx, blockDim, gridDim;
 
-// Threads of a warp, which run one after the other here, though they tell each other things. One that asks for what
-// others have not said by then is broken off; once all had their turn they begin anew, and get as far as the next
-// question. So what a kernel does is done several times, and must come to the same.
+// What a thread of a device runs on while it waits for others.
+struct LaneStack {
+    static constexpr size_t BYTES = 64 << 10;
+
+    ucontext_t at;
+    std::unique_ptr<char[]> bytes{new char[BYTES]};
+    bool done;
+};
+
+// Threads of a warp, which run one after the other here, though they tell each other things. The first that asks for
+// what others have not said by then is broken off, and all begin anew, each on a stack of its own: who asks waits there
+// until all have. So what a kernel does before it asks may be done twice, and must come to the same.
 class Warp {
 public:
     static constexpr unsigned LANES = 32;
 
     // Answers whether all of the warp were there whenever they asked each other.
-    template <class Call>
-    bool run(unsigned first, unsigned threads, Call call) {
+    bool run(unsigned first, unsigned threads, const std::function<void()>& call) {
         current = this;
-        unsigned lanes = std::min(threads, LANES);
-        do {
+        body = &call;
+        lanes = std::min(threads, LANES);
+        try {
             for (lane = 0; lane < lanes; lane++) {
                 threadIdx = {first + lane, 0, 0};
-                asked = 0;
-                try {
-                    call();
-                } catch (const Unanswered&) {
-                    continue;
-                }
+                call();
             }
-        } while (answered());
-        return rounds.size() == known;
+            return true;
+        } catch (const Unanswered&) {
+            return lane == 0 && together(first);
+        }
     }
 
     static uint32_t exchange(uint32_t value, unsigned apart) { return current->ask(value, current->lane ^ apart); }
@@ -56,33 +64,53 @@ public:
 private:
     struct Unanswered {};
 
-    struct Round {
-        std::array<uint32_t, LANES> said;
-        uint32_t here; // a bit for each
-    };
-
-    // Whether there is another round, and all are in it.
-    bool answered() {
-        if (rounds.size() == known || rounds[known].here != 0xFFFFFFFFu) return false;
-        known++;
-        return true;
+    bool together(unsigned first) {
+        waits = true;
+        for (unsigned i = 0; i < lanes; i++) {
+            getcontext(&stacks[i].at);
+            stacks[i].at.uc_stack.ss_sp = stacks[i].bytes.get();
+            stacks[i].at.uc_stack.ss_size = LaneStack::BYTES;
+            stacks[i].at.uc_link = nullptr;
+            stacks[i].done = false;
+            makecontext(&stacks[i].at, &Warp::begin, 0);
+        }
+        unsigned done = 0;
+        while (done == 0) {
+            for (lane = 0; lane < lanes; lane++) {
+                threadIdx = {first + lane, 0, 0};
+                swapcontext(&scheduler, &stacks[lane].at);
+                if (stacks[lane].done) done++;
+            }
+            round++;
+        }
+        return done == LANES;
     }
 
+    static void begin() {
+        (*current->body)();
+        stacks[current->lane].done = true;
+        swapcontext(&stacks[current->lane].at, &scheduler);
+    }
+
+    // What was said in one round is read while the next is spoken in.
     uint32_t ask(uint32_t value, unsigned other) {
-        size_t round = asked++;
-        if (round < known) return rounds[round].said[other];
-        if (round == rounds.size()) rounds.push_back({});
-        rounds[round].said[lane] = value;
-        rounds[round].here |= 1u << lane;
-        throw Unanswered();
+        if (!waits) throw Unanswered();
+        std::array<uint32_t, LANES>& said = rounds[round % 2];
+        said[lane] = value;
+        swapcontext(&stacks[lane].at, &scheduler);
+        return said[other];
     }
 
     inline static thread_local Warp* current;
+    inline static thread_local std::array<LaneStack, LANES> stacks;
+    inline static thread_local ucontext_t scheduler;
 
-    std::vector<Round> rounds;
-    size_t known = 0; // rounds that all have spoken in
-    size_t asked = 0;
+    const std::function<void()>* body = nullptr;
+    std::array<std::array<uint32_t, LANES>, 2> rounds;
+    size_t round = 0; // that all have spoken in
+    unsigned lanes = 0;
     unsigned lane = 0;
+    bool waits = false;
 };
 
 inline uint32_t __shfl_xor_sync(uint32_t, uint32_t value, unsigned apart) { return Warp::exchange(value, apart); }

@@ -109,10 +109,11 @@ using Arguments = std::vector<std::vector<char>>;
 void run(const Kernel* kernel, std::vector<void*>& places, unsigned blocks, unsigned threads) {
     gridDim = {blocks, 1, 1};
     blockDim = {threads, 1, 1};
+    std::function<void()> call = [&] { kernel->call(places.data()); };
     for (unsigned block = 0; block < blocks; block++) {
         blockIdx = {block, 0, 0};
         for (unsigned first = 0; first < threads; first += Warp::LANES) {
-            bool whole = Warp().run(first, threads - first, [&] { kernel->call(places.data()); });
+            bool whole = Warp().run(first, threads - first, call);
             if (!whole) stick(ILLEGAL_ADDRESS); // on a device some threads would wait for others for ever
         }
     }

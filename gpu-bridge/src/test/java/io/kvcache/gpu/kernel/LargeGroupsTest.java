@@ -4,21 +4,23 @@ import static java.lang.foreign.ValueLayout.JAVA_BYTE;
 import static java.lang.foreign.ValueLayout.JAVA_FLOAT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.assertj.core.api.Assumptions.assumeThat;
 
+import io.kvcache.gpu.driver.DevicePages;
 import io.kvcache.gpu.driver.DeviceSpan;
+import io.kvcache.gpu.driver.VirtualMemory;
 import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.function.LongFunction;
 import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
-/// Groups whose bits are no number of 32 bits, on a device with 4 GiB and up; the stand-in has that
-/// with `-Dkvcache.gpu.bytes=4294967296`, and takes half a minute.
+/// Groups whose bits are no number of 32 bits: of a gigabyte each, and as much of codes, by the
+/// addresses. Behind them are six pages of 2 MiB, most of them in many places at once.
 final class LargeGroupsTest {
 
-    private static final long STAND_IN_BYTES = Long.getLong("kvcache.gpu.bytes", 256L << 20);
     private static final int GROUP = (1 << 29) + 8;
-    private static final long NEEDED_BYTES = 7L * GROUP / 2;
     private static final byte LOW = 0x40;
     private static final byte HIGH = 0x3F;
 
@@ -27,25 +29,39 @@ final class LargeGroupsTest {
 
     private static final byte SMALL_CODE = 0x6E;
 
-    private KernelRig rig;
-
-    @SuppressWarnings("NullAway.Init") // opened before each test
-    LargeGroupsTest() {}
-
-    @BeforeEach
-    void open() {
-        rig = new KernelRig();
-        if (rig.standIn.holds()) {
-            rig.standIn.memory(STAND_IN_BYTES);
-        }
-    }
+    private final KernelRig rig = new KernelRig();
+    private final VirtualMemory virtual = rig.driver.virtualMemory();
+    private final long page = virtual.pageBytes();
+    private final List<Runnable> giveBack = new ArrayList<>();
 
     @AfterEach
     void close() {
+        giveBack.reversed().forEach(Runnable::run);
         rig.close();
-        if (rig.standIn.holds()) {
-            rig.standIn.memory(256L << 20);
+    }
+
+    private DevicePages page() {
+        DevicePages one = virtual.create(page);
+        giveBack.add(() -> virtual.release(one));
+        return one;
+    }
+
+    /// Addresses, with a page behind each that may be behind others too.
+    private DeviceSpan range(long bytes, LongFunction<DevicePages> pages) {
+        long count = Math.ceilDiv(bytes, page);
+        DeviceSpan range = virtual.reserve(count * page);
+        giveBack.add(() -> virtual.unreserve(range));
+        for (long i = 0; i < count; i++) {
+            DevicePages behind = pages.apply(i);
+            DeviceSpan here = range.slice(i * page, page);
+            virtual.map(here.address(), behind);
+            giveBack.add(() -> virtual.unmap(here.address(), behind));
         }
+        return range;
+    }
+
+    private void fill(DeviceSpan range, long index, byte value) {
+        rig.stream.fill(range.slice(index * page, page), value);
     }
 
     private MemorySegment at(DeviceSpan span, long offset, long bytes) {
@@ -55,30 +71,43 @@ final class LargeGroupsTest {
         return back;
     }
 
-    /// Two pieces at one place: what the second one's codes are is known by the first one's.
+    /// Two pieces at one place: what the second one's codes are is known by the first one's. Codes
+    /// that are looked at have a page of their own, and all others one together.
     @Test
+    @Tag("slow")
     void givenTwoGroups_whenCoded_thenTheSecondOnesCodesLieBehindTheFirstOnes() {
         Coding coding = Coding.FP8;
-        assumeThat(rig.driver.freeBytes())
-                .as("a device with %d bytes free", NEEDED_BYTES)
-                .isGreaterThan(NEEDED_BYTES);
         CodedBlock block = new CodedBlock(coding, GROUP, GROUP, 2);
-        DeviceSpan values = rig.target(2L * GROUP);
-        rig.stream.fill(values, LOW);
-        rig.stream.fill(values.slice(0, GROUP), HIGH);
+        long each = coding.codeBytes(GROUP);
+        long half = GROUP / page; // bytes of a half are as many as values of the whole
+        DevicePages small = page();
+        DevicePages large = page();
+        DeviceSpan values = range(2L * GROUP, i -> i < half ? small : large);
+        fill(values, 0, HIGH);
+        fill(values, half, LOW);
+        DevicePages first = page();
+        DevicePages border = page();
+        DevicePages last = page();
+        DevicePages others = page();
+        long end = (block.bytes() - 1) / page;
+        DeviceSpan coded =
+                range(block.bytes(), i -> i == 0 ? first : i == each / page ? border : i == end ? last : others);
+        for (long index : new long[] {0, each / page, end}) {
+            fill(coded, index, KernelRig.POISON);
+        }
         MemorySegment places = rig.arena.allocate(16, 8);
         places.setAtIndex(JAVA_LONG, 0, values.address().value());
         places.setAtIndex(JAVA_LONG, 1, values.address().value());
-        DeviceSpan coded = rig.target(block.bytes());
-        rig.kernels.coding().gather(rig.stream, rig.source(places), block, coded);
-        long each = coding.codeBytes(GROUP);
+        DeviceSpan codes = coded.slice(0, block.bytes());
+        rig.kernels.coding().gather(rig.stream, rig.source(places), block, codes);
         for (long start : new long[] {0, each}) {
-            assertThat(at(coded, start, 1).get(JAVA_BYTE, 0)).as("of 0.75").isEqualTo(SMALL_CODE);
-            assertThat(at(coded, start + each - 1, 1).get(JAVA_BYTE, 0))
+            assertThat(at(codes, start, 1).get(JAVA_BYTE, 0)).as("of 0.75").isEqualTo(SMALL_CODE);
+            assertThat(at(codes, start + each - 1, 1).get(JAVA_BYTE, 0))
                     .as("of 3")
                     .isEqualTo(LARGEST_CODE);
         }
-        MemorySegment scales = at(block.scales(coded), 0, coding.scaleBytes(2));
+        assertThat(end).as("the page that the last codes are in").isEqualTo((2 * each - 1) / page);
+        MemorySegment scales = at(block.scales(codes), 0, coding.scaleBytes(2));
         assertThat(scales.getAtIndex(JAVA_FLOAT, 1)).isEqualTo(scales.getAtIndex(JAVA_FLOAT, 0));
     }
 }
