@@ -15,9 +15,9 @@ public final class GpuKit {
 
     private static final long LONGEST_BUSY_NANOS = TimeUnit.MINUTES.toNanos(30);
 
-    /// With `probe`, prints what the GPUs are; with `demo`, keeps blocks of a whole store on the first and
-    /// looks at every byte that comes back; with `busy`, has it work until this is killed. Else compares, with
-    /// the options of `bench gpu`.
+    /// With `probe`, prints what the GPUs are; with `demo`, keeps blocks of a whole store on the
+    /// first and looks at every byte that comes back; with `busy`, has it work until this is
+    /// killed. Else compares, with the options of `bench gpu`.
     public static void main(String... options) {
         System.exit(
                 switch (options.length == 1 ? options[0] : "") {

@@ -9,8 +9,8 @@ import java.util.List;
 import org.jspecify.annotations.Nullable;
 import tools.jackson.databind.json.JsonMapper;
 
-/// Where figures of a GPU go, each as soon as it is there, so that a run that is cut off loses none: to a
-/// table for people, to lines of JSON, or to both by one measurement.
+/// Where figures of a GPU go, each as soon as it is there, so that a run that is cut off loses
+/// none: to a table for people, to lines of JSON, or to both by one measurement.
 final class GpuPages implements AutoCloseable {
 
     private static final JsonMapper JSON = JsonMapper.builder().build();

@@ -6,8 +6,8 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 
-/// What `bench gpu --sizes` prints: a column for each size of pieces, a row for each direction and way, once
-/// it is whole.
+/// What `bench gpu --sizes` prints: a column for each size of pieces, a row for each direction and
+/// way, once it is whole.
 final class GpuSizesPage {
 
     private final GpuPages pages;

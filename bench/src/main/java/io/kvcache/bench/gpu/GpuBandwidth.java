@@ -49,7 +49,8 @@ public record GpuBandwidth(int rounds, long bytes, Consumer<String> progress) {
     /// Measures, and gives all that it took of the device back. Without figures for kernels where it
     /// runs no code.
     ///
-    /// @param each told of every figure as soon as it is there; those of a direction and way by growing sizes
+    /// @param each told of every figure as soon as it is there; those of a direction and way by
+    ///     growing sizes
     public void run(DeviceDriver driver, Consumer<Cell> each) {
         try (GpuStage stage = new GpuStage(driver, bytes)) {
             for (CopyDirection direction : CopyDirection.values()) {

@@ -2,9 +2,9 @@ package io.kvcache.bench.gpu;
 
 import io.kvcache.gpu.driver.DeviceDriver;
 
-/// Keeps a device at work, for what is measured beside it: turns as many values as fit into its caches
-/// many times over, again and again, by enough threads for all of a GPU. That takes its memory's whole
-/// width and little of its arithmetic, unlike an engine's products of matrices.
+/// Keeps a device at work, for what is measured beside it: turns as many values as fit into its
+/// caches many times over, again and again, by enough threads for all of a GPU. That takes its
+/// memory's whole width and little of its arithmetic, unlike an engine's products of matrices.
 public final class GpuBusy {
 
     private static final long GPU_BYTES = 256L << 20;

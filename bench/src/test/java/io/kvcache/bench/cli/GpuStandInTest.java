@@ -16,8 +16,9 @@ import org.junit.jupiter.api.io.TempDir;
 import tools.jackson.databind.JsonNode;
 import tools.jackson.databind.json.JsonMapper;
 
-/// All that the kit for machines with a GPU runs, in a process that finds the stand-in for NVIDIA's driver,
-/// which the tests of gpu-bridge build: every copy and every kernel, and the same beside a busy process.
+/// All that the kit for machines with a GPU runs, in a process that finds the stand-in for NVIDIA's
+/// driver, which the tests of gpu-bridge build: every copy and every kernel, and the same beside a
+/// busy process.
 final class GpuStandInTest {
 
     private static final Path STAND_IN = Path.of("..", "gpu-bridge", "target", "stand-in");

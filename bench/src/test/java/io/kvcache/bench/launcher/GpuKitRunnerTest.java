@@ -13,11 +13,12 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/// What `run.sh` of the kit makes of steps that fail, over a JVM that is none: the figures of all others are
-/// kept, and lie in one file.
+/// What `run.sh` of the kit makes of steps that fail, over a JVM that is none: the figures of all
+/// others are kept, and lie in one file.
 final class GpuKitRunnerTest {
 
-    /// Says what it was asked for, writes a line where it is told to, and ends as the environment says.
+    /// Says what it was asked for, writes a line where it is told to, and ends as the environment
+    /// says.
     private static final String JAVA = """
             #!/usr/bin/env bash
             class= lines= options=
@@ -101,7 +102,8 @@ final class GpuKitRunnerTest {
         assertThat(answer.report).contains("device: pretended").doesNotContain("figure of", "benchmark");
     }
 
-    /// As when a driver ends the process at one of the first looks: that there is a device is known by then.
+    /// As when a driver ends the process at one of the first looks: that there is a device is known
+    /// by then.
     @Test
     void givenFirstChecksThatCrash_whenRun_thenTheOtherStepsAreDone() throws Exception {
         Answer answer = run(Map.of("FIRST", "134"), "bench");

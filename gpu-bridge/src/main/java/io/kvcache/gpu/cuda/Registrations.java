@@ -7,13 +7,15 @@ import java.util.function.IntSupplier;
 import jcuda.driver.JCudaDriver;
 import org.jspecify.annotations.Nullable;
 
-/// Host memory as it is registered in this process, for all of its devices: once, by the first driver that
-/// asks, until the last has let go of it. Several drivers for the memory of one store are usual: a tier has
-/// one for each of its parts, and a door one for each engine, perhaps on another GPU.
+/// Host memory as it is registered in this process, for all of its devices: once, by the first
+/// driver that asks, until the last has let go of it. Several drivers for the memory of one store
+/// are usual: a tier has one for each of its parts, and a door one for each engine, perhaps on
+/// another GPU.
 ///
-/// A driver counts for as long as it is open at most, and keeps its device's context so long. A registration
-/// is of the context that it was made in, and goes with that; so where drivers of other devices still count
-/// when the last of its own lets go, that context is kept until they have let go too.
+/// A driver counts for as long as it is open at most, and keeps its device's context so long. A
+/// registration is of the context that it was made in, and goes with that; so where drivers of
+/// other devices still count when the last of its own lets go, that context is kept until they have
+/// let go too.
 ///
 /// **Threads.** Any. Who registers what another is registering waits for that.
 final class Registrations {

@@ -9,8 +9,9 @@ import java.lang.reflect.Proxy;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
 
-/// Opens drivers for those who close them by themselves, and looks at what each still has when it is about
-/// to be closed: all of that is given back with it, so nobody would see afterwards that its user forgot it.
+/// Opens drivers for those who close them by themselves, and looks at what each still has when it
+/// is about to be closed: all of that is given back with it, so nobody would see afterwards that
+/// its user forgot it.
 ///
 /// What a driver has that says its device is of no use is not looked at: that can only go with it.
 public final class Overseen {

@@ -154,7 +154,8 @@ final class SharingFaultsTest {
         });
     }
 
-    /// The first lets go of the memory while the second goes on with it. Answers whether both had it.
+    /// The first lets go of the memory while the second goes on with it. Answers whether both had
+    /// it.
     private static boolean registered(
             DeviceDriver one, DeviceDriver two, MemorySegment content, MemorySegment back, int nth) {
         try (Registered second = new Registered(two, content)) {

@@ -24,8 +24,8 @@ import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
-/// Two devices of one process, neither of which reaches the other's memory: used in turn by one thread, with
-/// host memory that both know, and with nothing of one taken by the other.
+/// Two devices of one process, neither of which reaches the other's memory: used in turn by one
+/// thread, with host memory that both know, and with nothing of one taken by the other.
 final class TwoDevicesTest {
 
     private static final int BYTES = 1 << 20;
@@ -180,8 +180,8 @@ final class TwoDevicesTest {
         }
     }
 
-    /// By a descriptor, as an engine might tell of memory on the wrong device: that is no reason to give the
-    /// device up.
+    /// By a descriptor, as an engine might tell of memory on the wrong device: that is no reason to
+    /// give the device up.
     @Test
     void givenPagesOfOne_whenMappedByTheOther_thenRefusedAsOutOfReachAndNothingIsLeft() {
         assumeThat(standIn.holds()).as("devices without a way to each other").isTrue();
@@ -270,8 +270,8 @@ final class TwoDevicesTest {
         }
     }
 
-    /// Every call of the driver fails once, each in turn, while a registration outlives the device that it was
-    /// made by.
+    /// Every call of the driver fails once, each in turn, while a registration outlives the device
+    /// that it was made by.
     @Test
     void givenAFaultAtEachCallInTurn_whenARegistrationIsHandedOn_thenNothingIsLeftOfEither() {
         FaultsInTurn.assumePossible(standIn);

@@ -32,8 +32,8 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// Two devices of one process, each with a store, a tier and a door: blocks of the same keys and of other
-/// bytes, so that whatever went to the wrong device would show.
+/// Two devices of one process, each with a store, a tier and a door: blocks of the same keys and of
+/// other bytes, so that whatever went to the wrong device would show.
 final class TwoDoorsTest {
 
     private static final int[] STORED = {3, 17, 1, 38};

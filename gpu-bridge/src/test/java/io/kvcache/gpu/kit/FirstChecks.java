@@ -65,7 +65,8 @@ public final class FirstChecks {
         }
     }
 
-    /// @param lines told of each as soon as it is known, as one after it may hang, or end the process
+    /// @param lines told of each as soon as it is known, as one after it may hang, or end the
+    ///     process
     static void of(DeviceDriver driver, Consumer<String> lines) {
         new FirstChecks(driver, lines).all();
     }
