@@ -4,6 +4,8 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assumptions.assumeThat;
 
+import java.io.BufferedReader;
+import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -34,7 +36,10 @@ final class GpuKitRunnerTest {
                 FirstChecks) echo 'device: pretended'; exit "${FIRST:-0}" ;;
                 GpuKitbusy) echo busy; exec sleep 300 ;;
                 GpuKitdemo) echo 'some bytes'; exit "${DEMO:-0}" ;;
-                KitTests) echo '5 passed'; [ -z "${CRASH:-}" ] || kill -SEGV $$ ;;
+                KitTests)
+                    echo '5 passed'
+                    [ -z "${CRASH:-}" ] || kill -SEGV $$
+                    [ -z "${HANG:-}" ] || exec sleep 300 ;;
                 GpuKit*) echo "figure of '$options'"; [ -z "$lines" ] || echo "{\\"line\\":\\"of '$options'\\"}" >"$lines" ;;
             esac
             """;
@@ -68,12 +73,16 @@ final class GpuKitRunnerTest {
         assertThat(written).isZero();
     }
 
-    private Answer run(Map<String, String> environment, String... steps) throws Exception {
+    private Process start(Map<String, String> environment, String... steps) throws IOException {
         List<String> command = new ArrayList<>(List.of("bash", kit.resolve("run.sh") + "", results + ""));
         command.addAll(List.of(steps));
         ProcessBuilder builder = new ProcessBuilder(command).redirectErrorStream(true);
         builder.environment().putAll(environment);
-        Process process = builder.start();
+        return builder.start();
+    }
+
+    private Answer run(Map<String, String> environment, String... steps) throws Exception {
+        Process process = start(environment, steps);
         String text = new String(process.getInputStream().readAllBytes(), UTF_8);
         int exit = process.waitFor();
         return new Answer(exit, text, Files.readString(results.resolve("report.txt")));
@@ -119,5 +128,28 @@ final class GpuKitRunnerTest {
         assertThat(second.exit).as(second.text).isZero();
         assertThat(second.report)
                 .contains("benchmark: done in ", "tests: done in ", "figure of ''", "some bytes", "5 passed");
+    }
+
+    @Test
+    void givenAStepThatHangs_whenItsTimeIsOver_thenItIsNotDoneAndItsWordsAreKept() throws Exception {
+        Answer answer = run(Map.of("HANG", "1", "KIT_SECONDS", "3"), "tests");
+        assertThat(answer.exit).isEqualTo(1);
+        assertThat(answer.report).contains("tests: NOT DONE in 3 s, see tests.txt", "5 passed");
+    }
+
+    /// As when the machine is taken back.
+    @Test
+    void givenAStepUnderWay_whenTheRunIsStopped_thenTheReportSaysSoBesideWhatWasDone() throws Exception {
+        Process process = start(Map.of("HANG", "1"), "bench", "tests");
+        try (BufferedReader said = process.inputReader()) {
+            String line = said.readLine();
+            while (line != null && !line.equals("5 passed")) {
+                line = said.readLine();
+            }
+            process.destroy();
+            assertThat(process.waitFor()).isEqualTo(143);
+        }
+        assertThat(Files.readString(results.resolve("report.txt")))
+                .contains("benchmark: done in ", "figure of ''", "tests: CUT OFF, see tests.txt", "5 passed");
     }
 }
