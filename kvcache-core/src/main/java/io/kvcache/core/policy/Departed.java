@@ -101,7 +101,7 @@ public final class Departed {
     }
 
     /// To within 16 readings, never later than it was.
-    static long lastUse(long entry, long now) {
+    public static long lastUse(long entry, long now) {
         return ((now >>> STEP_BITS) - steps(entry, now)) << STEP_BITS;
     }
 

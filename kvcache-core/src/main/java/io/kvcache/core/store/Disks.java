@@ -77,6 +77,7 @@ public final class Disks {
     public int open(long limitBytes, boolean ranked) {
         return locked(() -> {
             int disk = parts.disks().open(limitBytes, ranked);
+            offload.prospects().opened(limitBytes);
             restore.telling(disk);
             return disk;
         });
@@ -366,7 +367,7 @@ public final class Disks {
 
     /// What computing blocks takes, for [AdmissionKind#VALUE]: where in a prompt they are dearer, and by how much.
     public void prefill(PrefillCost cost) {
-        locked(() -> offload.cost().of(cost));
+        locked(() -> offload.prospects().cost().of(cost));
     }
 
     /// Records that [#wantAll] looks at in a turn.

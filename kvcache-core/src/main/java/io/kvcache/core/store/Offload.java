@@ -77,9 +77,9 @@ final class Offload {
         }
     }
 
-    /// What computing takes, by which admission by value goes.
-    RecomputeCost cost() {
-        return prospects.cost();
+    /// Which records are worth a write.
+    Prospects prospects() {
+        return prospects;
     }
 
     Burials burials() {

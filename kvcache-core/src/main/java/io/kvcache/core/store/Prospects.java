@@ -1,6 +1,5 @@
 package io.kvcache.core.store;
 
-import io.kvcache.core.policy.Departed;
 import io.kvcache.core.policy.PolicyState;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.core.tree.RecordPool;
@@ -8,24 +7,22 @@ import org.jspecify.annotations.Nullable;
 
 /// Which records are worth a write to disk, by what they promise.
 ///
-/// **By value.** A record promises the odds that it is used again ([ReuseOdds]) times what
-/// computing it takes beside the mean of what is put ([RecomputeCost]); odds fall with depth, but
-/// the blocks far into a prompt are the dear ones, times how much of it matters, as callers say
-/// ([PolicyState#weight]). One that was used again is taken to be used once more. [WritePrice] says
-/// how much a promise has to be, so that a share of what is put is written.
+/// **By value.** A record promises the odds that it is used again ([ReuseOdds]) times the root of
+/// what computing it takes beside the mean of what is put ([RecomputeCost]), times how much of it
+/// matters, as callers say ([PolicyState#weight]). One that was used again is taken to be used once
+/// more. [WritePrice] says how much a promise has to be, so that a share of what is put is written.
+/// The root is halfway between what saves most prefill, which is dear far into long prompts, and
+/// what finds most blocks.
 ///
-/// **What has left.** Uses of records that nobody has any more are remembered in [Departed], of twice as many as
-/// there are records: one that returns counts as used. That takes 16 to 32 bytes of heap a record. Of what made room
-/// on a disk they are remembered by value alone: under second-hit two fifths more was written on the synthetic
-/// trace, and less found, when they were.
+/// A use counts for the odds when it comes while a copy would lie on disk: until as much is put as makes
+/// [AdmissionKind#WRITTEN_SHARE] of it fill all disks.
+///
+/// **What has left.** Uses of records that nobody has any more are remembered ([PutNotes]): one that returns counts
+/// as used, for the kind of its first put. Of what made room on a disk they are remembered by value alone: under
+/// second-hit two fifths more was written on the synthetic trace, and less found, when they were.
 ///
 /// **Threads.** Owned by the store's lock.
 final class Prospects {
-
-    /// The order in which records left, in steps that [Departed] can tell apart.
-    private static final int DEPARTURE = 16;
-
-    private static final int MOST_DEPTH = Short.MAX_VALUE;
 
     private final RecordPool pool;
     private final ObjectChains chains;
@@ -33,14 +30,10 @@ final class Prospects {
     private final RecomputeCost cost;
     private final PolicyState policies;
     private @Nullable AdmissionKind kind;
-    private @Nullable Departed departed;
+    private @Nullable PutNotes notes;
     private double gain = AdmissionKind.USUAL_GAIN;
     private WritePrice price = new WritePrice(AdmissionKind.WRITTEN_SHARE, gain);
-    private long departures;
-
-    /// How deep each object lay when it was put: where it lies later its neighbours may be gone. Two bytes a record
-    /// once an object is put behind another, nothing before.
-    private short[] objectDepths = {};
+    private double stay;
 
     Prospects(RecordPool pool, ObjectChains chains, Namespaces namespaces, PolicyState policies) {
         this.policies = policies;
@@ -57,19 +50,27 @@ final class Prospects {
         gain = usesWorth;
         price = new WritePrice(AdmissionKind.WRITTEN_SHARE, usesWorth);
         if (newKind != AdmissionKind.ALWAYS) {
-            departed = new Departed(Math.min(2L * pool.capacity(), mostDeparted()));
+            notes = new PutNotes(pool, chains);
         }
     }
 
-    /// A sixteenth of the heap, whatever the store: an entry takes 8 bytes, and twice as many may be made as are asked
-    /// for.
-    private static long mostDeparted() {
-        return Runtime.getRuntime().maxMemory() / 16 / (2 * Long.BYTES);
+    /// There is a disk with room for so many bytes, beside others.
+    void opened(long bytes) {
+        stay += bytes / AdmissionKind.WRITTEN_SHARE;
     }
 
     /// What computing takes.
     RecomputeCost cost() {
         return cost;
+    }
+
+    /// A record is about to be put.
+    ///
+    /// @param blocks of its prompt from this one on, or 0 when nobody knows
+    void begins(int record, int blocks) {
+        if (notes != null) {
+            notes.begins(record, blocks);
+        }
     }
 
     /// A record was sealed that was not known.
@@ -78,15 +79,18 @@ final class Prospects {
     boolean put(int record) {
         price.put(pool.bytes(record));
         cost.put(record);
-        noteDepth(record);
-        long before = departed == null ? Departed.NONE : departed.take(pool.fingerprint(record));
-        if (before == Departed.NONE) {
+        if (notes == null) {
             uses(record, 0);
-            odds.put(depth(record));
             return isWorth(record);
         }
-        uses(record, Departed.classOf(before));
-        return used(record);
+        PutNotes.Return before = notes.returned(record);
+        notes.put(record);
+        uses(record, before == null ? 0 : before.uses());
+        if (before != null) {
+            return used(record, before.kind(), before.since());
+        }
+        odds.put(notes.kind(record));
+        return isWorth(record);
     }
 
     /// A record was found that a disk had before. Whether it was used since it was put nobody knows any more; it
@@ -99,9 +103,13 @@ final class Prospects {
     ///
     /// @return whether it is worth a write
     boolean used(int record) {
+        return notes == null ? used(record, 0, Long.MAX_VALUE) : used(record, notes.kind(record), notes.since(record));
+    }
+
+    private boolean used(int record, int kind, long since) {
         int uses = Identity.uses(pool.identity(record));
-        if (uses == 0) {
-            odds.used(depth(record));
+        if (uses == 0 && (double) since <= stay) {
+            odds.used(kind);
         }
         uses(record, uses + 1);
         return isWorth(record);
@@ -109,9 +117,8 @@ final class Prospects {
 
     /// A record has left, nobody has it any more, and it may be put again.
     void left(int record) {
-        if (departed != null) {
-            departures += DEPARTURE;
-            departed.put(pool.fingerprint(record), Identity.uses(pool.identity(record)), departures, departures);
+        if (notes != null) {
+            notes.left(record);
         }
     }
 
@@ -132,7 +139,7 @@ final class Prospects {
     }
 
     private boolean isWorthItsPrice(int record, int uses) {
-        double promise = policies.weight(record) * cost.share(record) * (uses > 0 ? 1 : odds.of(depth(record)));
+        double promise = policies.weight(record) * Math.sqrt(cost.share(record)) * (uses > 0 ? 1 : oddsOf(record));
         return promise * gain > 1 && promise >= price.promise();
     }
 
@@ -141,20 +148,7 @@ final class Prospects {
         pool.flag(record, Identity.usesBits(Math.min(uses, Identity.MOST_USES)), true);
     }
 
-    private int depth(int record) {
-        boolean linked = objectDepths.length > 0 && Identity.isObject(pool.identity(record));
-        return linked ? objectDepths[record] : pool.depth(record);
-    }
-
-    private void noteDepth(int record) {
-        if (Identity.isObject(pool.identity(record))) {
-            int depth = Math.min(MOST_DEPTH, chains.depth(record));
-            if (depth > 0 && objectDepths.length == 0) {
-                objectDepths = new short[pool.capacity()];
-            }
-            if (objectDepths.length > 0) {
-                objectDepths[record] = (short) depth;
-            }
-        }
+    private double oddsOf(int record) {
+        return notes == null ? 1 : odds.of(notes.kind(record));
     }
 }

@@ -24,6 +24,7 @@ final class Reservations {
     private final Sources sources;
     private final Shares shares;
     private final ObjectChains chains;
+    private final Prospects prospects;
 
     /// Where room comes from.
     record Sources(Room room, ObjectSlots objects, Onboard onboard) {}
@@ -34,6 +35,7 @@ final class Reservations {
         slabs = parts.slabs();
         shares = parts.shares();
         chains = parts.chains();
+        prospects = parts.offload().prospects();
         this.lifecycle = lifecycle;
         this.sources = sources;
     }
@@ -59,6 +61,7 @@ final class Reservations {
                         entry.blockBytes(),
                         chain.engineHash64(index),
                         NONE),
+                chain.length() - index,
                 sparing);
     }
 
@@ -85,15 +88,18 @@ final class Reservations {
                         entry.blockBytes(),
                         block.engineHash(),
                         NONE),
+                0,
                 sparing);
     }
 
-    private Reserved room(NamespaceEntry entry, NewRecord what, boolean sparing) {
+    /// @param blocks of the prompt from this one on, or 0 when nobody knows
+    private Reserved room(NamespaceEntry entry, NewRecord what, int blocks, boolean sparing) {
         SlotClass slotClass = entry.slotClass();
         int record = insert(what);
         if (record == NONE) {
             return Reserved.NO_ROOM;
         }
+        prospects.begins(record, blocks);
         return settle(
                 record,
                 sparing

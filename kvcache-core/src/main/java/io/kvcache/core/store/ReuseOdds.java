@@ -1,18 +1,13 @@
 package io.kvcache.core.store;
 
-/// How likely a block is ever used again, by how deep in its chain it lies, learned from those that were.
+/// How likely a block is used again soon, by the kind of its put, learned from those that were.
 ///
-/// Counted by depth in steps of about one half. Few blocks of a depth have the odds of all depths, and a few
-/// imagined blocks keep the first answers sober. What was counted halves now and then, so that the odds follow
-/// the load.
+/// Few blocks of a [PutKind] have the odds of the others of its group, few of a group those of all others, and a few
+/// imagined blocks keep the first answers sober. What was counted halves now and then, so that the odds follow the
+/// load.
 ///
 /// **Threads.** Owned by the store's lock.
 final class ReuseOdds {
-
-    /// Two steps for each power of two; blocks deeper than 65,535 count with those.
-    private static final int STEPS = 33;
-
-    private static final int DEEPEST = 1 << 16;
 
     /// Blocks after which all counts are halved.
     private static final long WINDOW = 1 << 20;
@@ -22,50 +17,62 @@ final class ReuseOdds {
 
     private static final double PRIOR_AGAIN = 8;
 
-    private final long[] put = new long[STEPS];
-    private final long[] again = new long[STEPS];
-    private long allPut;
-    private long allAgain;
+    private final Counts all = new Counts(1);
+    private final Counts groups = new Counts(PutKind.GROUPS);
+    private final Counts kinds = new Counts(PutKind.COUNT);
     private long counted;
 
+    /// Blocks that were put, and those of them that were used again.
+    @SuppressWarnings("ArrayRecordComponent") // counted up in place; nothing compares them with equals
+    private record Counts(long[] put, long[] again) {
+
+        Counts(int size) {
+            this(new long[size], new long[size]);
+        }
+
+        void halve() {
+            for (int at = 0; at < put.length; at++) {
+                put[at] /= 2;
+                again[at] /= 2;
+            }
+        }
+    }
+
     /// A block was put.
-    ///
-    /// @param depth blocks before it in its chain
-    void put(int depth) {
-        put[step(depth)]++;
-        allPut++;
+    void put(int kind) {
+        all.put[0]++;
+        groups.put[PutKind.group(kind)]++;
+        kinds.put[kind]++;
         age();
     }
 
-    /// A block that was put was used for the first time.
-    void used(int depth) {
-        again[step(depth)]++;
-        allAgain++;
+    /// A block that was put was used for the first time, and soon enough.
+    void used(int kind) {
+        all.again[0]++;
+        groups.again[PutKind.group(kind)]++;
+        kinds.again[kind]++;
         age();
     }
 
-    /// The odds that a block that is put at such a depth is used again, 0 to 1.
-    double of(int depth) {
-        int step = step(depth);
-        double ofAll = (allAgain + PRIOR_AGAIN) / (allPut + PRIOR_BLOCKS);
-        return Math.min(1, (again[step] + PRIOR_BLOCKS * ofAll) / (put[step] + PRIOR_BLOCKS));
+    /// The odds that a block whose put is of such a kind is used again, 0 to 1.
+    double of(int kind) {
+        int group = PutKind.group(kind);
+        double ofOthers =
+                odds(all.again[0] - groups.again[group], all.put[0] - groups.put[group], PRIOR_AGAIN / PRIOR_BLOCKS);
+        double ofGroup = odds(groups.again[group] - kinds.again[kind], groups.put[group] - kinds.put[kind], ofOthers);
+        return Math.min(1, odds(kinds.again[kind], kinds.put[kind], ofGroup));
     }
 
-    private static int step(int depth) {
-        int place = Math.min(depth, DEEPEST - 1) + 1;
-        int power = Integer.SIZE - 1 - Integer.numberOfLeadingZeros(place);
-        return 2 * power + (power == 0 ? 0 : place >>> (power - 1) & 1);
+    private static double odds(long again, long put, double without) {
+        return (again + PRIOR_BLOCKS * without) / (put + PRIOR_BLOCKS);
     }
 
     private void age() {
         if (++counted == WINDOW) {
             counted = 0;
-            allPut /= 2;
-            allAgain /= 2;
-            for (int step = 0; step < STEPS; step++) {
-                put[step] /= 2;
-                again[step] /= 2;
-            }
+            all.halve();
+            groups.halve();
+            kinds.halve();
         }
     }
 }

@@ -18,6 +18,7 @@ import io.kvcache.core.tree.NewRecord;
 import io.kvcache.core.tree.RecordLayout;
 import io.kvcache.core.tree.RecordPool;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
 final class ProspectsTest {
@@ -29,6 +30,7 @@ final class ProspectsTest {
             Namespace.of("m", BlockShape.mla(1, BYTES / BLOCK_TOKENS, BLOCK_TOKENS, Dtype.INT8));
     private static final Namespace THINGS = Namespace.objects("things", "t");
     private static final int FAR = 40;
+    private static final long DISK_BYTES = 64L * BYTES;
 
     /// A block of mean cost has to be used in one of two cases.
     private static final double GAIN = 2;
@@ -44,6 +46,11 @@ final class ProspectsTest {
             pool, parts.chains(), parts.namespaces(), parts.policies().state());
     private long key;
 
+    @BeforeEach
+    void open() {
+        prospects.opened(DISK_BYTES);
+    }
+
     @AfterEach
     void close() {
         memory.close();
@@ -56,6 +63,26 @@ final class ProspectsTest {
 
     private int block(int depth) {
         return insert(Identity.block(space, 0), depth);
+    }
+
+    /// The blocks of a prompt, none of which was here.
+    private int[] putPrompt(int blocks) {
+        int[] prompt = new int[blocks];
+        int parent = NONE;
+        for (int i = 0; i < blocks; i++) {
+            NewRecord next = new NewRecord(++key, key, parent, i, Identity.block(space, 0), BYTES, 0, 0);
+            prompt[i] = parts.tree().insert(next, Control.SEALED, 0);
+            prospects.begins(prompt[i], blocks - i);
+            prospects.put(prompt[i]);
+            parent = prompt[i];
+        }
+        return prompt;
+    }
+
+    private void use(int[] prompt) {
+        for (int record : prompt) {
+            prospects.used(record);
+        }
     }
 
     private void putNearTheStart(int blocks) {
@@ -113,5 +140,51 @@ final class ProspectsTest {
         assertThat(parts.chains().link(tail, head)).isTrue();
         assertThat(prospects.put(head)).isTrue();
         assertThat(prospects.put(tail)).isFalse();
+    }
+
+    @Test
+    void givenShortPromptsThatReturnAndLongOnesThatDoNot_whenMoreArePut_thenOnlyTheShortAreWorthAWrite() {
+        prospects.begin(AdmissionKind.VALUE, GAIN);
+        for (int i = 0; i < 20; i++) {
+            use(putPrompt(4));
+            putPrompt(32);
+        }
+        assertThat(prospects.isWorth(putPrompt(4)[3])).isTrue();
+        assertThat(prospects.isWorth(putPrompt(32)[3])).isFalse();
+    }
+
+    @Test
+    void givenUsesThatComeLaterThanADiskKeepsACopy_whenMoreIsPut_thenTheyDoNotCount() {
+        prospects.begin(AdmissionKind.VALUE, GAIN);
+        int disk = Math.toIntExact(Math.round(DISK_BYTES / AdmissionKind.WRITTEN_SHARE / BYTES));
+        int[][] late = new int[20][];
+        for (int i = 0; i < late.length; i++) {
+            late[i] = putPrompt(4);
+        }
+        for (int i = 0; i <= disk; i++) {
+            prospects.put(block(0));
+        }
+        for (int[] prompt : late) {
+            use(prompt);
+        }
+        assertThat(prospects.isWorth(putPrompt(4)[3])).isFalse();
+    }
+
+    @Test
+    void givenPromptsThatLeftBeforeTheyWereUsed_whenTheyReturnInLongerOnes_thenThatSpeaksForTheirKind() {
+        prospects.begin(AdmissionKind.VALUE, GAIN);
+        for (int i = 0; i < 20; i++) {
+            int[] prompt = putPrompt(4);
+            for (int record : prompt) {
+                prospects.left(record);
+            }
+            for (int at = 0; at < prompt.length; at++) {
+                prospects.begins(prompt[at], 32 - at);
+                prospects.put(prompt[at]);
+            }
+            putPrompt(32);
+        }
+        assertThat(prospects.isWorth(putPrompt(4)[3])).isTrue();
+        assertThat(prospects.isWorth(putPrompt(32)[3])).isFalse();
     }
 }

@@ -1,0 +1,115 @@
+package io.kvcache.core.store;
+
+import static io.kvcache.core.policy.RecordView.NONE;
+
+import io.kvcache.core.policy.Departed;
+import io.kvcache.core.tree.RecordPool;
+import org.jspecify.annotations.Nullable;
+
+/// What is remembered of puts: of which kind each was and when, and how often what was put has been used; of records
+/// that nobody has any more too, in [Departed], of twice as many as there are records.
+///
+/// Time is the bytes that were put, in steps of 64 KiB. All that takes 6 bytes of heap a record and 16 to 32 for
+/// what has left, of which there is a sixteenth of the heap at most.
+///
+/// **Threads.** Owned by the store's lock.
+final class PutNotes {
+
+    private static final int STEP_SHIFT = 16;
+
+    /// [Departed] has steps of 16.
+    private static final int READING_SHIFT = 4;
+
+    private final RecordPool pool;
+    private final ObjectChains chains;
+    private final Departed departed;
+    private final short[] kinds;
+    private final int[] times;
+    private long bytes;
+
+    PutNotes(RecordPool pool, ObjectChains chains) {
+        this.pool = pool;
+        this.chains = chains;
+        departed = new Departed(Math.min(2L * pool.capacity(), mostDeparted()));
+        kinds = new short[pool.capacity()];
+        times = new int[pool.capacity()];
+    }
+
+    /// A sixteenth of the heap, whatever the store: an entry takes 8 bytes, and twice as many may be made as are asked
+    /// for.
+    private static long mostDeparted() {
+        return Runtime.getRuntime().maxMemory() / 16 / (2 * Long.BYTES);
+    }
+
+    /// A block is about to be put. Behind one that is of a prompt's last blocks and that nobody has used it is of the
+    /// same prompt.
+    ///
+    /// @param blocks of its prompt from this one on, or 0 when nobody knows
+    void begins(int record, int blocks) {
+        int parent = pool.parent(record);
+        boolean unused = parent != NONE && Identity.uses(pool.identity(parent)) == 0;
+        int depth = pool.depth(record);
+        if (blocks == 0) {
+            kinds[record] = (short) PutKind.alone(depth);
+        } else if (unused && !PutKind.isAlone(kinds[parent])) {
+            kinds[record] = kinds[parent];
+        } else {
+            kinds[record] = (short) PutKind.of(blocks, depth);
+        }
+    }
+
+    /// A record was put. Objects have their place in a chain by now.
+    void put(int record) {
+        bytes += pool.bytes(record);
+        times[record] = now();
+        if (Identity.isObject(pool.identity(record))) {
+            kinds[record] = (short) PutKind.alone(chains.depth(record));
+        }
+    }
+
+    /// The [PutKind] of a record.
+    int kind(int record) {
+        return kinds[record];
+    }
+
+    /// Bytes that were put since a record was.
+    long since(int record) {
+        return elapsed(times[record]);
+    }
+
+    private long elapsed(int time) {
+        return Integer.toUnsignedLong(now() - time) << STEP_SHIFT;
+    }
+
+    private int now() {
+        return (int) (bytes >>> STEP_SHIFT);
+    }
+
+    /// A record has left, nobody has it any more, and it may be put again.
+    void left(int record) {
+        int uses = Identity.uses(pool.identity(record));
+        int known = uses > 0 ? uses - 1 : Identity.MOST_USES + kinds[record];
+        long now = bytes >>> STEP_SHIFT;
+        long put = now - (since(record) >>> STEP_SHIFT);
+        departed.put(pool.fingerprint(record), known, Math.max(0, put) << READING_SHIFT, now << READING_SHIFT);
+    }
+
+    /// What was known of a record when it left, or null.
+    @Nullable
+    Return returned(int record) {
+        long entry = departed.take(pool.fingerprint(record));
+        if (entry == Departed.NONE) {
+            return null;
+        }
+        int known = Departed.classOf(entry);
+        int uses = known < Identity.MOST_USES ? known + 1 : 0;
+        long put = Departed.lastUse(entry, (bytes >>> STEP_SHIFT) << READING_SHIFT) >>> READING_SHIFT;
+        return new Return(uses, uses > 0 ? 0 : known - Identity.MOST_USES, elapsed((int) put));
+    }
+
+    /// What was known of a record that has come back.
+    ///
+    /// @param kind of its put, when it was not used after that
+    /// @param since bytes that were put since it was
+    record Return(int uses, int kind, long since) {}
+}
