@@ -14,12 +14,13 @@ import org.jspecify.annotations.Nullable;
 /// The root is halfway between what saves most prefill, which is dear far into long prompts, and
 /// what finds most blocks.
 ///
-/// A use counts for the odds when it comes while a copy would lie on disk: until as much is put as makes
-/// [AdmissionKind#WRITTEN_SHARE] of it fill all disks.
+/// A use counts for the odds when it comes while a copy would lie on disk: until as much is put as
+/// makes [AdmissionKind#WRITTEN_SHARE] of it fill all disks.
 ///
-/// **What has left.** Uses of records that nobody has any more are remembered ([PutNotes]): one that returns counts
-/// as used, for the kind of its first put. Of what made room on a disk they are remembered by value alone: under
-/// second-hit two fifths more was written on the synthetic trace, and less found, when they were.
+/// **What has left.** Uses of records that nobody has any more are remembered ([PutNotes]): one
+/// that returns counts as used, for the kind of its first put. Of what made room on a disk they are
+/// remembered by value alone: under second-hit two fifths more was written on the synthetic trace,
+/// and less found, when they were.
 ///
 /// **Threads.** Owned by the store's lock.
 final class Prospects {
@@ -93,8 +94,9 @@ final class Prospects {
         return isWorth(record);
     }
 
-    /// A record was found that a disk had before. Whether it was used since it was put nobody knows any more; it
-    /// counts as if it was, because no put is counted that its first use from now on could belong to.
+    /// A record was found that a disk had before. Whether it was used since it was put nobody knows
+    /// any more; it counts as if it was, because no put is counted that its first use from now on
+    /// could belong to.
     void found(int record) {
         uses(record, 1);
     }

@@ -1,10 +1,12 @@
 package io.kvcache.core.store;
 
-/// Kinds of puts, which differ in how likely what is put is used again: by how many blocks of a prompt were put at
-/// once and how many were here before them, each in powers of two. A long prompt that nobody has begun before, a
-/// next turn and an answer's few blocks are of different kinds, and a block is of the kind of what it was put with.
+/// Kinds of puts, which differ in how likely what is put is used again: by how many blocks of a
+/// prompt were put at once and how many were here before them, each in powers of two. A long prompt
+/// that nobody has begun before, a next turn and an answer's few blocks are of different kinds, and
+/// a block is of the kind of what it was put with.
 ///
-/// Of what is put alone nobody knows how much follows: its kind is its depth, in steps of about one half.
+/// Of what is put alone nobody knows how much follows: its kind is its depth, in steps of about one
+/// half.
 final class PutKind {
 
     /// Steps of a number of blocks; more than 65,535 count as those.

@@ -6,11 +6,12 @@ import io.kvcache.core.policy.Departed;
 import io.kvcache.core.tree.RecordPool;
 import org.jspecify.annotations.Nullable;
 
-/// What is remembered of puts: of which kind each was and when, and how often what was put has been used; of records
-/// that nobody has any more too, in [Departed], of twice as many as there are records.
+/// What is remembered of puts: of which kind each was and when, and how often what was put has been
+/// used; of records that nobody has any more too, in [Departed], of twice as many as there are
+/// records.
 ///
-/// Time is the bytes that were put, in steps of 64 KiB. All that takes 6 bytes of heap a record and 16 to 32 for
-/// what has left, of which there is a sixteenth of the heap at most.
+/// Time is the bytes that were put, in steps of 64 KiB. All that takes 6 bytes of heap a record and
+/// 16 to 32 for what has left, of which there is a sixteenth of the heap at most.
 ///
 /// **Threads.** Owned by the store's lock.
 final class PutNotes {
@@ -35,14 +36,14 @@ final class PutNotes {
         times = new int[pool.capacity()];
     }
 
-    /// A sixteenth of the heap, whatever the store: an entry takes 8 bytes, and twice as many may be made as are asked
-    /// for.
+    /// A sixteenth of the heap, whatever the store: an entry takes 8 bytes, and twice as many may
+    /// be made as are asked for.
     private static long mostDeparted() {
         return Runtime.getRuntime().maxMemory() / 16 / (2 * Long.BYTES);
     }
 
-    /// A block is about to be put. Behind one that is of a prompt's last blocks and that nobody has used it is of the
-    /// same prompt.
+    /// A block is about to be put. Behind one that is of a prompt's last blocks and that nobody has
+    /// used it is of the same prompt.
     ///
     /// @param blocks of its prompt from this one on, or 0 when nobody knows
     void begins(int record, int blocks) {

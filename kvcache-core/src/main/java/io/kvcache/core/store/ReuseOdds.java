@@ -2,9 +2,9 @@ package io.kvcache.core.store;
 
 /// How likely a block is used again soon, by the kind of its put, learned from those that were.
 ///
-/// Few blocks of a [PutKind] have the odds of the others of its group, few of a group those of all others, and a few
-/// imagined blocks keep the first answers sober. What was counted halves now and then, so that the odds follow the
-/// load.
+/// Few blocks of a [PutKind] have the odds of the others of its group, few of a group those of all
+/// others, and a few imagined blocks keep the first answers sober. What was counted halves now and
+/// then, so that the odds follow the load.
 ///
 /// **Threads.** Owned by the store's lock.
 final class ReuseOdds {
@@ -12,7 +12,8 @@ final class ReuseOdds {
     /// Blocks after which all counts are halved.
     private static final long WINDOW = 1 << 20;
 
-    /// Imagined blocks, and those of them that were used again: two in five, as in the conversation trace.
+    /// Imagined blocks, and those of them that were used again: two in five, as in the conversation
+    /// trace.
     private static final double PRIOR_BLOCKS = 20;
 
     private static final double PRIOR_AGAIN = 8;

@@ -11,10 +11,11 @@ public enum AdmissionKind {
     /// A block that was used again, or put again after it had been evicted: most of the hits for a fraction
     /// of the writes, since most blocks are never used again.
     SECOND_HIT("second-hit"),
-    /// As far as [#WRITTEN_SHARE] goes, the blocks that promise to save most: by the odds that they are used again,
-    /// as observed in this store of blocks that lie as deep in their chains, times what computing them takes,
-    /// if that is worth the cost of their write, see [#USUAL_GAIN]. What was used again is taken to be so once
-    /// more. What is on disk is written again, when its region is reclaimed, only if it was used there.
+    /// As far as [#WRITTEN_SHARE] goes, the blocks that promise to save most: by the odds that they
+    /// are used again, as observed in this store of blocks that were put with as much of a prompt
+    /// behind as much of it, times the root of what computing them takes, if that is worth the cost
+    /// of their write, see [#USUAL_GAIN]. What was used again is taken to be so once more. What is
+    /// on disk is written again, when its region is reclaimed, only if it was used there.
     VALUE("value");
 
     /// What one use of a block saves in units of what its write costs. A GPU at 2.50 dollars an hour that

@@ -17,7 +17,8 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
-/// What is written by value goes by what became of prompts of the same kind, and not by single blocks.
+/// What is written by value goes by what became of prompts of the same kind, and not by single
+/// blocks.
 final class PromptOddsTest {
 
     private static final Namespace SPACE = Namespace.of("m", BlockShape.kv(1, 8, 128, 4, Dtype.BF16));
