@@ -53,19 +53,19 @@ final class ReuseModel {
     /// what is used all the time looks better at each level.
     static final float MOST_DENSITY = 1e5f;
 
-    /// Bins on either side that speak for a bin.
+    /// Bins on either side that speak for a bin: the nearer and the farther.
     private static final int REACH = 2;
 
-    /// How much each of them does.
-    private static final double[] SHARES = new double[2 * REACH + 1];
+    /// How much they do.
+    private static final double NEAR = 1 - 1 / (REACH + 1.0);
 
-    static {
-        Arrays.setAll(SHARES, at -> 1 - Math.abs(at - REACH) / (REACH + 1.0));
-    }
+    private static final double FAR = 1 - 2 / (REACH + 1.0);
 
     private final ImportanceRules rules;
     private double[] uses = new double[ROWS * BINS];
     private double[] exposure = new double[ROWS * BINS];
+    /// Bins of each row up to the last that has anything, 0 for a row of which nothing was seen.
+    private byte[] reach = new byte[ROWS];
     private float[] density = new float[CLASSES * BINS];
     private int labels = 1;
     private final double[] belief = new double[BINS];
@@ -96,7 +96,7 @@ final class ReuseModel {
     }
 
     long bytes() {
-        long counts = (long) (uses.length + exposure.length) * Double.BYTES;
+        long counts = (long) (uses.length + exposure.length) * Double.BYTES + reach.length;
         long ofKinds = (long) density.length * Float.BYTES + (long) hazardOfKind.length * Double.BYTES + waiting.length;
         return counts + ofKinds + (9L + CLASSES_PER_GROUP) * BINS * Double.BYTES;
     }
@@ -109,12 +109,14 @@ final class ReuseModel {
         int rows = ROWS + labels * CLASSES;
         uses = Arrays.copyOf(uses, rows * BINS);
         exposure = Arrays.copyOf(exposure, rows * BINS);
+        reach = Arrays.copyOf(reach, rows);
         density = Arrays.copyOf(density, labels * CLASSES * BINS);
         hazardOfKind = new double[labels * CLASSES * BINS];
         waiting = new boolean[labels * CLASSES];
         if (first) {
             System.arraycopy(uses, FIRST_CLASS * BINS, uses, ROWS * BINS, CLASSES * BINS);
             System.arraycopy(exposure, FIRST_CLASS * BINS, exposure, ROWS * BINS, CLASSES * BINS);
+            System.arraycopy(reach, FIRST_CLASS, reach, ROWS, CLASSES);
         }
         System.arraycopy(density, 0, density, (labels - 1) * CLASSES * BINS, CLASSES * BINS);
     }
@@ -151,10 +153,7 @@ final class ReuseModel {
     /// @param keep share of the counts that is kept, above 0 to 1
     /// @param oldestBin bins above it hold nothing
     void refresh(double keep, int oldestBin) {
-        for (int i = 0; i < uses.length; i++) {
-            uses[i] *= keep;
-            exposure[i] *= keep;
-        }
+        fade(keep);
         int fresh = Math.min(BINS, oldestBin + 3);
         if (fresh < bins) {
             settle();
@@ -179,6 +178,15 @@ final class ReuseModel {
             }
             for (int label = 0; label < labels && labels > 1; label++) {
                 learnLabel(label, group, bins);
+            }
+        }
+    }
+
+    private void fade(double keep) {
+        for (int row = 0; row < reach.length; row++) {
+            for (int i = row * BINS; i < row * BINS + reach[row]; i++) {
+                uses[i] *= keep;
+                exposure[i] *= keep;
             }
         }
     }
@@ -216,10 +224,10 @@ final class ReuseModel {
         double seen = rules.classEvents();
         double sum = seen;
         for (int each = 0; each < CLASSES_PER_GROUP; each++) {
-            int from = (ROWS + label * CLASSES + group * CLASSES_PER_GROUP + each) * BINS;
-            for (int bin = 0; bin < bins; bin++) {
-                seen += uses[from + bin];
-                sum += exposure[from + bin] * hazards[each * BINS + bin];
+            int row = ROWS + label * CLASSES + group * CLASSES_PER_GROUP + each;
+            for (int bin = 0; bin < Math.min(bins, reach[row]); bin++) {
+                seen += uses[row * BINS + bin];
+                sum += exposure[row * BINS + bin] * hazards[each * BINS + bin];
             }
         }
         return seen / sum;
@@ -227,29 +235,36 @@ final class ReuseModel {
 
     private void add(double[] to, int kind, int bin, double amount) {
         int classId = kind % CLASSES;
-        to[bin] += amount;
-        to[(1 + classId / CLASSES_PER_GROUP) * BINS + bin] += amount;
-        to[(FIRST_CLASS + classId) * BINS + bin] += amount;
+        addTo(to, 0, bin, amount);
+        addTo(to, 1 + classId / CLASSES_PER_GROUP, bin, amount);
+        addTo(to, FIRST_CLASS + classId, bin, amount);
         if (classId >= FIRST_OFTEN * CLASSES_PER_GROUP) {
-            to[OFTEN * BINS + bin] += amount;
+            addTo(to, OFTEN, bin, amount);
         }
         if (labels > 1) {
-            to[(ROWS + kind) * BINS + bin] += amount;
+            addTo(to, ROWS + kind, bin, amount);
+        }
+    }
+
+    private void addTo(double[] to, int row, int bin, double amount) {
+        to[row * BINS + bin] += amount;
+        if (bin >= reach[row]) {
+            reach[row] = (byte) (bin + 1);
         }
     }
 
     private void learn(int row, double[] above, double weight, double[] result) {
+        if (reach[row] == 0) {
+            System.arraycopy(above, 0, result, 0, bins);
+            return;
+        }
         double seen = weight;
         double sum = weight;
-        for (int bin = 0; bin < bins; bin++) {
+        for (int bin = 0; bin < Math.min(bins, reach[row]); bin++) {
             seen += uses[row * BINS + bin];
             sum += exposure[row * BINS + bin] * above[bin];
         }
-        if (seen == weight && sum == weight) {
-            System.arraycopy(above, 0, result, 0, bins); // nothing was seen
-        } else {
-            learn(row, above, seen / sum, weight, result);
-        }
+        learn(row, above, seen / sum, weight, result);
     }
 
     /// @param factor by which the whole row differs from the level above
@@ -258,16 +273,41 @@ final class ReuseModel {
         for (int bin = 0; bin < bins; bin++) {
             expected[bin] = factor * above[bin] * exposure[from + bin];
         }
-        for (int bin = 0; bin < bins; bin++) {
-            double seen = weight;
-            double sum = weight;
-            for (int each = Math.max(0, bin - REACH); each <= Math.min(bins - 1, bin + REACH); each++) {
-                double share = SHARES[each - bin + REACH];
-                seen += share * uses[from + each];
-                sum += share * expected[each];
-            }
+        // The inner bins without a loop in each, so that the compiler makes vectors of them.
+        int inner = Math.max(REACH, bins - REACH);
+        for (int bin = REACH; bin < inner; bin++) {
+            double seen = weight
+                    + FAR * uses[from + bin - 2]
+                    + NEAR * uses[from + bin - 1]
+                    + uses[from + bin]
+                    + NEAR * uses[from + bin + 1]
+                    + FAR * uses[from + bin + 2];
+            double sum = weight
+                    + FAR * expected[bin - 2]
+                    + NEAR * expected[bin - 1]
+                    + expected[bin]
+                    + NEAR * expected[bin + 1]
+                    + FAR * expected[bin + 2];
             result[bin] = factor * above[bin] * seen / sum;
         }
+        for (int bin = 0; bin < Math.min(REACH, bins); bin++) {
+            result[bin] = atTheEnd(from, bin, factor * above[bin], weight);
+        }
+        for (int bin = inner; bin < bins; bin++) {
+            result[bin] = atTheEnd(from, bin, factor * above[bin], weight);
+        }
+    }
+
+    /// The hazard of a bin that has fewer neighbours.
+    private double atTheEnd(int from, int bin, double above, double weight) {
+        double seen = weight;
+        double sum = weight;
+        for (int each = Math.max(0, bin - REACH); each <= Math.min(bins - 1, bin + REACH); each++) {
+            double share = 1 - Math.abs(each - bin) / (REACH + 1.0);
+            seen += share * uses[from + each];
+            sum += share * expected[each];
+        }
+        return above * seen / sum;
     }
 
     private void densities(int kind, int bins) {
