@@ -11,8 +11,7 @@ import java.util.Arrays;
 /// The lists of a span are a row. A row stays where it is when spans are merged, and is used again
 /// when its own span has gone into another.
 ///
-/// Beside the lists it counts, for each class and span, the blocks that were last used there and are
-/// still remembered, resident or not.
+/// [Remembered] has the same rows for all blocks, leaves or not, resident or not.
 final class LeafBuckets {
 
     /// No leaf, no list.
@@ -27,23 +26,23 @@ final class LeafBuckets {
 
     private final AgeSpans spans;
     private final LowestList lowest;
+    private final Remembered remembered;
     private final int[] newer;
     private final int[] older;
     private int lanes = 1;
     private int[] oldest = new int[BASE + FEWEST_ROWS * LISTS];
     private int[] newest = new int[BASE + FEWEST_ROWS * LISTS];
-    private int[] tracked = new int[BASE + FEWEST_ROWS * LISTS];
-    /// A bit for each list of a lane in a row that tracks any.
-    private long[] tracking = new long[FEWEST_ROWS];
     /// The row of each span, and behind those the rows that are free.
     private int[] rowOf = new int[FEWEST_ROWS];
     private int[] spanOf = new int[FEWEST_ROWS];
     /// Where the newest span's lists begin.
     private int newestRow = BASE;
 
-    LeafBuckets(PolicyState state, LowestList.Ranking ranking) {
+    LeafBuckets(PolicyState state, LowestList.Ranking ranking, Remembered remembered) {
         spans = new AgeSpans(state.now());
         lowest = new LowestList(ranking, lanes, FEWEST_ROWS);
+        this.remembered = remembered;
+        remembered.rows(FEWEST_ROWS);
         newer = state.newer();
         older = state.older();
         Arrays.fill(oldest, NONE);
@@ -71,24 +70,14 @@ final class LeafBuckets {
         return BASE + rowOf[span] * lanes * LISTS + classId;
     }
 
-    int tracked(int bucket) {
-        return tracked[bucket];
+    /// The row of a span.
+    int row(int span) {
+        return rowOf[span];
     }
 
-    /// The lists of a lane in a span that track any, a bit for each.
-    long tracking(int lane, int span) {
-        return tracking[rowOf[span] * lanes + lane];
-    }
-
-    void track(int bucket, int change) {
-        int now = tracked[bucket] + change;
-        assert now >= 0 : "list " + bucket + " has lost count";
-        tracked[bucket] = now;
-        if (now == 0 || now == change) {
-            long list = 1L << (bucket - BASE) % LISTS;
-            int lane = (bucket - BASE) / LISTS;
-            tracking[lane] = now == 0 ? tracking[lane] & ~list : tracking[lane] | list;
-        }
+    /// The row of the span of a last use.
+    int rowOfUse(long lastUse) {
+        return rowOf[spans.of(lastUse)];
     }
 
     /// All ranks are new.
@@ -135,23 +124,17 @@ final class LeafBuckets {
     /// then.
     void addLane() {
         int size = BASE + rowOf.length * (lanes + 1) * LISTS;
-        oldest = spread(oldest, size, NONE);
-        newest = spread(newest, size, NONE);
-        tracked = spread(tracked, size, 0);
-        long[] wide = new long[rowOf.length * (lanes + 1)];
-        for (int row = 0; row < rowOf.length; row++) {
-            System.arraycopy(tracking, row * lanes, wide, row * (lanes + 1), lanes);
-        }
-        tracking = wide;
+        oldest = spread(oldest, size);
+        newest = spread(newest, size);
         lanes++;
         lowest.widen(lanes, rowOf.length);
         lowest.ranked();
         newestRow = at(0, spans.count() - 1);
     }
 
-    private int[] spread(int[] narrow, int size, int empty) {
+    private int[] spread(int[] narrow, int size) {
         int[] spread = new int[size];
-        Arrays.fill(spread, empty);
+        Arrays.fill(spread, NONE);
         spread[SPENT] = narrow[SPENT];
         int width = lanes * LISTS;
         for (int row = 0; row < rowOf.length; row++) {
@@ -168,15 +151,15 @@ final class LeafBuckets {
         }
         spanOf[rowOf[spans.count() - 1]] = spans.count() - 1;
         for (int span = spans.mergeable(0, now); span >= 0; span = spans.mergeable(span, now)) {
-            merge(span);
+            merge(span, now);
         }
         newestRow = at(0, spans.count() - 1);
         lowest.ranked();
     }
 
     long bytes() {
-        long ints = 3L * oldest.length + rowOf.length + spanOf.length;
-        return ints * Integer.BYTES + (long) tracking.length * Long.BYTES + lowest.bytes() + spans.bytes();
+        long ints = 2L * oldest.length + rowOf.length + spanOf.length;
+        return ints * Integer.BYTES + lowest.bytes() + spans.bytes();
     }
 
     private int rowOf(int bucket) {
@@ -187,13 +170,14 @@ final class LeafBuckets {
         return (bucket - BASE) % (lanes * LISTS);
     }
 
-    private void merge(int span) {
+    private void merge(int span, long now) {
         int into = rowOf[span];
         int from = rowOf[span + 1];
         for (int lane = 0; lane < lanes; lane++) {
             merge(lane, from, into);
         }
         lowest.merge(from, into);
+        remembered.merge(from, into, now);
         int count = spans.count();
         System.arraycopy(rowOf, span + 2, rowOf, span + 1, count - span - 2);
         rowOf[count - 1] = from;
@@ -206,13 +190,6 @@ final class LeafBuckets {
     private void merge(int lane, int from, int into) {
         int second = BASE + (from * lanes + lane) * LISTS;
         int first = BASE + (into * lanes + lane) * LISTS;
-        for (long left = tracking[from * lanes + lane]; left != 0; left &= left - 1) {
-            int list = Long.numberOfTrailingZeros(left);
-            tracked[first + list] += tracked[second + list];
-            tracked[second + list] = 0;
-        }
-        tracking[into * lanes + lane] |= tracking[from * lanes + lane];
-        tracking[from * lanes + lane] = 0;
         for (long left = lowest.filled(from, lane); left != 0; left &= left - 1) {
             int list = Long.numberOfTrailingZeros(left);
             append(second + list, first + list);
@@ -251,15 +228,14 @@ final class LeafBuckets {
         int sizeBefore = oldest.length;
         oldest = Arrays.copyOf(oldest, size);
         newest = Arrays.copyOf(newest, size);
-        tracked = Arrays.copyOf(tracked, size);
         Arrays.fill(oldest, sizeBefore, size, NONE);
         Arrays.fill(newest, sizeBefore, size, NONE);
-        tracking = Arrays.copyOf(tracking, rows * lanes);
         rowOf = Arrays.copyOf(rowOf, rows);
         spanOf = Arrays.copyOf(spanOf, rows);
         for (int row = before; row < rows; row++) {
             rowOf[row] = row;
         }
         lowest.widen(lanes, rows);
+        remembered.rows(rows);
     }
 }

@@ -5,9 +5,9 @@ import java.util.Map;
 
 /// What [Importance] remembers of all blocks, resident or gone, and what follows for its leaves.
 ///
-/// Each block that is remembered counts in [LeafBuckets] under its class and the span of its last use.
-/// Once a turn, time is added up for all of them at once, list by list, so nothing is done for blocks
-/// that nobody uses. A turn is 16 uses or a 64th of the resident blocks, whichever is more; the model
+/// Each block that is remembered counts in [Remembered] under its kind and the span of its last use.
+/// Once a turn, time passes for all of them at once, so nothing is done for blocks that nobody uses. A
+/// turn is 16 uses or a 64th of the resident blocks, whichever is more; the model
 /// is computed anew every 1,024 uses or an eighth of them. Uses of this instance's blocks are meant: others
 /// move the clock that all share, but give this one nothing to do.
 ///
@@ -25,7 +25,6 @@ final class Lessons {
     /// Nothing is known of a block that returns.
     private static final int UNKNOWN = -1;
 
-    private static final long OWN_LISTS = (1L << ReuseModel.CLASSES) - 1;
     private static final int KINDS = ReuseModel.CLASSES * Said.REUSE_CLASSES;
     /// From here on a class of [Departed] says that a use of the block was announced, which is to come:
     /// so many steps of use, in each label.
@@ -33,6 +32,7 @@ final class Lessons {
 
     private final ImportanceRules rules;
     private final PolicyState state;
+    private final Remembered remembered;
     private final LeafBuckets buckets;
     private final Lanes lanes;
     private final ReuseModel model;
@@ -49,11 +49,12 @@ final class Lessons {
         this.lanes = lanes;
         model = new ReuseModel(rules);
         ranks = new Ranks(lanes, model);
-        buckets = new LeafBuckets(state, ranks);
+        remembered = new Remembered(model);
+        buckets = new LeafBuckets(state, ranks, remembered);
         turnBegan = state.now();
     }
 
-    /// The lists of the leaves, and the counts of all that is remembered.
+    /// The lists of the leaves.
     LeafBuckets buckets() {
         return buckets;
     }
@@ -68,6 +69,7 @@ final class Lessons {
         lanes.open(said);
         if (lanes.labels() > labels) {
             model.addLabel();
+            remembered.addLabel();
         }
         for (int lane = before; lane < lanes.count(); lane++) {
             buckets.addLane();
@@ -77,12 +79,12 @@ final class Lessons {
 
     /// A resident block with this word is remembered from now on.
     void begin(int lane, long word) {
-        buckets.track(bucket(lane, word), 1);
+        countResident(lane, word, 1);
     }
 
     /// It is remembered no longer, or in another lane, or with another word.
     void end(int lane, long word) {
-        buckets.track(bucket(lane, word), -1);
+        countResident(lane, word, -1);
     }
 
     /// A resident block with this word was used, or became known to be used.
@@ -155,7 +157,7 @@ final class Lessons {
         forgotten(departed.take(fingerprint));
         forgotten(departed.put(fingerprint, kind, lastUse, state.now()));
         end(lane, word);
-        buckets.track(bucketOfDeparted(kind, lastUse), 1);
+        count(kind, lastUse, 1);
     }
 
     /// A block of this instance is used.
@@ -170,16 +172,19 @@ final class Lessons {
     /// @param size resident blocks
     void turn(long now, int size) {
         for (int span = 0; span < buckets.spans(); span++) {
-            expose(span, now);
+            remembered.age(buckets.row(span), AgeBins.of(buckets.age(span, now)), turnBegan);
         }
+        turnBegan = now;
         buckets.cut(now);
         usesInLesson += usesInTurn;
         if (usesInLesson >= Math.max(SHORTEST_LESSON, size / LESSONS_IN_MEMORY)) {
+            for (int span = 0; span < buckets.spans(); span++) {
+                remembered.tell(buckets.row(span), now);
+            }
             double halfLives = usesInLesson / (rules.halfLife() * Math.max(SHORTEST_LESSON, size));
             model.refresh(Math.pow(0.5, halfLives), AgeBins.of(buckets.age(0, now)));
             usesInLesson = 0;
         }
-        turnBegan = now;
         usesInTurn = 0;
         turnLength = Math.max(SHORTEST_TURN, size / TURNS_IN_MEMORY);
     }
@@ -229,7 +234,7 @@ final class Lessons {
 
     /// Bytes of what is learned and of the lists.
     long bytes() {
-        return model.bytes() + ranks.bytes() + buckets.bytes();
+        return model.bytes() + ranks.bytes() + buckets.bytes() + remembered.bytes();
     }
 
     /// Bytes of the memory of evicted blocks.
@@ -241,62 +246,42 @@ final class Lessons {
     void validate(Leaves leaves, int records) {
         Map<Integer, Integer> counts = new HashMap<>();
         for (int record = 0; record < records; record++) {
-            if (leaves.holds(record)) {
-                counts.merge(bucket(leaves.lane(record), leaves.word(record)), 1, Integer::sum);
+            long word = leaves.word(record);
+            if (leaves.holds(record) && BlockWord.classOf(word) != BlockWord.EXPECTED_CLASS) {
+                counts.merge(place(kind(leaves.lane(record), word), BlockWord.stamp(word)), 1, Integer::sum);
             }
         }
         departed.forEach(entry -> {
             if (isTracked(entry)) {
                 long lastUse = Departed.lastUse(entry, state.now());
-                counts.merge(bucketOfDeparted(Departed.classOf(entry), lastUse), 1, Integer::sum);
+                counts.merge(place(Departed.classOf(entry), lastUse), 1, Integer::sum);
             }
         });
         for (int span = 0; span < buckets.spans(); span++) {
-            for (int lane = 0; lane < lanes.count(); lane++) {
-                validate(counts, lane, span);
+            for (int kind = 0; kind < lanes.labels() * ReuseModel.CLASSES; kind++) {
+                validate(counts.getOrDefault(buckets.row(span) * KINDS + kind, 0), kind, span);
             }
         }
     }
 
-    private void validate(Map<Integer, Integer> counts, int lane, int span) {
-        long lists = 0;
-        for (int list = 0; list < BlockWord.LISTS; list++) {
-            int bucket = buckets.at(lane * BlockWord.LISTS + list, span);
-            int found = counts.getOrDefault(bucket, 0);
-            if (found != buckets.tracked(bucket)) {
-                throw new AssertionError("list " + list + " of lane " + lane + ", span " + span + " remembers " + found
-                        + ", counted as " + buckets.tracked(bucket));
-            }
-            lists |= found > 0 ? 1L << list : 0;
-        }
-        if (buckets.tracking(lane, span) != lists) {
-            throw new AssertionError("lane " + lane + ", span " + span + " remembers other lists than it says");
-        }
+    private int place(int kind, long lastUse) {
+        return buckets.rowOfUse(lastUse) * KINDS + kind;
     }
 
-    private void expose(int span, long now) {
-        int bin = AgeBins.of(buckets.age(span, now));
-        for (int lane = 0; lane < lanes.count(); lane++) {
-            long lists = buckets.tracking(lane, span);
-            long own = (lists | lists >>> BlockWord.copiedClass(0)) & OWN_LISTS;
-            expose(lane, span, own, bin, now - turnBegan);
+    private void validate(int found, int kind, int span) {
+        int row = buckets.row(span);
+        if (found != remembered.count(row, kind)) {
+            throw new AssertionError("kind " + kind + ", span " + span + " remembers " + found + ", counted as "
+                    + remembered.count(row, kind));
         }
-    }
-
-    /// @param classes that have any, a bit for each
-    private void expose(int lane, int span, long classes, int bin, long time) {
-        int first = buckets.at(lane * BlockWord.LISTS, span);
-        int firstKind = lanes.label(lane) * ReuseModel.CLASSES;
-        for (long left = classes; left != 0; left &= left - 1) {
-            int classId = Long.numberOfTrailingZeros(left);
-            int tracked = buckets.tracked(first + classId) + buckets.tracked(first + BlockWord.copiedClass(classId));
-            model.unused(firstKind + classId, bin, (double) tracked * time);
+        if (remembered.has(row, kind) != (found > 0)) {
+            throw new AssertionError("kind " + kind + ", span " + span + " remembers other blocks than it says");
         }
     }
 
     private void forgotten(long entry) {
         if (isTracked(entry)) {
-            buckets.track(bucketOfDeparted(Departed.classOf(entry), Departed.lastUse(entry, state.now())), -1);
+            count(Departed.classOf(entry), Departed.lastUse(entry, state.now()), -1);
         }
     }
 
@@ -308,12 +293,13 @@ final class Lessons {
         return lanes.label(lane) * ReuseModel.CLASSES + BlockWord.ownClass(word);
     }
 
-    private int bucketOfDeparted(int kind, long lastUse) {
-        int lane = lanes.laneOf(kind / ReuseModel.CLASSES);
-        return buckets.bucket(lane * BlockWord.LISTS + kind % ReuseModel.CLASSES, lastUse);
+    private void countResident(int lane, long word, int change) {
+        if (BlockWord.classOf(word) != BlockWord.EXPECTED_CLASS) {
+            count(kind(lane, word), BlockWord.stamp(word), change);
+        }
     }
 
-    private int bucket(int lane, long word) {
-        return buckets.bucket(BlockWord.listOf(lane, word), BlockWord.stamp(word));
+    private void count(int kind, long lastUse, int change) {
+        remembered.change(buckets.rowOfUse(lastUse), kind, change, turnBegan);
     }
 }

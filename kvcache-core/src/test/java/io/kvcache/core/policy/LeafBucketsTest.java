@@ -34,12 +34,16 @@ final class LeafBucketsTest {
 
     @Test
     void givenNoLeaves_whenTheLowestIsAskedFor_thenThereIsNone() {
-        LeafBuckets buckets = new LeafBuckets(new PolicyState(4), (span, list) -> 0);
+        LeafBuckets buckets = new LeafBuckets(new PolicyState(4), (span, list) -> 0, nothingRemembered());
         assertThat(buckets.lowest()).isEqualTo(LeafBuckets.NONE);
         buckets.add(LeafBuckets.SPENT, 1);
         assertThat(buckets.lowest()).isEqualTo(LeafBuckets.SPENT);
         buckets.remove(LeafBuckets.SPENT, 1);
         assertThat(buckets.lowest()).isEqualTo(LeafBuckets.NONE);
+    }
+
+    private static Remembered nothingRemembered() {
+        return new Remembered(new ReuseModel(ImportanceRules.DEFAULT));
     }
 
     /// Leaves by span and list, without anything remembered.
@@ -48,7 +52,6 @@ final class LeafBucketsTest {
         private final LeafBuckets buckets;
         private final AgeSpans ages = new AgeSpans(0);
         private final List<TreeMap<Integer, Deque<Integer>>> spans = new ArrayList<>();
-        private final List<TreeMap<Integer, Integer>> tracked = new ArrayList<>();
         private final Deque<Integer> spent = new ArrayDeque<>();
         private final int[] lists = new int[RECORDS];
         private final long[] stamps = new long[RECORDS];
@@ -62,7 +65,7 @@ final class LeafBucketsTest {
         Model(int seed, int ranks) {
             this.seed = seed;
             this.ranks = ranks;
-            buckets = new LeafBuckets(new PolicyState(RECORDS), this::rank);
+            buckets = new LeafBuckets(new PolicyState(RECORDS), this::rank, nothingRemembered());
             addSpan();
         }
 
@@ -106,13 +109,6 @@ final class LeafBucketsTest {
                 for (Map.Entry<Integer, Deque<Integer>> each : spans.get(span).entrySet()) {
                     int list = each.getKey();
                     least = each.getValue().isEmpty() ? least : Math.min(least, rank(span, list));
-                    int kept = tracked.get(span).getOrDefault(list, 0);
-                    boolean counted = buckets.tracked(buckets.at(list, span)) == kept;
-                    long bit = 1L << list % BlockWord.LISTS;
-                    boolean seen = (buckets.tracking(list / BlockWord.LISTS, span) & bit) != 0 == kept > 0;
-                    if (!counted || !seen) {
-                        throw new AssertionError(when + ": list " + list + " of span " + span);
-                    }
                 }
             }
             if (least == Float.MAX_VALUE) {
@@ -146,8 +142,6 @@ final class LeafBucketsTest {
             } else {
                 list.addFirst(record);
             }
-            tracked.get(span).merge(lists[record], 1, Integer::sum);
-            buckets.track(bucket(record), 1);
             buckets.add(bucket(record), record);
         }
 
@@ -160,9 +154,7 @@ final class LeafBucketsTest {
             }
             int span = ages.of(stamps[record]);
             leaves(span, lists[record]).remove((Object) record);
-            tracked.get(span).merge(lists[record], -1, Integer::sum);
             buckets.remove(bucket(record), record);
-            buckets.track(bucket(record), -1);
         }
 
         private Deque<Integer> leaves(int span, int list) {
@@ -175,7 +167,6 @@ final class LeafBucketsTest {
 
         private void addSpan() {
             spans.add(new TreeMap<>());
-            tracked.add(new TreeMap<>());
         }
 
         private void cut() {
@@ -190,8 +181,6 @@ final class LeafBucketsTest {
                 spans.remove(span + 1)
                         .forEach((list, leaves) -> first.computeIfAbsent(list, absent -> new ArrayDeque<>())
                                 .addAll(leaves));
-                TreeMap<Integer, Integer> counts = tracked.get(span);
-                tracked.remove(span + 1).forEach((list, count) -> counts.merge(list, count, Integer::sum));
             }
             buckets.ranked();
         }
