@@ -48,6 +48,21 @@ final class AgedFrequency implements EvictionPolicy {
         queue.admit(record, score(record));
     }
 
+    /// {@inheritDoc}
+    ///
+    /// It stands where its first use will put it, which is not counted yet.
+    @Override
+    public void bring(int record) {
+        uses[record] = ghosts.take(records.fingerprint(record));
+        lastUse[record] = state.tick();
+        queue.admit(record, score(record, uses[record] + 1));
+    }
+
+    @Override
+    public boolean hearsFirstUse() {
+        return true;
+    }
+
     @Override
     public void touch(int record) {
         uses[record]++;
@@ -67,7 +82,9 @@ final class AgedFrequency implements EvictionPolicy {
 
     @Override
     public void forget(int record) {
-        ghosts.put(records.fingerprint(record), uses[record]);
+        if (uses[record] > 0) {
+            ghosts.put(records.fingerprint(record), uses[record]);
+        }
         queue.forget(record);
     }
 
@@ -105,7 +122,11 @@ final class AgedFrequency implements EvictionPolicy {
     }
 
     private long score(int record) {
-        long priority = age + uses[record] * weight.applyAsLong(record);
+        return score(record, uses[record]);
+    }
+
+    private long score(int record, int uses) {
+        long priority = age + uses * weight.applyAsLong(record);
         return priority << DEPTH_BITS | MOST_DEPTH - Math.min(records.depth(record), MOST_DEPTH);
     }
 }

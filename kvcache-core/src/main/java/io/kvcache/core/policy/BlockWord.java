@@ -21,6 +21,9 @@ final class BlockWord {
     /// Standing: a request that will use it is known to come; its last use counts as at the
     /// announcement.
     static final int EXPECTED = 2;
+    /// Standing: somebody has guessed that it will be used, and it was not used since it came. What is
+    /// remembered of it from before counts until it is.
+    static final int AHEAD = 3;
 
     private static final int OWNER_SHIFT = 1;
     private static final long OWNER_MASK = 0xFFL << OWNER_SHIFT;
@@ -83,6 +86,11 @@ final class BlockWord {
 
     static int standing(long word) {
         return (int) ((word & STANDING_MASK) >>> STANDING_SHIFT);
+    }
+
+    /// Whether a resident block is among those that count in [Remembered].
+    static boolean counts(long word) {
+        return standing(word) == ORDINARY || standing(word) == DEMOTED;
     }
 
     static long withStanding(long word, int standing) {

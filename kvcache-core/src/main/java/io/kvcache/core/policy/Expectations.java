@@ -21,6 +21,11 @@ import org.jspecify.annotations.Nullable;
 /// **Threads.** One writer, the holder of the store's lock.
 final class Expectations {
 
+    /// Uses after which an announcement is given up.
+    private static final int SHORTEST_HORIZON = 1 << 16;
+
+    private static final int HORIZON_IN_MEMORY = 4;
+
     /// No more requests are known to come.
     static final long NONE = -1;
 
@@ -80,6 +85,36 @@ final class Expectations {
         long next = announced + (now - announced) / (left + 1);
         table.put(place, ((known & ~(FIRST_MASK << FIRST_SHIFT)) | first(next)) - ONE);
         return next;
+    }
+
+    /// When the next request for a block was announced, or [#NONE].
+    private long next(long fingerprint, long now, long longest) {
+        TaggedSets table = sets;
+        int place = table == null ? -1 : find(table, fingerprint, now, longest);
+        return table == null || place < 0 ? NONE : now - sinceFirst(table.at(place), now);
+    }
+
+    /// The word of a block that was used just now. When more requests are known to come, it stands where
+    /// the next of them was announced.
+    long afterUse(long word, long fingerprint, long longest) {
+        return expected(word, fulfil(fingerprint, BlockWord.stamp(word), longest), BlockWord.ORDINARY);
+    }
+
+    /// The word of a block that comes without a use. When requests are known to come, it stands where
+    /// the first of them was announced.
+    long ahead(long word, long fingerprint, long longest) {
+        return expected(word, next(fingerprint, BlockWord.stamp(word), longest), BlockWord.AHEAD);
+    }
+
+    /// Uses after which an announcement counts no more, with so many resident blocks.
+    static long horizon(int size) {
+        return Math.max(SHORTEST_HORIZON, (long) HORIZON_IN_MEMORY * size);
+    }
+
+    private static long expected(long word, long announced, int standing) {
+        return announced == NONE
+                ? BlockWord.withStanding(word, standing)
+                : BlockWord.withStamp(BlockWord.withStanding(word, BlockWord.EXPECTED), announced);
     }
 
     long bytes() {

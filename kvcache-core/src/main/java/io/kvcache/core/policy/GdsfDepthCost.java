@@ -58,6 +58,16 @@ public final class GdsfDepthCost implements EvictionPolicy {
     }
 
     @Override
+    public void bring(int record) {
+        frequency.bring(record);
+    }
+
+    @Override
+    public boolean hearsFirstUse() {
+        return frequency.hearsFirstUse();
+    }
+
+    @Override
     public void touch(int record) {
         frequency.touch(record);
     }

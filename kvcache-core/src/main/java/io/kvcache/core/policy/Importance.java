@@ -1,6 +1,6 @@
 package io.kvcache.core.policy;
 
-import java.util.Arrays;
+import java.util.function.IntConsumer;
 import java.util.function.IntPredicate;
 
 /// Evicts the leaf that is expected to give the fewest uses for the memory it holds, by what has been
@@ -40,23 +40,15 @@ import java.util.function.IntPredicate;
 /// "KVCache cache in the wild" (Wang et al., USENIX ATC 2025).
 public final class Importance implements EvictionPolicy {
 
-    private static final int MOST_REFUSALS = 1024;
-
-    /// Uses after which an announcement is given up.
-    private static final int SHORTEST_HORIZON = 1 << 16;
-
-    private static final int HORIZON_IN_MEMORY = 4;
-
     private final RecordView records;
     private final PolicyState state;
     private final LeafBuckets buckets;
     private final Lanes lanes = new Lanes();
     private final Lessons lessons;
     private final Leaves leaves;
-    private final Guard guard = new Guard();
-    private final Newcomers newcomers = new Newcomers();
+    private final UseClock clock;
     private final Expectations expectations = new Expectations();
-    private int[] refusals = new int[8];
+    private final IntConsumer putOff = this::putOff;
     private int size;
     /// The block before the one touched last: if it is touched next, it belongs to the same request.
     private int before = NONE;
@@ -78,26 +70,48 @@ public final class Importance implements EvictionPolicy {
         lessons = new Lessons(rules, state, lanes);
         buckets = lessons.buckets();
         leaves = new Leaves(records, state, buckets, lanes);
+        clock = new UseClock(state, lessons, this::expire);
     }
 
     @Override
     public void admit(int record) {
-        assert BlockWord.owner(leaves.word(record)) == 0 : "record " + record + " is admitted twice";
+        assertAbsent(record);
         long fingerprint = records.fingerprint(record);
         boolean copied = records.hasCopy(record);
-        compare(false, copied, fingerprint);
+        clock.compare(false, copied, fingerprint);
         continueAt(records.parent(record));
         int known = lessons.returned(fingerprint, state.now());
-        int uses = Lessons.usesOf(known, state.now());
-        long now = enter(uses > 1);
-        long word = BlockWord.of(leaves.owner(), uses, records.depth(record), now);
+        long word = fresh(record, known, copied);
         leaves.come(record, Lessons.labelOf(known));
-        leaves.set(record, afterUse(record, BlockWord.withCopied(word, copied)));
+        leaves.set(record, expectations.afterUse(word, fingerprint, horizon()));
         begin(record);
         size++;
-        if (records.residentChildren(record) == 0) {
-            leaves.list(record);
+        exposed(record);
+    }
+
+    /// {@inheritDoc}
+    ///
+    /// Until its first use what is remembered of it counts, as if it had not come.
+    @Override
+    public void bring(int record) {
+        assertAbsent(record);
+        int parent = records.parent(record);
+        if (parent != RecordView.NONE && leaves.holds(parent)) {
+            leaves.unlist(parent);
         }
+        long fingerprint = records.fingerprint(record);
+        int known = lessons.known(fingerprint);
+        long word = BlockWord.of(leaves.owner(), Lessons.stepOf(known), records.depth(record), state.now());
+        leaves.come(record, Lessons.labelOf(known));
+        word = BlockWord.withCopied(word, records.hasCopy(record));
+        leaves.set(record, expectations.ahead(word, fingerprint, horizon()));
+        size++;
+        exposed(record);
+    }
+
+    @Override
+    public boolean hearsFirstUse() {
+        return true;
     }
 
     @Override
@@ -105,14 +119,18 @@ public final class Importance implements EvictionPolicy {
         if (!leaves.holds(record)) {
             return;
         }
-        compare(true, BlockWord.isCopied(leaves.word(record)), records.fingerprint(record));
-        newcomers.other(size);
-        long now = tick();
+        if (BlockWord.standing(leaves.word(record)) == BlockWord.AHEAD) {
+            firstUse(record);
+            return;
+        }
+        clock.compare(true, BlockWord.isCopied(leaves.word(record)), records.fingerprint(record));
+        long now = clock.use(size);
         long word = leaves.word(record);
         boolean last = record != before;
         before = records.parent(record);
         lessons.used(leaves.lane(record), word, now);
-        leaves.move(record, afterUse(record, BlockWord.used(word, last, now)));
+        leaves.move(
+                record, expectations.afterUse(BlockWord.used(word, last, now), records.fingerprint(record), horizon()));
         begin(record);
     }
 
@@ -135,8 +153,8 @@ public final class Importance implements EvictionPolicy {
 
     @Override
     public void forget(int record) {
-        assert leaves.holds(record) : "record " + record + " is not here";
-        guard.gone(records.fingerprint(record));
+        assertHere(record);
+        clock.guard().gone(records.fingerprint(record));
         leaves.unlist(record);
         end(record);
         leaves.set(record, 0);
@@ -145,14 +163,17 @@ public final class Importance implements EvictionPolicy {
 
     @Override
     public void evicted(int record) {
-        assert leaves.holds(record) : "record " + record + " is not here";
+        assertHere(record);
         leaves.unlist(record);
         depart(record);
     }
 
     @Override
     public void demote(int record) {
-        assert leaves.holds(record) : "record " + record + " is not here";
+        assertHere(record);
+        if (BlockWord.standing(leaves.word(record)) == BlockWord.AHEAD) {
+            lessons.forget(records.fingerprint(record)); // it counts as resident from now on
+        }
         change(record, BlockWord.withStanding(leaves.word(record), BlockWord.DEMOTED));
         exposed(record);
     }
@@ -173,7 +194,7 @@ public final class Importance implements EvictionPolicy {
     @Override
     public void expect(int record) {
         if (leaves.holds(record) && BlockWord.standing(leaves.word(record)) != BlockWord.EXPECTED) {
-            long now = tick();
+            long now = clock.tick(size);
             long word = leaves.word(record);
             lessons.used(leaves.lane(record), word, now);
             leaves.move(record, BlockWord.withStamp(BlockWord.withStanding(word, BlockWord.EXPECTED), now));
@@ -201,7 +222,8 @@ public final class Importance implements EvictionPolicy {
         int known = lessons.returned(fingerprint, state.now());
         boolean last = record != before;
         before = records.parent(record);
-        long word = BlockWord.of(leaves.owner(), Lessons.usesOf(known, state.now()), records.depth(record), tick());
+        long word = BlockWord.of(
+                leaves.owner(), Lessons.usesOf(known, state.now()), records.depth(record), clock.tick(size));
         long left = last ? word : BlockWord.continued(word);
         int lane = lanes.laneOf(Lessons.labelOf(known));
         lessons.begin(lane, left);
@@ -210,7 +232,7 @@ public final class Importance implements EvictionPolicy {
 
     @Override
     public double worth(int record) {
-        boolean byAge = guard.followsLru();
+        boolean byAge = clock.guard().followsLru();
         return leaves.holds(record)
                 ? lessons.worth(leaves.lane(record), leaves.word(record), state.now(), byAge)
                 : lessons.worthOfDeparted(records.fingerprint(record), state.now(), horizon(), byAge);
@@ -224,25 +246,9 @@ public final class Importance implements EvictionPolicy {
 
     @Override
     public int evict(IntPredicate claim) {
-        int count = 0;
-        int victim = NONE;
-        while (victim == NONE && count < MOST_REFUSALS) {
-            int record = leaves.takeLowest();
-            if (record == NONE) {
-                break;
-            }
-            if (claim.test(record)) {
-                victim = record;
-            } else {
-                refusals = count < refusals.length ? refusals : Arrays.copyOf(refusals, 2 * count);
-                refusals[count++] = record;
-            }
-        }
-        for (int i = 0; i < count; i++) {
-            putOff(refusals[i]);
-        }
+        int victim = leaves.takeLowest(claim, putOff);
         if (victim != NONE) {
-            guard.full(size);
+            clock.guard().full(size);
             depart(victim);
         }
         return victim;
@@ -272,12 +278,20 @@ public final class Importance implements EvictionPolicy {
 
     @Override
     public Guard.Report guard() {
-        return guard.report();
+        return clock.guard().report();
     }
 
     /// Checks what is remembered of all blocks.
     void validate() {
         lessons.validate(leaves, records.capacity());
+    }
+
+    private void assertAbsent(int record) {
+        assert BlockWord.owner(leaves.word(record)) == 0 : "record " + record + " is here already";
+    }
+
+    private void assertHere(int record) {
+        assert leaves.holds(record) : "record " + record + " is not here";
     }
 
     private void begin(int record) {
@@ -307,7 +321,7 @@ public final class Importance implements EvictionPolicy {
             return;
         }
         if (lessons.open(said)) {
-            rank(state.now());
+            clock.rank();
         }
         boolean listed = leaves.isListed(record);
         leaves.unlist(record);
@@ -338,13 +352,26 @@ public final class Importance implements EvictionPolicy {
         }
     }
 
-    /// The word of a block that was used just now. When more requests are known to come, it stands where the next of
-    /// them was announced.
-    private long afterUse(int record, long word) {
-        long next = expectations.fulfil(records.fingerprint(record), BlockWord.stamp(word), horizon());
-        return next == Expectations.NONE
-                ? word
-                : BlockWord.withStamp(BlockWord.withStanding(word, BlockWord.EXPECTED), next);
+    /// A block is used for which its coming was no use: as if it came now.
+    private void firstUse(int record) {
+        long fingerprint = records.fingerprint(record);
+        boolean copied = BlockWord.isCopied(leaves.word(record));
+        clock.compare(true, copied, fingerprint);
+        long word = fresh(record, lessons.returned(fingerprint, state.now()), copied);
+        boolean last = record != before;
+        before = records.parent(record);
+        word = last ? word : BlockWord.continued(word);
+        leaves.move(record, expectations.afterUse(word, fingerprint, horizon()));
+        begin(record);
+    }
+
+    /// The word of a block that is used and was not here, or was not used since it came.
+    ///
+    /// @param known as [Lessons#returned] has it
+    private long fresh(int record, int known, boolean copied) {
+        int uses = Lessons.usesOf(known, state.now());
+        long now = clock.enter(uses > 1, size);
+        return BlockWord.withCopied(BlockWord.of(leaves.owner(), uses, records.depth(record), now), copied);
     }
 
     /// What was announced long ago and has not come was a mistake.
@@ -359,42 +386,6 @@ public final class Importance implements EvictionPolicy {
     }
 
     private long horizon() {
-        return Math.max(SHORTEST_HORIZON, (long) HORIZON_IN_MEMORY * size);
-    }
-
-    /// Tells the guard of a use.
-    ///
-    /// @param hit whether the block was here
-    /// @param copied whether a slower tier has it too: losing it is no miss, so it is not compared
-    private void compare(boolean hit, boolean copied, long fingerprint) {
-        if (guard.use(fingerprint, hit, copied)) {
-            rank(state.now());
-        }
-    }
-
-    /// Time passes by a block that comes, unless too many come that were never seen.
-    private long enter(boolean seen) {
-        if (seen) {
-            newcomers.other(size);
-        }
-        return seen || newcomers.moves(size) ? tick() : state.now();
-    }
-
-    private long tick() {
-        long now = state.tick();
-        if (lessons.isDue()) {
-            lessons.turn(now, size);
-            rank(now);
-            expire(now);
-        }
-        return now;
-    }
-
-    private void rank(long now) {
-        if (guard.followsLru()) {
-            lessons.rankByAge();
-        } else {
-            lessons.rankByWorth(now, state.copyWorth());
-        }
+        return Expectations.horizon(size);
     }
 }

@@ -1,5 +1,9 @@
 package io.kvcache.core.policy;
 
+import java.util.Arrays;
+import java.util.function.IntConsumer;
+import java.util.function.IntPredicate;
+
 /// The words of one [Importance]'s resident blocks, and the list that each of its leaves stands in.
 ///
 /// **Threads.** One writer, the holder of the store's lock.
@@ -7,12 +11,16 @@ final class Leaves {
 
     static final int NONE = RecordView.NONE;
 
+    /// Leaves that are asked for before an eviction is given up.
+    private static final int MOST_REFUSALS = 1024;
+
     private final RecordView records;
     private final PolicyState state;
     private final LeafBuckets buckets;
     private final Lanes lanes;
     private final long[] words;
     private final int mine;
+    private int[] refusals = new int[8];
 
     Leaves(RecordView records, PolicyState state, LeafBuckets buckets, Lanes lanes) {
         this.records = records;
@@ -109,6 +117,31 @@ final class Leaves {
             lowest = lowest();
         }
         return NONE;
+    }
+
+    /// The leaf that is worth least of those that can be claimed, taken off its list, or [#NONE]
+    /// when none of the lowest can.
+    ///
+    /// @param refused hears of those that could not, which are in no list then
+    int takeLowest(IntPredicate claim, IntConsumer refused) {
+        int count = 0;
+        int victim = NONE;
+        while (victim == NONE && count < MOST_REFUSALS) {
+            int record = takeLowest();
+            if (record == NONE) {
+                break;
+            }
+            if (claim.test(record)) {
+                victim = record;
+            } else {
+                refusals = count < refusals.length ? refusals : Arrays.copyOf(refusals, 2 * count);
+                refusals[count++] = record;
+            }
+        }
+        for (int i = 0; i < count; i++) {
+            refused.accept(refusals[i]);
+        }
+        return victim;
     }
 
     private int listOf(int record) {

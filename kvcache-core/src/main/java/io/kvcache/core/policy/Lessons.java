@@ -89,7 +89,7 @@ final class Lessons {
 
     /// A resident block with this word was used, or became known to be used.
     void used(int lane, long word, long now) {
-        if (BlockWord.classOf(word) != BlockWord.EXPECTED_CLASS) {
+        if (BlockWord.counts(word)) {
             model.used(kind(lane, word), now - BlockWord.stamp(word));
         }
         end(lane, word);
@@ -105,6 +105,18 @@ final class Lessons {
             forgotten(entry);
         }
         return entry == Departed.NONE ? UNKNOWN : Departed.classOf(entry);
+    }
+
+    /// What is known of a block that is not resident, or was not used since it came: for [#stepOf] and
+    /// [#labelOf].
+    int known(long fingerprint) {
+        long entry = departed.find(fingerprint);
+        return entry == Departed.NONE ? UNKNOWN : Departed.classOf(entry);
+    }
+
+    /// Nothing is to be known of a block any more that is not resident, or was not used since it came.
+    void forget(long fingerprint) {
+        forgotten(departed.take(fingerprint));
     }
 
     /// A block, resident or not, is known to be used soon. To the model that is the use of one that is not
@@ -125,13 +137,17 @@ final class Lessons {
     /// The step of use that a block has come to that has returned, with this use, 1 to
     /// [BlockWord#MOST_USES].
     static int usesOf(int returned, long now) {
-        if (returned == UNKNOWN) {
+        return returned == UNKNOWN ? 1 : BlockWord.more(stepOf(returned), now);
+    }
+
+    /// The step of use that a block had come to when it left; 1 when nothing is known of it.
+    static int stepOf(int known) {
+        if (known == UNKNOWN) {
             return 1;
         }
-        int before = returned < ANNOUNCED
-                ? BlockWord.usesOf(returned % ReuseModel.CLASSES)
-                : 1 + (returned - ANNOUNCED) % BlockWord.MOST_USES;
-        return BlockWord.more(before, now);
+        return known < ANNOUNCED
+                ? BlockWord.usesOf(known % ReuseModel.CLASSES)
+                : 1 + (known - ANNOUNCED) % BlockWord.MOST_USES;
     }
 
     /// The label of a block that has returned.
@@ -147,6 +163,9 @@ final class Lessons {
     /// @param size resident blocks; the memory of those that are gone follows it, and is begun anew
     ///     when it grows
     void departs(long fingerprint, int lane, long word, int size) {
+        if (BlockWord.standing(word) == BlockWord.AHEAD) {
+            return; // what is remembered of it is as true as before it came
+        }
         double wanted = Math.max(FEWEST_DEPARTED, rules.ghosts() * size);
         if (departed.capacity() < wanted) {
             departed.forEach(this::forgotten);
@@ -247,7 +266,7 @@ final class Lessons {
         Map<Integer, Integer> counts = new HashMap<>();
         for (int record = 0; record < records; record++) {
             long word = leaves.word(record);
-            if (leaves.holds(record) && BlockWord.classOf(word) != BlockWord.EXPECTED_CLASS) {
+            if (leaves.holds(record) && BlockWord.counts(word)) {
                 counts.merge(place(kind(leaves.lane(record), word), BlockWord.stamp(word)), 1, Integer::sum);
             }
         }
@@ -294,7 +313,7 @@ final class Lessons {
     }
 
     private void countResident(int lane, long word, int change) {
-        if (BlockWord.classOf(word) != BlockWord.EXPECTED_CLASS) {
+        if (BlockWord.counts(word)) {
             count(kind(lane, word), BlockWord.stamp(word), change);
         }
     }

@@ -123,9 +123,14 @@ final class Lifecycle {
             reports.entered(record);
         }
         over.used(record);
-        policyOf(record).admit(record);
+        boolean guessed = prefetched.has(record);
+        if (guessed) {
+            policyOf(record).bring(record);
+        } else {
+            policyOf(record).admit(record);
+        }
         reports.stored(record, TierKind.HOST);
-        if (prefetched.has(record)) {
+        if (guessed) {
             return; // used when it is read, if it ever is
         }
         if (known) {

@@ -8,10 +8,10 @@ import java.util.BitSet;
 /// Records that were brought into host memory because somebody is likely to read them, until that
 /// happens or they leave.
 ///
-/// Coming into host memory counts as a use to policies, as it does for whoever waits, so the read
-/// that a record was brought for is not counted again there ([#used]). For admission to disk, and
-/// for the odds of reuse that it learns, only that read counts: a guess that nobody reads is no
-/// use.
+/// A guess that nobody reads is no use: for policies that count uses, for admission to disk and for the
+/// odds of reuse that it learns only the read counts that a record was brought for ([#used]). To a
+/// policy that orders by the coming or by the last use alone, coming is what it hears of, and that
+/// read is not told it again.
 ///
 /// What is held unused, and how often guesses came true, is known for each group of [Shares] apart:
 /// one tenant's bad guesses end nobody else's.
@@ -70,7 +70,7 @@ final class Prefetched {
 
     /// A record is used.
     ///
-    /// @return whether the policy has counted that when it came
+    /// @return whether it was brought in for this
     boolean used(int record) {
         if (!records.get(record)) {
             return false;

@@ -58,7 +58,8 @@ final class Touches {
         }
         over.used(record);
         EvictionPolicy policy = lifecycle.policyOf(record);
-        if (!prefetched.used(record)) {
+        boolean counted = prefetched.used(record) && !policy.hearsFirstUse();
+        if (!counted) {
             policy.touch(record);
         }
         offload.used(record);
@@ -70,14 +71,14 @@ final class Touches {
     /// for this.
     private void tellAbove(int record, boolean policies, boolean admission) {
         for (int at = pool.parent(record); at != NONE; at = pool.parent(at)) {
-            boolean counted = prefetched.used(at);
-            if (!counted && policies) {
+            boolean guessed = prefetched.used(at);
+            if (policies && (!guessed || lifecycle.policyOf(at).hearsFirstUse())) {
                 lifecycle.policyOf(at).touch(at);
             }
-            if (counted || admission) {
+            if (guessed || admission) {
                 offload.used(at);
             }
-            if (!counted && !policies && !admission) {
+            if (!guessed && !policies && !admission) {
                 return;
             }
         }

@@ -118,8 +118,13 @@ final class EvictionPolicyContractTest {
     private static void act(TreeStore store, Random random) {
         int record = random.nextInt(RECORDS);
         if (!store.isResident(record)) {
-            int parent = random.nextInt(RECORDS);
-            store.admit(record, store.isResident(parent) ? parent : RecordView.NONE, random.nextInt(CLASSES));
+            int other = random.nextInt(RECORDS);
+            int parent = store.isResident(other) ? other : RecordView.NONE;
+            if (random.nextInt(5) == 0) {
+                store.bring(record, parent, random.nextInt(CLASSES));
+            } else {
+                store.admit(record, parent, random.nextInt(CLASSES));
+            }
             return;
         }
         int choice = random.nextInt(100);

@@ -46,6 +46,15 @@ final class FlatCache implements RecordView {
         return false;
     }
 
+    /// Brings in a block that is absent, for which there is room, and has it go unread.
+    void guessInVain(long key) {
+        int record = free.remove();
+        keys[record] = key;
+        policy.bring(record);
+        policy.evicted(record);
+        leave(record);
+    }
+
     /// Takes away a block that is here, as its owner's drop or replacement does.
     void drop(long key) {
         int record = Objects.requireNonNull(records.remove(key));

@@ -107,8 +107,12 @@ final class ImportanceBooksTest {
             } else if (kind == 17) {
                 copies.flip(here);
                 policy.copied(here);
-            } else if (kind == 18 && !resident.get(any)) {
+            } else if (kind == 18 && !resident.get(any) && random.nextBoolean()) {
                 policy.usedElsewhere(any);
+            } else if (kind == 18 && !resident.get(any) && sizes[tenant] < room) {
+                int guess = missing(any);
+                enter(guess);
+                policy.bring(guess);
             } else if (kind == 19) {
                 pinned.set(here, random.nextInt(4) == 0);
             }
@@ -152,12 +156,16 @@ final class ImportanceBooksTest {
         }
 
         private void admit(int record) {
+            enter(record);
+            policies[record / BLOCKS].admit(record);
+        }
+
+        private void enter(int record) {
             resident.set(record);
             sizes[record / BLOCKS]++;
             if (parents[record] != NONE) {
                 children[parents[record]]++;
             }
-            policies[record / BLOCKS].admit(record);
         }
 
         private boolean evict(int tenant) {

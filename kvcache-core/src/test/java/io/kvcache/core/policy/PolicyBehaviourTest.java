@@ -34,6 +34,22 @@ final class PolicyBehaviourTest {
     }
 
     @Test
+    void givenLfu_whenGuessesAreNotRead_thenTheyCountForNothing() {
+        for (PolicyKind kind : List.of(PolicyKind.LFU_DA, PolicyKind.GDSF)) {
+            FlatCache cache = new FlatCache(kind, 4, 2);
+            for (int i = 0; i < 5; i++) {
+                cache.guessInVain(9);
+            }
+            cache.use(8);
+            cache.use(8);
+            cache.use(9);
+            cache.use(7);
+            assertThat(cache.has(8)).as("%s: two uses", kind).isTrue();
+            assertThat(cache.has(9)).as("%s: one use, and five guesses", kind).isFalse();
+        }
+    }
+
+    @Test
     void givenLfu_whenVictimsHadManyUses_thenNewcomersStartAbove() {
         TreeStore store = filled(PolicyKind.LFU_DA, 3);
         for (int i = 0; i < 9; i++) {

@@ -65,6 +65,17 @@ final class TreeStore implements RecordView {
 
     /// Makes a free record resident below a resident parent, or as a root.
     void admit(int record, int parent, int slotClass) {
+        enter(record, parent, slotClass);
+        policy(slotClass).admit(record);
+    }
+
+    /// The same by a guess.
+    void bring(int record, int parent, int slotClass) {
+        enter(record, parent, slotClass);
+        policy(slotClass).bring(record);
+    }
+
+    private void enter(int record, int parent, int slotClass) {
         assertThat(isResident(record)).isFalse();
         parents[record] = parent;
         depths[record] = parent == NONE ? 0 : depths[parent] + 1;
@@ -75,7 +86,6 @@ final class TreeStore implements RecordView {
         if (parent != NONE) {
             children[parent]++;
         }
-        policy(slotClass).admit(record);
     }
 
     /// A request that ends at this record.

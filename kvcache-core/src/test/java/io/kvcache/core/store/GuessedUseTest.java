@@ -1,0 +1,91 @@
+package io.kvcache.core.store;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.BlockKey;
+import io.kvcache.core.identity.BlockShape;
+import io.kvcache.core.identity.Dtype;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.memory.ArenaMemory;
+import io.kvcache.core.memory.SlabPool;
+import io.kvcache.core.policy.PolicyKind;
+import io.kvcache.core.tier.AdmissionKind;
+import io.kvcache.core.tree.Handle;
+import java.util.stream.IntStream;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+
+/// What a policy that learns hears of an object that is brought in before anybody asks for it.
+final class GuessedUseTest {
+
+    private static final Namespace THINGS = Namespace.objects("things", "t");
+    private static final Namespace LARGE = Namespace.of("large", BlockShape.kv(256, 8, 128, 64, Dtype.BF16));
+    private static final BlockKey KEY = BlockKey.ofObject(THINGS, new byte[] {1});
+    private static final long LIMIT = 1L << 30;
+
+    private final HostStore store = new HostStore(
+            new HostStoreConfig(2 * SlabPool.SLAB_BYTES, 200, PolicyKind.IMPORTANCE, 64), ArenaMemory.source());
+    private final Disks disks = store.disks();
+
+    @BeforeEach
+    void writeOne() {
+        assertThat(disks.open(LIMIT)).isZero();
+        disks.admit(AdmissionKind.ALWAYS, LIMIT, LIMIT, AdmissionKind.USUAL_GAIN);
+        disks.restored();
+        NamespaceEntry things = store.register(THINGS);
+        store.seal(store.reserveObject(things, KEY, 1 << 20).record(), 7);
+        Disks.Write write = disks.nextWrite(0);
+        assertThat(write).isNotNull();
+        disks.written(write.record(), 0, 1);
+        evictAll();
+    }
+
+    @AfterEach
+    void close() {
+        store.inspection().validate();
+        store.close();
+    }
+
+    /// By somebody who wants a block of all the memory.
+    private void evictAll() {
+        BlockChain chain = BlockChain.of(LARGE, IntStream.range(0, 64).toArray());
+        store.abandon(store.reserve(store.register(LARGE), chain, 0, false).record());
+    }
+
+    private void arrives() {
+        int record = Handle.record(known());
+        assertThat(store.prefetch().begin(record, Handle.generation(known()))).isTrue();
+        assertThat(disks.nextRead(record, true)).isNotNull();
+        disks.read(record, 7, true, false);
+    }
+
+    private long known() {
+        return store.lookup().findKnown(KEY.hi(), KEY.lo());
+    }
+
+    private long uses() {
+        store.inspection().validate(); // which is when uses are told
+        return store.inspection().guard().uses();
+    }
+
+    @Test
+    void givenAGuess_whenNobodyReadsIt_thenThePolicyHeardOfNoUse() {
+        long before = uses();
+        arrives();
+        assertThat(uses()).isEqualTo(before);
+        evictAll();
+        assertThat(uses()).isEqualTo(before);
+    }
+
+    @Test
+    void givenAGuess_whenItIsRead_thenThatIsOneUse() {
+        long before = uses();
+        arrives();
+        long handle = store.lookup().pinKey(KEY.hi(), KEY.lo());
+        assertThat(Handle.found(handle)).isTrue();
+        store.lookup().unpin(Handle.record(handle));
+        assertThat(uses()).isEqualTo(before + 1);
+    }
+}
