@@ -1,5 +1,6 @@
 package io.kvcache.bench.cli;
 
+import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.server.config.DiskConfig;
 import io.kvcache.server.config.DomainConfig;
 import io.kvcache.server.config.EntryConfig;
@@ -41,6 +42,7 @@ final class ConfigText {
         for (DiskConfig disk : config.disks().disks()) {
             lines.add("disk " + disk.directory() + ": " + size(disk));
         }
+        lines.add(hints(config));
         return lines;
     }
 
@@ -49,6 +51,20 @@ final class ConfigText {
     static String size(DiskConfig disk) {
         return new ByteSize(disk.bytes()) + ", for values below " + new ByteSize(disk.regionBytes()) + " (from about "
                 + new ByteSize(disk.regionBytes() / 2) + " on each takes " + new ByteSize(disk.regionBytes()) + ")";
+    }
+
+    /// Where it matters what clients say of classes and weights: a disk goes by last use whatever they say.
+    private static String hints(ServerConfig config) {
+        PolicyKind policy = config.memory().policy();
+        if (!policy.listens()) {
+            return "hints: LABEL and WEIGH are not taken, memory.policy is " + policy.commandName()
+                    + "; they take importance. Sessions, FORGET, EXPIRE, EXPECT and PIN count";
+        }
+        return "hints: all count"
+                + (config.disks().disks().isEmpty()
+                        ? ""
+                        : "; LABEL decides in memory alone, as disks go by last use, and WEIGH also what admission by value"
+                                + " writes");
     }
 
     /// The trust domains, a line each.

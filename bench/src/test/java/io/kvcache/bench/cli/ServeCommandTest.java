@@ -12,6 +12,8 @@ import java.net.ServerSocket;
 import java.net.Socket;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
@@ -210,6 +212,20 @@ final class ServeCommandTest {
                         "listener listen: 127.0.0.1:1, http, lm, pages, resp, no TLS, asks nobody who he is",
                         "tenant default: user default without a password, weight 1",
                         "memory: heap ");
+    }
+
+    @Test
+    void givenAPolicy_whenChecked_thenItSaysWhatHintsCount() {
+        String disk = folder + ":1GiB";
+        List<String> check = List.of(
+                "config", "check", "--no-files", "--set", "listen.port=1", "--host-bytes", "64MiB", "--disk", disk);
+        List<String> learning = new ArrayList<>(check);
+        learning.addAll(List.of("--set", "memory.policy=importance"));
+
+        assertThat(run(0, check.toArray(String[]::new)))
+                .contains("hints: LABEL and WEIGH are not taken, memory.policy is lru; they take importance");
+        assertThat(run(0, learning.toArray(String[]::new)))
+                .contains("hints: all count; LABEL decides in memory alone, as disks go by last use");
     }
 
     @Test
