@@ -123,14 +123,13 @@ final class Lifecycle {
             reports.entered(record);
         }
         over.used(record);
-        boolean guessed = prefetched.has(record);
-        if (guessed) {
+        if (prefetched.cameUnused(record)) {
             policyOf(record).bring(record);
         } else {
             policyOf(record).admit(record);
         }
         reports.stored(record, TierKind.HOST);
-        if (guessed) {
+        if (prefetched.has(record)) {
             return; // used when it is read, if it ever is
         }
         if (known) {

@@ -46,6 +46,9 @@ final class Onboard {
         if (prefetched.used(record) && state == Control.SEALED) {
             offload.used(record);
         }
+        if (pins > 0) {
+            prefetched.asked(record);
+        }
         return switch (state) {
             case Control.SEALED -> {
                 pool.become(record, state, pins);
@@ -55,9 +58,17 @@ final class Onboard {
                 pool.become(record, state, pins);
                 yield LoadStart.JOINED;
             }
-            case Control.ON_DISK -> beginRead(record, pins) ? LoadStart.STARTED : LoadStart.NO_ROOM;
+            case Control.ON_DISK -> beginLoad(record, pins) ? LoadStart.STARTED : LoadStart.NO_ROOM;
             default -> LoadStart.NOT_HERE;
         };
+    }
+
+    private boolean beginLoad(int record, int pins) {
+        boolean begun = beginRead(record, pins);
+        if (begun && pins == 0) {
+            prefetched.unasked(record);
+        }
+        return begun;
     }
 
     /// Gives a record that is on disk alone a slot, for a reader of the disk or for a writer who has the

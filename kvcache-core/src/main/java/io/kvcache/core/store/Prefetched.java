@@ -11,7 +11,8 @@ import java.util.BitSet;
 /// A guess that nobody reads is no use: for policies that count uses, for admission to disk and for the
 /// odds of reuse that it learns only the read counts that a record was brought for ([#used]). To a
 /// policy that orders by the coming or by the last use alone, coming is what it hears of, and that
-/// read is not told it again.
+/// read is not told it again. The same holds of what a hint has brought in, for those that count uses:
+/// the hint is no use, and the read is one.
 ///
 /// What is held unused, and how often guesses came true, is known for each group of [Shares] apart:
 /// one tenant's bad guesses end nobody else's.
@@ -28,6 +29,8 @@ final class Prefetched {
     private final RecordPool pool;
     private final Shares shares;
     private final BitSet records = new BitSet();
+    /// On their way because of what somebody said, and nobody waits for them.
+    private final BitSet unasked = new BitSet();
     private Guesses[] ofGroup = {};
     private long begun;
     private long used;
@@ -68,6 +71,25 @@ final class Prefetched {
         return records.get(record);
     }
 
+    /// A record is on its way for nobody who waits: for a hint, or above what is being put.
+    void unasked(int record) {
+        unasked.set(record);
+    }
+
+    /// Somebody waits for a record now.
+    void asked(int record) {
+        unasked.clear(record);
+    }
+
+    /// A record has come.
+    ///
+    /// @return whether that is no use: it was a guess, or nobody has waited for it
+    boolean cameUnused(int record) {
+        boolean nobodyWaited = unasked.get(record);
+        unasked.clear(record);
+        return nobodyWaited || has(record);
+    }
+
     /// A record is used.
     ///
     /// @return whether it was brought in for this
@@ -82,6 +104,7 @@ final class Prefetched {
 
     /// A record's slot goes.
     void left(int record) {
+        unasked.clear(record);
         if (records.get(record)) {
             wasted++;
             end(record, 0);
@@ -115,6 +138,11 @@ final class Prefetched {
                 throw new AssertionError("record " + record + " was prefetched and has no slot");
             }
             bytes += pool.bytes(record);
+        }
+        for (int record = unasked.nextSetBit(0); record >= 0; record = unasked.nextSetBit(record + 1)) {
+            if (pool.hostPage(record) == SlabPool.NONE) {
+                throw new AssertionError("record " + record + " is on its way and has no slot");
+            }
         }
         if (bytes != aheadBytes || begun != used + wasted + records.cardinality()) {
             throw new AssertionError("prefetched are " + bytes + " bytes, counted as " + stats());

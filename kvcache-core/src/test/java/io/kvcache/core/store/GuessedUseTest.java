@@ -57,6 +57,10 @@ final class GuessedUseTest {
     private void arrives() {
         int record = Handle.record(known());
         assertThat(store.prefetch().begin(record, Handle.generation(known()))).isTrue();
+        fill(record);
+    }
+
+    private void fill(int record) {
         assertThat(disks.nextRead(record, true)).isNotNull();
         disks.read(record, 7, true, false);
     }
@@ -83,9 +87,35 @@ final class GuessedUseTest {
     void givenAGuess_whenItIsRead_thenThatIsOneUse() {
         long before = uses();
         arrives();
+        read();
+        assertThat(uses()).isEqualTo(before + 1);
+    }
+
+    @Test
+    void givenWhatAHintBringsIn_whenItIsReadOnce_thenThatIsOneUse() {
+        long before = uses();
+        int record = Handle.record(known());
+        assertThat(store.beginLoad(record, Handle.generation(known()), 0)).isEqualTo(LoadStart.STARTED);
+        fill(record);
+        assertThat(uses()).as("nobody has waited").isEqualTo(before);
+        read();
+        assertThat(uses()).isEqualTo(before + 1);
+    }
+
+    @Test
+    void givenWhatAHintBringsIn_whenSomebodyComesToWait_thenItsComingIsTheUse() {
+        long before = uses();
+        int record = Handle.record(known());
+        assertThat(store.beginLoad(record, Handle.generation(known()), 0)).isEqualTo(LoadStart.STARTED);
+        assertThat(store.beginLoad(record, Handle.generation(known()), 1)).isEqualTo(LoadStart.JOINED);
+        fill(record);
+        store.lookup().unpin(record);
+        assertThat(uses()).isEqualTo(before + 1);
+    }
+
+    private void read() {
         long handle = store.lookup().pinKey(KEY.hi(), KEY.lo());
         assertThat(Handle.found(handle)).isTrue();
         store.lookup().unpin(Handle.record(handle));
-        assertThat(uses()).isEqualTo(before + 1);
     }
 }
