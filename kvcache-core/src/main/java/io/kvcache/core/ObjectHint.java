@@ -3,13 +3,15 @@ package io.kvcache.core;
 /// What only the caller knows of objects: of their future, or of what is in them.
 ///
 /// What [Hint] says of blocks, for values that have names of their own. Objects that are not here
-/// are passed over: give the hint again once they have been put. A hint that is wrong costs hits,
+/// are passed over, but for expectations where the policy learns, for times and for sessions: give
+/// the hint again once they have been put. A hint that is wrong costs hits,
 /// of those alone who share host memory with the namespace, and never correctness. Weights and
 /// the classes of labels are for stores whose policy learns; others take neither.
 public sealed interface ObjectHint {
 
     /// They are about to be asked for: they count as used now, and what is on disk alone is
-    /// brought in, up to a quarter of host memory.
+    /// brought in, up to a quarter of host memory. A policy that learns hears of those that are
+    /// not here too, once for each request that waits: once put, such an object stays for the rest.
     ///
     /// One that is so far off that it promises fewer uses for its room until then than what would
     /// go for it is not taken: give it again when it is nearer.
@@ -39,10 +41,14 @@ public sealed interface ObjectHint {
     /// disk. Nothing is removed; what waits to be written to disk is not.
     record Forget() implements ObjectHint {}
 
-    /// They are of a request of which this is known; what its session left behind is not let go
-    /// by it.
+    /// They are all objects of a request of which this is known.
     ///
-    /// @param label whose [reuse class][RequestLabel#reuseClass] counts
+    /// How soon objects are used again is learned for each [reuse class][RequestLabel#reuseClass]
+    /// apart, as with [Hint.Label]. When a session's next turn is labelled, those of the turn before
+    /// that it does not name are next victims, but for what others have gone on from. Sessions of
+    /// objects and of blocks share one limit, and an object counts as a block.
+    ///
+    /// @param label with a session and a turn, if they are of one
     record Label(RequestLabel label) implements ObjectHint {}
 
     /// How much of what is in them matters to who reads them, as [Hint.Weigh] has it.

@@ -4,12 +4,14 @@ import io.kvcache.core.Clock;
 import io.kvcache.core.Hint;
 import io.kvcache.core.ObjectHint;
 import io.kvcache.core.PutOutcome;
+import io.kvcache.core.RequestLabel;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.policy.EvictionPolicy;
 import io.kvcache.core.store.HostStore;
 import io.kvcache.core.store.Inspection;
+import io.kvcache.core.store.NamespaceEntry;
 import io.kvcache.core.store.Reserved;
 import io.kvcache.core.tree.Handle;
 import java.util.List;
@@ -40,7 +42,7 @@ final class Hints implements AutoCloseable {
         this.onboarding = onboarding;
         rate = new UseRate(clock, store.forecast()::uses);
         this.expiries = expiries;
-        sessions = new SessionTails(store.forecast());
+        sessions = new SessionTails();
         pins = new HintPins(store, clock);
         objects = new ObjectHints(store, onboarding, rate, pins, expiries);
     }
@@ -57,13 +59,26 @@ final class Hints implements AutoCloseable {
     /// @return of how many it was taken
     int take(Namespace namespace, List<byte[]> keys, ObjectHint hint) {
         int done = objects.take(namespace, keys, hint);
-        (done > 0 ? taken : notTaken).increment();
-        if (hint instanceof ObjectHint.Label) {
+        if (hint instanceof ObjectHint.Label label) {
             labelled.add(done);
+            done = isOfSession(namespace, keys, label.label()) ? keys.size() : done;
         } else if (hint instanceof ObjectHint.Weigh) {
             weighed.add(done);
         }
+        (done > 0 ? taken : notTaken).increment();
         return done;
+    }
+
+    /// Whether a session is known to have come to objects, or to have ended with them.
+    private boolean isOfSession(Namespace namespace, List<byte[]> names, RequestLabel label) {
+        if (label.session() == 0) {
+            return false;
+        }
+        NamespaceEntry entry = store.require(namespace);
+        List<BlockKey> keys =
+                names.stream().map(name -> BlockKey.ofObject(namespace, name)).toList();
+        int group = store.inspection().share(entry).group();
+        return sessions.take(group, new SessionTurn.Objects(store.objectForecast(), entry, keys), label);
     }
 
     private boolean act(Hint hint) {
@@ -83,7 +98,8 @@ final class Hints implements AutoCloseable {
     }
 
     private boolean label(Hint.Label hint) {
-        boolean known = sessions.take(share(hint.chain()).group(), hint.chain(), hint.label());
+        SessionTurn turn = new SessionTurn.Blocks(store.forecast(), hint.chain(), 0);
+        boolean known = sessions.take(share(hint.chain()).group(), turn, hint.label());
         int blocks =
                 store.forecast().label(hint.chain(), hint.from(), hint.label().reuseClass());
         labelled.add(blocks);

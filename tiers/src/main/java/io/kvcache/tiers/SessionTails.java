@@ -1,9 +1,7 @@
 package io.kvcache.tiers;
 
 import io.kvcache.core.RequestLabel;
-import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.core.store.Forecast;
 import java.util.HashMap;
 import java.util.Iterator;
 import java.util.LinkedHashMap;
@@ -13,32 +11,22 @@ import org.jspecify.annotations.Nullable;
 /// Where sessions have come to, so that what a turn leaves behind of the one before it can be let
 /// go.
 ///
-/// Of each session the last 1,024 blocks are kept; of each group of namespaces the sessions that
-/// were labelled last.
+/// Of each session the last 1,024 blocks or objects are kept; of each group of namespaces the
+/// sessions that were labelled last.
 ///
 /// **Threads.** Any.
 final class SessionTails {
 
-    private static final int MOST_OF_A_SESSION = 1024;
-
-    private final Forecast forecast;
     private final Map<Integer, Group> groups = new HashMap<>();
     private final Map<Namespace, Integer> groupOf = new HashMap<>();
     private long released;
 
     private record Session(Namespace namespace, long number) {}
 
-    /// @param first the block of the chain that the keys begin with
-    private record Tail(int turn, int first, BlockChain keys) {
+    private record Tail(int turn, SessionTurn end) {
 
-        /// Leading blocks of these that a chain goes on from.
-        int kept(BlockChain chain) {
-            int end = Math.min(keys.length(), chain.length() - first);
-            int index = 0;
-            while (index < end && keys.key(index).equals(chain.key(first + index))) {
-                index++;
-            }
-            return index;
+        int charge() {
+            return Tails.charge(end.size());
         }
     }
 
@@ -48,26 +36,22 @@ final class SessionTails {
         int charge;
     }
 
-    SessionTails(Forecast forecast) {
-        this.forecast = forecast;
-    }
-
-    /// A session has come to a chain: what it has left behind is let go.
+    /// A session has come to a turn: what it has left behind is let go.
     ///
-    /// @param group of the chain's namespace
+    /// @param group of the turn's namespace
     /// @return whether the session is known now, or was and is over
-    boolean take(int group, BlockChain chain, RequestLabel label) {
-        if (label.session() == 0 || label.turn() == 0 || chain.length() == 0) {
+    boolean take(int group, SessionTurn turn, RequestLabel label) {
+        if (label.session() == 0 || label.turn() == 0 || turn.size() == 0) {
             return false;
         }
-        Tail before = exchange(group, chain, label);
+        Tail before = exchange(group, turn, label);
         if (before != null && before.turn < label.turn()) {
-            count(forecast.release(before.keys, before.kept(chain)));
+            count(turn.leaves(before.end));
         }
         return true;
     }
 
-    /// Blocks that became next victims so far.
+    /// Blocks and objects that became next victims so far.
     synchronized long released() {
         return released;
     }
@@ -79,27 +63,26 @@ final class SessionTails {
                 .sum();
     }
 
-    private synchronized void count(int blocks) {
-        released += blocks;
+    private synchronized void count(int left) {
+        released += left;
     }
 
-    private synchronized @Nullable Tail exchange(int number, BlockChain chain, RequestLabel label) {
+    private synchronized @Nullable Tail exchange(int number, SessionTurn turn, RequestLabel label) {
         Group group = groups.computeIfAbsent(number, _ -> new Group());
-        regroup(chain.namespace(), number, group);
-        Session session = new Session(chain.namespace(), label.session());
+        regroup(turn.namespace(), number, group);
+        Session session = new Session(turn.namespace(), label.session());
         Tail before = group.sessions.get(session);
         if (before != null && before.turn > label.turn()) {
             return null;
         }
         if (before != null) {
             group.sessions.remove(session);
-            group.charge -= Tails.charge(before.keys.length());
+            group.charge -= before.charge();
         }
         if (!label.last()) {
-            int first = Math.max(0, chain.length() - MOST_OF_A_SESSION);
-            Tail tail = new Tail(label.turn(), first, Tails.of(chain, first));
+            Tail tail = new Tail(label.turn(), turn.tail());
             group.sessions.put(session, tail);
-            group.charge += Tails.charge(tail.keys.length());
+            group.charge += tail.charge();
             shrink(group);
         }
         return before;
@@ -115,11 +98,10 @@ final class SessionTails {
         for (Iterator<Map.Entry<Session, Tail>> all = old.sessions.entrySet().iterator(); all.hasNext(); ) {
             Map.Entry<Session, Tail> each = all.next();
             if (each.getKey().namespace.equals(namespace)) {
-                int charge = Tails.charge(each.getValue().keys.length());
                 all.remove();
-                old.charge -= charge;
+                old.charge -= each.getValue().charge();
                 group.sessions.put(each.getKey(), each.getValue());
-                group.charge += charge;
+                group.charge += each.getValue().charge();
             }
         }
         shrink(group);
@@ -128,7 +110,7 @@ final class SessionTails {
     private static void shrink(Group group) {
         Iterator<Tail> oldest = group.sessions.values().iterator();
         while (group.charge > Tails.MOST_BLOCKS) {
-            group.charge -= Tails.charge(oldest.next().keys.length());
+            group.charge -= oldest.next().charge();
             oldest.remove();
         }
     }

@@ -87,6 +87,64 @@ final class ObjectHintsTest {
         }
     }
 
+    @Test
+    void givenObjectsThatTwoRequestsWaitFor_whenTheyArePutAfterwards_thenTheyStayForTheSecond() {
+        try (TieredKvCache cache = store(PolicyKind.IMPORTANCE)) {
+            put(cache, 100, 160);
+            assertThat(cache.hintObjects(THINGS, keys(0, 10), SOON)).isEqualTo(10);
+            assertThat(cache.hintObjects(THINGS, keys(0, 10), SOON)).isEqualTo(10);
+            put(cache, 0, 20);
+            put(cache, 200, 400);
+            assertThat(here(cache, 0, 10)).isEqualTo(10);
+            assertThat(here(cache, 10, 20)).isZero();
+            for (byte[] key : keys(0, 10)) {
+                try (ObjectView view = cache.getObject(THINGS, key)) {
+                    assertThat(view).as("the second request").isNotNull();
+                }
+            }
+            put(cache, 400, 600);
+            assertThat(here(cache, 0, 10)).isLessThan(10);
+            cache.validate();
+        }
+    }
+
+    @Test
+    void givenAPolicyThatDoesNotLookAhead_whenAbsentObjectsAreExpected_thenItIsNotTaken() {
+        try (TieredKvCache cache = store(PolicyKind.LRU)) {
+            put(cache, 100, 160);
+            assertThat(cache.hintObjects(THINGS, keys(0, 10), SOON)).isZero();
+        }
+    }
+
+    @ParameterizedTest
+    @EnumSource(names = {"LRU", "IMPORTANCE"})
+    void givenASession_whenItGoesOnWithoutSomeObjects_thenTheseGoFirst(PolicyKind policy) {
+        try (TieredKvCache cache = store(policy)) {
+            put(cache, 0, 64);
+            assertThat(cache.hintObjects(THINGS, keys(0, 30), turn(1, false))).isEqualTo(30);
+            assertThat(cache.hintObjects(OTHERS, keys(0, 1), turn(2, false)))
+                    .as("another namespace's session of that number")
+                    .isEqualTo(1);
+            assertThat(cache.hintStats().sessions()).isEqualTo(2);
+            assertThat(cache.hintObjects(THINGS, keys(10, 30), turn(2, false))).isEqualTo(20);
+            assertThat(cache.hintStats().blocksLeft()).isEqualTo(10);
+            put(cache, 100, 110);
+            assertThat(here(cache, 0, 10)).isZero();
+            assertThat(here(cache, 10, 64)).isEqualTo(54);
+            assertThat(cache.hintObjects(THINGS, keys(10, 12), turn(1, false)))
+                    .as("a turn that comes late")
+                    .isEqualTo(2);
+            assertThat(cache.hintStats().blocksLeft()).isEqualTo(10);
+            assertThat(cache.hintObjects(THINGS, keys(10, 30), turn(3, true))).isEqualTo(20);
+            assertThat(cache.hintStats().sessions()).isEqualTo(1);
+            cache.validate();
+        }
+    }
+
+    private static ObjectHint turn(int turn, boolean last) {
+        return new ObjectHint.Label(new RequestLabel(RequestKind.CHAT, 7, turn, last));
+    }
+
     @ParameterizedTest
     @EnumSource(names = {"LRU", "IMPORTANCE"})
     void givenForgottenObjects_whenRoomIsNeeded_thenTheyGoFirst(PolicyKind policy) {

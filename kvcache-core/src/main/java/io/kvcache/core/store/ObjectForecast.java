@@ -22,6 +22,7 @@ public final class ObjectForecast {
     private final BlockTree tree;
     private final RecordPool pool;
     private final ClassPolicies policies;
+    private final Shares shares;
     private final Lifecycle lifecycle;
     private final Touches touches;
     private final Forecast forecast;
@@ -32,6 +33,7 @@ public final class ObjectForecast {
         tree = parts.tree();
         pool = parts.pool();
         policies = parts.policies();
+        shares = parts.shares();
         this.lifecycle = lifecycle;
         this.touches = touches;
         this.forecast = forecast;
@@ -83,16 +85,19 @@ public final class ObjectForecast {
         });
     }
 
-    /// Requests for objects are known to come: policies that look ahead are told, to others they
-    /// count as used.
+    /// Requests for objects are known to come: policies that look ahead are told, also of those that
+    /// are not here; to others those that are count as used.
     ///
     /// @param uses until then; those that are not worth their room as long are passed over
     /// @return of how many it was said
     public int expect(NamespaceEntry namespace, List<BlockKey> keys, long uses) {
         return each(keys, key -> {
             int record = find(key, namespace.id());
-            EvictionPolicy policy = record == NONE ? null : lifecycle.policyOf(record);
-            if (policy == null || !forecast.isKept(policy, uses)) {
+            if (record == NONE) {
+                return policies.lookAhead() && announce(namespace, key, uses);
+            }
+            EvictionPolicy policy = lifecycle.policyOf(record);
+            if (!forecast.isKept(policy, uses)) {
                 return false;
             }
             if (policies.lookAhead()) {
@@ -103,6 +108,35 @@ public final class ObjectForecast {
             }
             return true;
         });
+    }
+
+    /// Tells of an object that is not in host memory: of one that a disk has the policy of its size,
+    /// of one that nobody has those of all sizes that its tenant holds any of, as it has none yet.
+    ///
+    /// @return whether that is all that is done for it: what is on disk is brought in by the caller
+    private boolean announce(NamespaceEntry namespace, BlockKey key, long uses) {
+        int record = tree.findAny(key.hi(), key.lo());
+        if (record != NONE) {
+            boolean own = endings.isSettled(record) && Identity.isObjectOf(pool.identity(record), namespace.id());
+            if (own && announce(lifecycle.policyOf(record), key, uses)) {
+                endings.expect(record);
+            }
+            return false;
+        }
+        boolean told = false;
+        for (int size = 0; size < policies.classes(); size++) {
+            EvictionPolicy policy = policies.find(size, shares.groupOf(namespace.id()));
+            told |= policy != null && announce(policy, key, uses);
+        }
+        return told;
+    }
+
+    private boolean announce(EvictionPolicy policy, BlockKey key, long uses) {
+        boolean worth = forecast.isKept(policy, uses);
+        if (worth) {
+            policy.announce(key.lo());
+        }
+        return worth;
     }
 
     /// Does something to each of many objects, a bounded number a turn of the lock.
