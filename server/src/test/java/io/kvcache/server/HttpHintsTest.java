@@ -50,6 +50,15 @@ final class HttpHintsTest {
                 .isEqualTo("{\"taken\":0}\n");
         assertThat(post("{\"hint\":\"label\",\"kind\":\"chat\",\"turn\":\"first\"," + keys + "}"))
                 .isEqualTo("{\"taken\":0}\n");
+        String session = "{\"hint\":\"session\",\"kind\":\"agent\",\"session\":77,";
+        assertThat(post(session + "\"turn\":1," + keys + "}"))
+                .as("sessions are followed whatever the policy")
+                .isEqualTo("{\"taken\":3}\n");
+        assertThat(server.server().cache().hintStats().sessions()).isEqualTo(1);
+        assertThat(post(session + "\"turn\":2,\"last\":true,\"keys\":[\"model@chunk/1\"]}"))
+                .isEqualTo("{\"taken\":1}\n");
+        assertThat(server.server().cache().hintStats().sessions()).isZero();
+        assertThat(server.server().cache().hintStats().blocksLeft()).isEqualTo(1);
         assertThat(http.get("/v1/objects/b").statusCode()).isEqualTo(200);
     }
 
@@ -68,6 +77,10 @@ final class HttpHintsTest {
                 "{\"hint\":\"expect\",\"keys\":[\"\"]}|key of 0 bytes; it takes 1 to 4096",
                 "{\"hint\":\"weigh\",\"weight\":2,\"keys\":[\"a\"]}|weight is 2.0; it takes 0 to 1",
                 "{\"hint\":\"label\",\"kind\":\"chat\",\"keys\":[\"a\"]}|turn is ; it takes first, later, last",
+                "{\"hint\":\"session\",\"kind\":\"chat\",\"turn\":1,\"keys\":[\"a\"]}|session takes a whole number",
+                "{\"hint\":\"session\",\"kind\":\"chat\",\"session\":1,\"keys\":[\"a\"]}|turn takes a whole number",
+                "{\"hint\":\"session\",\"kind\":\"chat\",\"session\":0,\"turn\":1,\"keys\":[\"a\"]}|session is 0; it takes 1 to",
+                "{\"hint\":\"session\",\"kind\":\"chat\",\"session\":1,\"turn\":1,\"last\":1,\"keys\":[\"a\"]}|last takes true or false",
                 "[1]|the body takes a JSON object"
             })
     void givenAHintThatCannotBe_whenPosted_thenTheProblemNamesWhatMay(String body, String detail) throws Exception {

@@ -17,7 +17,7 @@ import tools.jackson.databind.JsonNode;
 public final class HintArea implements Area {
 
     private static final String PATH = "/v1/hints";
-    private static final String KINDS = "expect, return, forget, pin, unpin, label, weigh, expire";
+    private static final String KINDS = "expect, return, forget, pin, unpin, label, session, weigh, expire";
 
     private final Function<String, Reach> reaches;
 
@@ -61,6 +61,7 @@ public final class HintArea implements Area {
                         body,
                         List.of("kind", "turn"),
                         HintLimits.label(JsonRequest.text(body, "kind", ""), JsonRequest.text(body, "turn", "")));
+            case "session" -> only(body, List.of("kind", "session", "turn", "last"), session(body));
             default -> throw new IllegalArgumentException("hint is \"" + kind + "\"; it takes " + KINDS);
         };
     }
@@ -73,10 +74,26 @@ public final class HintArea implements Area {
         return hint;
     }
 
+    private static ObjectHint session(JsonNode body) {
+        JsonNode last = body.get("last");
+        if (last != null && !last.isBoolean()) {
+            throw new IllegalArgumentException("last takes true or false");
+        }
+        return HintLimits.session(
+                JsonRequest.text(body, "kind", ""),
+                whole(body, "session"),
+                whole(body, "turn"),
+                last != null && last.booleanValue());
+    }
+
     private static long millis(JsonNode body) {
-        JsonNode member = body.get("milliseconds");
+        return whole(body, "milliseconds");
+    }
+
+    private static long whole(JsonNode body, String name) {
+        JsonNode member = body.get(name);
         if (member == null || !member.isIntegralNumber() || !member.canConvertToLong()) {
-            throw new IllegalArgumentException("milliseconds takes a whole number");
+            throw new IllegalArgumentException(name + " takes a whole number");
         }
         return member.longValue();
     }

@@ -44,18 +44,42 @@ public final class HintLimits {
         return new ObjectHint.Weigh((float) weight);
     }
 
-    /// They are of a request of this kind and stage.
+    /// They are all of a request of this kind that is a turn of a session: what the turn before had
+    /// and this one has not is let go.
     ///
     /// @param kind chat, agent, batch or other
-    /// @param turn first, later or last
-    public static ObjectHint label(String kind, String turn) {
-        RequestKind known = switch (kind.toLowerCase(Locale.ROOT)) {
+    /// @param session its number among the tenant's, 1 and up
+    /// @param turn which request of the session it is, 1 and up
+    /// @param last whether the session is over with it
+    public static ObjectHint session(String kind, long session, long turn, boolean last) {
+        RequestKind known = kind(kind);
+        requireFrom1("session", session, Long.MAX_VALUE);
+        requireFrom1("turn", turn, Integer.MAX_VALUE);
+        return new ObjectHint.Label(new RequestLabel(known, session, (int) turn, last));
+    }
+
+    private static void requireFrom1(String name, long value, long most) {
+        if (value < 1 || value > most) {
+            throw new IllegalArgumentException(name + " is " + value + "; it takes 1 to " + most);
+        }
+    }
+
+    private static RequestKind kind(String kind) {
+        return switch (kind.toLowerCase(Locale.ROOT)) {
             case "chat" -> RequestKind.CHAT;
             case "agent" -> RequestKind.AGENT;
             case "batch" -> RequestKind.BATCH;
             case "other" -> RequestKind.OTHER;
             default -> throw new IllegalArgumentException("kind is " + kind + "; it takes chat, agent, batch, other");
         };
+    }
+
+    /// They are of a request of this kind and stage.
+    ///
+    /// @param kind chat, agent, batch or other
+    /// @param turn first, later or last
+    public static ObjectHint label(String kind, String turn) {
+        RequestKind known = kind(kind);
         return switch (turn.toLowerCase(Locale.ROOT)) {
             case "first" -> new ObjectHint.Label(new RequestLabel(known, 0, 1, false));
             case "later" -> new ObjectHint.Label(new RequestLabel(known, 0, 2, false));

@@ -32,6 +32,10 @@ final class KeyHints {
                 others.add(other);
             }
         }
+        if (hint instanceof ObjectHint.Label label && label.label().session() != 0) {
+            others.addAll(keys); // a turn is told of once, with all that it has
+            return Math.min(keys.size(), tell(others, hint));
+        }
         int taken = tell(keys, hint);
         if (!others.isEmpty()) {
             var _ = tell(others, hint);

@@ -5,12 +5,13 @@ import io.kvcache.server.keyspace.HintLimits;
 import io.kvcache.server.keyspace.Reach;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Locale;
 
 /// KV.HINT: what only a client knows of keys. Redis has no such command.
 final class HintCommand {
 
     private static final String KINDS = "EXPECT, RETURN milliseconds, FORGET, PIN milliseconds, UNPIN, LABEL kind turn,"
-            + " WEIGH weight, EXPIRE milliseconds; keys follow";
+            + " SESSION kind session turn more|last, WEIGH weight, EXPIRE milliseconds; keys follow";
 
     private final Reach reach;
 
@@ -27,6 +28,7 @@ final class HintCommand {
             case "EXPECT", "FORGET", "UNPIN" -> 2;
             case "RETURN", "PIN", "WEIGH", "EXPIRE" -> 3;
             case "LABEL" -> 4;
+            case "SESSION" -> 6;
             default -> throw new CommandException("ERR unknown hint '" + request.text(1) + "'. KV.HINT takes " + KINDS);
         };
         if (request.count() <= first) {
@@ -49,8 +51,18 @@ final class HintCommand {
             case "PIN" -> HintLimits.pin(request.integer(2));
             case "UNPIN" -> HintLimits.unpin();
             case "LABEL" -> HintLimits.label(request.text(2), request.text(3));
+            case "SESSION" ->
+                HintLimits.session(request.text(2), request.integer(3), request.integer(4), isLast(request.text(5)));
             case "WEIGH" -> HintLimits.weigh(weight(request.text(2)));
             default -> HintLimits.expire(request.integer(2));
+        };
+    }
+
+    private static boolean isLast(String stage) {
+        return switch (stage.toLowerCase(Locale.ROOT)) {
+            case "more" -> false;
+            case "last" -> true;
+            default -> throw new IllegalArgumentException("stage is " + stage + "; it takes more, last");
         };
     }
 

@@ -105,6 +105,34 @@ final class HintCommandTest {
         assertThat(ask("KV.HINT RETURN 5000 k0")).isEqualTo(":1\r\n");
     }
 
+    @Test
+    void givenASessionThatGoesOn_whenRoomIsNeeded_thenWhatItLeftBehindGoesFirst() {
+        put(0, 64);
+        assertThat(hint("SESSION chat 7 1 more", 0, 20)).isEqualTo(":20\r\n");
+        assertThat(hint("SESSION chat 7 2 more", 0, 14)).isEqualTo(":14\r\n");
+        assertThat(resp.test().cache().hintStats().sessions()).isEqualTo(1);
+        assertThat(resp.test().cache().hintStats().blocksLeft()).isEqualTo(6);
+        put(100, 106);
+        assertThat(here(14, 20)).isZero();
+        assertThat(here(0, 14)).isEqualTo(14);
+        assertThat(here(20, 64)).isEqualTo(44);
+        assertThat(hint("SESSION chat 7 3 last", 0, 10)).isEqualTo(":10\r\n");
+        put(106, 110);
+        assertThat(here(10, 14)).isZero();
+        assertThat(resp.test().cache().hintStats().sessions()).isZero();
+    }
+
+    @Test
+    void givenLmcachesHalves_whenASessionLeavesOneBehind_thenBothGo() {
+        for (String chunk : new String[] {"a", "b"}) {
+            resp.ask("SET", chunk + "metadata", "m", "EX", "1000");
+            resp.ask("SET", chunk + "kv_bytes", VALUE, "EX", "1000");
+        }
+        assertThat(ask("KV.HINT SESSION agent 9 1 more akv_bytes bkv_bytes")).isEqualTo(":2\r\n");
+        assertThat(ask("KV.HINT SESSION agent 9 2 more akv_bytes")).isEqualTo(":1\r\n");
+        assertThat(resp.test().cache().hintStats().blocksLeft()).isEqualTo(2);
+    }
+
     @ParameterizedTest
     @CsvSource(
             delimiter = '|',
@@ -120,7 +148,14 @@ final class HintCommandTest {
                 "KV.HINT WEIGH heavy k|ERR weight is heavy; it takes 0 to 1",
                 "KV.HINT WEIGH NaN k|ERR weight is NaN; it takes 0 to 1",
                 "KV.HINT LABEL game first k|ERR kind is game; it takes chat, agent, batch, other",
-                "KV.HINT LABEL chat soon k|ERR turn is soon; it takes first, later, last"
+                "KV.HINT LABEL chat soon k|ERR turn is soon; it takes first, later, last",
+                "KV.HINT SESSION chat 7 1 more|ERR wrong number of arguments for 'kv.hint SESSION'. KV.HINT takes EXPECT,",
+                "KV.HINT SESSION game 7 1 more k|ERR kind is game; it takes chat, agent, batch, other",
+                "KV.HINT SESSION chat 0 1 more k|ERR session is 0; it takes 1 to 9223372036854775807",
+                "KV.HINT SESSION chat mine 1 more k|ERR value is not an integer or out of range",
+                "KV.HINT SESSION chat 7 0 more k|ERR turn is 0; it takes 1 to 2147483647",
+                "KV.HINT SESSION chat 7 2147483648 more k|ERR turn is 2147483648; it takes 1 to 2147483647",
+                "KV.HINT SESSION chat 7 1 over k|ERR stage is over; it takes more, last"
             })
     void givenAHintThatCannotBe_whenSaid_thenItIsToldWhatMay(String line, String reply) {
         assertThat(ask(line)).startsWith("-" + reply);

@@ -80,6 +80,18 @@ public final class RespFrames {
             "\r\n",
             "\0\377");
 
+    private static final List<String> HINTS = List.of(
+            "EXPECT",
+            "RETURN 5",
+            "FORGET",
+            "PIN 1000",
+            "UNPIN",
+            "LABEL chat later",
+            "SESSION agent 3 1 more",
+            "SESSION agent 3 2 last",
+            "WEIGH 0.5",
+            "EXPIRE 0");
+
     private RespFrames() {}
 
     /// One of them, now and then with a few bytes changed.
@@ -110,12 +122,25 @@ public final class RespFrames {
         int count = 1 + random.nextInt(6);
         byte[][] words = new byte[count][];
         words[0] = ascii(NAMES.get(random.nextInt(NAMES.size())));
+        if (random.nextInt(40) == 0) {
+            return hint(random);
+        }
         for (int i = 1; i < count; i++) {
             words[i] = random.nextInt(4) == 0
                     ? new byte[random.nextInt(20_000)]
                     : ascii(WORDS.get(random.nextInt(WORDS.size())));
         }
         return words;
+    }
+
+    /// KV.HINT in a form that is taken, with one word in ten another one.
+    private static byte[][] hint(Random random) {
+        String[] words = ("KV.HINT " + HINTS.get(random.nextInt(HINTS.size())) + " k xkv_bytes").split(" ", -1);
+        byte[][] hint = new byte[words.length][];
+        for (int i = 0; i < words.length; i++) {
+            hint[i] = ascii(random.nextInt(10) == 0 ? WORDS.get(random.nextInt(WORDS.size())) : words[i]);
+        }
+        return hint;
     }
 
     private static byte[] line(byte[][] words) {
