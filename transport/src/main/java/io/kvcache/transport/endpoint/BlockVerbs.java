@@ -192,8 +192,10 @@ final class BlockVerbs {
     }
 
     private boolean take(Hint hint) {
-        return hint instanceof Hint.Pin pin
-                ? session.pins().take(PinOwners.of(service.cache()), service.cache(), pin)
-                : service.cache().hint(hint);
+        if (!(hint instanceof Hint.Pin pin) || pin.chain().length() == 0) {
+            return service.cache().hint(hint);
+        }
+        SessionPins.Wanted wanted = SessionPins.Wanted.of(service.cache(), pin);
+        return session.pins().take(PinOwners.of(service.cache()), wanted, pin.forNanos()) || pin.forNanos() == 0;
     }
 }

@@ -70,7 +70,7 @@ final class Greeting {
         Challenge asked = new Challenge(
                 Hello.VERSION,
                 access.guarded(),
-                memory | fabric | staging | Challenge.PUTS | Challenge.SAYINGS,
+                memory | fabric | staging | Challenge.PUTS | Challenge.SAYINGS | Challenge.OBJECT_SAYINGS,
                 Secret.random(Hello.NONCE_BYTES));
         hello = said;
         challenge = asked;

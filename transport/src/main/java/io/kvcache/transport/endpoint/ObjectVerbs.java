@@ -1,11 +1,15 @@
 package io.kvcache.transport.endpoint;
 
 import io.kvcache.core.KvCache;
+import io.kvcache.core.ObjectHint;
 import io.kvcache.core.ObjectView;
+import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
+import io.kvcache.transport.wire.ObjectHintCodec;
 import io.kvcache.transport.wire.Violation;
+import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /// Requests about opaque objects that are here.
@@ -89,6 +93,38 @@ final class ObjectVerbs {
         Named named = Named.read(session, body);
         return () ->
                 request.reply(new BodyWriter().u8(service.cache().containsObject(named.namespace, named.key) ? 1 : 0));
+    }
+
+    /// `u32 namespace` and a [hint][ObjectHintCodec] → `u32 taken`; a kind that is not known is not.
+    Requests.Parsed hint(Request request, BodyReader body) throws Violation {
+        Namespace namespace = namespace(session, body);
+        ObjectHintCodec.Told told = ObjectHintCodec.read(body);
+        return () -> {
+            ObjectHint hint = told.hint();
+            request.reply(new BodyWriter().i32(hint == null ? 0 : take(namespace, told.keys(), hint)));
+        };
+    }
+
+    private int take(Namespace namespace, List<byte[]> keys, ObjectHint hint) {
+        if (!(hint instanceof ObjectHint.Pin pin)) {
+            return service.cache().hintObjects(namespace, keys, hint);
+        }
+        int taken = 0;
+        for (byte[] key : keys) {
+            taken += session.pins().take(PinOwners.of(service.cache()), wanted(namespace, key, pin), pin.forNanos())
+                    ? 1
+                    : 0;
+        }
+        return taken;
+    }
+
+    private SessionPins.Wanted wanted(Namespace namespace, byte[] key, ObjectHint.Pin pin) {
+        KvCache cache = service.cache();
+        List<byte[]> one = List.of(key);
+        return new SessionPins.Wanted(
+                BlockKey.ofObject(namespace, key),
+                () -> cache.hintObjects(namespace, one, pin) > 0,
+                () -> cache.hintObjects(namespace, one, new ObjectHint.Pin(0)));
     }
 
     /// `u32 namespace, u32 key bytes, key` → `u8 was here`

@@ -1,12 +1,8 @@
 package io.kvcache.transport.endpoint;
 
-import io.kvcache.core.Hint;
 import io.kvcache.core.KvCache;
-import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
-import io.kvcache.core.identity.Namespace;
 import java.util.HashMap;
-import java.util.List;
 import java.util.Map;
 import java.util.WeakHashMap;
 
@@ -34,8 +30,8 @@ final class PinOwners {
     ///
     /// @param again whether the session has it already
     /// @return whether the store took it
-    synchronized boolean pin(KvCache cache, Hint.Pin pin, boolean again) {
-        boolean taken = cache.hint(pin);
+    synchronized boolean pin(SessionPins.Wanted pin, boolean again) {
+        boolean taken = pin.ask().getAsBoolean();
         if (taken && !again) {
             sessions.merge(pin.key(), 1, Integer::sum);
         }
@@ -43,13 +39,15 @@ final class PinOwners {
     }
 
     /// A session wants a pin no more.
-    synchronized void end(KvCache cache, Namespace namespace, BlockKey key) {
+    ///
+    /// @param unpin ends it in the store
+    synchronized void end(BlockKey key, Runnable unpin) {
         if (sessions.merge(key, -1, Integer::sum) > 0) {
             return;
         }
         sessions.remove(key);
         try {
-            cache.hint(new Hint.Pin(BlockChain.ofKeys(namespace, List.of(key)), 0));
+            unpin.run();
         } catch (IllegalStateException closed) {
             // The store has let go of all pins by itself.
         }

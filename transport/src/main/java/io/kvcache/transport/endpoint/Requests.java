@@ -95,6 +95,7 @@ final class Requests {
             case GET_OBJECT -> objects.get(request, body);
             case CONTAINS_OBJECT -> objects.contains(request, body);
             case DROP_OBJECT -> objects.drop(request, body);
+            case HINT_OBJECTS -> objects.hint(request, body);
             case FILL, PUT, PUT_OBJECT, PROBE ->
                 throw new Violation(type + " without a payload; allowed: 1 byte and up");
             case ERROR, HELLO, AUTH, PROGRESS, DATA ->

@@ -2,10 +2,13 @@ package io.kvcache.transport.endpoint;
 
 import io.kvcache.core.Hint;
 import io.kvcache.core.KvCache;
+import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.Namespace;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
+import java.util.function.BooleanSupplier;
 
 /// The pins that one session's client asked for by hints. They end with the session, if not before by their
 /// time.
@@ -20,35 +23,50 @@ final class SessionPins {
     private final Map<BlockKey, Runnable> ends = new LinkedHashMap<>();
     private boolean over;
 
+    /// A pin that the client wants, of a chain or of an object.
+    ///
+    /// @param key by which it is known
+    /// @param ask asks the store for it, and answers whether it was taken
+    /// @param unpin ends it in the store; kept until then
+    record Wanted(BlockKey key, BooleanSupplier ask, Runnable unpin) {
+
+        static Wanted of(KvCache cache, Hint.Pin pin) {
+            Namespace namespace = pin.chain().namespace();
+            BlockKey key = pin.key(); // not the chain, which may be long
+            return new Wanted(
+                    key,
+                    () -> cache.hint(pin),
+                    () -> cache.hint(new Hint.Pin(BlockChain.ofKeys(namespace, List.of(key)), 0)));
+        }
+    }
+
     /// Acts on a hint.
     ///
-    /// @return whether it was taken
-    synchronized boolean take(PinOwners owners, KvCache cache, Hint.Pin pin) {
-        if (pin.chain().length() == 0) {
-            return cache.hint(pin);
-        }
+    /// @param forNanos 0 to end the pin
+    /// @return whether it was taken, or ended
+    synchronized boolean take(PinOwners owners, Wanted pin, long forNanos) {
         BlockKey key = pin.key();
-        if (pin.forNanos() == 0) {
-            end(key);
-            return true;
+        if (forNanos == 0) {
+            return end(key);
         }
-        boolean taken = !over && owners.pin(cache, pin, ends.containsKey(key));
+        boolean taken = !over && owners.pin(pin, ends.containsKey(key));
         if (taken) {
-            Namespace namespace = pin.chain().namespace();
+            Runnable unpin = pin.unpin();
             ends.remove(key);
-            ends.put(key, () -> owners.end(cache, namespace, key));
+            ends.put(key, () -> owners.end(key, unpin));
             if (ends.size() > MOST) {
-                end(ends.keySet().iterator().next());
+                var _ = end(ends.keySet().iterator().next());
             }
         }
         return taken;
     }
 
-    private void end(BlockKey key) {
+    private boolean end(BlockKey key) {
         Runnable end = ends.remove(key);
         if (end != null) {
             end.run();
         }
+        return end != null;
     }
 
     /// Ends all of them.

@@ -7,6 +7,7 @@ import io.kvcache.core.Hint;
 import io.kvcache.core.KvCache;
 import io.kvcache.core.Match;
 import io.kvcache.core.ObjectCatalog;
+import io.kvcache.core.ObjectHint;
 import io.kvcache.core.ObjectView;
 import io.kvcache.core.ObjectWriter;
 import io.kvcache.core.PutSummary;
@@ -255,6 +256,11 @@ public final class PeeredKvCache implements KvCache {
     @Override
     public boolean hint(Hint hint) {
         return local.hint(hint);
+    }
+
+    @Override
+    public int hintObjects(Namespace namespace, List<byte[]> keys, ObjectHint hint) {
+        return local.hintObjects(namespace, keys, hint);
     }
 
     @Override

@@ -55,6 +55,7 @@ final class Attachment {
     private final boolean putting;
     private final boolean stagingObjects;
     private final boolean listening;
+    private final boolean listeningOfObjects;
     private final Staging staging;
     private final Users users = new Users();
     private volatile boolean over;
@@ -71,6 +72,7 @@ final class Attachment {
         putting = opened.challenge().can(Challenge.PUTS);
         stagingObjects = opened.challenge().can(Challenge.STAGED_OBJECTS);
         listening = opened.challenge().can(Challenge.SAYINGS);
+        listeningOfObjects = opened.challenge().can(Challenge.OBJECT_SAYINGS);
         staging = new Staging(this, opened.challenge().can(Challenge.STAGING) ? options.stagingBytes() : 0);
         data = new DataLines(connector, options, deadlines, releases, opened.welcome());
         sharing = opened.challenge().can(Hello.SHARED_MEMORY);
@@ -229,6 +231,11 @@ final class Attachment {
     /// Whether the server takes a hint.
     boolean takes(Hint hint) {
         return listening || !HintCodec.isOfLater(hint);
+    }
+
+    /// Whether the server takes hints about objects.
+    boolean takesObjectHints() {
+        return listeningOfObjects;
     }
 
     ControlLine control() {

@@ -6,6 +6,7 @@ import io.kvcache.core.CacheStats;
 import io.kvcache.core.Hint;
 import io.kvcache.core.KvCache;
 import io.kvcache.core.Match;
+import io.kvcache.core.ObjectHint;
 import io.kvcache.core.ObjectView;
 import io.kvcache.core.ObjectWriter;
 import io.kvcache.core.PutSummary;
@@ -16,6 +17,7 @@ import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.HintCodec;
 import io.kvcache.transport.wire.MessageType;
+import io.kvcache.transport.wire.ObjectHintCodec;
 import io.kvcache.transport.wire.StatsCodec;
 import io.kvcache.transport.wire.Violation;
 import java.io.UncheckedIOException;
@@ -250,6 +252,24 @@ public final class RemoteKvCache implements KvCache {
                 },
                 late -> {});
         return asking.or(false, attachment -> attachment.takes(hint) && question.ask(attachment));
+    }
+
+    @Override
+    public int hintObjects(Namespace namespace, List<byte[]> keys, ObjectHint hint) {
+        require(namespace);
+        keys.forEach(Arguments::key);
+        int taken = 0;
+        for (List<byte[]> some : ObjectHintParts.of(keys, hint)) {
+            taken += asking.or(0, attachment -> {
+                if (!attachment.takesObjectHints()) {
+                    return 0;
+                }
+                BodyWriter body = new BodyWriter().i32(attachment.number(namespace));
+                ObjectHintCodec.write(hint, some, body);
+                return attachment.ask(MessageType.HINT_OBJECTS, body, reply -> reply.count("taken"), NO_WAIT);
+            });
+        }
+        return taken;
     }
 
     private static boolean yes(BodyReader reply) throws Violation {

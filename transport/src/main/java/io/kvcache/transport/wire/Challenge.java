@@ -5,7 +5,7 @@ package io.kvcache.transport.wire;
 /// @param version that will be spoken
 /// @param secret whether a proof is asked for
 /// @param capabilities bits of what the server can do: [Hello#SHARED_MEMORY], [#PUTS], [#FABRIC],
-///     [#STAGING], [#STAGED_OBJECTS] and [#SAYINGS]
+///     [#STAGING], [#STAGED_OBJECTS], [#SAYINGS] and [#OBJECT_SAYINGS]
 /// @param nonce 32 random bytes
 public record Challenge(int version, boolean secret, long capabilities, Secret nonce) {
 
@@ -23,6 +23,9 @@ public record Challenge(int version, boolean secret, long capabilities, Secret n
 
     /// It takes hints that label and weigh blocks, and that give them a time.
     public static final long SAYINGS = 32;
+
+    /// It takes HINT_OBJECTS.
+    public static final long OBJECT_SAYINGS = 64;
 
     /// Whether the server has a capability.
     public boolean can(long capability) {

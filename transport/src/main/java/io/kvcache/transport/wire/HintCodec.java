@@ -15,12 +15,12 @@ import org.jspecify.annotations.Nullable;
 /// and a byte for each, in 255ths.
 public final class HintCodec {
 
-    private static final int EXPECT = 0;
-    private static final int PIN = 1;
-    private static final int FORGET = 2;
-    private static final int LABEL = 3;
-    private static final int WEIGH = 4;
-    private static final int EXPIRE = 5;
+    static final int EXPECT = 0;
+    static final int PIN = 1;
+    static final int FORGET = 2;
+    static final int LABEL = 3;
+    static final int WEIGH = 4;
+    static final int EXPIRE = 5;
 
     private static final float WHOLE = 255;
 
@@ -61,7 +61,7 @@ public final class HintCodec {
         }
     }
 
-    private static void write(RequestLabel label, BodyWriter to) {
+    static void write(RequestLabel label, BodyWriter to) {
         to.u8(label.kind().code()).u8(label.last() ? 1 : 0).u16(0);
         to.i32(label.turn()).i64(label.session());
     }
@@ -93,7 +93,7 @@ public final class HintCodec {
         };
     }
 
-    private static RequestLabel label(BodyReader from) throws Violation {
+    static RequestLabel label(BodyReader from) throws Violation {
         RequestKind kind = RequestKind.of(from.u8("kind of request"));
         boolean last = from.u8("last") != 0;
         int turn = from.skip(Short.BYTES).count("turn");

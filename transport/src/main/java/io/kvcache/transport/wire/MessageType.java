@@ -48,6 +48,7 @@ public enum MessageType {
     DROP_OBJECT(43),
     PUT_OBJECT(44),
     PUT_OBJECT_STAGED(45),
+    HINT_OBJECTS(46),
 
     STATS(48),
     EVENTS(49),

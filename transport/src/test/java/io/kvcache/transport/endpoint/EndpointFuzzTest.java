@@ -193,6 +193,15 @@ final class EndpointFuzzTest {
                 body.i32(2).i32(3).i64(1 + random.nextInt(5000)).i64(timeout()).bytes(key());
             case GET_OBJECT ->
                 body.i32(2).i32(3).i64(random.nextInt(2)).i64(timeout()).bytes(key());
+            case HINT_OBJECTS ->
+                body.i32(2)
+                        .i32(1)
+                        .i32(random.nextInt(7))
+                        .i32(0)
+                        .i64(timeout())
+                        .bytes(new byte[8 * random.nextInt(3)])
+                        .i32(3)
+                        .bytes(key());
             case CONTAINS_OBJECT, DROP_OBJECT -> body.i32(2).i32(3).bytes(key());
             case EVENTS -> body.i64(small()).i32(1 + small());
             case SNAPSHOT -> body.i64(0).i32(small()).i32(0);

@@ -1,10 +1,14 @@
 package io.kvcache.transport.wire;
 
+import static java.nio.charset.StandardCharsets.US_ASCII;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.kvcache.core.CacheStats;
 import io.kvcache.core.NamespaceStats;
+import io.kvcache.core.ObjectHint;
+import io.kvcache.core.RequestKind;
+import io.kvcache.core.RequestLabel;
 import io.kvcache.core.SharedFiles;
 import io.kvcache.core.StagingHead;
 import io.kvcache.core.event.CacheEvent;
@@ -227,8 +231,30 @@ final class GoldenFramesTest {
                         Challenge.FABRIC,
                         Challenge.STAGING,
                         Challenge.STAGED_OBJECTS,
-                        Challenge.SAYINGS))
-                .containsExactly(1L << 0, 1L << 1, 1L << 2, 1L << 3, 1L << 4, 1L << 5);
+                        Challenge.SAYINGS,
+                        Challenge.OBJECT_SAYINGS))
+                .containsExactly(1L << 0, 1L << 1, 1L << 2, 1L << 3, 1L << 4, 1L << 5, 1L << 6);
+    }
+
+    private static final String HINT_OBJECTS = """
+            4b564331 2e00 0000 0d00000000000000 35000000 00000000 0000000000000000
+            03000000 02000000
+            03 000000 00000000 0000000000000000
+            02 01 0000 05000000 efcdab8967452301
+            02000000 6b31 03000000 6b3232
+            """;
+
+    @Test
+    void givenAHintAboutObjects_whenWrittenAndRead_thenTheseBytes() throws Violation {
+        ObjectHint label = new ObjectHint.Label(new RequestLabel(RequestKind.AGENT, 0x0123_4567_89AB_CDEFL, 5, true));
+        BodyWriter request = new BodyWriter().i32(3);
+        ObjectHintCodec.write(label, List.of("k1".getBytes(US_ASCII), "k22".getBytes(US_ASCII)), request);
+        assertThat(hex(request.request(MessageType.HINT_OBJECTS, 13, 0))).isEqualTo(spaceless(HINT_OBJECTS));
+        BodyReader body = body(HINT_OBJECTS);
+        assertThat(body.count("namespace")).isEqualTo(3);
+        ObjectHintCodec.Told told = ObjectHintCodec.read(body);
+        assertThat(told.hint()).isEqualTo(label);
+        assertThat(told.keys()).containsExactly("k1".getBytes(US_ASCII), "k22".getBytes(US_ASCII));
     }
 
     private static final String STAGED = """
@@ -325,6 +351,7 @@ final class GoldenFramesTest {
                         "DROP_OBJECT=43",
                         "PUT_OBJECT=44",
                         "PUT_OBJECT_STAGED=45",
+                        "HINT_OBJECTS=46",
                         "STATS=48",
                         "EVENTS=49",
                         "SNAPSHOT=50",

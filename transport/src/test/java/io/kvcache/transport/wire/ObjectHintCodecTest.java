@@ -1,0 +1,63 @@
+package io.kvcache.transport.wire;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.kvcache.core.ObjectHint;
+import io.kvcache.core.RequestKind;
+import io.kvcache.core.RequestLabel;
+import io.kvcache.transport.link.Loopback;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+
+final class ObjectHintCodecTest {
+
+    private static final List<byte[]> KEYS = List.of(new byte[] {1}, new byte[4096]);
+
+    private static BodyReader reader(BodyWriter written) throws Violation {
+        byte[] frame = Loopback.bytes(written.request(MessageType.HINT_OBJECTS, 1, 0));
+        return Loopback.frames(frame).getFirst().reader();
+    }
+
+    @Test
+    void givenEachHint_whenWrittenAndRead_thenItIsTheSame() throws Violation {
+        List<ObjectHint> hints = List.of(
+                new ObjectHint.Expect(5),
+                new ObjectHint.Pin(Long.MAX_VALUE),
+                new ObjectHint.Forget(),
+                new ObjectHint.Label(new RequestLabel(RequestKind.BATCH, 7, 2, false)),
+                new ObjectHint.Weigh(51 / 255f),
+                new ObjectHint.Expire(9));
+        for (ObjectHint hint : hints) {
+            BodyWriter to = new BodyWriter();
+            ObjectHintCodec.write(hint, KEYS, to);
+            ObjectHintCodec.Told told = ObjectHintCodec.read(reader(to));
+            assertThat(told.hint()).isEqualTo(hint);
+            assertThat(told.keys()).containsExactlyElementsOf(KEYS);
+        }
+    }
+
+    @Test
+    void givenAKindOfALaterVersion_whenRead_thenItIsNoneAndItsKeysAreNotLookedFor() throws Violation {
+        ObjectHintCodec.Told told = ObjectHintCodec.read(
+                reader(new BodyWriter().i32(3).i32(9).i32(0).i64(0).i32(1)));
+        assertThat(told.hint()).isNull();
+        assertThat(told.keys()).isEmpty();
+    }
+
+    @Test
+    void givenKeysThatCannotBe_whenRead_thenTheyAreRefusedWithWhatMay() {
+        assertThatThrownBy(() -> ObjectHintCodec.read(
+                        reader(new BodyWriter().i32(8193).i32(2).i32(0).i64(0))))
+                .isInstanceOf(Violation.class)
+                .hasMessage("keys = 8193; allowed: 0 to 8192");
+        assertThatThrownBy(() -> ObjectHintCodec.read(
+                        reader(new BodyWriter().i32(1).i32(2).i32(0).i64(0).i32(0))))
+                .isInstanceOf(Violation.class)
+                .hasMessage("key bytes = 0; allowed: 1 to 4096");
+        assertThatThrownBy(() -> ObjectHintCodec.read(
+                        reader(new BodyWriter().i32(2).i32(2).i32(0).i64(0).i32(4097))))
+                .isInstanceOf(Violation.class)
+                .hasMessage("key bytes = 4097; allowed: 1 to 4096");
+    }
+}
