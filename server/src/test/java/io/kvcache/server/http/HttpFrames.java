@@ -9,6 +9,19 @@ import java.util.Random;
 public final class HttpFrames {
 
     private static final List<String> METHODS = List.of("GET", "PUT", "HEAD", "DELETE", "POST", "OPTIONS", "NOSUCH");
+    private static final String HINTS = "/v1/hints";
+    private static final List<String> SAYINGS = List.of(
+            "\"expect\"",
+            "\"return\",\"milliseconds\":5",
+            "\"forget\"",
+            "\"pin\",\"milliseconds\":1000",
+            "\"unpin\"",
+            "\"label\",\"kind\":\"chat\",\"turn\":\"later\"",
+            "\"session\",\"kind\":\"agent\",\"session\":3,\"turn\":1",
+            "\"session\",\"kind\":\"agent\",\"session\":3,\"turn\":2,\"last\":true",
+            "\"session\",\"kind\":\"agent\",\"session\":9223372036854775808,\"turn\":-1,\"last\":{}",
+            "\"weigh\",\"weight\":0.5",
+            "\"expire\",\"milliseconds\":0");
     private static final List<String> PATHS = List.of(
             "/v1/objects/a",
             "/v1/objects/%00%ff",
@@ -21,7 +34,8 @@ public final class HttpFrames {
             "/page",
             "*",
             "/%",
-            "/v1/objects/b");
+            "/v1/objects/b",
+            HINTS);
     private static final List<String> HEADERS = List.of(
             "Host: localhost",
             "Host: [::1",
@@ -51,11 +65,23 @@ public final class HttpFrames {
 
     /// A request as it should be, but for what it asks.
     public static byte[] request(Random random) {
+        String path = PATHS.get(random.nextInt(PATHS.size()));
+        return path.equals(HINTS) && random.nextBoolean() ? hint(random) : request(path, random);
+    }
+
+    /// A hint that is taken, or has a number that cannot be.
+    private static byte[] hint(Random random) {
+        String body = "{\"hint\":" + SAYINGS.get(random.nextInt(SAYINGS.size())) + ",\"keys\":[\"a\",\"b\"]}";
+        String head = "POST " + HINTS + " HTTP/1.1\r\nContent-Length: " + body.length() + "\r\n\r\n";
+        return (head + body).getBytes(StandardCharsets.ISO_8859_1);
+    }
+
+    private static byte[] request(String path, Random random) {
         ByteArrayOutputStream out = new ByteArrayOutputStream();
         StringBuilder head = new StringBuilder()
                 .append(METHODS.get(random.nextInt(METHODS.size())))
                 .append(' ')
-                .append(PATHS.get(random.nextInt(PATHS.size())))
+                .append(path)
                 .append(" HTTP/1.1\r\n");
         for (int i = random.nextInt(3); i > 0; i--) {
             head.append(HEADERS.get(random.nextInt(HEADERS.size()))).append("\r\n");
