@@ -44,9 +44,9 @@ public sealed interface ObjectHint {
     /// They are all objects of a request of which this is known.
     ///
     /// How soon objects are used again is learned for each [reuse class][RequestLabel#reuseClass]
-    /// apart, as with [Hint.Label]. When a session's next turn is labelled, those of the turn before
-    /// that it does not name are next victims, but for what others have gone on from. Sessions of
-    /// objects and of blocks share one limit, and an object counts as a block.
+    /// apart, as with [Hint.Label]. When a session's next turn is labelled, those of the turn
+    /// before that it does not name are next victims, but for what others have gone on from.
+    /// Sessions of objects and of blocks share one limit, and an object counts as a block.
     ///
     /// @param label with a session and a turn, if they are of one
     record Label(RequestLabel label) implements ObjectHint {}

@@ -53,7 +53,8 @@ final class ConfigText {
                 + new ByteSize(disk.regionBytes() / 2) + " on each takes " + new ByteSize(disk.regionBytes()) + ")";
     }
 
-    /// Where it matters what clients say of classes and weights: a disk goes by last use whatever they say.
+    /// Where it matters what clients say of classes and weights: a disk goes by last use whatever
+    /// they say.
     private static String hints(ServerConfig config) {
         PolicyKind policy = config.memory().policy();
         if (!policy.listens()) {

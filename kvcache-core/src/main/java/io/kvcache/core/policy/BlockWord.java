@@ -21,8 +21,8 @@ final class BlockWord {
     /// Standing: a request that will use it is known to come; its last use counts as at the
     /// announcement.
     static final int EXPECTED = 2;
-    /// Standing: somebody has guessed that it will be used, and it was not used since it came. What is
-    /// remembered of it from before counts until it is.
+    /// Standing: somebody has guessed that it will be used, and it was not used since it came. What
+    /// is remembered of it from before counts until it is.
     static final int AHEAD = 3;
 
     private static final int OWNER_SHIFT = 1;

@@ -4,10 +4,10 @@ import java.util.function.IntPredicate;
 
 /// Chooses the next victim among the resident records of one slot class in one tier.
 ///
-/// The life of a record, as the policy hears it: `admit` or `bring` → any number of `touch` → `evict` returns it, or
-/// `evicted` or `forget` says that it went.
-/// Records form trees and only leaves may go: a victim has no resident child. When a victim's departure
-/// makes its parent a leaf, the store says so by `exposed(parent)`.
+/// The life of a record, as the policy hears it: `admit` or `bring` → any number of `touch` →
+/// `evict` returns it, or `evicted` or `forget` says that it went. Records form trees and only
+/// leaves may go: a victim has no resident child. When a victim's departure makes its parent a
+/// leaf, the store says so by `exposed(parent)`.
 ///
 /// **Touch order.** A request touches its blocks from the deepest to the first, so that a tail is always older than
 /// its head. A policy for which touching the deepest block alone is enough (it lets the parent inherit on eviction)
@@ -29,8 +29,9 @@ public interface EvictionPolicy {
     /// The record has become resident. It is a leaf now; its parent, when resident, is one no longer.
     void admit(int record);
 
-    /// The record has become resident because somebody guesses that it will be used: nobody has asked
-    /// for it yet. Otherwise as [#admit], and of policies that do not tell the two apart just that.
+    /// The record has become resident because somebody guesses that it will be used: nobody has
+    /// asked for it yet. Otherwise as [#admit], and of policies that do not tell the two apart just
+    /// that.
     default void bring(int record) {
         admit(record);
     }

@@ -94,14 +94,14 @@ final class Expectations {
         return table == null || place < 0 ? NONE : now - sinceFirst(table.at(place), now);
     }
 
-    /// The word of a block that was used just now. When more requests are known to come, it stands where
-    /// the next of them was announced.
+    /// The word of a block that was used just now. When more requests are known to come, it stands
+    /// where the next of them was announced.
     long afterUse(long word, long fingerprint, long longest) {
         return expected(word, fulfil(fingerprint, BlockWord.stamp(word), longest), BlockWord.ORDINARY);
     }
 
-    /// The word of a block that comes without a use. When requests are known to come, it stands where
-    /// the first of them was announced.
+    /// The word of a block that comes without a use. When requests are known to come, it stands
+    /// where the first of them was announced.
     long ahead(long word, long fingerprint, long longest) {
         return expected(word, next(fingerprint, BlockWord.stamp(word), longest), BlockWord.AHEAD);
     }

@@ -5,11 +5,11 @@ import java.util.Map;
 
 /// What [Importance] remembers of all blocks, resident or gone, and what follows for its leaves.
 ///
-/// Each block that is remembered counts in [Remembered] under its kind and the span of its last use.
-/// Once a turn, time passes for all of them at once, so nothing is done for blocks that nobody uses. A
-/// turn is 16 uses or a 64th of the resident blocks, whichever is more; the model
-/// is computed anew every 1,024 uses or an eighth of them. Uses of this instance's blocks are meant: others
-/// move the clock that all share, but give this one nothing to do.
+/// Each block that is remembered counts in [Remembered] under its kind and the span of its last
+/// use. Once a turn, time passes for all of them at once, so nothing is done for blocks that nobody
+/// uses. A turn is 16 uses or a 64th of the resident blocks, whichever is more; the model is
+/// computed anew every 1,024 uses or an eighth of them. Uses of this instance's blocks are meant:
+/// others move the clock that all share, but give this one nothing to do.
 ///
 /// **Threads.** One writer, the holder of the store's lock.
 final class Lessons {
@@ -107,14 +107,15 @@ final class Lessons {
         return entry == Departed.NONE ? UNKNOWN : Departed.classOf(entry);
     }
 
-    /// What is known of a block that is not resident, or was not used since it came: for [#stepOf] and
-    /// [#labelOf].
+    /// What is known of a block that is not resident, or was not used since it came: for [#stepOf]
+    /// and [#labelOf].
     int known(long fingerprint) {
         long entry = departed.find(fingerprint);
         return entry == Departed.NONE ? UNKNOWN : Departed.classOf(entry);
     }
 
-    /// Nothing is to be known of a block any more that is not resident, or was not used since it came.
+    /// Nothing is to be known of a block any more that is not resident, or was not used since it
+    /// came.
     void forget(long fingerprint) {
         forgotten(departed.take(fingerprint));
     }

@@ -2,14 +2,15 @@ package io.kvcache.core.policy;
 
 import java.util.Arrays;
 
-/// How many blocks of each kind are remembered, resident or not, by the row of [LeafBuckets] that has
-/// the span of their last use; and the time that they spend unused, which [ReuseModel] is to hear of.
+/// How many blocks of each kind are remembered, resident or not, by the row of [LeafBuckets] that
+/// has the span of their last use; and the time that they spend unused, which [ReuseModel] is to
+/// hear of.
 ///
 /// **Mechanism.** Time passes for all of them, but nothing is added up turn by turn: a span's age
 /// stays in one bin of [AgeBins] for many turns, and only when it leaves that is the time told that
 /// its blocks have had there. It is their number times the clock, less what is *owed*: the sum of
-/// the clock's readings at which they came, less those at which others went. So a block that comes or
-/// goes costs two additions, and a turn next to nothing, however many kinds there are.
+/// the clock's readings at which they came, less those at which others went. So a block that comes
+/// or goes costs two additions, and a turn next to nothing, however many kinds there are.
 ///
 /// Sums of readings wrap around; the differences that are told are far below 2^63.
 ///

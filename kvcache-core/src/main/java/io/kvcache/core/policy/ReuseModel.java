@@ -53,13 +53,8 @@ final class ReuseModel {
     /// what is used all the time looks better at each level.
     static final float MOST_DENSITY = 1e5f;
 
-    /// Bins on either side that speak for a bin: the nearer and the farther.
+    /// Bins on either side that speak for a bin, the less the farther.
     private static final int REACH = 2;
-
-    /// How much they do.
-    private static final double NEAR = 1 - 1 / (REACH + 1.0);
-
-    private static final double FAR = 1 - 2 / (REACH + 1.0);
 
     private final ImportanceRules rules;
     private double[] uses = new double[ROWS * BINS];
@@ -84,6 +79,8 @@ final class ReuseModel {
     private int bins;
     /// Uses that the level above has one expect.
     private final double[] expected = new double[BINS];
+    private final double[] seenNear = new double[BINS];
+    private final double[] expectedNear = new double[BINS];
     private final double[] survival = new double[BINS];
     private final double[] held = new double[BINS];
 
@@ -98,7 +95,7 @@ final class ReuseModel {
     long bytes() {
         long counts = (long) (uses.length + exposure.length) * Double.BYTES + reach.length;
         long ofKinds = (long) density.length * Float.BYTES + (long) hazardOfKind.length * Double.BYTES + waiting.length;
-        return counts + ofKinds + (9L + CLASSES_PER_GROUP) * BINS * Double.BYTES;
+        return counts + ofKinds + (11L + CLASSES_PER_GROUP) * BINS * Double.BYTES;
     }
 
     /// Tells blocks with one label more apart. What was counted so far is the first one's.
@@ -273,41 +270,25 @@ final class ReuseModel {
         for (int bin = 0; bin < bins; bin++) {
             expected[bin] = factor * above[bin] * exposure[from + bin];
         }
-        // The inner bins without a loop in each, so that the compiler makes vectors of them.
-        int inner = Math.max(REACH, bins - REACH);
-        for (int bin = REACH; bin < inner; bin++) {
-            double seen = weight
-                    + FAR * uses[from + bin - 2]
-                    + NEAR * uses[from + bin - 1]
-                    + uses[from + bin]
-                    + NEAR * uses[from + bin + 1]
-                    + FAR * uses[from + bin + 2];
-            double sum = weight
-                    + FAR * expected[bin - 2]
-                    + NEAR * expected[bin - 1]
-                    + expected[bin]
-                    + NEAR * expected[bin + 1]
-                    + FAR * expected[bin + 2];
-            result[bin] = factor * above[bin] * seen / sum;
+        Arrays.fill(seenNear, 0, bins, weight);
+        Arrays.fill(expectedNear, 0, bins, weight);
+        for (int away = -REACH; away <= REACH; away++) {
+            addNeighbours(from, away);
         }
-        for (int bin = 0; bin < Math.min(REACH, bins); bin++) {
-            result[bin] = atTheEnd(from, bin, factor * above[bin], weight);
-        }
-        for (int bin = inner; bin < bins; bin++) {
-            result[bin] = atTheEnd(from, bin, factor * above[bin], weight);
+        for (int bin = 0; bin < bins; bin++) {
+            result[bin] = factor * above[bin] * seenNear[bin] / expectedNear[bin];
         }
     }
 
-    /// The hazard of a bin that has fewer neighbours.
-    private double atTheEnd(int from, int bin, double above, double weight) {
-        double seen = weight;
-        double sum = weight;
-        for (int each = Math.max(0, bin - REACH); each <= Math.min(bins - 1, bin + REACH); each++) {
-            double share = 1 - Math.abs(each - bin) / (REACH + 1.0);
-            seen += share * uses[from + each];
-            sum += share * expected[each];
+    /// What the bins that are so far away say of each one, neighbour by neighbour and not bin by
+    /// bin, so that there is a loop without branches.
+    private void addNeighbours(int from, int away) {
+        double share = 1 - Math.abs(away) / (REACH + 1.0);
+        int end = Math.min(bins, bins - away);
+        for (int bin = Math.max(0, -away); bin < end; bin++) {
+            seenNear[bin] += share * uses[from + bin + away];
+            expectedNear[bin] += share * expected[bin + away];
         }
-        return above * seen / sum;
     }
 
     private void densities(int kind, int bins) {

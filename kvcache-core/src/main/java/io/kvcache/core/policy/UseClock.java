@@ -2,8 +2,8 @@ package io.kvcache.core.policy;
 
 import java.util.function.LongConsumer;
 
-/// Lets time pass with the uses of one [Importance]'s blocks, and has its lists ranked when a turn is
-/// over or the guard steps in.
+/// Lets time pass with the uses of one [Importance]'s blocks, and has its lists ranked when a turn
+/// is over or the guard steps in.
 ///
 /// **Threads.** One writer, the holder of the store's lock.
 final class UseClock {

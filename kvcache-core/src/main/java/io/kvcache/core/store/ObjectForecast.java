@@ -85,8 +85,8 @@ public final class ObjectForecast {
         });
     }
 
-    /// Requests for objects are known to come: policies that look ahead are told, also of those that
-    /// are not here; to others those that are count as used.
+    /// Requests for objects are known to come: policies that look ahead are told, also of those
+    /// that are not here; to others those that are count as used.
     ///
     /// @param uses until then; those that are not worth their room as long are passed over
     /// @return of how many it was said
@@ -110,8 +110,9 @@ public final class ObjectForecast {
         });
     }
 
-    /// Tells of an object that is not in host memory: of one that a disk has the policy of its size,
-    /// of one that nobody has those of all sizes that its tenant holds any of, as it has none yet.
+    /// Tells of an object that is not in host memory: of one that a disk has the policy of its
+    /// size, of one that nobody has those of all sizes that its tenant holds any of, as it has none
+    /// yet.
     ///
     /// @return whether that is all that is done for it: what is on disk is brought in by the caller
     private boolean announce(NamespaceEntry namespace, BlockKey key, long uses) {

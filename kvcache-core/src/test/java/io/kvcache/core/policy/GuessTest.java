@@ -6,8 +6,8 @@ import java.util.BitSet;
 import java.util.Random;
 import org.junit.jupiter.api.Test;
 
-/// What [Importance] makes of blocks that come because somebody guesses that they will be used, beside
-/// a twin that sees the same uses.
+/// What [Importance] makes of blocks that come because somebody guesses that they will be used,
+/// beside a twin that sees the same uses.
 final class GuessTest {
 
     private static final int BLOCKS = 3000;

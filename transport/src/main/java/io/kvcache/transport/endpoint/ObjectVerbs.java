@@ -95,7 +95,8 @@ final class ObjectVerbs {
                 request.reply(new BodyWriter().u8(service.cache().containsObject(named.namespace, named.key) ? 1 : 0));
     }
 
-    /// `u32 namespace` and a [hint][ObjectHintCodec] → `u32 taken`; a kind that is not known is not.
+    /// `u32 namespace` and a [hint][ObjectHintCodec] → `u32 taken`; a kind that is not known is
+    /// not.
     Requests.Parsed hint(Request request, BodyReader body) throws Violation {
         Namespace namespace = namespace(session, body);
         ObjectHintCodec.Told told = ObjectHintCodec.read(body);
