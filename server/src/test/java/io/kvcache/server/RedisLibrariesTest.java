@@ -2,6 +2,7 @@ package io.kvcache.server;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.kvcache.server.net.TransportKind;
 import io.lettuce.core.KillArgs;
@@ -13,6 +14,11 @@ import io.lettuce.core.SetArgs;
 import io.lettuce.core.api.StatefulRedisConnection;
 import io.lettuce.core.api.sync.RedisCommands;
 import io.lettuce.core.codec.ByteArrayCodec;
+import io.lettuce.core.codec.StringCodec;
+import io.lettuce.core.output.IntegerOutput;
+import io.lettuce.core.protocol.CommandArgs;
+import io.lettuce.core.protocol.ProtocolKeyword;
+import java.util.Map;
 import java.util.Random;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
@@ -105,6 +111,44 @@ final class RedisLibrariesTest {
             assertThat(redis.clientKill(KillArgs.Builder.id(redis.clientId()).skipme()))
                     .isZero();
             assertThat(redis.dbsize()).isEqualTo(2);
+        }
+    }
+
+    /// A command that the library does not know.
+    private record Word(String text) implements ProtocolKeyword {
+
+        @Override
+        public byte[] getBytes() {
+            return text.getBytes(UTF_8);
+        }
+
+        @Override
+        public String toString() {
+            return text;
+        }
+    }
+
+    private static long hint(RedisCommands<String, String> redis, String... words) {
+        CommandArgs<String, String> args = new CommandArgs<>(StringCodec.UTF8);
+        for (String word : words) {
+            args.add(word);
+        }
+        return redis.dispatch(new Word("KV.HINT"), new IntegerOutput<>(StringCodec.UTF8), args);
+    }
+
+    @Test
+    void givenLettuce_whenItSaysWhatItKnowsOfKeys_thenItHearsOfHowManyThatWasTaken() {
+        try (RedisClient client = RedisClient.create(RedisURI.create("127.0.0.1", server.port()));
+                StatefulRedisConnection<String, String> connection = client.connect(StringCodec.UTF8)) {
+            RedisCommands<String, String> redis = connection.sync();
+            redis.mset(Map.of("a", "1", "b", "2"));
+            assertThat(hint(redis, "EXPECT", "a", "b", "absent")).isEqualTo(2);
+            assertThat(hint(redis, "SESSION", "chat", "7", "1", "more", "a", "b"))
+                    .isEqualTo(2);
+            assertThat(hint(redis, "SESSION", "chat", "7", "2", "last", "a")).isEqualTo(1);
+            assertThatThrownBy(() -> hint(redis, "SESSION", "chat", "7", "3", "over", "a"))
+                    .hasMessage("ERR stage is over; it takes more, last");
+            assertThat(redis.get("b")).isEqualTo("2");
         }
     }
 
