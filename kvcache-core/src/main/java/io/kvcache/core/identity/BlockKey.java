@@ -3,8 +3,6 @@ package io.kvcache.core.identity;
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
 import java.nio.ByteOrder;
-import java.nio.charset.StandardCharsets;
-import java.security.MessageDigest;
 import java.util.HexFormat;
 
 /// The name of a block or an object: the first 16 bytes of its SHA-256 digest.
@@ -25,7 +23,6 @@ public record BlockKey(long hi, long lo) {
     public static final int BYTES = 16;
 
     private static final VarHandle LONG_BE = MethodHandles.byteArrayViewVarHandle(long[].class, ByteOrder.BIG_ENDIAN);
-    private static final byte[] OBJECT_TAG = "kvcache object v1\0".getBytes(StandardCharsets.US_ASCII);
     private static final Limit DIGEST_BYTES = new Limit("digest bytes", BYTES, 64);
     private static final Limit OBJECT_KEY_BYTES = new Limit("object key bytes", 1, 4096);
 
@@ -42,10 +39,7 @@ public record BlockKey(long hi, long lo) {
     /// @param key 1 to 4,096 bytes
     public static BlockKey ofObject(Namespace namespace, byte[] key) {
         OBJECT_KEY_BYTES.check(key.length);
-        MessageDigest sha = Sha256.ofThisThread();
-        sha.update(OBJECT_TAG);
-        sha.update(namespace.rawDigest());
-        return ofDigest(sha.digest(key));
+        return ObjectName.ofThisThread().of(namespace, key);
     }
 
     static long longAt(byte[] bytes, int offset) {

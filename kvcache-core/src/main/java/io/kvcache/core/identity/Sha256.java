@@ -10,8 +10,6 @@ public final class Sha256 {
     /// Bytes of a digest.
     public static final int BYTES = 32;
 
-    private static final ThreadLocal<MessageDigest> OF_THREAD = ThreadLocal.withInitial(Sha256::newDigest);
-
     private Sha256() {}
 
     /// A fresh digest, for one thread.
@@ -21,14 +19,6 @@ public final class Sha256 {
         } catch (NoSuchAlgorithmException e) {
             throw new AssertionError("this Java platform lacks SHA-256", e);
         }
-    }
-
-    /// The calling thread's own digest, as good as new; for short keys, where making one costs as much as its use.
-    /// Whoever takes it finishes it before anybody else on this thread can ask for it.
-    static MessageDigest ofThisThread() {
-        MessageDigest own = OF_THREAD.get();
-        own.reset();
-        return own;
     }
 
     /// Ends the digest into `out` at `offset` without allocating; the digest is then as good as new.

@@ -39,6 +39,30 @@ class BlockKeyTest {
     }
 
     @Test
+    void givenKeysInTurn_whenHashed_thenNoneHasTheNameOfTheOneBefore() {
+        Namespace other = Namespace.objects("objects", "other");
+        byte[] reused = new byte[300];
+        for (int round = 0; round < 2000; round++) {
+            int length = 1 + round * 7 % reused.length;
+            reused[round % reused.length]++;
+            byte[] key = Arrays.copyOf(reused, length);
+            Namespace space = round % 3 == 0 ? other : OBJECTS;
+            BlockKey expected = named(space, key);
+            assertThat(BlockKey.ofObject(space, key)).isEqualTo(expected);
+            assertThat(BlockKey.ofObject(space, key.clone())).isEqualTo(expected);
+            key[length - 1]++; // its owner changes it, and asks again with the same array
+            assertThat(BlockKey.ofObject(space, key)).isEqualTo(named(space, key));
+        }
+    }
+
+    private static BlockKey named(Namespace space, byte[] key) {
+        MessageDigest sha = Sha256.newDigest();
+        sha.update("kvcache object v1\0".getBytes(StandardCharsets.US_ASCII));
+        sha.update(space.digest());
+        return BlockKey.ofDigest(sha.digest(key));
+    }
+
+    @Test
     void givenTheLongestObjectKey_whenHashed_thenItIsAccepted() {
         assertThat(BlockKey.ofObject(OBJECTS, new byte[4096])).isNotEqualTo(BlockKey.ofObject(OBJECTS, new byte[4095]));
     }
