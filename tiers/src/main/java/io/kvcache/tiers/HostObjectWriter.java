@@ -38,7 +38,9 @@ final class HostObjectWriter implements ObjectWriter {
     @Override
     public List<MemorySegment> pieces() {
         filling.requireOpen();
-        return stored.value().stream().map(filling::limit).toList();
+        List<MemorySegment> pieces = stored.value();
+        pieces.replaceAll(filling::limit);
+        return pieces;
     }
 
     @Override

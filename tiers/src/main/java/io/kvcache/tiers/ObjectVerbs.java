@@ -49,11 +49,10 @@ final class ObjectVerbs {
                 Math.toIntExact(bytes + key.length));
         Hold hold = source.holders().enter(namespace);
         try {
-            boolean replaces = listeners.any() && isKnown(object.key());
             Reserved reserved = waiting.reserve(
                     timeoutNanos, sparing -> hints.room(() -> store.reserveObject(entry, object, sparing)));
             if (reserved.outcome() == PutOutcome.RESERVED) {
-                listeners.put(namespace, object.key(), object.after(), object.bytes(), replaces);
+                listeners.put(namespace, object.key(), object.after(), object.bytes(), reserved.replaces());
             }
             return new HostObjectWriter(new Filling(source, hold, reserved), key, bytes);
         } catch (RuntimeException failed) {

@@ -23,9 +23,9 @@ record StoredObject(HostStore store, int record, long valueBytes) {
         store.visit(record, offset, bytes, each);
     }
 
-    /// The value's memory, in order.
+    /// The value's memory, in order; a list of the caller's own.
     List<MemorySegment> value() {
-        List<MemorySegment> pieces = new ArrayList<>(2);
+        List<MemorySegment> pieces = new ArrayList<>(1);
         visit(0, valueBytes, (memory, from, length) -> pieces.add(memory.asSlice(from, length)));
         return pieces;
     }

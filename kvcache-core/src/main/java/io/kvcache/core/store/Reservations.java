@@ -159,7 +159,10 @@ final class Reservations {
         if (after != null) {
             chains.link(record, tree.findAny(after.hi(), after.lo()));
         }
-        return settle(record, sources.objects().take(bytes, record, sparing));
+        Reserved settled = settle(record, sources.objects().take(bytes, record, sparing));
+        return present != NONE && settled.outcome() == PutOutcome.RESERVED
+                ? new Reserved(PutOutcome.RESERVED, record, true)
+                : settled;
     }
 
     private int insert(NewRecord what) {

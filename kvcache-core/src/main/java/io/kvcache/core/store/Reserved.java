@@ -6,10 +6,16 @@ import io.kvcache.core.PutOutcome;
 ///
 /// @param outcome what became of it
 /// @param record the record to fill and then seal or abandon; meaningless unless RESERVED
-public record Reserved(PutOutcome outcome, int record) {
+/// @param replaces whether an object of that key is here or on disk
+public record Reserved(PutOutcome outcome, int record, boolean replaces) {
 
     static final Reserved PRESENT = new Reserved(PutOutcome.PRESENT, -1);
     static final Reserved BUSY = new Reserved(PutOutcome.BUSY, -1);
     static final Reserved NO_PARENT = new Reserved(PutOutcome.NO_PARENT, -1);
     static final Reserved NO_ROOM = new Reserved(PutOutcome.NO_ROOM, -1);
+
+    /// One that replaces nothing.
+    public Reserved(PutOutcome outcome, int record) {
+        this(outcome, record, false);
+    }
 }
