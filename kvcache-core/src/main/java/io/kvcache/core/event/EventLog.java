@@ -46,6 +46,11 @@ public final class EventLog {
         next++;
     }
 
+    /// Events kept.
+    public int capacity() {
+        return mask + 1;
+    }
+
     public long nextSequence() {
         return next;
     }

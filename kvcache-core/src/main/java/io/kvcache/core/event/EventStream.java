@@ -18,4 +18,12 @@ public interface EventStream {
 
     /// All that is stored now.
     Snapshot snapshot();
+
+    /// The same for who does not ask which objects are put: may leave out that one was stored or
+    /// replaced, so that whoever follows what goes does not lose it among very many puts. It has
+    /// sequence numbers of its own, and may tell once more of what came while its snapshot was
+    /// taken.
+    default EventStream withoutObjectPuts() {
+        return this;
+    }
 }

@@ -128,6 +128,16 @@ public final class Inspection implements EventStream {
     }
 
     @Override
+    public EventStream withoutObjectPuts() {
+        lock.lock();
+        try {
+            return new EventsWithoutPuts(parts.reports().withoutPuts(), this, lock);
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    @Override
     public Snapshot snapshot() {
         for (int attempt = 1; attempt < SNAPSHOT_TRIES; attempt++) {
             Map<Stored, CacheEvent> stored = new LinkedHashMap<>();

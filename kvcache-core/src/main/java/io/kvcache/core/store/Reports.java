@@ -7,6 +7,7 @@ import io.kvcache.core.event.EventKind;
 import io.kvcache.core.event.EventLog;
 import io.kvcache.core.event.TierKind;
 import io.kvcache.core.tree.RecordPool;
+import org.jspecify.annotations.Nullable;
 
 /// What is told of records that come and go: events, and counts by namespace and cause.
 ///
@@ -16,6 +17,7 @@ final class Reports {
     private final RecordPool pool;
     private final Namespaces namespaces;
     private final EventLog events;
+    private @Nullable EventLog withoutPuts;
     private final Tally<EventKind> removed = new Tally<>(EventKind.class);
 
     Reports(RecordPool pool, Namespaces namespaces, EventLog events) {
@@ -40,7 +42,7 @@ final class Reports {
 
     /// A record came to a tier.
     void stored(int record, TierKind tier) {
-        events.record(describe(record, EventKind.STORED, tier));
+        tell(record, EventKind.STORED, tier);
     }
 
     /// A record left a tier.
@@ -48,7 +50,29 @@ final class Reports {
         if (tier == TierKind.HOST) {
             removed.add(cause);
         }
-        events.record(describe(record, cause, tier));
+        tell(record, cause, tier);
+    }
+
+    private void tell(int record, EventKind kind, TierKind tier) {
+        CacheEvent event = describe(record, kind, tier);
+        events.record(event);
+        EventLog others = withoutPuts;
+        boolean put =
+                (kind == EventKind.STORED || kind == EventKind.REPLACED) && Identity.isObject(pool.identity(record));
+        if (others != null && !put) {
+            others.record(event);
+        }
+    }
+
+    /// What is kept for [io.kvcache.core.event.EventStream#withoutObjectPuts], from the first time
+    /// on that somebody asks.
+    EventLog withoutPuts() {
+        EventLog others = withoutPuts;
+        if (others == null) {
+            others = new EventLog(events.capacity());
+            withoutPuts = others;
+        }
+        return others;
     }
 
     /// What an event says of a record.

@@ -87,6 +87,33 @@ public abstract class EventContract extends KvCacheContract {
     }
 
     @Test
+    void givenOneWhoDoesNotAskForPuts_whenObjectsAndBlocksComeAndGo_thenNothingElseIsLeftOut() {
+        EventStream others = cache().events().withoutObjectPuts();
+        long from = others.nextSequence();
+        putObject(KEY, content(OBJECTS, KEY), 10);
+        putObject(KEY, content(OBJECTS, KEY), 20);
+        BlockChain chain = stored(chain(1, 2));
+        cache().dropObject(OBJECTS, KEY);
+        cache().drop(chain, 1);
+        List<CacheEvent> heard = others.since(from, ALL).events().stream()
+                .filter(event -> event.tier() == TierKind.HOST && !isPut(event))
+                .toList();
+        assertThat(heard)
+                .extracting(CacheEvent::kind)
+                .containsExactly(EventKind.STORED, EventKind.STORED, EventKind.DROPPED, EventKind.DROPPED);
+        assertThat(others.since(from, ALL).lost()).isFalse();
+        assertThat(others.snapshot().stored())
+                .allMatch(event -> event.keyHi() == chain.keyHi(0))
+                .isNotEmpty();
+        assertThat(others.snapshot().nextSequence()).isEqualTo(others.nextSequence());
+    }
+
+    private boolean isPut(CacheEvent event) {
+        BlockKey object = BlockKey.ofObject(OBJECTS, KEY);
+        return event.keyHi() == object.hi() && (event.kind() == EventKind.STORED || event.kind() == EventKind.REPLACED);
+    }
+
+    @Test
     void givenAPinnedBlock_whenDropped_thenItsEventComesAtOnceAndOnce() {
         BlockChain chain = stored(chain(1, 1));
         try (BlockTable table = cache().acquire(chain)) {

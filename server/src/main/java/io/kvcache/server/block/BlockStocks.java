@@ -42,7 +42,7 @@ public final class BlockStocks {
     public BlockStocks(TieredKvCache cache, Map<String, Quota> quotas, IntFunction<Namespace> names) {
         this.cache = cache;
         this.names = names;
-        events = cache.events();
+        events = cache.events().withoutObjectPuts();
         next = events.nextSequence();
         reads = new BlockReads(quotas.keySet());
         quotas.forEach((tenant, quota) -> {

@@ -66,7 +66,7 @@ public final class Keyspace {
         strangers = new Strangers(cache.objects(namespace), index, locks, holdings);
         allowance = new Allowance(quota, holdings, bounds, index, removal, strangers, clock);
         hints = new KeyHints(ground, allowance, adoption);
-        follower = new KeyFollower(cache.events(), index, removal, strangers, counters.evicted);
+        follower = new KeyFollower(cache.events().withoutObjectPuts(), index, removal, strangers, counters.evicted);
         Arrivals arrivals = new Arrivals(ground, options.arrival());
         retrieval = new Retrieval(ground, bounds, arrivals, lapses, adoption, allowance);
         changes = new Changes(ground, writings, allowance, lapses, removal, adoption);
