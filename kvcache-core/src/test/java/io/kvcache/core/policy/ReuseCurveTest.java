@@ -53,6 +53,22 @@ final class ReuseCurveTest {
         return (long) Math.pow(keys, random.nextDouble());
     }
 
+    @Test
+    void givenKeysInALoop_whenThinnedAgainAndAgain_thenSomeAreLeftAndTheAnswerIsTheSame() {
+        ReuseCurve curve = new ReuseCurve(4000 * PAGE, 16_000 * PAGE);
+        for (int use = 0; use < 40 * 8000; use++) {
+            curve.nextRequest();
+            curve.use(mixed(use % 8000), PAGE);
+            if (use % 1000 == 0) {
+                curve.thin();
+            }
+        }
+        assertThat(curve.share()).isLessThanOrEqualTo(0.5);
+        assertThat(curve.size()).isGreaterThanOrEqualTo(ReuseCurve.LEAST / 2);
+        assertThat(curve.points()[0].hitRatio()).isLessThan(0.05);
+        assertThat(curve.points()[1].hitRatio()).isGreaterThan(0.95);
+    }
+
     @ParameterizedTest
     @ValueSource(longs = {1, 2, 3})
     void givenFewerKeysThanTheSampleHolds_whenUsed_thenExactlyWhatLruFinds(long seed) {
