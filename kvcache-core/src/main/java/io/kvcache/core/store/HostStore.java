@@ -247,7 +247,7 @@ public final class HostStore implements AutoCloseable {
 
     /// Reserves room for an object; `sparing` as above.
     public Reserved reserveObject(NamespaceEntry entry, NewObject object, boolean sparing) {
-        lock.lock();
+        Turn.await(lock);
         try {
             touches.drain();
             return puts.counted(reservations.object(entry, object, sparing));
@@ -275,7 +275,7 @@ public final class HostStore implements AutoCloseable {
 
     /// The writer of a reserved record has filled it.
     public SealOutcome seal(int record, int checksum) {
-        lock.lock();
+        Turn.await(lock);
         try {
             if (lifecycle.state(record) == Control.DOOMED) {
                 lifecycle.letGo(record);
