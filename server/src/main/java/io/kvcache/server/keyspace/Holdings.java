@@ -79,25 +79,47 @@ final class Holdings {
 
     /// A value is stored.
     void enter(KeyEntry entry) {
-        long now = quota.nextUse();
-        quota.enter(bytes(entry.key(), entry.bytes()));
-        synchronized (order) {
-            if (limited()) {
-                entry.usedAt(now);
-                entry.placedAt(now);
-                order.put(now, entry);
+        quota.enter(bytes(entry));
+        if (limited()) {
+            synchronized (order) {
+                place(entry);
             }
         }
     }
 
     /// A stored value is gone.
     void leave(KeyEntry entry) {
-        quota.leave(bytes(entry.key(), entry.bytes()));
-        synchronized (order) {
-            if (limited()) {
+        quota.leave(bytes(entry));
+        if (limited()) {
+            synchronized (order) {
                 order.remove(entry.placedAt(), entry);
             }
         }
+    }
+
+    /// A value is stored in place of another.
+    void replace(KeyEntry older, KeyEntry entry) {
+        long more = bytes(entry) - bytes(older);
+        if (more != 0) { // mostly it is as large, and what loops share is dear to touch
+            quota.enter(more);
+        }
+        if (limited()) {
+            synchronized (order) {
+                order.remove(older.placedAt(), older);
+                place(entry);
+            }
+        }
+    }
+
+    private void place(KeyEntry entry) {
+        long now = quota.nextUse();
+        entry.usedAt(now);
+        entry.placedAt(now);
+        order.put(now, entry);
+    }
+
+    private static long bytes(KeyEntry entry) {
+        return bytes(entry.key(), entry.bytes());
     }
 
     /// A value was found whose key is not known.
@@ -114,6 +136,9 @@ final class Holdings {
 
     /// It is gone, or its key is known by now; answers whether it was there.
     boolean leaveStranger(BlockKey digest) {
+        if (!limited()) {
+            return false; // there are none then
+        }
         synchronized (order) {
             Long charged = strangers.remove(digest);
             quota.leave(charged == null ? 0 : charged);

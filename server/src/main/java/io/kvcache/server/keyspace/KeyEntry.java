@@ -1,6 +1,7 @@
 package io.kvcache.server.keyspace;
 
 import io.kvcache.core.identity.BlockKey;
+import org.jspecify.annotations.Nullable;
 
 /// What the index knows of one key.
 final class KeyEntry {
@@ -14,6 +15,7 @@ final class KeyEntry {
     private long placedAt;
     private volatile long sparedUntil;
     private volatile boolean spared;
+    private @Nullable KeyEntry next;
 
     KeyEntry(Key key, BlockKey hash, long bytes, long expiresAtMillis) {
         this.key = key;
@@ -29,6 +31,16 @@ final class KeyEntry {
     /// The name that the store knows it by.
     BlockKey hash() {
         return hash;
+    }
+
+    /// The entry after it in its bucket; guarded by its shard of the index.
+    @Nullable
+    KeyEntry next() {
+        return next;
+    }
+
+    void next(@Nullable KeyEntry after) {
+        next = after;
     }
 
     /// Size of the value.

@@ -2,7 +2,6 @@ package io.kvcache.server.keyspace;
 
 import io.kvcache.core.identity.BlockKey;
 import java.util.ArrayList;
-import java.util.Comparator;
 import java.util.List;
 import java.util.NavigableMap;
 import java.util.concurrent.ConcurrentSkipListMap;
@@ -15,24 +14,28 @@ import org.jspecify.annotations.Nullable;
 /// digests is fixed, so the place where a listing stopped is a number: a listing needs no state here, goes on after
 /// a restart, and meets every key that was there all the while, whatever came and went.
 ///
+/// **How.** Digests are spread evenly, so the first bits of one are as good as a hash of it: a
+/// table whose buckets are taken by them is in order from bucket to bucket, and few entries are in
+/// each ([KeyShard]).
+///
 /// **Bound.** It holds what the store holds, at most as many entries as the store has records, plus what left since
-/// the store was last asked ([KeyFollower]). An entry is about 250 bytes of heap.
+/// the store was last asked ([KeyFollower]). An entry is about 200 bytes of heap.
 ///
 /// **Threads.** Any. Writers of one key hold its lock ([KeyLocks]).
 final class KeyIndex {
 
-    private static final Comparator<BlockKey> UNSIGNED =
-            (a, b) -> a.hi() == b.hi() ? Long.compareUnsigned(a.lo(), b.lo()) : Long.compareUnsigned(a.hi(), b.hi());
+    /// Parts of the index with a lock each, by the first bits of a digest: many more than threads.
+    private static final int SHARD_BITS = 8;
 
     private record Due(long atMillis, BlockKey hash) implements Comparable<Due> {
         @Override
         public int compareTo(Due other) {
             int byTime = Long.compare(atMillis, other.atMillis);
-            return byTime == 0 ? UNSIGNED.compare(hash, other.hash) : byTime;
+            return byTime == 0 ? KeyShard.ORDER.compare(hash, other.hash) : byTime;
         }
     }
 
-    private final NavigableMap<BlockKey, KeyEntry> entries = new ConcurrentSkipListMap<>(UNSIGNED);
+    private final KeyShard[] shards = new KeyShard[1 << SHARD_BITS];
     private final NavigableMap<Due, KeyEntry> due = new ConcurrentSkipListMap<>();
     private final AtomicInteger count = new AtomicInteger();
     private final AtomicInteger timed = new AtomicInteger();
@@ -41,30 +44,41 @@ final class KeyIndex {
     /// @param holdings told what enters and leaves
     KeyIndex(Holdings holdings) {
         this.holdings = holdings;
+        for (int i = 0; i < shards.length; i++) {
+            shards[i] = new KeyShard(SHARD_BITS);
+        }
     }
 
     @Nullable
     KeyEntry find(BlockKey hash) {
-        return entries.get(hash);
+        return shard(hash.hi()).find(hash);
+    }
+
+    private KeyShard shard(long hi) {
+        return shards[shardOf(hi)];
+    }
+
+    private static int shardOf(long hi) {
+        return (int) (hi >>> (Long.SIZE - SHARD_BITS));
     }
 
     /// Puts an entry in place of the one that has its key.
     void put(KeyEntry entry) {
-        KeyEntry older = entries.put(entry.hash(), entry);
+        KeyEntry older = shard(entry.hash().hi()).put(entry);
         if (older == null) {
             count.incrementAndGet();
+            holdings.leaveStranger(entry.hash());
+            holdings.enter(entry);
         } else {
             forgetDue(older);
-            holdings.leave(older);
+            holdings.replace(older, entry);
         }
-        holdings.leaveStranger(entry.hash());
-        holdings.enter(entry);
         rememberDue(entry);
     }
 
     /// Takes an entry away, unless another one has its place by now.
     void remove(KeyEntry entry) {
-        if (entries.remove(entry.hash(), entry)) {
+        if (shard(entry.hash().hi()).remove(entry)) {
             count.decrementAndGet();
             forgetDue(entry);
             holdings.leave(entry);
@@ -107,11 +121,14 @@ final class KeyIndex {
     /// @param cursor 0 to begin, or what the run before answered
     Run run(long cursor, int max) {
         List<KeyEntry> found = new ArrayList<>(Math.min(max, 1024));
-        for (var each : entries.tailMap(new BlockKey(cursor << 1, 0), true).entrySet()) {
-            if (found.size() == max) {
-                return new Run(found, Math.max(1, each.getKey().hi() >>> 1));
+        BlockKey from = new BlockKey(cursor << 1, 0);
+        for (int i = shardOf(from.hi()); i < shards.length; i++) {
+            BlockKey first = new BlockKey((long) i << (Long.SIZE - SHARD_BITS), 0);
+            boolean begins = shardOf(from.hi()) == i;
+            KeyEntry next = shards[i].run(begins ? from : first, max - found.size(), found);
+            if (next != null) {
+                return new Run(found, Math.max(1, next.hash().hi() >>> 1));
             }
-            found.add(each.getValue());
         }
         return new Run(found, 0);
     }
@@ -126,11 +143,5 @@ final class KeyIndex {
     /// How many of them will expire.
     int timedCount() {
         return timed.get();
-    }
-
-    void clear() {
-        for (KeyEntry entry : entries.values()) {
-            remove(entry);
-        }
     }
 }

@@ -26,6 +26,9 @@ public final class PendingPut implements AutoCloseable {
     /// Less is summed up with what comes after it.
     private static final int LEAST_SUM = 16 << 10;
 
+    /// Before the first piece; nothing can be put there.
+    private static final ByteBuffer NOWHERE = ByteBuffer.allocate(0);
+
     private final Changes changes;
     private final Key key;
     private final State state;
@@ -36,7 +39,7 @@ public final class PendingPut implements AutoCloseable {
     private int piece = -1;
     private long left;
     private long summed;
-    private ByteBuffer current = ByteBuffer.allocate(0);
+    private ByteBuffer current = NOWHERE;
     private boolean open;
 
     private PendingPut(
@@ -129,7 +132,7 @@ public final class PendingPut implements AutoCloseable {
             throw new IllegalStateException(missing() + " of " + bytes + " bytes are missing");
         }
         ObjectWriter own = requireWriter();
-        room.slice(bytes, Trailer.BYTES).copyFrom(Trailer.bytes(expiresAtMillis, note));
+        room.write(bytes, Trailer.bytes(expiresAtMillis, note));
         open = false;
         try {
             if (claim != null) {

@@ -11,8 +11,10 @@ import io.prometheus.metrics.model.snapshots.HistogramSnapshot;
 import io.prometheus.metrics.model.snapshots.Labels;
 import io.prometheus.metrics.model.snapshots.MetricSnapshot;
 import java.util.Arrays;
+import java.util.EnumMap;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Objects;
 import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentMap;
@@ -33,20 +35,33 @@ public final class Latencies implements RequestTimer, MeterBinder {
                     DoubleStream.of(Double.POSITIVE_INFINITY))
             .toArray();
 
-    private record Kind(ProtocolKind protocol, String verb) {
+    private final Map<ProtocolKind, ConcurrentMap<String, LatencyHistogram>> histograms =
+            new EnumMap<>(ProtocolKind.class);
 
-        String protocolName() {
-            return protocol.name().toLowerCase(Locale.ROOT);
+    public Latencies() {
+        for (ProtocolKind each : ProtocolKind.values()) {
+            histograms.put(each, new ConcurrentHashMap<>());
         }
     }
 
-    private final ConcurrentMap<Kind, LatencyHistogram> histograms = new ConcurrentHashMap<>();
-
+    /// Leaves nothing on the heap but for the first of its kind.
     @Override
     public void took(ProtocolKind protocol, String verb, long nanos) {
-        histograms
-                .computeIfAbsent(new Kind(protocol, verb), _ -> new LatencyHistogram())
-                .record(nanos);
+        ConcurrentMap<String, LatencyHistogram> byVerb = Objects.requireNonNull(histograms.get(protocol));
+        LatencyHistogram known = byVerb.get(verb);
+        LatencyHistogram histogram = known == null ? byVerb.computeIfAbsent(verb, _ -> new LatencyHistogram()) : known;
+        histogram.record(nanos);
+    }
+
+    private interface Visitor {
+        void kind(String protocol, String verb, LatencyHistogram histogram);
+    }
+
+    private void each(Visitor visitor) {
+        histograms.forEach((protocol, byVerb) -> {
+            String name = protocol.name().toLowerCase(Locale.ROOT);
+            byVerb.forEach((verb, histogram) -> visitor.kind(name, verb, histogram));
+        });
     }
 
     /// What the statistics say of one kind of request.
@@ -58,7 +73,7 @@ public final class Latencies implements RequestTimer, MeterBinder {
     /// By protocol and verb, `resp get`.
     public Map<String, Summary> summaries() {
         Map<String, Summary> all = new TreeMap<>();
-        histograms.forEach((kind, histogram) -> all.put(kind.protocolName() + " " + kind.verb, summary(histogram)));
+        each((protocol, verb, histogram) -> all.put(protocol + " " + verb, summary(histogram)));
         return all;
     }
 
@@ -85,11 +100,11 @@ public final class Latencies implements RequestTimer, MeterBinder {
         HistogramSnapshot.Builder all = HistogramSnapshot.builder()
                 .name("kv_request_seconds")
                 .help("From the first byte of a request until its reply is handed to the network.");
-        histograms.forEach((kind, histogram) -> {
+        each((protocol, verb, histogram) -> {
             long[] counts = histogram.counts();
             Number[] boxed = Arrays.stream(counts).boxed().toArray(Number[]::new);
             all.dataPoint(HistogramSnapshot.HistogramDataPointSnapshot.builder()
-                    .labels(Labels.of("protocol", kind.protocolName(), "verb", kind.verb))
+                    .labels(Labels.of("protocol", protocol, "verb", verb))
                     .classicHistogramBuckets(ClassicHistogramBuckets.of(BOUNDS, boxed))
                     .sum(histogram.sumNanos() / NANOS)
                     .build());
