@@ -12,10 +12,14 @@ public final class EventLog {
     public static final int DEFAULT_CAPACITY = 1 << 16;
 
     private static final int FIELDS = 7;
+    private static final EventKind[] KINDS = EventKind.values();
+    private static final TierKind[] TIERS = TierKind.values();
 
     private final long[] ring;
-    private final EventKind[] kinds;
-    private final TierKind[] tiers;
+    /// As numbers: storing a reference for each event would have the collector look at it.
+    private final byte[] kinds;
+
+    private final byte[] tiers;
     private final int mask;
     private long next;
 
@@ -26,12 +30,13 @@ public final class EventLog {
                     "event capacity is " + capacity + "; it takes a power of two from 2 to " + (1 << 24));
         }
         ring = new long[capacity * FIELDS];
-        kinds = new EventKind[capacity];
-        tiers = new TierKind[capacity];
+        kinds = new byte[capacity];
+        tiers = new byte[capacity];
         mask = capacity - 1;
     }
 
     /// Records an event and gives it the next sequence number; the number in `event` is not looked at.
+    @SuppressWarnings("EnumOrdinal") // these numbers never leave the log
     public void record(CacheEvent event) {
         int at = (int) (next & mask) * FIELDS;
         ring[at] = event.keyHi();
@@ -41,8 +46,8 @@ public final class EventLog {
         ring[at + 4] = event.engineHash();
         ring[at + 5] = (long) event.depth() << 32 | event.namespaceId();
         ring[at + 6] = event.parentEngineHash();
-        kinds[(int) (next & mask)] = event.kind();
-        tiers[(int) (next & mask)] = event.tier();
+        kinds[(int) (next & mask)] = (byte) event.kind().ordinal();
+        tiers[(int) (next & mask)] = (byte) event.tier().ordinal();
         next++;
     }
 
@@ -75,8 +80,8 @@ public final class EventLog {
         long packed = ring[at + 5];
         return new CacheEvent(
                 sequence,
-                kinds[(int) (sequence & mask)],
-                tiers[(int) (sequence & mask)],
+                KINDS[kinds[(int) (sequence & mask)]],
+                TIERS[tiers[(int) (sequence & mask)]],
                 (int) packed,
                 ring[at],
                 ring[at + 1],
