@@ -7,6 +7,7 @@ import io.kvcache.core.store.HostStore;
 import io.kvcache.core.store.Reserved;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /// Reserved room on its way to being sealed or abandoned: what block and object writers have in common.
 ///
@@ -18,7 +19,7 @@ final class Filling {
     private final Hold hold;
     private final SegmentScope scope;
     private boolean open;
-    private ChunkedCrc crc = new ChunkedCrc();
+    private @Nullable ChunkedCrc crc;
 
     /// Takes over a hold; gives it back at once when nothing is reserved.
     Filling(HostTable.Source source, Hold hold, Reserved reserved) {
@@ -59,22 +60,30 @@ final class Filling {
 
     /// Fills `pieces` from `source`, and begins the sum with them on the way.
     void copy(MemorySegment from, List<MemorySegment> pieces) {
-        crc = new ChunkedCrc();
+        ChunkedCrc own = new ChunkedCrc();
         long at = 0;
         for (MemorySegment piece : pieces) {
-            crc.copy(from, at, piece);
+            own.copy(from, at, piece);
             at += piece.byteSize();
         }
+        crc = own;
     }
 
     /// Adds bytes that are in their place to the sum, in order.
     void sum(MemorySegment bytes) {
-        crc.update(bytes);
+        crc().update(bytes);
     }
 
     /// All is in its place and summed.
     SealOutcome seal() {
-        return seal(crc.value());
+        return seal(crc().value());
+    }
+
+    /// Made when something is summed, which a store without disks leaves for later.
+    private ChunkedCrc crc() {
+        ChunkedCrc own = crc == null ? new ChunkedCrc() : crc;
+        crc = own;
+        return own;
     }
 
     /// All is in its place, and its sum is known.

@@ -4,6 +4,10 @@ import io.kvcache.core.PieceVisitor;
 import io.kvcache.core.store.ChunkedCrc;
 import io.kvcache.core.store.HostStore;
 import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.VarHandle;
+import java.nio.ByteOrder;
 import java.util.ArrayList;
 import java.util.List;
 
@@ -49,14 +53,13 @@ record StoredObject(HostStore store, int record, long valueBytes) {
     }
 
     void writeKey(byte[] key) {
-        MemorySegment from = MemorySegment.ofArray(key);
         store.visit(record, valueBytes, key.length, new PieceVisitor() {
-            private long at;
+            private int at;
 
             @Override
             public void piece(MemorySegment memory, long to, long bytes) {
-                MemorySegment.copy(from, at, memory, to, bytes);
-                at += bytes;
+                MemorySegment.copy(key, at, memory, ValueLayout.JAVA_BYTE, to, (int) bytes);
+                at += (int) bytes;
             }
         });
     }
@@ -65,24 +68,35 @@ record StoredObject(HostStore store, int record, long valueBytes) {
         if (keyBytes() != wanted.length) {
             return false;
         }
-        Comparison same = new Comparison(MemorySegment.ofArray(wanted));
+        Comparison same = new Comparison(wanted);
         store.visit(record, valueBytes, wanted.length, same);
         return same.equal;
     }
 
+    /// Of a key with what lies in a slot, eight bytes at a time: keys are short, and a segment over
+    /// the array would have to be made for each.
     private static final class Comparison implements PieceVisitor {
-        private final MemorySegment wanted;
-        private long at;
+        private static final VarHandle LONG =
+                MethodHandles.byteArrayViewVarHandle(long[].class, ByteOrder.nativeOrder());
+
+        private final byte[] wanted;
+        private int at;
         private boolean equal = true;
 
-        Comparison(MemorySegment wanted) {
+        Comparison(byte[] wanted) {
             this.wanted = wanted;
         }
 
         @Override
         public void piece(MemorySegment memory, long from, long bytes) {
-            equal &= MemorySegment.mismatch(memory, from, from + bytes, wanted, at, at + bytes) < 0;
-            at += bytes;
+            long end = from + bytes;
+            long to = from;
+            for (; equal && to + Long.BYTES <= end; to += Long.BYTES, at += Long.BYTES) {
+                equal = memory.get(ValueLayout.JAVA_LONG_UNALIGNED, to) == (long) LONG.get(wanted, at);
+            }
+            for (; equal && to < end; to++, at++) {
+                equal = memory.get(ValueLayout.JAVA_BYTE, to) == wanted[at];
+            }
         }
     }
 
