@@ -32,6 +32,7 @@ public final class Connection {
     private long stepBytes;
     private long stepRequests;
     private long beganNanos;
+    private long endedNanos;
     private String verb = "";
 
     /// Not volatile, as it changes with each request: others see it a little later.
@@ -50,6 +51,7 @@ public final class Connection {
         sinceNanos = now;
         heardNanos = now;
         stepNanos = now;
+        endedNanos = now;
         stuckNanos = now;
         holdingNanos = now;
     }
@@ -113,6 +115,15 @@ public final class Connection {
         }
     }
 
+    /// The same of a request that came together with the one before and had to wait for its end:
+    /// asking the clock takes as long as many a small request.
+    public void requestFollows() {
+        if (!inRequest) {
+            inRequest = true;
+            beganNanos = endedNanos;
+        }
+    }
+
     /// It is known what the request asks for.
     ///
     /// @param what one of few words; empty when it is not to be timed
@@ -129,7 +140,8 @@ public final class Connection {
         inRequest = false;
         ProtocolKind spoken = protocol;
         if (!verb.isEmpty() && spoken != null) {
-            owner.timer().took(spoken, verb, owner.nanos() - beganNanos);
+            endedNanos = owner.nanos();
+            owner.timer().took(spoken, verb, endedNanos - beganNanos);
             verb = "";
         }
         return draining;

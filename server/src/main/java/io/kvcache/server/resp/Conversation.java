@@ -30,6 +30,9 @@ final class Conversation implements RespDecoder.Sink, Talk {
     private final RespDecoder decoder;
     private boolean ended;
 
+    /// Whether a request has begun in the bytes that are being taken.
+    private boolean follows;
+
     /// @param goOn called when the conversation can take more after it had to wait
     Conversation(
             ChannelHandlerContext context, Connection connection, Entrance entrance, RespStats stats, Runnable goOn) {
@@ -48,6 +51,7 @@ final class Conversation implements RespDecoder.Sink, Talk {
 
     @Override
     public void take(ByteBuf in) {
+        follows = false;
         try {
             decoder.decode(in);
         } catch (RespException mistake) {
@@ -85,7 +89,12 @@ final class Conversation implements RespDecoder.Sink, Talk {
 
     @Override
     public void begins() {
-        connection.requestBegins();
+        if (follows) {
+            connection.requestFollows();
+        } else {
+            connection.requestBegins();
+            follows = true;
+        }
     }
 
     @Override

@@ -5,6 +5,8 @@ import io.kvcache.server.net.SlotBytes;
 import io.netty.buffer.ByteBuf;
 import io.netty.buffer.ByteBufUtil;
 import io.netty.channel.ChannelHandlerContext;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
 import java.nio.charset.StandardCharsets;
 import org.jspecify.annotations.Nullable;
 
@@ -21,6 +23,7 @@ final class Replies {
     private static final int COLLECTED_BYTES = 32 << 10;
 
     private static final int FIRST_BYTES = 512;
+    private static final ThreadLocal<byte[]> BETWEEN = ThreadLocal.withInitial(() -> new byte[COPIED_BYTES]);
     private static final byte[] CRLF = {'\r', '\n'};
     private static final byte[] OK = "+OK\r\n".getBytes(StandardCharsets.US_ASCII);
     private static final byte[] NIL = "$-1\r\n".getBytes(StandardCharsets.US_ASCII);
@@ -111,17 +114,20 @@ final class Replies {
         line('$', length);
         if (length <= COPIED_BYTES) {
             try (value) {
-                value.visit(
-                        offset,
-                        length,
-                        (memory, from, bytes) ->
-                                room().writeBytes(memory.asSlice(from, bytes).asByteBuffer()));
+                value.visit(offset, length, this::copy);
             }
         } else {
             handOver();
             SlotBytes.write(context, length, each -> value.visit(offset, length, each), value::close);
         }
         room().writeBytes(CRLF);
+    }
+
+    /// By way of the heap: twice so few bytes take less time than the objects that once would take.
+    private void copy(MemorySegment memory, long from, long bytes) {
+        byte[] between = BETWEEN.get();
+        MemorySegment.copy(memory, ValueLayout.JAVA_BYTE, from, between, 0, (int) bytes);
+        room().writeBytes(between, 0, (int) bytes);
     }
 
     private void line(char mark, String text) {

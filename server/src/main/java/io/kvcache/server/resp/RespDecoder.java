@@ -21,6 +21,12 @@ final class RespDecoder implements AutoCloseable {
     /// Less is copied sooner than read by a call of its own.
     private static final int LEAST_LANDING = 8 << 10;
 
+    /// No sum over so many digits is too large for a number.
+    private static final int MOST_SHORT_DIGITS = 9;
+
+    private static final long NOT_SHORT = -1;
+    private static final short CRLF = '\r' << 8 | '\n';
+
     /// Longest line of words, as with Redis.
     private static final int MOST_INLINE = 64 << 10;
 
@@ -83,7 +89,7 @@ final class RespDecoder implements AutoCloseable {
     ///
     /// @throws RespException when they are not the protocol; nothing may follow
     void decode(ByteBuf in) throws RespException {
-        while (in.isReadable() && !sink.paused()) {
+        while (in.isReadable() && (state != State.START || !sink.paused())) {
             switch (state) {
                 case START -> start(in);
                 case COUNT -> count(in);
@@ -109,10 +115,13 @@ final class RespDecoder implements AutoCloseable {
     }
 
     private void count(ByteBuf in) throws RespException {
-        if (!line(in, MOST_LENGTH_LINE, "too big mbulk count string")) {
-            return;
+        long asked = shortNumber(in, 0);
+        if (asked == NOT_SHORT) {
+            if (!line(in, MOST_LENGTH_LINE, "too big mbulk count string")) {
+                return;
+            }
+            asked = number("invalid multibulk length");
         }
-        long asked = number("invalid multibulk length");
         if (asked > limits.arguments()) {
             throw new RespException("invalid multibulk length");
         }
@@ -129,10 +138,13 @@ final class RespDecoder implements AutoCloseable {
         if (mark != '$') {
             throw new RespException("expected '$', got '" + (mark > ' ' && mark < 0x7f ? (char) mark : '?') + "'");
         }
-        if (!line(in, MOST_LENGTH_LINE, "too big bulk count string")) {
-            return;
+        long bytes = shortNumber(in, 1);
+        if (bytes == NOT_SHORT) {
+            if (!line(in, MOST_LENGTH_LINE, "too big bulk count string")) {
+                return;
+            }
+            bytes = number("invalid bulk length");
         }
-        long bytes = number("invalid bulk length");
         if (bytes < 0 || bytes > limits.bulkBytes()) {
             throw new RespException("invalid bulk length");
         }
@@ -206,11 +218,16 @@ final class RespDecoder implements AutoCloseable {
     }
 
     private void endOfBulk(ByteBuf in) throws RespException {
-        byte expected = (byte) (endBytes == 0 ? '\r' : '\n');
-        if (in.readByte() != expected) {
-            throw new RespException("expected CRLF after a bulk string");
+        if (endBytes == 0 && in.readableBytes() >= 2 && in.getShort(in.readerIndex()) == CRLF) {
+            in.skipBytes(2);
+            endBytes = 2;
+        } else {
+            byte expected = (byte) (endBytes == 0 ? '\r' : '\n');
+            if (in.readByte() != expected) {
+                throw new RespException("expected CRLF after a bulk string");
+            }
+            endBytes++;
         }
-        endBytes++;
         if (endBytes == 2) {
             lineLength = 0;
             state = State.LENGTH;
@@ -267,6 +284,32 @@ final class RespDecoder implements AutoCloseable {
             lineLength--;
         }
         return true;
+    }
+
+    /// The number of a line that is here as a whole, with few digits and nothing else, as nearly
+    /// every one is: read where it lies. Any other is left to [#line] and [#number].
+    ///
+    /// @param mark bytes before the digits
+    /// @return [#NOT_SHORT] when nothing was read
+    private long shortNumber(ByteBuf in, int mark) {
+        if (lineLength > 0) {
+            return NOT_SHORT;
+        }
+        int from = in.readerIndex() + mark;
+        int end = Math.min(in.writerIndex() - 1, from + MOST_SHORT_DIGITS + 1);
+        long value = 0;
+        for (int at = from; at < end; at++) {
+            int each = in.getByte(at);
+            if (each == '\r' && at > from && in.getByte(at + 1) == '\n') {
+                in.readerIndex(at + 2);
+                return value;
+            }
+            if (each < '0' || each > '9') {
+                return NOT_SHORT;
+            }
+            value = 10 * value + each - '0';
+        }
+        return NOT_SHORT;
     }
 
     /// The number of the line that was read; behind the mark when that is part of it.
