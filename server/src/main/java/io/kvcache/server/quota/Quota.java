@@ -3,6 +3,7 @@ package io.kvcache.server.quota;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.atomic.LongAdder;
 import org.jspecify.annotations.Nullable;
 
 /// How many bytes a tenant may take, over all that it stores, and which of its stocks gives room when that is too
@@ -19,6 +20,10 @@ public final class Quota {
 
     private final long limitBytes;
     private final AtomicLong usedBytes = new AtomicLong();
+
+    /// In place of that where there is no limit to be held, so that threads do not meet for it.
+    private final LongAdder unlimitedBytes = new LongAdder();
+
     private final AtomicLong uses = new AtomicLong();
     private final List<Stock> stocks = new CopyOnWriteArrayList<>();
 
@@ -69,7 +74,7 @@ public final class Quota {
     }
 
     public long usedBytes() {
-        return usedBytes.get();
+        return limited() ? usedBytes.get() : unlimitedBytes.sum();
     }
 
     /// What so many bytes take of the store.
@@ -100,12 +105,16 @@ public final class Quota {
 
     /// Something is stored, room or not.
     public void enter(long bytes) {
-        usedBytes.addAndGet(bytes);
+        if (limited()) {
+            usedBytes.addAndGet(bytes);
+        } else {
+            unlimitedBytes.add(bytes);
+        }
     }
 
     /// Something that is stored is gone.
     public void leave(long bytes) {
-        usedBytes.addAndGet(-bytes);
+        enter(-bytes);
     }
 
     /// The number of a use; later ones are larger.
