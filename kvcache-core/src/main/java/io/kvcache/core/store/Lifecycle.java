@@ -129,13 +129,10 @@ final class Lifecycle {
             policyOf(record).admit(record);
         }
         reports.stored(record, TierKind.HOST);
-        if (prefetched.has(record)) {
-            return; // used when it is read, if it ever is
-        }
-        if (known) {
-            offload.used(record);
-        } else {
+        if (!known) {
             offload.stored(record);
+        } else if (!prefetched.has(record)) { // a guess is used when it is read, if it ever is
+            offload.used(record);
         }
     }
 
