@@ -39,18 +39,15 @@ final class BlockWord {
 
     private BlockWord() {}
 
-    /// Steps of use that are told apart: once, twice, some times, about eight times, two dozen times or
-    /// more.
-    static final int MOST_USES = 5;
+    /// Steps of use that are told apart: once, twice, some times, about eight times, two dozen times, ninety
+    /// times, three hundred and more.
+    static final int MOST_USES = 7;
 
     /// Uses that are counted one by one. After that a step is four times as far as the one before.
     private static final int COUNTED_USES = 3;
 
     private static final int BITS_OF_STEP = 2;
     private static final long SPREAD = 0x9E3779B97F4A7C15L;
-
-    private static final int LAST_CLASSES = 2;
-    private static final int DEPTH_CLASSES = 3;
 
     /// Depths, in blocks, from which a block counts as deeper: after the first few, and in long
     /// contexts.
@@ -129,11 +126,11 @@ final class BlockWord {
     }
 
     /// The class of what is expected, behind those that the model knows.
-    static final int EXPECTED_CLASS = ReuseModel.CLASSES;
+    static final int EXPECTED_CLASS = BlockClasses.COUNT;
 
     /// The lists' classes in a lane of [Lanes]: those above, then those of the model once more, for
     /// blocks that a slower tier has too.
-    static final int LISTS = EXPECTED_CLASS + 1 + ReuseModel.CLASSES;
+    static final int LISTS = EXPECTED_CLASS + 1 + BlockClasses.COUNT;
 
     static boolean isCopied(long word) {
         return (word & COPIED) != 0;
@@ -165,13 +162,11 @@ final class BlockWord {
 
     /// The block's class whatever is expected of it.
     static int ownClass(long word) {
-        int last = (word & LAST_OF_REQUEST) != 0 ? 1 : 0;
-        int depthClass = (int) (word >>> DEPTH_SHIFT) & 3;
-        return ((uses(word) - 1) * LAST_CLASSES + last) * DEPTH_CLASSES + depthClass;
+        return BlockClasses.of(uses(word) - 1, isLast(word), (int) (word >>> DEPTH_SHIFT) & 3);
     }
 
     /// The step of use that a class stands for.
     static int usesOf(int classId) {
-        return classId / (LAST_CLASSES * DEPTH_CLASSES) + 1;
+        return BlockClasses.group(classId) + 1;
     }
 }

@@ -10,14 +10,14 @@ package io.kvcache.core.policy;
 ///     right
 /// @param priorEvents uses that it takes to doubt that belief
 /// @param groupEvents uses that it takes for blocks used once, those used twice and those used
-///     more often to differ from all blocks
-/// @param classEvents uses that it takes for a class to differ from its group, and those used often from
-///     all that were used more than twice. Blocks of one request are used together, so it takes many
+///     more often to differ from all blocks, and for each step of use to differ from those used more often
+/// @param classEvents uses that it takes for a class to differ from its group. Blocks of one request are
+///     used together, so it takes many
 public record ImportanceRules(
         double halfLife, double ghosts, double priorRate, double priorEvents, double groupEvents, double classEvents) {
 
     /// Chosen by order of magnitude; the laboratory shows what half and twice of each would change.
-    public static final ImportanceRules DEFAULT = new ImportanceRules(64, 4, 0.1, 5, 50, 4000);
+    public static final ImportanceRules DEFAULT = new ImportanceRules(64, 4, 0.1, 5, 50, 6000);
 
     public ImportanceRules {
         requirePositive("halfLife", halfLife);

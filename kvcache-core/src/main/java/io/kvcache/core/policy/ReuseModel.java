@@ -37,17 +37,17 @@ import java.util.Arrays;
 /// **Threads.** One writer, the holder of the store's lock.
 final class ReuseModel {
 
-    static final int GROUPS = BlockWord.MOST_USES;
-    static final int CLASSES_PER_GROUP = 6;
-    static final int CLASSES = GROUPS * CLASSES_PER_GROUP;
+    static final int CLASSES = BlockClasses.COUNT;
 
     private static final int BINS = AgeBins.COUNT;
+    private static final int GROUPS = BlockClasses.GROUPS;
     private static final int FIRST_CLASS = 1 + GROUPS;
     /// Of the groups used more than twice.
     private static final int OFTEN = FIRST_CLASS + CLASSES;
     private static final int ROWS = OFTEN + 1;
 
     private static final int FIRST_OFTEN = 2;
+    private static final int FIRST_OFTEN_CLASS = BlockClasses.first(FIRST_OFTEN);
 
     /// Bounds densities. Ages below half a turn of [Lessons] have uses and next to no exposure, so
     /// what is used all the time looks better at each level.
@@ -71,7 +71,7 @@ final class ReuseModel {
     private final double[] ofLabel = new double[BINS];
     private final double[] hazard = new double[BINS];
     /// Of each class of one group, whatever its label.
-    private final double[] hazards = new double[CLASSES_PER_GROUP * BINS];
+    private final double[] hazards = new double[BlockClasses.PLACES * BINS];
     /// Of each kind whose densities were not asked for since [#refresh], as long as there are
     /// labels.
     private double[] hazardOfKind = new double[0];
@@ -95,7 +95,7 @@ final class ReuseModel {
     long bytes() {
         long counts = (long) (uses.length + exposure.length) * Double.BYTES + reach.length;
         long ofKinds = (long) density.length * Float.BYTES + (long) hazardOfKind.length * Double.BYTES + waiting.length;
-        return counts + ofKinds + (11L + CLASSES_PER_GROUP) * BINS * Double.BYTES;
+        return counts + ofKinds + (11L + BlockClasses.PLACES) * BINS * Double.BYTES;
     }
 
     /// Tells blocks with one label more apart. What was counted so far is the first one's.
@@ -159,18 +159,14 @@ final class ReuseModel {
         learn(0, belief, 1, rules.priorEvents(), ofAll);
         learn(OFTEN, ofAll, rules.groupEvents(), ofOften);
         for (int group = 0; group < GROUPS; group++) {
-            if (group < FIRST_OFTEN) {
-                learn(1 + group, ofAll, rules.groupEvents(), ofGroup);
-            } else {
-                learn(1 + group, ofOften, rules.classEvents(), ofGroup);
-            }
-            for (int each = 0; each < CLASSES_PER_GROUP; each++) {
-                int classId = group * CLASSES_PER_GROUP + each;
+            learn(1 + group, group < FIRST_OFTEN ? ofAll : ofOften, rules.groupEvents(), ofGroup);
+            int first = BlockClasses.first(group);
+            for (int classId = first; classId < BlockClasses.first(group + 1); classId++) {
                 learn(FIRST_CLASS + classId, ofGroup, rules.classEvents(), hazard);
                 if (labels == 1) {
                     densities(classId, bins);
                 } else {
-                    System.arraycopy(hazard, 0, hazards, each * BINS, bins);
+                    System.arraycopy(hazard, 0, hazards, (classId - first) * BINS, bins);
                 }
             }
             for (int label = 0; label < labels && labels > 1; label++) {
@@ -190,10 +186,11 @@ final class ReuseModel {
 
     private void learnLabel(int label, int group, int bins) {
         double factor = factorOf(label, group, bins);
-        for (int each = 0; each < CLASSES_PER_GROUP; each++) {
-            int kind = label * CLASSES + group * CLASSES_PER_GROUP + each;
+        int first = BlockClasses.first(group);
+        for (int classId = first; classId < BlockClasses.first(group + 1); classId++) {
+            int kind = label * CLASSES + classId;
             for (int bin = 0; bin < bins; bin++) {
-                ofLabel[bin] = factor * hazards[each * BINS + bin];
+                ofLabel[bin] = factor * hazards[(classId - first) * BINS + bin];
             }
             learn(ROWS + kind, ofLabel, rules.classEvents(), hazard);
             System.arraycopy(hazard, 0, hazardOfKind, kind * BINS, bins);
@@ -220,11 +217,12 @@ final class ReuseModel {
     private double factorOf(int label, int group, int bins) {
         double seen = rules.classEvents();
         double sum = seen;
-        for (int each = 0; each < CLASSES_PER_GROUP; each++) {
-            int row = ROWS + label * CLASSES + group * CLASSES_PER_GROUP + each;
+        int first = BlockClasses.first(group);
+        for (int classId = first; classId < BlockClasses.first(group + 1); classId++) {
+            int row = ROWS + label * CLASSES + classId;
             for (int bin = 0; bin < Math.min(bins, reach[row]); bin++) {
                 seen += uses[row * BINS + bin];
-                sum += exposure[row * BINS + bin] * hazards[each * BINS + bin];
+                sum += exposure[row * BINS + bin] * hazards[(classId - first) * BINS + bin];
             }
         }
         return seen / sum;
@@ -233,9 +231,9 @@ final class ReuseModel {
     private void add(double[] to, int kind, int bin, double amount) {
         int classId = kind % CLASSES;
         addTo(to, 0, bin, amount);
-        addTo(to, 1 + classId / CLASSES_PER_GROUP, bin, amount);
+        addTo(to, 1 + BlockClasses.group(classId), bin, amount);
         addTo(to, FIRST_CLASS + classId, bin, amount);
-        if (classId >= FIRST_OFTEN * CLASSES_PER_GROUP) {
+        if (classId >= FIRST_OFTEN_CLASS) {
             addTo(to, OFTEN, bin, amount);
         }
         if (labels > 1) {

@@ -8,7 +8,7 @@ import org.junit.jupiter.api.Test;
 final class BlockWordTest {
 
     @Test
-    void givenUses_whenCounted_thenThreeOneByOneAndTwoStepsEachFourTimesAsFar() {
+    void givenUses_whenCounted_thenThreeOneByOneAndFourStepsEachFourTimesAsFar() {
         int rounds = 2000;
         double[] usesAtStep = new double[BlockWord.MOST_USES + 1];
         long stamp = 1;
@@ -27,14 +27,16 @@ final class BlockWordTest {
         assertThat(usesAtStep[3] / rounds).isEqualTo(3);
         assertThat(usesAtStep[4] / rounds).as("3 and a mean of 4").isBetween(6.5, 7.5);
         assertThat(usesAtStep[5] / rounds).as("7 and a mean of 16").isBetween(21.0, 25.0);
+        assertThat(usesAtStep[6] / rounds).as("23 and a mean of 64").isBetween(81.0, 93.0);
+        assertThat(usesAtStep[7] / rounds).as("87 and a mean of 256").isBetween(320.0, 366.0);
     }
 
     @Test
     void givenAWord_whenEachFieldChanges_thenTheOthersStay() {
         long latest = (1L << 46) - 1;
-        long word = BlockWord.of(255, 5, 100, latest);
+        long word = BlockWord.of(255, 4, 100, latest);
         assertThat(BlockWord.isLast(word)).isTrue();
-        assertThat(BlockWord.ownClass(word)).isEqualTo(ReuseModel.CLASSES - 1);
+        assertThat(BlockWord.ownClass(word)).isEqualTo(BlockClasses.of(3, true, 2));
         for (long changed : new long[] {
             BlockWord.withCopied(word, true),
             BlockWord.withStanding(word, BlockWord.EXPECTED),
@@ -42,10 +44,10 @@ final class BlockWordTest {
             BlockWord.withStamp(BlockWord.withStamp(word, 3), latest)
         }) {
             assertThat(BlockWord.owner(changed)).isEqualTo(255);
-            assertThat(BlockWord.uses(changed)).isEqualTo(5);
+            assertThat(BlockWord.uses(changed)).isEqualTo(4);
             assertThat(BlockWord.stamp(changed)).isEqualTo(latest);
         }
-        assertThat(BlockWord.ownClass(BlockWord.continued(word))).isEqualTo(ReuseModel.CLASSES - 4);
+        assertThat(BlockWord.ownClass(BlockWord.continued(word))).isEqualTo(BlockClasses.of(3, false, 2));
         assertThat(BlockWord.classOf(BlockWord.withStanding(word, BlockWord.EXPECTED)))
                 .isEqualTo(BlockWord.EXPECTED_CLASS);
     }
