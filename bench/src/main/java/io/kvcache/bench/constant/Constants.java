@@ -22,7 +22,6 @@ public final class Constants {
             rule(5, "classEvents", "fitted: 1,000 to 30,000 on both traces and generated:1"),
             field("policy/BlockWord", "DEEP", Effect.ORDER, "after the first few blocks"),
             field("policy/BlockWord", "DEEPER", Effect.ORDER, "in long contexts"),
-            field("policy/BlockWord", "BITS_OF_STEP", Effect.ORDER, "powers of four, by order of magnitude"),
             field(
                     "policy/ReuseModel",
                     "REACH",

@@ -4,12 +4,12 @@ package io.kvcache.core.policy;
 /// [PolicyState#words].
 ///
 /// ```
-/// last use (46 bits) | copied (1) | depth (2) | last of its request (1) | uses (3) | standing (2) |
+/// last use (45 bits) | copied (1) | depth (2) | last of its request (1) | uses (4) | standing (2) |
 /// owner (8) | listed (1)
 /// ```
 ///
 /// Owner and the lowest bit lie where [LeafQueue] has them, as the same words serve [DiskLru] when a
-/// record has left the host tier. 2^46 uses last for five months at five million a second.
+/// record has left the host tier. 2^45 uses last for eleven weeks at five million a second.
 final class BlockWord {
 
     static final long LISTED = 1;
@@ -30,23 +30,22 @@ final class BlockWord {
     private static final int STANDING_SHIFT = 9;
     private static final long STANDING_MASK = 3L << STANDING_SHIFT;
     private static final int USES_SHIFT = 11;
-    private static final long USES_MASK = 7L << USES_SHIFT;
-    private static final long LAST_OF_REQUEST = 1L << 14;
-    private static final int DEPTH_SHIFT = 15;
-    private static final long COPIED = 1L << 17;
-    private static final int STAMP_SHIFT = 18;
+    private static final long USES_MASK = 15L << USES_SHIFT;
+    private static final long LAST_OF_REQUEST = 1L << 15;
+    private static final int DEPTH_SHIFT = 16;
+    private static final long COPIED = 1L << 18;
+    private static final int STAMP_SHIFT = 19;
     private static final long STAMP_MASK = -1L << STAMP_SHIFT;
 
     private BlockWord() {}
 
-    /// Steps of use that are told apart: once, twice, some times, about eight times, two dozen times, ninety
-    /// times, three hundred and more.
-    static final int MOST_USES = 7;
+    /// Steps of use that are told apart: once, twice, some times, about five times, nine times and so on, up to
+    /// about five hundred times and more.
+    static final int MOST_USES = 11;
 
-    /// Uses that are counted one by one. After that a step is four times as far as the one before.
+    /// Uses that are counted one by one. After that a step is twice as far as the one before.
     private static final int COUNTED_USES = 3;
 
-    private static final int BITS_OF_STEP = 2;
     private static final long SPREAD = 0x9E3779B97F4A7C15L;
 
     /// Depths, in blocks, from which a block counts as deeper: after the first few, and in long
@@ -94,16 +93,16 @@ final class BlockWord {
         return (word & ~STANDING_MASK) | ((long) standing << STANDING_SHIFT);
     }
 
-    /// The step of use after one more use. Beyond those that are counted it goes up for one use in four,
-    /// then for one in sixteen, which the time of the use decides: it does so evenly, so that of blocks used
-    /// together every fourth goes up.
+    /// The step of use after one more use. Beyond those that are counted it goes up for one use in two,
+    /// then for one in four, which the time of the use decides: it does so evenly, so that of blocks used
+    /// together every second goes up.
     ///
     /// Source: Morris, "Counting large numbers of events in small registers", CACM 1978.
     static int more(int uses, long stamp) {
         if (uses < COUNTED_USES) {
             return uses + 1;
         }
-        int bits = BITS_OF_STEP * (uses + 1 - COUNTED_USES);
+        int bits = uses + 1 - COUNTED_USES;
         return uses < MOST_USES && (stamp * SPREAD) >>> (Long.SIZE - bits) == 0 ? uses + 1 : uses;
     }
 
