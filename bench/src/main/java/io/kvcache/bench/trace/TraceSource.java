@@ -10,7 +10,7 @@ import java.util.Set;
 public sealed interface TraceSource {
 
     /// What `--trace` takes, for messages.
-    String FORMS = "a file, conversation, synthetic, generated, generated:SEED, hostile or hostile:SEED";
+    String FORMS = "a file, conversation, synthetic, or generated, popular or hostile with :SEED or without";
 
     /// Requests in a generated trace: enough to turn a cache of a few thousand blocks over many times.
     int GENERATED_REQUESTS = 10_000;
@@ -25,24 +25,23 @@ public sealed interface TraceSource {
         if (Set.of("conversation", "synthetic").contains(text)) {
             return new Published(text);
         }
-        if (text.equals("generated")) {
-            return new Generated(1);
-        }
-        if (text.equals("hostile")) {
-            return new Hostile(1);
-        }
-        if (text.startsWith("generated:")) {
-            return new Generated(seed(text));
-        }
-        if (text.startsWith("hostile:")) {
-            return new Hostile(seed(text));
-        }
-        return new File(Path.of(text));
+        int colon = text.indexOf(':');
+        String kind = colon < 0 ? text : text.substring(0, colon);
+        return switch (kind) {
+            case "generated" -> new Generated(seed(text));
+            case "popular" -> new Popular(seed(text));
+            case "hostile" -> new Hostile(seed(text));
+            default -> new File(Path.of(text));
+        };
     }
 
     private static long seed(String text) {
+        int colon = text.indexOf(':');
+        if (colon < 0) {
+            return 1;
+        }
         try {
-            return Long.parseLong(text.substring(text.indexOf(':') + 1));
+            return Long.parseLong(text.substring(colon + 1));
         } catch (NumberFormatException e) {
             throw new IllegalArgumentException("'" + text + "' is not a trace: must be " + FORMS, e);
         }
@@ -69,6 +68,14 @@ public sealed interface TraceSource {
         @Override
         public Trace load(TraceReader reader) {
             return new TraceGenerator(Workload.mixed(), seed).generate("generated:" + seed, GENERATED_REQUESTS);
+        }
+    }
+
+    /// Made up from a seed, of prompts that are wanted very often.
+    record Popular(long seed) implements TraceSource {
+        @Override
+        public Trace load(TraceReader reader) {
+            return new PopularTrace(seed).generate("popular:" + seed);
         }
     }
 

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import io.kvcache.bench.trace.MalformedLine;
+import io.kvcache.bench.trace.PopularTrace;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceFinder;
 import io.kvcache.bench.trace.TraceGenerator;
@@ -43,6 +44,17 @@ final class MarginsTest {
             if (name.equals("conversation") && share <= SMALL) {
                 assertThat(row.timesLru()).as(row.toString()).isGreaterThanOrEqualTo(TIMES_LRU);
             }
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(longs = {1, 2})
+    void givenPromptsOfWhichSomeAreVeryPopular_whenReplayedAtSixShares_thenNowhereHalfAPointBelow(long seed) {
+        Margins margins = new Margins(new PopularTrace(seed).generate("popular:" + seed), 0);
+        for (double share : Margins.SHARES) {
+            MarginRow row = margins.at(share);
+            System.out.println(row);
+            assertThat(row.margin()).as(row.toString()).isGreaterThanOrEqualTo(-MarginRow.MOST_BELOW);
         }
     }
 
