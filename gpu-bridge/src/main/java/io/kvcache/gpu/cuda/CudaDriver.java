@@ -277,7 +277,13 @@ public final class CudaDriver implements DeviceDriver {
         enter();
         drain();
         registered.remove(host);
-        registrations.remove(host.address(), context, this::letGo);
+        unregister(host.address());
+    }
+
+    private void unregister(long start) {
+        if (!registrations.remove(start, context, this::letGo)) {
+            thread.leave(); // the context is to be bound anew
+        }
     }
 
     @Override
@@ -389,7 +395,7 @@ public final class CudaDriver implements DeviceDriver {
         if (sharing != null) {
             sharing.giveBackAll();
         }
-        registered.all().forEach(start -> registrations.remove(start, context, this::letGo));
+        registered.all().forEach(this::unregister);
         slabs.all()
                 .forEach(slab -> letGo(
                         "cuMemFree",

@@ -76,36 +76,41 @@ final class Registrations {
 
     /// Counts one less, and unregisters when that was the last.
     ///
-    /// @param context current in the calling thread, before and after
-    synchronized void remove(long start, CudaContext context, Noting noting) {
+    /// @param context current in the calling thread
+    /// @return whether it still is: the way back from another device's may be refused
+    synchronized boolean remove(long start, CudaContext context, Noting noting) {
         Range known = byStart.get(start);
         if (known == null) {
             unregister(start, noting);
-            return;
+            return true;
         }
         known.users.computeIfPresent(context.ordinal(), (_, users) -> users == 1 ? null : users - 1);
         if (known.users.isEmpty()) {
             byStart.remove(start);
-            end(start, known, context, noting);
-        } else if (known.owner == context.ordinal() && !known.users.containsKey(known.owner) && known.kept == null) {
+            return end(start, known, context, noting);
+        }
+        if (known.owner == context.ordinal() && !known.users.containsKey(known.owner) && known.kept == null) {
             known.kept = noting.done("cuDevicePrimaryCtxRetain", context::retain) ? context : null;
         }
+        return true;
     }
 
     /// In the context that it was made in, where that is still there.
-    private static void end(long start, Range range, CudaContext context, Noting noting) {
+    private static boolean end(long start, Range range, CudaContext context, Noting noting) {
         CudaContext kept = range.kept;
+        boolean current = true;
         if (range.owner == context.ordinal()) {
             unregister(start, noting);
         } else if (kept != null) {
             if (noting.done("cuCtxSetCurrent", kept::makeCurrent)) {
                 unregister(start, noting);
             }
-            noting.done("cuCtxSetCurrent", context::makeCurrent);
+            current = noting.done("cuCtxSetCurrent", context::makeCurrent);
         }
         if (kept != null && !noting.done("cuDevicePrimaryCtxRelease", kept::release)) {
             noting.done("cuDevicePrimaryCtxRelease", kept::release); // once more: else it stays for good
         }
+        return current;
     }
 
     private static void unregister(long start, Noting noting) {

@@ -270,6 +270,28 @@ final class TwoDevicesTest {
         }
     }
 
+    /// The last one ends the registration in the other device's context, and the way back is
+    /// refused: that is no reason to go on there.
+    @Test
+    void givenNoWayBackFromTheOthersContext_whenTheLastUnregisters_thenItGoesOnInItsOwn() {
+        FaultsInTurn.assumePossible(standIn);
+        MemorySegment host = content(13);
+        try (Device first = new Device(0);
+                Device second = new Device(1)) {
+            first.driver.register(host);
+            second.driver.register(host);
+            first.driver.unregister(host);
+            first.end();
+            second.write(host);
+            second.finish();
+            standIn.fail("cuCtxSetCurrent", 2, 999);
+            second.driver.unregister(host);
+            assertThat(standIn.injectedAt()).isEqualTo("cuCtxSetCurrent");
+            second.driver.free(second.driver.allocate(BYTES));
+            new BlockContent(13).require(second.read());
+        }
+    }
+
     /// Every call of the driver fails once, each in turn, while a registration outlives the device
     /// that it was made by.
     @Test
