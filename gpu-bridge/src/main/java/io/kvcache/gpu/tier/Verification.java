@@ -46,7 +46,8 @@ final class Verification {
     ///
     /// @param sums of one block each, `sumBytes` apart
     /// @param read where they come to
-    /// @param holdings all of it
+    /// @param arena of that
+    /// @param holdings all that is of the device
     private record Means(
             Kernels kernels,
             DeviceStream stream,
@@ -55,6 +56,7 @@ final class Verification {
             DeviceSpan sums,
             long sumBytes,
             MemorySegment read,
+            Arena arena,
             DeviceHoldings holdings) {}
 
     Verification(DeviceDriver driver, DeviceIndex index, long mostBlockBytes) {
@@ -129,6 +131,7 @@ final class Verification {
 
     private Means take() {
         DeviceHoldings taken = new DeviceHoldings();
+        Arena arena = Arena.ofShared();
         try {
             Kernels kernels = taken.keep(Kernels.load(driver, THREAD_GROUPS), Kernels::close);
             long sumBytes = Kernels.crcSumBytes(mostBlockBytes);
@@ -137,7 +140,7 @@ final class Verification {
             DeviceStream stream = taken.keep(driver.openStream(Priority.NORMAL), DeviceStream::close);
             DeviceEvent event = taken.keep(driver.openEvent(), DeviceEvent::close);
             long readBytes = DeviceGeometry.pages(MOST_BLOCKS * sumBytes); // what is registered is whole pages
-            MemorySegment read = Arena.ofAuto().allocate(readBytes, DeviceGeometry.PAGE);
+            MemorySegment read = arena.allocate(readBytes, DeviceGeometry.PAGE);
             MemorySegment registered = TierDevice.register(driver, read); // else a copy has the tier's thread wait
             if (registered != null) {
                 taken.keep(registered, driver::unregister);
@@ -150,8 +153,10 @@ final class Verification {
                     scratch.slice(scratchBytes, MOST_BLOCKS * sumBytes),
                     sumBytes,
                     read,
+                    arena,
                     taken);
         } catch (DeviceException refused) {
+            arena.close();
             throw taken.without(refused);
         }
     }
@@ -245,11 +250,15 @@ final class Verification {
     }
 
     /// Gives back what was taken. The device is at nothing of it, or has ended.
+    ///
+    /// @throws DeviceException when the device refuses; host memory that it may still write stays
+    ///     for good
     void close() {
         Means present = means;
         if (present != null) {
             means = null;
             present.holdings.giveBack();
+            present.arena.close();
         }
     }
 }
