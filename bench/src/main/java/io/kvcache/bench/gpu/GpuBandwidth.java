@@ -62,7 +62,7 @@ public record GpuBandwidth(int rounds, long bytes, Consumer<String> progress) {
                     }
                 }
             }
-            GpuKernelWays kernels = GpuKernelWays.load(stage);
+            GpuKernelWays kernels = GpuKernelWays.load(stage, progress);
             if (kernels != null) {
                 try (kernels) {
                     for (int size = SMALLEST; size <= LARGEST; size *= 2) {

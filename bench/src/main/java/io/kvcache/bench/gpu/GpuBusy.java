@@ -20,7 +20,7 @@ public final class GpuBusy {
         long since = System.nanoTime();
         try (DeviceDriver driver = device.driver();
                 GpuStage stage = new GpuStage(driver, device.real() ? GPU_BYTES : OTHER_BYTES)) {
-            GpuKernelWays kernels = GpuKernelWays.load(stage);
+            GpuKernelWays kernels = GpuKernelWays.load(stage, System.err::println);
             if (kernels == null) {
                 work(stage::bareWithin, since, nanos, begun);
                 return;

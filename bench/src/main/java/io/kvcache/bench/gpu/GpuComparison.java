@@ -25,7 +25,7 @@ public record GpuComparison(int rounds, long bytes, Consumer<String> progress) {
             for (GpuWay way : ways.copies()) {
                 cells.add(measure(stage, way, way.bytes(), each));
             }
-            GpuKernelWays kernels = GpuKernelWays.load(stage);
+            GpuKernelWays kernels = GpuKernelWays.load(stage, progress);
             if (kernels != null) {
                 try (kernels) {
                     for (GpuWay way : kernels.all()) {

@@ -55,10 +55,17 @@ final class GpuKernelWays implements AutoCloseable {
     }
 
     /// Of this device, or none where it runs no code.
-    static @Nullable GpuKernelWays load(GpuStage stage) {
+    ///
+    /// @param said told why there are none
+    /// @throws DeviceException when the device is of no use
+    static @Nullable GpuKernelWays load(GpuStage stage, Consumer<String> said) {
         try {
             return new GpuKernelWays(stage, Kernels.load(stage.driver, ALL_GROUPS));
         } catch (DeviceException none) {
+            if (none.error().ends()) {
+                throw none;
+            }
+            said.accept("without kernels: " + none.getMessage());
             return null;
         }
     }
