@@ -5,11 +5,11 @@ import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceDriver.Priority;
 import io.kvcache.gpu.driver.DeviceEvent;
 import io.kvcache.gpu.driver.DeviceException;
+import io.kvcache.gpu.driver.DeviceHoldings;
 import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.DeviceStream;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 
@@ -30,9 +30,11 @@ final class GpuStage implements AutoCloseable {
     private final DeviceEvent upDone;
     private final DeviceEvent downDone;
     private final Arena arena = Arena.ofShared();
-    private final List<MemorySegment> fixed = new ArrayList<>();
+    private final DeviceHoldings holdings = new DeviceHoldings();
+    private int fixed;
 
     /// @param bytes of each of the four spans
+    /// @throws DeviceException when the device has not so much; nothing is taken then
     GpuStage(DeviceDriver driver, long bytes) {
         this.driver = driver;
         this.bytes = bytes;
@@ -40,21 +42,28 @@ final class GpuStage implements AutoCloseable {
         target = arena.allocate(bytes, PAGE);
         source.fill((byte) 0x3C); // a bf16 of a usual size, and pages that are there
         target.fill((byte) 1);
-        fix(source);
-        fix(target);
-        first = driver.allocate(bytes);
-        second = driver.allocate(bytes);
-        up = driver.openStream(Priority.HIGH);
-        down = driver.openStream(Priority.HIGH);
-        upDone = driver.openEvent();
-        downDone = driver.openEvent();
+        try {
+            fix(source);
+            fix(target);
+            first = holdings.keep(driver.allocate(bytes), driver::free);
+            second = holdings.keep(driver.allocate(bytes), driver::free);
+            up = holdings.keep(driver.openStream(Priority.HIGH), DeviceStream::close);
+            down = holdings.keep(driver.openStream(Priority.HIGH), DeviceStream::close);
+            upDone = holdings.keep(driver.openEvent(), DeviceEvent::close);
+            downDone = holdings.keep(driver.openEvent(), DeviceEvent::close);
+        } catch (DeviceException refused) {
+            DeviceException why = holdings.without(refused);
+            arena.close();
+            throw why;
+        }
     }
 
     /// Where that is forbidden, copies go without, and who asks is told.
     private void fix(MemorySegment memory) {
         try {
             driver.register(memory);
-            fixed.add(memory);
+            holdings.keep(memory, driver::unregister);
+            fixed++;
         } catch (DeviceException refused) {
             if (refused.error().ends()) {
                 throw refused;
@@ -64,7 +73,7 @@ final class GpuStage implements AutoCloseable {
 
     /// Whether host memory is registered with the device.
     boolean registered() {
-        return fixed.size() == 2;
+        return fixed == 2;
     }
 
     DeviceStream stream() {
@@ -121,13 +130,7 @@ final class GpuStage implements AutoCloseable {
 
     @Override
     public void close() {
-        upDone.close();
-        downDone.close();
-        up.close();
-        down.close();
-        driver.free(first);
-        driver.free(second);
-        fixed.forEach(driver::unregister);
+        holdings.giveBack();
         arena.close();
     }
 }

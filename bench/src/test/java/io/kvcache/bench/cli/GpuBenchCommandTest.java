@@ -57,6 +57,19 @@ final class GpuBenchCommandTest {
                 .anyMatch(line -> line.startsWith("GPU 0: ") && line.contains("before all was given back"));
     }
 
+    /// As beside an engine, which takes nearly all of it.
+    @Test
+    void givenADeviceThatIsFull_whenProbed_thenThatIsItsOnlyLineAndNothingIsLeftThere() {
+        assertThat(GpuProbe.lines(ordinal -> {
+                    if (ordinal == 1) {
+                        throw new DeviceException(DeviceError.NO_DEVICE, "open", "that was all");
+                    }
+                    return HostDriver.open(100L << 20);
+                }))
+                .hasSize(1)
+                .allSatisfy(line -> assertThat(line).contains("OUT_OF_MEMORY"));
+    }
+
     @Test
     void givenSizes_whenRun_thenAFigureForEachSizeDirectionAndWay() {
         Shell.Run run = Shell.run("bench", "gpu", "--quick", "--sizes", "--json");
