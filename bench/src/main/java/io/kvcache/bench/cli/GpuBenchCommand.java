@@ -14,6 +14,7 @@ import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
+import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Spec;
 
 /// `kvcache bench gpu`: blocks, pages and kernels on the first GPU, beside bare copies of as many bytes;
@@ -66,9 +67,29 @@ final class GpuBenchCommand implements Callable<Integer> {
     private @Nullable Path lines;
 
     @Override
-    public Integer call() throws IOException {
+    public Integer call() {
+        try (GpuPages pages = pages()) {
+            int status = measure(pages);
+            if (pages.lost()) {
+                say("--lines: not all could be written to " + lines);
+                return 1;
+            }
+            return status;
+        }
+    }
+
+    private GpuPages pages() {
+        try {
+            return new GpuPages(spec.commandLine().getOut(), json, lines);
+        } catch (IOException refused) {
+            throw new ParameterException(
+                    spec.commandLine(), "--lines takes a file that can be written to; " + refused, refused);
+        }
+    }
+
+    private int measure(GpuPages pages) {
         long full = quick ? QUICK_BYTES : FULL_BYTES;
-        try (GpuPages pages = new GpuPages(spec.commandLine().getOut(), json, lines)) {
+        try {
             BenchDevice device = BenchDevice.open(FREE_SHARE * full);
             try (var driver = device.driver()) {
                 long wanted = !slow(device) ? full : quick ? BLOCK_BYTES : STAND_IN_BYTES;

@@ -40,6 +40,11 @@ final class GpuPages implements AutoCloseable {
         lines.forEach(to -> say(to, JSON.writeValueAsString(value)));
     }
 
+    /// Whether the file has not all lines: its disk is full, for one.
+    boolean lost() {
+        return opened != null && opened.checkError();
+    }
+
     static void say(PrintWriter to, String text) {
         to.println(text);
         to.flush();

@@ -1,18 +1,28 @@
 package io.kvcache.bench.cli;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assumptions.assumeThat;
 
 import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceError;
 import io.kvcache.gpu.driver.DeviceException;
 import io.kvcache.gpu.host.HostDriver;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.List;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 import tools.jackson.databind.JsonNode;
 import tools.jackson.databind.json.JsonMapper;
 
 /// With or without a GPU.
 final class GpuBenchCommandTest {
+
+    @TempDir
+    private Path folder;
+
+    @SuppressWarnings("NullAway.Init") // given by JUnit
+    GpuBenchCommandTest() {}
 
     @Test
     void givenQuickAndJson_whenRun_thenALineEachAndItSaysWhetherTheyMeanAnything() {
@@ -68,6 +78,24 @@ final class GpuBenchCommandTest {
                 }))
                 .hasSize(1)
                 .allSatisfy(line -> assertThat(line).contains("OUT_OF_MEMORY"));
+    }
+
+    @Test
+    void givenLinesWhereNoFileCanBe_whenRun_thenThatIsSaidAndNothingIsMeasured() {
+        Shell.Run run = Shell.run("bench", "gpu", "--quick", "--lines", folder.toString());
+        assertThat(run.exitCode()).isEqualTo(2);
+        assertThat(run.err()).contains("--lines takes a file that can be written to", folder.toString());
+        assertThat(run.out()).isEmpty();
+    }
+
+    @Test
+    void givenADiskThatIsFull_whenLinesAreWritten_thenItSaysThatNotAllAreThere() {
+        Path full = Path.of("/dev/full");
+        assumeThat(Files.isWritable(full)).as("%s", full).isTrue();
+        Shell.Run run = Shell.run("bench", "gpu", "--quick", "--lines", full.toString());
+        assertThat(run.exitCode()).isEqualTo(1);
+        assertThat(run.err()).contains("--lines: not all could be written to " + full);
+        assertThat(run.out()).contains("out of pages");
     }
 
     @Test
