@@ -146,7 +146,7 @@ step() {
     elif [ "$ended" -eq 77 ]; then
         note "$name: not tried, see $file"
     elif [ "$ended" -eq 124 ] || [ "$ended" -eq 137 ]; then
-        note "$name: NOT DONE in $longest s, see $file"
+        note "$name: NOT DONE, cut off after $((SECONDS - since)) s, see $file"
         failed=1
     else
         note "$name: FAILED with $ended, see $file"
@@ -167,6 +167,21 @@ java() {
     timeout -k 10 "$longest" "${java[@]}" "$@" &
     echo $! >"$work/timed"
     wait $!
+    local ended=$?
+    rm -f "$work/timed" # that number is somebody else's soon
+    return "$ended"
+}
+
+# Ends a process of ours; one that hangs in the driver may not end for being asked. Answers whether it was there.
+end() {
+    kill "$1" 2>/dev/null || return
+    local i
+    for i in {1..100}; do
+        kill -0 "$1" 2>/dev/null || return 0
+        sleep 0.1
+    done
+    kill -9 "$1" 2>/dev/null
+    return 0
 }
 
 # What the driver says of all GPUs; it is known to hang where one of them does.
@@ -189,7 +204,7 @@ first() {
     echo "locked memory: $(ulimit -l) KiB; memory: $(cat /sys/fs/cgroup/memory.max 2>/dev/null || echo '?')"
     echo "huge pages: $(cat /sys/kernel/mm/transparent_hugepage/enabled 2>/dev/null || echo '?')"
     python3 -c 'import sys; print("python", sys.version.split()[0])' 2>&1
-    python3 -c 'import torch; print("torch", torch.__version__, torch.version.cuda)' 2>&1 | tail -1
+    timeout -k 5 60 python3 -c 'import torch; print("torch", torch.__version__, torch.version.cuda)' 2>&1 | tail -1
     longest=$((longest < 150 ? longest : 150)) # that much for things that take seconds, and are here to be known
     java -Dkvcache.gpu.real=true io.kvcache.gpu.kit.FirstChecks
     local ended=$?
@@ -200,7 +215,7 @@ first() {
 # Multiplies matrices, as an engine does, where there is PyTorch to do it; else turns values by a kernel of ours. Says
 # `busy` once it is.
 busy() {
-    if python3 -c 'import torch; assert torch.cuda.is_available()' 2>/dev/null; then
+    if timeout -k 5 60 python3 -c 'import torch; assert torch.cuda.is_available()' 2>/dev/null; then
         exec python3 -c '
 import torch, time
 a = torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16)
@@ -233,11 +248,10 @@ beside() {
     head -1 "$work/busy"
     java io.kvcache.bench.cli.GpuKit --lines "$results/beside.jsonl"
     ended=$?
-    if ! kill "$other" 2>/dev/null; then
+    if ! end "$other"; then
         echo 'the process that was to be busy had ended: these are no figures beside one'
         ended=1
     fi
-    wait "$other" 2>/dev/null
     trap - EXIT
     return "$ended"
 }

@@ -12,6 +12,7 @@ import java.util.List;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import tools.jackson.databind.JsonNode;
 import tools.jackson.databind.json.JsonMapper;
@@ -19,6 +20,7 @@ import tools.jackson.databind.json.JsonMapper;
 /// All that the kit for machines with a GPU runs, in a process that finds the stand-in for NVIDIA's
 /// driver, which the tests of gpu-bridge build: every copy and every kernel, and the same beside a
 /// busy process.
+@Timeout(value = 10, unit = TimeUnit.MINUTES, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 final class GpuStandInTest {
 
     private static final Path STAND_IN = Path.of("..", "gpu-bridge", "target", "stand-in");
