@@ -93,7 +93,7 @@ public final class HostStore implements AutoCloseable {
         inspection = new Inspection(parts, new Inspection.Counters(room, puts, touches), lock);
         listing = new Listing(pool, lock);
         forecast = new Forecast(parts, lifecycle, touches, lock);
-        objectForecast = new ObjectForecast(parts, lifecycle, touches, forecast, lock);
+        objectForecast = new ObjectForecast(parts, lifecycle, onboard, touches, forecast, lock);
         prefetch = new Prefetch(parts, onboard, touches, lock);
     }
 

@@ -24,17 +24,25 @@ public final class ObjectForecast {
     private final ClassPolicies policies;
     private final Shares shares;
     private final Lifecycle lifecycle;
+    private final Onboard onboard;
     private final Touches touches;
     private final Forecast forecast;
     private final Endings endings;
     private final ReentrantLock lock;
 
-    ObjectForecast(StoreParts parts, Lifecycle lifecycle, Touches touches, Forecast forecast, ReentrantLock lock) {
+    ObjectForecast(
+            StoreParts parts,
+            Lifecycle lifecycle,
+            Onboard onboard,
+            Touches touches,
+            Forecast forecast,
+            ReentrantLock lock) {
         tree = parts.tree();
         pool = parts.pool();
         policies = parts.policies();
         shares = parts.shares();
         this.lifecycle = lifecycle;
+        this.onboard = onboard;
         this.touches = touches;
         this.forecast = forecast;
         endings = new Endings(parts, lifecycle);
@@ -119,7 +127,8 @@ public final class ObjectForecast {
         int record = tree.findAny(key.hi(), key.lo());
         if (record != NONE) {
             boolean own = endings.isSettled(record) && Identity.isObjectOf(pool.identity(record), namespace.id());
-            if (own && announce(lifecycle.policyOf(record), key, uses)) {
+            // It has no slot that would tell its size.
+            if (own && announce(policies.of(onboard.classOf(record).id(), shares.group(record)), key, uses)) {
                 endings.expect(record);
             }
             return false;

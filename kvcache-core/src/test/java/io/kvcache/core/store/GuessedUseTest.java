@@ -12,6 +12,7 @@ import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.core.tree.Handle;
+import java.util.List;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -35,10 +36,7 @@ final class GuessedUseTest {
         disks.admit(AdmissionKind.ALWAYS, LIMIT, LIMIT, AdmissionKind.USUAL_GAIN);
         disks.restored();
         NamespaceEntry things = store.register(THINGS);
-        store.seal(store.reserveObject(things, KEY, 1 << 20).record(), 7);
-        Disks.Write write = disks.nextWrite(0);
-        assertThat(write).isNotNull();
-        disks.written(write.record(), 0, 1);
+        write(things, KEY, 1);
         evictAll();
     }
 
@@ -46,6 +44,13 @@ final class GuessedUseTest {
     void close() {
         store.inspection().validate();
         store.close();
+    }
+
+    private void write(NamespaceEntry things, BlockKey key, long place) {
+        store.seal(store.reserveObject(things, key, 1 << 20).record(), 7);
+        Disks.Write write = disks.nextWrite(0);
+        assertThat(write).isNotNull();
+        disks.written(write.record(), 0, place);
     }
 
     /// By somebody who wants a block of all the memory.
@@ -111,6 +116,22 @@ final class GuessedUseTest {
         fill(record);
         store.lookup().unpin(record);
         assertThat(uses()).isEqualTo(before + 1);
+    }
+
+    @Test
+    void givenAnObjectOnDiskAlone_whenItIsExpectedByTwo_thenItIsOfThePolicyOfItsSizeAndStays() {
+        NamespaceEntry things = store.register(THINGS);
+        assertThat(store.objectForecast().expect(things, List.of(KEY), 0)).isZero();
+        assertThat(store.objectForecast().expect(things, List.of(KEY), 0)).isZero();
+        int record = Handle.record(known());
+        assertThat(store.beginLoad(record, Handle.generation(known()), 0)).isEqualTo(LoadStart.STARTED);
+        fill(record);
+        read();
+        for (int number = 2; number < 100; number++) {
+            write(things, BlockKey.ofObject(THINGS, new byte[] {(byte) number}), number);
+        }
+        assertThat(Handle.found(store.lookup().pinKey(KEY.hi(), KEY.lo()))).isTrue();
+        store.lookup().unpin(record);
     }
 
     private void read() {
