@@ -43,11 +43,11 @@ final class Onboard {
     /// @param pins of the caller's, beside that of the load; they are taken if it comes
     LoadStart begin(int record, int pins) {
         int state = lifecycle.state(record);
-        if (prefetched.used(record) && state == Control.SEALED) {
-            offload.used(record);
-        }
-        if (pins > 0) {
+        if (pins > 0) { // whoever only says that it will be read has not read it
             prefetched.asked(record);
+            if (prefetched.used(record) && state == Control.SEALED) {
+                offload.used(record);
+            }
         }
         return switch (state) {
             case Control.SEALED -> {

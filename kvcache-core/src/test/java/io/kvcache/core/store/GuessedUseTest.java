@@ -119,6 +119,21 @@ final class GuessedUseTest {
     }
 
     @Test
+    void givenAGuessOnItsWay_whenAHintSaysTheSame_thenItIsAGuessUntilItIsRead() {
+        long before = uses();
+        int record = Handle.record(known());
+        assertThat(store.prefetch().begin(record, Handle.generation(known()))).isTrue();
+        assertThat(store.beginLoad(record, Handle.generation(known()), 0)).isEqualTo(LoadStart.JOINED);
+        fill(record);
+        assertThat(uses()).isEqualTo(before);
+        assertThat(store.beginLoad(record, Handle.generation(known()), 0)).isEqualTo(LoadStart.RESIDENT);
+        assertThat(store.prefetch().stats().used()).as("guesses that came true").isZero();
+        read();
+        assertThat(uses()).isEqualTo(before + 1);
+        assertThat(store.prefetch().stats().used()).isEqualTo(1);
+    }
+
+    @Test
     void givenAnObjectOnDiskAlone_whenItIsExpectedByTwo_thenItIsOfThePolicyOfItsSizeAndStays() {
         NamespaceEntry things = store.register(THINGS);
         assertThat(store.objectForecast().expect(things, List.of(KEY), 0)).isZero();
