@@ -46,6 +46,7 @@ final class ObjectName {
         }
         System.arraycopy(of.rawDigest(), 0, named, TAG.length, Sha256.BYTES);
         System.arraycopy(key, 0, named, KEY_AT, key.length);
+        sha.reset(); // should the last name have ended half way
         sha.update(named, 0, end);
         Sha256.finish(sha, digest, 0);
         namespace = of;
