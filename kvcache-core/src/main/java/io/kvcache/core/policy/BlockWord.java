@@ -94,8 +94,8 @@ final class BlockWord {
     }
 
     /// The step of use after one more use. Beyond those that are counted it goes up for one use in two,
-    /// then for one in four, which the time of the use decides: it does so evenly, so that of blocks used
-    /// together every second goes up.
+    /// then for one in four, in eight and so on, to one in 256, which the time of the use decides: it does so
+    /// evenly, so that of blocks used together every second goes up.
     ///
     /// Source: Morris, "Counting large numbers of events in small registers", CACM 1978.
     static int more(int uses, long stamp) {
