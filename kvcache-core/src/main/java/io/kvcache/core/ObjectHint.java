@@ -45,7 +45,8 @@ public sealed interface ObjectHint {
     ///
     /// How soon objects are used again is learned for each [reuse class][RequestLabel#reuseClass]
     /// apart, as with [Hint.Label]. When a session's next turn is labelled, those of the turn
-    /// before that it does not name are next victims, but for what others have gone on from.
+    /// before that it does not name are next victims in memory and on disk, also when other
+    /// sessions read them; in memory each goes after those that were put behind it.
     /// Sessions of objects and of blocks share one limit, and an object counts as a block.
     ///
     /// @param label with a session and a turn, if they are of one

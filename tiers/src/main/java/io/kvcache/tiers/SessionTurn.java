@@ -24,8 +24,8 @@ sealed interface SessionTurn {
     /// The end of it, with no memory shared with what it was made of.
     SessionTurn tail();
 
-    /// Lets go what an earlier turn had and this one has not, but for what others have gone on
-    /// from.
+    /// Lets go what an earlier turn had and this one has not; of blocks, but for what others have
+    /// gone on from.
     ///
     /// @return of how many blocks or objects
     int leaves(SessionTurn before);
