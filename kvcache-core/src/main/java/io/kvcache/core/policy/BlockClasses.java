@@ -2,10 +2,10 @@ package io.kvcache.core.policy;
 
 /// The classes of blocks that [ReuseModel] tells apart.
 ///
-/// Blocks of one step of use are a group. In the first four groups it also matters whether the request
-/// that used a block last ended there, and how deep the block lies. What was used oftener is what many
-/// requests begin with, and of that only how often it was used is told apart: there are few such prompts,
-/// so to learn of each place in them apart would be to learn the prompts themselves.
+/// Blocks of one step of use are a group. In the first four groups it also matters whether the
+/// request that used a block last ended there, and how deep the block lies. What was used oftener is
+/// what many requests begin with, and of that only how often it was used is told apart: there are few
+/// such prompts, so to learn of each place in them apart would be to learn the prompts themselves.
 final class BlockClasses {
 
     /// Groups, from 0: one less than the step of use.

@@ -10,9 +10,10 @@ package io.kvcache.core.policy;
 ///     right
 /// @param priorEvents uses that it takes to doubt that belief
 /// @param groupEvents uses that it takes for blocks used once, those used twice and those used
-///     more often to differ from all blocks, and for each step of use to differ from those used more often
-/// @param classEvents uses that it takes for a class to differ from its group. Blocks of one request are
-///     used together, so it takes many
+///     more often to differ from all blocks, and for each step of use to differ from those used
+///     more often
+/// @param classEvents uses that it takes for a class to differ from its group. Blocks of one
+///     request are used together, so it takes many
 public record ImportanceRules(
         double halfLife, double ghosts, double priorRate, double priorEvents, double groupEvents, double classEvents) {
 
