@@ -143,6 +143,8 @@ public final class Connection {
             endedNanos = owner.nanos();
             owner.timer().took(spoken, verb, endedNanos - beganNanos);
             verb = "";
+        } else {
+            endedNanos = beganNanos; // an empty one takes no time, but the one before may be long over
         }
         return draining;
     }
