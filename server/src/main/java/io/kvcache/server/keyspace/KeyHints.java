@@ -3,7 +3,9 @@ package io.kvcache.server.keyspace;
 import io.kvcache.core.Hint;
 import io.kvcache.core.ObjectHint;
 import java.util.ArrayList;
+import java.util.LinkedHashSet;
 import java.util.List;
+import java.util.Set;
 
 /// Takes what clients say of keys to the store, and has the tenant's quota hear of it: what is
 /// expected counts as used there too, and what is pinned goes last.
@@ -25,6 +27,9 @@ final class KeyHints {
     ///
     /// @return of how many of the keys the hint was taken
     int take(List<byte[]> keys, ObjectHint hint) {
+        if (hint instanceof ObjectHint.Label label && label.label().session() != 0) {
+            return Math.min(keys.size(), tell(whole(keys), hint));
+        }
         List<byte[]> others = new ArrayList<>();
         for (byte[] key : keys) {
             byte[] other = Halves.other(key);
@@ -32,15 +37,25 @@ final class KeyHints {
                 others.add(other);
             }
         }
-        if (hint instanceof ObjectHint.Label label && label.label().session() != 0) {
-            others.addAll(keys); // a turn is told of once, with all that it has
-            return Math.min(keys.size(), tell(others, hint));
-        }
         int taken = tell(keys, hint);
         if (!others.isEmpty()) {
             var _ = tell(others, hint);
         }
         return taken;
+    }
+
+    /// Each key once, with its other half before it: a turn is told of once, with all that it has, and
+    /// of many the last are kept.
+    private static List<byte[]> whole(List<byte[]> keys) {
+        Set<Key> all = new LinkedHashSet<>();
+        for (byte[] key : keys) {
+            byte[] other = Halves.other(key);
+            if (other != null) {
+                all.add(new Key(other));
+            }
+            all.add(new Key(key));
+        }
+        return all.stream().map(Key::bytes).toList();
     }
 
     private int tell(List<byte[]> keys, ObjectHint hint) {

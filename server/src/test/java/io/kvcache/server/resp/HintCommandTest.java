@@ -133,6 +133,28 @@ final class HintCommandTest {
         assertThat(resp.test().cache().hintStats().blocksLeft()).isEqualTo(2);
     }
 
+    @Test
+    void givenManyHalves_whenASessionGoesOn_thenTheLastAreKeptWithTheirOtherHalves() {
+        for (int chunk = 1022; chunk < 1024; chunk++) {
+            resp.ask("SET", chunk + "metadata", "m");
+            resp.ask("SET", chunk + "kv_bytes", "b");
+        }
+        StringBuilder line = new StringBuilder("KV.HINT SESSION agent 9 1 more");
+        IntStream.range(0, 1024).forEach(i -> line.append(' ').append(i).append("kv_bytes"));
+        assertThat(ask(line.toString())).isEqualTo(":1024\r\n");
+        assertThat(ask("KV.HINT SESSION agent 9 2 more other")).isEqualTo(":1\r\n");
+        assertThat(resp.test().cache().hintStats().blocksLeft()).isEqualTo(4);
+    }
+
+    @Test
+    void givenBothHalvesNamed_whenASessionLeavesThem_thenEachIsLeftOnce() {
+        resp.ask("SET", "ametadata", "m");
+        resp.ask("SET", "akv_bytes", "b");
+        assertThat(ask("KV.HINT SESSION agent 9 1 more ametadata akv_bytes")).isEqualTo(":2\r\n");
+        assertThat(ask("KV.HINT SESSION agent 9 2 more other")).isEqualTo(":1\r\n");
+        assertThat(resp.test().cache().hintStats().blocksLeft()).isEqualTo(2);
+    }
+
     @ParameterizedTest
     @CsvSource(
             delimiter = '|',
