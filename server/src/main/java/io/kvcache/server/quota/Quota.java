@@ -74,7 +74,8 @@ public final class Quota {
     }
 
     public long usedBytes() {
-        return limited() ? usedBytes.get() : unlimitedBytes.sum();
+        // A sum over what threads add may have seen a value leave and not enter.
+        return limited() ? usedBytes.get() : Math.max(0, unlimitedBytes.sum());
     }
 
     /// What so many bytes take of the store.
