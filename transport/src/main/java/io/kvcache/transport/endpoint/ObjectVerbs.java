@@ -116,7 +116,7 @@ final class ObjectVerbs {
                     ? 1
                     : 0;
         }
-        return taken;
+        return pin.forNanos() == 0 ? taken : Math.min(taken, SessionPins.MOST); // the first have ended
     }
 
     private SessionPins.Wanted wanted(Namespace namespace, byte[] key, ObjectHint.Pin pin) {

@@ -18,7 +18,8 @@ import java.util.function.BooleanSupplier;
 /// **Threads.** Any.
 final class SessionPins {
 
-    private static final int MOST = 1024;
+    /// Pins of one session.
+    static final int MOST = 1024;
 
     private final Map<BlockKey, Runnable> ends = new LinkedHashMap<>();
     private boolean over;

@@ -149,6 +149,19 @@ final class RemoteObjectHintsTest {
     }
 
     @Test
+    void givenMorePinsThanASessionKeeps_whenAskedFor_thenItHearsOfThoseThatStay() {
+        store.register(THINGS);
+        MemorySegment value = MemorySegment.ofArray(new byte[100]);
+        for (int number = 0; number < 1100; number++) {
+            assertThat(store.storeObject(THINGS, key(number), value, 0)).isTrue();
+        }
+        assertThat(hint(new ObjectHint.Pin(Long.MAX_VALUE), 0, 1100)).isEqualTo(1024);
+        assertThat(store.hintStats().pins()).isEqualTo(1024);
+        assertThat(hint(new ObjectHint.Pin(0), 0, 1100)).isEqualTo(1024);
+        assertThat(store.hintStats().pins()).isZero();
+    }
+
+    @Test
     void givenAnOlderServer_whenHinted_thenNothingIsTakenAndTheConnectionGoesOn() {
         put(0, 2);
         OldServers old =
