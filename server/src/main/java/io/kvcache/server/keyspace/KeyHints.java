@@ -44,8 +44,8 @@ final class KeyHints {
         return taken;
     }
 
-    /// Each key once, with its other half before it: a turn is told of once, with all that it has, and
-    /// of many the last are kept.
+    /// Each key once, with its other half before it: a turn is told of once, with all that it has,
+    /// and of many the last are kept.
     private static List<byte[]> whole(List<byte[]> keys) {
         Set<Key> all = new LinkedHashSet<>();
         for (byte[] key : keys) {
