@@ -9,8 +9,8 @@ import org.jspecify.annotations.Nullable;
 /// from bucket to bucket, in any order within one.
 ///
 /// The entries of a bucket are linked by themselves, so that one that comes or goes makes nothing
-/// else. The table doubles when it has as many entries as buckets, and never shrinks, as a store
-/// that was full will be so again.
+/// else. The table doubles when it has as many entries as buckets, and halves when it has an
+/// eighth of that, so that what walks through it meets few empty ones.
 ///
 /// **Threads.** Any; each call holds the shard's lock for a moment.
 final class KeyShard {
@@ -21,6 +21,8 @@ final class KeyShard {
     private static final Comparator<KeyEntry> BY_HASH = Comparator.comparing(KeyEntry::hash, ORDER);
     private static final int FIRST_BITS = 2;
     private static final int MOST_BITS = 24;
+    /// The table halves below one entry in so many buckets.
+    private static final int FEWEST_OF = 8;
 
     private final int bitsBefore;
     private int bits = FIRST_BITS;
@@ -38,6 +40,10 @@ final class KeyShard {
 
     private static boolean isSame(BlockKey a, BlockKey b) {
         return a.lo() == b.lo() && a.hi() == b.hi();
+    }
+
+    synchronized int buckets() {
+        return table.length;
     }
 
     synchronized @Nullable KeyEntry find(BlockKey hash) {
@@ -64,7 +70,7 @@ final class KeyShard {
         table[bucket] = entry;
         count++;
         if (count > table.length && bits < MOST_BITS) {
-            grow();
+            resize(bits + 1);
         }
         return null;
     }
@@ -79,6 +85,9 @@ final class KeyShard {
                 link(bucket, before, at.next());
                 at.next(null);
                 count--;
+                if (count < table.length / FEWEST_OF && bits > FIRST_BITS) {
+                    resize(bits - 1);
+                }
                 return true;
             }
         }
@@ -93,12 +102,12 @@ final class KeyShard {
         }
     }
 
-    /// The new buckets of one are two neighbours, so the order stays.
-    private void grow() {
-        @Nullable KeyEntry[] smaller = table;
-        bits++;
+    /// Of one bucket come two neighbours, and of two neighbours one, so the order stays.
+    private void resize(int newBits) {
+        @Nullable KeyEntry[] before = table;
+        bits = newBits;
         table = new KeyEntry[1 << bits];
-        for (KeyEntry first : smaller) {
+        for (KeyEntry first : before) {
             KeyEntry at = first;
             while (at != null) {
                 KeyEntry next = at.next();
