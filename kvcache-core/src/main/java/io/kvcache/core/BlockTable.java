@@ -72,9 +72,9 @@ public interface BlockTable extends AutoCloseable {
         return true;
     }
 
-    /// Blocks behind [#endBlock] that a slower tier has and that were left there: computing them takes
-    /// less time than
-    /// bringing them, or they would come too late. 0 of a store that does not know what computing takes.
+    /// Blocks behind [#endBlock] that a slower tier has and that were left there: computing them
+    /// takes less time than bringing them, or they would come too late. 0 of a store that does not
+    /// know what computing takes.
     default int cheaperComputed() {
         return 0;
     }

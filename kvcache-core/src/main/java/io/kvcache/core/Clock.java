@@ -9,9 +9,8 @@ public interface Clock {
     /// Lets time pass: `nanos`, or somewhat more or less.
     void pause(long nanos);
 
-    /// Lets time pass like [#pause], and no longer than until `monitor`, which the caller holds, is notified.
-    /// It may
-    /// end at any time: ask again what was waited for.
+    /// Lets time pass like [#pause], and no longer than until `monitor`, which the caller holds, is
+    /// notified. It may end at any time: ask again what was waited for.
     ///
     /// @throws InterruptedException when the thread was interrupted
     void await(Object monitor, long nanos) throws InterruptedException;

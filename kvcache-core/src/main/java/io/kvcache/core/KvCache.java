@@ -12,15 +12,15 @@ import org.jspecify.annotations.Nullable;
 
 /// A store of KV blocks and opaque objects, embedded in this process or served by another one.
 ///
-/// A prompt's tokens become a [BlockChain]; [#match] says how many of its leading blocks the store has,
-/// [#acquire]
-/// pins them, [#put] adds those that were computed. Every failure shortens the prefix: a get answers "the first n
-/// blocks are here", and n may be 0. What is returned is byte for byte what was put.
+/// A prompt's tokens become a [BlockChain]; [#match] says how many of its leading blocks the store
+/// has, [#acquire] pins them, [#put] adds those that were computed. Every failure shortens the
+/// prefix: a get answers "the first n blocks are here", and n may be 0. What is returned is byte
+/// for byte what was put.
 ///
-/// A namespace is registered before it is used. Chains and object keys of an unregistered namespace are
-/// refused by
-/// `IllegalArgumentException`, as are a wrong index, part, size or key: these are the caller's bugs. A full
-/// store, a block that another writer is at, a deadline are outcomes, answered by values.
+/// A namespace is registered before it is used. Chains and object keys of an unregistered namespace
+/// are refused by `IllegalArgumentException`, as are a wrong index, part, size or key: these are
+/// the caller's bugs. A full store, a block that another writer is at, a deadline are outcomes,
+/// answered by values.
 ///
 /// **Threads.** Safe for any number of threads. Only methods that take a time-out may wait, and no longer than
 /// that.
@@ -57,9 +57,8 @@ public interface KvCache extends AutoCloseable {
 
     /// Pins the leading blocks that are here, from block `from` on, and returns at once.
     ///
-    /// Blocks in slower tiers go on arriving in chain order until the time-out; the table may end early.
-    /// Close the
-    /// table to give the blocks free.
+    /// Blocks in slower tiers go on arriving in chain order until the time-out; the table may end
+    /// early. Close the table to give the blocks free.
     ///
     /// @param from first block wanted, `0 <= from <= chain.length()`
     /// @param timeoutNanos how long blocks may go on arriving, from now; 0 takes what is resident
@@ -105,9 +104,8 @@ public interface KvCache extends AutoCloseable {
         }
     }
 
-    /// Forgets block `from` of the chain and everything below it, in every tier. Pinned blocks are no longer
-    /// found
-    /// at once, and freed when their last pin goes.
+    /// Forgets block `from` of the chain and everything below it, in every tier. Pinned blocks are
+    /// no longer found at once, and freed when their last pin goes.
     ///
     /// @return blocks forgotten
     int drop(BlockChain chain, int from);
@@ -196,9 +194,8 @@ public interface KvCache extends AutoCloseable {
         return getObject(namespace, key);
     }
 
-    /// Pins an object, waiting for it without a thread: completes on `executor` once it is here, or with null
-    /// when it
-    /// is not known, does not arrive in time, or cannot be brought in.
+    /// Pins an object, waiting for it without a thread: completes on `executor` once it is here, or
+    /// with null when it is not known, does not arrive in time, or cannot be brought in.
     ///
     /// **Ownership.** Whoever is handed the view closes it.
     ///

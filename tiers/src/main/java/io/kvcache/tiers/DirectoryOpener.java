@@ -18,9 +18,8 @@ import java.util.concurrent.Executor;
 record DirectoryOpener(DiskOptions options, HostMemorySource memory, MemorySegment slots, Executor checking)
         implements TierOpener {
 
-    /// Registering touches all of the memory, which for gibibytes takes seconds of the start; huge pages,
-    /// which larger
-    /// stores get, spare the kernel most of the same work.
+    /// Registering touches all of the memory, which for gibibytes takes seconds of the start; huge
+    /// pages, which larger stores get, spare the kernel most of the same work.
     private static final long MOST_REGISTERED_BYTES = 256L << 20;
 
     @Override

@@ -8,17 +8,16 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.LongAdder;
 import org.jspecify.annotations.Nullable;
 
-/// Whether blocks that are on disk are loaded, or left there because computing them takes less time, or
-/// because they would
-/// come too late.
+/// Whether blocks that are on disk are loaded, or left there because computing them takes less
+/// time, or because they would come too late.
 ///
 /// The policy of host memory is told the same proportion ([CopyWorth]), as a block that is read
 /// back in no time need not be kept there, and admission to disks by value where in a prompt
 /// computing takes longer.
 ///
-/// What a load takes is estimated from the reads of the last while and from what waits to be read. As
-/// nothing is learned
-/// of a disk that is not read, one in [#TRIES] such blocks is loaded all the same.
+/// What a load takes is estimated from the reads of the last while and from what waits to be read.
+/// As nothing is learned of a disk that is not read, one in [#TRIES] such blocks is loaded all the
+/// same.
 ///
 /// **Threads.** Any.
 final class LoadOrCompute {

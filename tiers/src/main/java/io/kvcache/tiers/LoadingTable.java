@@ -16,10 +16,9 @@ import org.jspecify.annotations.Nullable;
 
 /// Blocks that are resident in host memory, and after them such as arrive from disk.
 ///
-/// One pin on the deepest resident block, and one on each of those that come, from the start; so whoever else
-/// loads
-/// or evicts, a block that has arrived stays. What has arrived is read off the records: the table is told when to
-/// look, and looks.
+/// One pin on the deepest resident block, and one on each of those that come, from the start; so
+/// whoever else loads or evicts, a block that has arrived stays. What has arrived is read off the
+/// records: the table is told when to look, and looks.
 final class LoadingTable implements BlockTable {
 
     private final HostTable.Source source;

@@ -59,9 +59,8 @@ final class Onboarding {
         static final Coming NOTHING = new Coming(null, 0);
     }
 
-    /// Begins to bring the blocks from `here` on for a table that begins with block `from`. The block before
-    /// `here`
-    /// is pinned.
+    /// Begins to bring the blocks from `here` on for a table that begins with block `from`. The
+    /// block before `here` is pinned.
     ///
     /// @param timeoutNanos how long the table waits
     Coming begin(BlockChain chain, int here, int from, long timeoutNanos) {

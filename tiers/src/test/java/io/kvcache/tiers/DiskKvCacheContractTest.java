@@ -16,9 +16,8 @@ import java.nio.file.Path;
 import org.junit.jupiter.api.Nested;
 import org.junit.jupiter.api.io.TempDir;
 
-/// The embedded cache keeps the contract of every `KvCache` with a disk below it that everything is written
-/// to. What
-/// the contract says of a full store is said of one without.
+/// The embedded cache keeps the contract of every `KvCache` with a disk below it that everything is
+/// written to. What the contract says of a full store is said of one without.
 final class DiskKvCacheContractTest {
 
     private static final long DISK_BYTES = 64 << 20;

@@ -22,9 +22,8 @@ import picocli.CommandLine.Option;
 import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Spec;
 
-/// `kvcache bench opaque`: a trace as LMCache would play it, through the server, beside the same blocks
-/// in a store that
-/// knows their chains.
+/// `kvcache bench opaque`: a trace as LMCache would play it, through the server, beside the same
+/// blocks in a store that knows their chains.
 @Command(
         name = "opaque",
         description =

@@ -14,9 +14,8 @@ import java.util.logging.Logger;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
-/// A model that Jlama has loaded: the one that the user named, or one of random weights in a folder for temporary
-/// files,
-/// which goes when this is closed.
+/// A model that Jlama has loaded: the one that the user named, or one of random weights in a folder
+/// for temporary files, which goes when this is closed.
 public final class ServedModel implements TextEngine {
 
     /// A folder in the temporary one, so that a fingerprint shows a name that is the same every time.

@@ -4,13 +4,10 @@ import java.util.Arrays;
 
 /// Requests that come when they come, and an engine that prefills them one after another.
 ///
-/// A request's blocks that are on disk are read into host memory from its arrival on, in the order of
-/// arrival, one
-/// request at a time. When they are there and the engine is free, its found blocks are copied to the
-/// devices, and the
-/// rest of the prompt is computed. The time to the first token is from the arrival to the end of that.
-/// The loop is
-/// open: a slow answer delays no arrival.
+/// A request's blocks that are on disk are read into host memory from its arrival on, in the order
+/// of arrival, one request at a time. When they are there and the engine is free, its found blocks
+/// are copied to the devices, and the rest of the prompt is computed. The time to the first token
+/// is from the arrival to the end of that. The loop is open: a slow answer delays no arrival.
 ///
 /// Decoding is left out, as are batches: all cached and computed tokens of all requests pass through one
 /// queue.

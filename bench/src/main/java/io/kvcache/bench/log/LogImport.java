@@ -20,9 +20,9 @@ import tools.jackson.databind.json.JsonMapper;
 
 /// Makes one trace of logs with one request a line.
 ///
-/// Requests come in the order of their times, from the first one's on; one whose line tells no time has
-/// that of the line
-/// before it. Lines that cannot be used are reported by file, number and reason, and left out or refused.
+/// Requests come in the order of their times, from the first one's on; one whose line tells no time
+/// has that of the line before it. Lines that cannot be used are reported by file, number and
+/// reason, and left out or refused.
 public final class LogImport {
 
     private static final JsonMapper JSON = JsonMapper.builder()

@@ -10,13 +10,10 @@ import tools.jackson.databind.JsonNode;
 /// One line of a log of requests.
 ///
 /// The request is the line itself, or its member `request` or `body`, if that is an object; it has
-/// `messages` (chat),
-/// `prompt` (a text, or an array of token ids) or `input` (a text or messages). The answer is the member
-/// `response`,
-/// or its `body`, if the line has one, else the line. The time is `timestamp`, `created_at` or `created`
-/// of the line,
-/// else of the answer: a text by ISO 8601, or a number, of seconds below 1e11 and of milliseconds from
-/// there on.
+/// `messages` (chat), `prompt` (a text, or an array of token ids) or `input` (a text or messages).
+/// The answer is the member `response`, or its `body`, if the line has one, else the line. The time
+/// is `timestamp`, `created_at` or `created` of the line, else of the answer: a text by ISO 8601,
+/// or a number, of seconds below 1e11 and of milliseconds from there on.
 ///
 /// @param atMillis when it came; null when the line does not say
 /// @param outputTokens of the answer by its `usage`, or -1

@@ -8,9 +8,8 @@ import tools.jackson.databind.JsonNode;
 
 /// The members of a request that a model reads, each an error that names it when it is not what it must be.
 ///
-/// `tools` and `instructions` stand before all messages, as engines put them; what an assistant called
-/// stands behind
-/// what it said.
+/// `tools` and `instructions` stand before all messages, as engines put them; what an assistant
+/// called stands behind what it said.
 final class PromptFields {
 
     private PromptFields() {}

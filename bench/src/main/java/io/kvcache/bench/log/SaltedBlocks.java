@@ -5,13 +5,11 @@ import java.nio.ByteOrder;
 import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;
 
-/// What stands for blocks of tokens in a trace: the first 63 bits of a SHA-256 over a salt, what stands
-/// for the block
-/// before and the block's tokens.
+/// What stands for blocks of tokens in a trace: the first 63 bits of a SHA-256 over a salt, what
+/// stands for the block before and the block's tokens.
 ///
-/// So a block's id stands for everything before it too, and who does not have the salt cannot try out
-/// whether a text
-/// that he knows is in the trace.
+/// So a block's id stands for everything before it too, and who does not have the salt cannot try
+/// out whether a text that he knows is in the trace.
 final class SaltedBlocks {
 
     private final MessageDigest salted;

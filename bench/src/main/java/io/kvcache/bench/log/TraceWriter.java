@@ -15,9 +15,8 @@ import java.util.Arrays;
 import java.util.Locale;
 import java.util.stream.Collectors;
 
-/// Writes traces that every replay here reads: with blocks of 512 tokens as Mooncake's, with blocks of
-/// 16 as
-/// Qwen-Bailian's, each request a chat of its own.
+/// Writes traces that every replay here reads: with blocks of 512 tokens as Mooncake's, with blocks
+/// of 16 as Qwen-Bailian's, each request a chat of its own.
 public final class TraceWriter {
 
     /// Blocks of Qwen-Bailian's format.

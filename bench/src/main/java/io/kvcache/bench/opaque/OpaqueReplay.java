@@ -11,9 +11,9 @@ import io.kvcache.server.config.Machine;
 import java.io.IOException;
 import java.util.Map;
 
-/// Replays a trace through a server of this process as LMCache would: looks a prompt up chunk by chunk
-/// until one is
-/// not there, reads those that are, and writes the rest. The server sees keys and values and nothing else.
+/// Replays a trace through a server of this process as LMCache would: looks a prompt up chunk by
+/// chunk until one is not there, reads those that are, and writes the rest. The server sees keys
+/// and values and nothing else.
 ///
 /// Its promises are off: they last for two seconds, in which a trace of an hour passes by half.
 ///

@@ -8,9 +8,9 @@ import java.util.Random;
 
 /// Eight hours of sessions that return, and in the middle of them prompts that never do: a scan.
 ///
-/// Each session comes back after about as long as its user thinks, with all that was said before and a
-/// block more. After
-/// some turns it begins anew. The same seed gives the same trace on every machine.
+/// Each session comes back after about as long as its user thinks, with all that was said before
+/// and a block more. After some turns it begins anew. The same seed gives the same trace on every
+/// machine.
 public final class SessionTrace {
 
     /// Hours that the sessions go on.

@@ -69,9 +69,8 @@ public record TransportAnswers(String by, String against, int rounds) {
         return answers;
     }
 
-    /// Four answers for each cell: what a request leaves on the heap and what each further block of it does, here and
-    /// at
-    /// the server.
+    /// Four answers for each cell: what a request leaves on the heap and what each further block of
+    /// it does, here and at the server.
     public static List<Answer> ofHeap(List<HeapCell> cells) {
         List<Answer> answers = new ArrayList<>();
         for (HeapCell cell : cells) {

@@ -9,9 +9,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// Sessions that return, in a cache that holds all of them and a half more, and prompts that come once,
-/// twice as many
-/// blocks as the cache holds.
+/// Sessions that return, in a cache that holds all of them and a half more, and prompts that come
+/// once, twice as many blocks as the cache holds.
 final class SessionScanTest {
 
     private static final int SESSIONS = 64;

@@ -6,8 +6,7 @@ import io.kvcache.core.identity.ModelPreset;
 /// looks back at.
 ///
 /// Either from a model and the speed of what computes it ([#of]), or from a rate that was measured
-/// ([#atRate]), which
-/// takes all positions for equal.
+/// ([#atRate]), which takes all positions for equal.
 ///
 /// @param secondsPerToken above 0
 /// @param secondsPerPair for a token and one before it, 0 and up

@@ -2,10 +2,10 @@ package io.kvcache.core.policy;
 
 /// A bounded memory of keys that are no longer resident: fingerprint to a positive count.
 ///
-/// An open-addressed table with linear probing and backward-shift deletion, so that no tombstones pile up.
-/// Every
-/// `put` takes the next seat of a ring; whoever sat there and has not moved since is forgotten. So the
-/// table holds at most as many keys as there are seats, and forgets in the order of the last `put`.
+/// An open-addressed table with linear probing and backward-shift deletion, so that no tombstones
+/// pile up. Every `put` takes the next seat of a ring; whoever sat there and has not moved since is
+/// forgotten. So the table holds at most as many keys as there are seats, and forgets in the order
+/// of the last `put`.
 public final class GhostTable {
 
     /// Above this the table would need more than 2^30 places, the most that an array of a power of two can

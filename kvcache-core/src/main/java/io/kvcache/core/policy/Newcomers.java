@@ -2,13 +2,11 @@ package io.kvcache.core.policy;
 
 /// Whether a block that was never seen moves the clock by which ages are told.
 ///
-/// Ages count in blocks used. A scan of prompts that come once would make everything old within minutes,
-/// and what is old
-/// counts for dead. So new blocks move the clock only as often as they usually come: for each block that
-/// is used again, as
-/// many as there were between two such blocks lately, and half a cache of them ahead. Beyond that the
-/// clock stands until
-/// something is used again.
+/// Ages count in blocks used. A scan of prompts that come once would make everything old within
+/// minutes, and what is old counts for dead. So new blocks move the clock only as often as they
+/// usually come: for each block that is used again, as many as there were between two such blocks
+/// lately, and half a cache of them ahead. Beyond that the clock stands until something is used
+/// again.
 ///
 /// **Threads.** One writer, the holder of the store's lock.
 final class Newcomers {

@@ -28,9 +28,8 @@ public final class PolicyState {
     private byte @Nullable [] said;
     private volatile boolean roomForSaid;
     private @Nullable GhostTable ghosts;
-    /// Until somebody knows: reading a block of Llama 3 8B from one NVMe drive of 13 GB/s takes three
-    /// tenths of the time
-    /// that an H100 takes to compute it.
+    /// Until somebody knows: reading a block of Llama 3 8B from one NVMe drive of 13 GB/s takes
+    /// three tenths of the time that an H100 takes to compute it.
     private volatile double copyWorth = 0.3;
 
     private long clock;
@@ -81,9 +80,8 @@ public final class PolicyState {
         return clock;
     }
 
-    /// What is lost with a block that a slower tier has too, as a share of what is lost with one that is
-    /// to be computed
-    /// again.
+    /// What is lost with a block that a slower tier has too, as a share of what is lost with one
+    /// that is to be computed again.
     public double copyWorth() {
         return copyWorth;
     }

@@ -6,21 +6,16 @@ import io.kvcache.core.tree.Handle;
 import io.kvcache.core.tree.RecordPool;
 import java.util.Arrays;
 
-/// Records as the eviction policies see them: with the families of the tree, and with objects in the
-/// order in
-/// which their readers take them.
+/// Records as the eviction policies see them: with the families of the tree, and with objects in
+/// the order in which their readers take them.
 ///
-/// An object has no parent in the tree: it is found, replaced, dropped and written to disk by itself. But
-/// who stores
-/// a sequence as objects reads the first before the second, so one that goes before those behind it makes
-/// them
-/// worthless. What a caller says of that order is kept here and told to policies alone. A link that is
-/// wrong, or
-/// missing, costs hits and nothing else.
+/// An object has no parent in the tree: it is found, replaced, dropped and written to disk by
+/// itself. But who stores a sequence as objects reads the first before the second, so one that goes
+/// before those behind it makes them worthless. What a caller says of that order is kept here and
+/// told to policies alone. A link that is wrong, or missing, costs hits and nothing else.
 ///
-/// A link is made while the later object has none behind it, so there are no circles. It holds as long as
-/// both are
-/// resident: the earlier one's generation tells whether it still is the same.
+/// A link is made while the later object has none behind it, so there are no circles. It holds as
+/// long as both are resident: the earlier one's generation tells whether it still is the same.
 ///
 /// Costs 14 bytes a record once the first link is made, nothing before.
 ///

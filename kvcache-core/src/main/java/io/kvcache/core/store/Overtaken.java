@@ -6,9 +6,8 @@ import java.util.BitSet;
 import java.util.HashSet;
 import java.util.Set;
 
-/// What was dropped, and which objects were put, while disks had not told everything that they held: their
-/// copies are
-/// older, and do not count.
+/// What was dropped, and which objects were put, while disks had not told everything that they
+/// held: their copies are older, and do not count.
 ///
 /// At the opening this is remembered key by key until all disks have told. A disk that was out may stay out
 /// for long;

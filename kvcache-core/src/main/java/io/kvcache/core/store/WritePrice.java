@@ -18,9 +18,8 @@ final class WritePrice {
     /// a fourth and four times of this.
     private static final double STEP = 0.25;
 
-    /// Above what blocks of usual prompts promise; a higher price would only take longer to fall again after a flush
-    /// has
-    /// written everything.
+    /// Above what blocks of usual prompts promise; a higher price would only take longer to fall
+    /// again after a flush has written everything.
     private static final double MOST = 16;
 
     private final double share;

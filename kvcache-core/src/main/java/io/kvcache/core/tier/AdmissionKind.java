@@ -18,11 +18,9 @@ public enum AdmissionKind {
     /// on disk is written again, when its region is reclaimed, only if it was used there.
     VALUE("value");
 
-    /// What one use of a block saves in units of what its write costs. A GPU at 2.50 dollars an hour that
-    /// prefills
-    /// 10,000 tokens of 128 KiB a second makes a terabyte of KV for 0.53 dollars; a drive of 400 dollars that
-    /// takes
-    /// 5 PB in its life has a terabyte written for 0.08.
+    /// What one use of a block saves in units of what its write costs. A GPU at 2.50 dollars an
+    /// hour that prefills 10,000 tokens of 128 KiB a second makes a terabyte of KV for 0.53
+    /// dollars; a drive of 400 dollars that takes 5 PB in its life has a terabyte written for 0.08.
     public static final double USUAL_GAIN = 6.6;
 
     /// Of the bytes that are put, those that [#VALUE] writes, on the whole: no more, but for what a

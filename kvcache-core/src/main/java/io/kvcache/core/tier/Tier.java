@@ -9,17 +9,16 @@ import java.util.List;
 /// business, which it tells and asks by a [TierListener]. Nothing happens between ticks, so that a simulation
 /// drives a tier step by step and a thread is put around it last.
 ///
-/// **Opening.** A tier begins in state OPENING and gets to SERVING, or to REFUSED, by ticks. From then on it
-/// reads
-/// and writes, and tells what it held before, newest first, until it is no longer [#recovering()].
+/// **Opening.** A tier begins in state OPENING and gets to SERVING, or to REFUSED, by ticks. From
+/// then on it reads and writes, and tells what it held before, newest first, until it is no longer
+/// [#recovering()].
 ///
 /// **Promises.** What is read is what was written, or the read fails. What was written before a [#flush] that was
 /// answered with true is told by every later opening, unless it was reclaimed, replaced or buried since. What was
 /// buried before such a flush does not come back.
 ///
-/// **Ownership.** Memory that is handed over is the tier's from TAKEN until the outcome is told. Whoever
-/// opened the
-/// tier closes it.
+/// **Ownership.** Memory that is handed over is the tier's from TAKEN until the outcome is told.
+/// Whoever opened the tier closes it.
 ///
 /// **Threads.** One, but for what says otherwise.
 public interface Tier extends AutoCloseable {

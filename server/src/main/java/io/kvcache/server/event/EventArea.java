@@ -12,10 +12,10 @@ import org.jspecify.annotations.Nullable;
 
 /// `/v1/events`: what is stored and removed, as it happens.
 ///
-/// A client that names the last event it has seen, by `Last-Event-ID` as browsers do it or by the query
-/// `after`, gets what came since; with the query `from=oldest` it begins with the oldest that is kept, with
-/// `from=snapshot` with all that is stored now.
-/// The query `namespace` leaves all others out.
+/// A client that names the last event it has seen, by `Last-Event-ID` as browsers do it or by the
+/// query `after`, gets what came since; with the query `from=oldest` it begins with the oldest that
+/// is kept, with `from=snapshot` with all that is stored now. The query `namespace` leaves all
+/// others out.
 public final class EventArea implements Area {
 
     private static final String PATH = "/v1/events";

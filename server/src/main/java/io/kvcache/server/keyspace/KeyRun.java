@@ -4,13 +4,11 @@ import org.jspecify.annotations.Nullable;
 
 /// The order in which one connection asks for keys, from which the chunks of a sequence are told.
 ///
-/// LMCache looks a sequence up chunk by chunk until one is not there, reads those that are, and writes
-/// the rest; each
-/// chunk under a key of its own. So a key that follows another of the same stem comes after it in a
-/// sequence, unless
-/// there is a sign that a sequence begins: after another verb or a look-up that found nothing, a look-up
-/// begins anew.
-/// Writes are believed only in a run whose beginning is known, and no longer than the longest context.
+/// LMCache looks a sequence up chunk by chunk until one is not there, reads those that are, and
+/// writes the rest; each chunk under a key of its own. So a key that follows another of the same
+/// stem comes after it in a sequence, unless there is a sign that a sequence begins: after another
+/// verb or a look-up that found nothing, a look-up begins anew. Writes are believed only in a run
+/// whose beginning is known, and no longer than the longest context.
 ///
 /// Other keys than LMCache's are not looked at.
 ///

@@ -7,21 +7,16 @@ import org.jspecify.annotations.Nullable;
 /// Which chunk of tokens comes before which, as far as clients have shown it by the order in which they
 /// ask.
 ///
-/// A chunk's digest covers all before it, so it has one predecessor for ever, or none; what is learned of
-/// one worker's
-/// keys holds for those of all. A look-up of a sequence begins with its first chunk, or with the first
-/// that the
-/// client does not have itself, and ends with the first that is not here. Reads and writes tell less, as
-/// those of several sequences may follow one another: what they show counts only until a look-up has
-/// shown something.
+/// A chunk's digest covers all before it, so it has one predecessor for ever, or none; what is
+/// learned of one worker's keys holds for those of all. A look-up of a sequence begins with its
+/// first chunk, or with the first that the client does not have itself, and ends with the first
+/// that is not here. Reads and writes tell less, as those of several sequences may follow one
+/// another: what they show counts only until a look-up has shown something.
 ///
-/// When two look-ups of different sequences follow each other without a sign of the border, the second
-/// one's first chunk
-/// seems to come after the other's last. That is contradicted when it is seen again, and what is
-/// contradicted as
-/// often as it was seen is taken for a first chunk: a predecessor too few costs little, one too many
-/// keeps a whole
-/// sequence for the sake of another.
+/// When two look-ups of different sequences follow each other without a sign of the border, the
+/// second one's first chunk seems to come after the other's last. That is contradicted when it is
+/// seen again, and what is contradicted as often as it was seen is taken for a first chunk: a
+/// predecessor too few costs little, one too many keeps a whole sequence for the sake of another.
 ///
 /// **Bound.** The [#MOST] chunks that were seen last, about 250 bytes each, 450 if digests
 /// are as long as they may be.

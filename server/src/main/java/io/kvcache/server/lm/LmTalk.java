@@ -22,10 +22,10 @@ import org.jspecify.annotations.Nullable;
 
 /// One client of `lm://`.
 ///
-/// **What a PUT may not do.** It has no reply: any byte in answer would be taken for the next reply's header. So a
-/// value
-/// without room is drained in silence and counted, and an older one goes with it, as the client will believe that its
-/// own is here. The client may only learn of a failure by a closed connection.
+/// **What a PUT may not do.** It has no reply: any byte in answer would be taken for the next
+/// reply's header. So a value without room is drained in silence and counted, and an older one goes
+/// with it, as the client will believe that its own is here. The client may only learn of a failure
+/// by a closed connection.
 ///
 /// **What is not looked at.** The numbers that describe a tensor come back as they came, and HEALTH has no valid key.
 ///

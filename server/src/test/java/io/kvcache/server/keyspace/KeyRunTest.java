@@ -16,8 +16,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /// What is told from the order of a connection's requests. Digests stand for chunks: `a000000000`,
-/// `a000000001` and so
-/// on are one sequence.
+/// `a000000001` and so on are one sequence.
 final class KeyRunTest {
 
     private final TestKeyspace values = TestKeyspace.small();

@@ -2,9 +2,9 @@ package io.kvcache.tiers.disk;
 
 /// How many bytes of blocks may be alive on a device, so that reclaiming always finds something that is not.
 ///
-/// What is not alive is the open region, those that are kept free, the tables, and a reserve: the larger it
-/// is, the
-/// less of a region is still alive when its turn comes, and the less is written again.
+/// What is not alive is the open region, those that are kept free, the tables, and a reserve: the
+/// larger it is, the less of a region is still alive when its turn comes, and the less is written
+/// again.
 public final class Capacity {
 
     /// Of a region: heads of groups and the trailer, more than blocks of 16 KiB take.

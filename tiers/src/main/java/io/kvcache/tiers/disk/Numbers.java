@@ -35,9 +35,8 @@ final class Numbers {
         return namespaceId < logOfStore.length ? logOfStore[namespaceId] : UNKNOWN;
     }
 
-    /// The store's number of a namespace of the log's, registered now if need be; or negative when the store
-    /// does not
-    /// take it.
+    /// The store's number of a namespace of the log's, registered now if need be; or negative when
+    /// the store does not take it.
     int ofLog(int number, Supplier<List<Namespace>> namespaces) {
         int known = number < storeOfLog.length ? storeOfLog[number] : UNKNOWN;
         if (known != UNKNOWN) {

@@ -3,11 +3,9 @@ package io.kvcache.tiers.movement;
 /// How long reads of a tier take, from those of the last while: a fixed time for each run of reads, and a
 /// time for each byte.
 ///
-/// A run lasts from the first read after a pause to the last one that was under way with others, or until
-/// it has
-/// [#LONGEST_RUN] reads. A line is laid through the times of the runs over their bytes, by least squares;
-/// older runs count
-/// for less and less.
+/// A run lasts from the first read after a pause to the last one that was under way with others, or
+/// until it has [#LONGEST_RUN] reads. A line is laid through the times of the runs over their
+/// bytes, by least squares; older runs count for less and less.
 ///
 /// **Threads.** Written by the mover's thread; [#nanos] by any.
 final class ReadPace {

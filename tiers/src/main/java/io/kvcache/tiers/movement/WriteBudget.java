@@ -4,9 +4,9 @@ import java.util.concurrent.TimeUnit;
 
 /// How much may be written, by the second and by the day: a busy GPU makes far more KV than a disk may absorb.
 ///
-/// Two buckets that fill evenly and hold a second's and a day's worth. A write may overdraw them, so that one
-/// that
-/// is larger than a second's worth goes too; the next waits until the debt is paid.
+/// Two buckets that fill evenly and hold a second's and a day's worth. A write may overdraw them,
+/// so that one that is larger than a second's worth goes too; the next waits until the debt is
+/// paid.
 ///
 /// **Threads.** One at a time.
 public final class WriteBudget {

@@ -3,9 +3,8 @@ package io.kvcache.tiers.movement;
 import java.util.concurrent.atomic.AtomicIntegerArray;
 import java.util.concurrent.atomic.AtomicLongArray;
 
-/// Spreads writes over several tiers by their size: none gets ahead of another that can be written to by more
-/// than a
-/// little.
+/// Spreads writes over several tiers by their size: none gets ahead of another that can be written
+/// to by more than a little.
 ///
 /// **Threads.** Any.
 public final class WriteShares {

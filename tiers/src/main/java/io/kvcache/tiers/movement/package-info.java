@@ -1,8 +1,8 @@
 /// Movement of blocks between host memory and the tiers below it: offload, onboard, flush, outage.
 ///
-/// [io.kvcache.tiers.movement.Movement] is its face, [io.kvcache.tiers.movement.Mover] does the work tick by
-/// tick,
-/// [io.kvcache.tiers.movement.TierThreads] puts a thread around each. May import core and the JDK only.
+/// [io.kvcache.tiers.movement.Movement] is its face, [io.kvcache.tiers.movement.Mover] does the
+/// work tick by tick, [io.kvcache.tiers.movement.TierThreads] puts a thread around each. May import
+/// core and the JDK only.
 @NullMarked
 package io.kvcache.tiers.movement;
 

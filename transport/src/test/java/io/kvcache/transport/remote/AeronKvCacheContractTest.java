@@ -27,9 +27,8 @@ import org.junit.jupiter.params.Parameter;
 import org.junit.jupiter.params.ParameterizedClass;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// A cache over Aeron keeps the contract of every `KvCache`: by IPC, where each store has a media driver of its own,
-/// and
-/// by UDP, where all have one.
+/// A cache over Aeron keeps the contract of every `KvCache`: by IPC, where each store has a media
+/// driver of its own, and by UDP, where all have one.
 @ParameterizedClass
 @ValueSource(strings = {"ipc", "udp"})
 final class AeronKvCacheContractTest {
