@@ -237,9 +237,12 @@ public final class CudaDriver implements DeviceDriver {
         slabs.requireSlab(span);
         drain();
         slabs.remove(span);
-        letGo(
-                "cuMemFree",
-                () -> JCudaDriver.cuMemFree(new DevicePointer(span.address().value())));
+        freeSlab(span);
+    }
+
+    private void freeSlab(DeviceSpan slab) {
+        DevicePointer pointer = new DevicePointer(slab.address().value());
+        letGo("cuMemFree", () -> JCudaDriver.cuMemFree(pointer));
     }
 
     /// Waits for all that streams were given, see [CudaStreams].
@@ -315,12 +318,8 @@ public final class CudaDriver implements DeviceDriver {
     @Override
     public VirtualMemory virtualMemory() {
         enter();
-        VirtualCalls present = virtual;
-        if (present == null) {
-            present = new VirtualCalls(this, functions, ordinal);
-            virtual = present;
-        }
-        return present;
+        virtual = virtual == null ? new VirtualCalls(this, functions, ordinal) : virtual;
+        return virtual;
     }
 
     @Override
@@ -340,12 +339,8 @@ public final class CudaDriver implements DeviceDriver {
     @Override
     public DeviceSharing sharing() {
         enter();
-        SharingCalls present = sharing;
-        if (present == null) {
-            present = new SharingCalls(this, functions);
-            sharing = present;
-        }
-        return present;
+        sharing = sharing == null ? new SharingCalls(this, functions) : sharing;
+        return sharing;
     }
 
     /// By which call of the driver's batches are copied, and how many of them it took and declined: in
@@ -396,10 +391,6 @@ public final class CudaDriver implements DeviceDriver {
             sharing.giveBackAll();
         }
         registered.all().forEach(this::unregister);
-        slabs.all()
-                .forEach(slab -> letGo(
-                        "cuMemFree",
-                        () -> JCudaDriver.cuMemFree(
-                                new DevicePointer(slab.address().value()))));
+        slabs.all().forEach(this::freeSlab);
     }
 }
