@@ -142,7 +142,7 @@ final class StagedFramesTest {
         String challenge = hex(peer.ask(hello.frame(1, 0)).getFirst());
         assertThat(challenge).startsWith(hex("""
                 4b564331 0100 0100 0100000000000000 30000000 00000000 0000000000000000
-                0100 0000 00000000 3b00000000000000
+                0100 0000 00000000 7b00000000000000
                 """));
         peer.end(CloseReason.PEER_CLOSED);
     }
