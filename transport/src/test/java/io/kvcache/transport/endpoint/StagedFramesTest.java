@@ -134,7 +134,8 @@ final class StagedFramesTest {
         peer.end(CloseReason.PEER_CLOSED);
     }
 
-    /// Shared memory, puts, staging, staged objects, and hints that say what blocks are; no fabric.
+    /// Shared memory, puts, staging, staged objects, hints that say what blocks are and hints about
+    /// objects; no fabric.
     @Test
     void givenAServerThatStages_whenItAnswersHello_thenTheseCapabilities() throws Exception {
         Hello hello = new Hello(1, 0, 0, Secret.none(32), Secret.none(16), 0, "");
