@@ -54,7 +54,7 @@ final class DemoCommand implements Callable<Integer> {
             paramLabel = "TRACE",
             defaultValue = "",
             description = "A file in the format of Mooncake, Qwen-Bailian or token ids, or"
-                    + " conversation, synthetic, generated, popular, hostile, these three with :SEED or without."
+                    + " conversation, synthetic, generated[:SEED], popular[:SEED] or hostile[:SEED]."
                     + " Default: conversation when it is found, else generated.")
     private String trace = "";
 

@@ -15,7 +15,7 @@ final class TraceOption {
             paramLabel = "TRACE",
             defaultValue = "conversation",
             description = "A file in the format of Mooncake, Qwen-Bailian or token ids, or"
-                    + " conversation, synthetic, generated, popular, hostile, these three with :SEED or without."
+                    + " conversation, synthetic, generated[:SEED], popular[:SEED] or hostile[:SEED]."
                     + " Default: ${DEFAULT-VALUE}.")
     private String name = "";
 

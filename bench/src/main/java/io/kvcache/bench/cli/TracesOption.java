@@ -14,7 +14,7 @@ final class TracesOption {
             split = ",",
             defaultValue = "conversation,synthetic",
             description = "Traces: a file in the format of Mooncake, Qwen-Bailian or token ids, or"
-                    + " conversation, synthetic, generated, popular, hostile, these three with :SEED or without."
+                    + " conversation, synthetic, generated[:SEED], popular[:SEED] or hostile[:SEED]."
                     + " Default: ${DEFAULT-VALUE}.")
     private List<String> names = new ArrayList<>();
 

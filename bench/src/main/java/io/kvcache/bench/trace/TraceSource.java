@@ -10,7 +10,8 @@ import java.util.Set;
 public sealed interface TraceSource {
 
     /// What `--trace` takes, for messages.
-    String FORMS = "a file, conversation, synthetic, or generated, popular or hostile with :SEED or without";
+    String FORMS =
+            "a file, conversation, synthetic, generated:SEED, popular:SEED or hostile:SEED (SEED is 1 where none is given)";
 
     /// Requests in a generated trace: enough to turn a cache of a few thousand blocks over many times.
     int GENERATED_REQUESTS = 10_000;

@@ -151,6 +151,9 @@ final class GpuKitRunnerTest {
             while (line != null && !line.equals("5 passed")) {
                 line = said.readLine();
             }
+            while (!Files.readString(results.resolve("tests.txt")).contains("5 passed")) {
+                Thread.sleep(10); // what is shown is written right after
+            }
             process.destroy();
             assertThat(process.waitFor()).isEqualTo(143);
         }
