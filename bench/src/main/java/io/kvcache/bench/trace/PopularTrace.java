@@ -27,6 +27,8 @@ public final class PopularTrace {
     private static final double OF_APPLICATIONS = 0.6;
 
     private final Random random;
+    private final Popularity ofApplications = new Popularity(APPLICATIONS, 1);
+    private final Popularity ofDocuments = new Popularity(DOCUMENTS, 1);
     private long fresh;
 
     /// @param seed printed by whoever reports on the trace
@@ -46,8 +48,8 @@ public final class PopularTrace {
                 }
             }
             long[] ids = random.nextDouble() < OF_APPLICATIONS
-                    ? asked(oneOf(applications), 1 + random.nextInt(LONGEST_QUESTION))
-                    : asked(oneOf(documents), 1);
+                    ? asked(applications.get(ofApplications.draw(random)), 1 + random.nextInt(LONGEST_QUESTION))
+                    : asked(documents.get(ofDocuments.draw(random)), 1);
             made.add(new TraceRequest(made.size(), ids.length * Trace.BLOCK_TOKENS, 1, ids));
         }
         return new Trace(name, made);
@@ -68,20 +70,5 @@ public final class PopularTrace {
             ids[i] = fresh++;
         }
         return ids;
-    }
-
-    /// The k-th in proportion to 1 / k.
-    private long[] oneOf(List<long[]> prompts) {
-        double sum = 0;
-        for (int k = 1; k <= prompts.size(); k++) {
-            sum += 1.0 / k;
-        }
-        double left = random.nextDouble() * sum;
-        int at = 0;
-        while (at < prompts.size() - 1 && left >= 1.0 / (at + 1)) {
-            left -= 1.0 / (at + 1);
-            at++;
-        }
-        return prompts.get(at);
     }
 }

@@ -29,7 +29,7 @@ public final class TraceGenerator {
     private final Workload workload;
     private final Random random;
     private final int[] systemLengths;
-    private final double[] popularity;
+    private final Popularity popularity;
     private final Map<Block, Long> ids = new HashMap<>();
     private final PriorityQueue<Turn> agenda =
             new PriorityQueue<>(Comparator.comparingLong(Turn::atMillis).thenComparingInt(turn -> turn.session.number));
@@ -41,12 +41,9 @@ public final class TraceGenerator {
         this.workload = workload;
         random = new Random(seed);
         systemLengths = new int[workload.systemPrompts()];
-        popularity = new double[workload.systemPrompts()];
-        double sum = 0;
+        popularity = new Popularity(workload.systemPrompts(), workload.zipfExponent());
         for (int i = 0; i < systemLengths.length; i++) {
             systemLengths[i] = Math.min(around(workload.systemTokens()), workload.mostInputTokens() / 2);
-            sum += Math.pow(i + 1, -workload.zipfExponent());
-            popularity[i] = sum;
         }
     }
 
@@ -72,7 +69,7 @@ public final class TraceGenerator {
 
     private void startSession() {
         boolean agent = random.nextDouble() < workload.agentShare();
-        int system = popularSystem();
+        int system = popularity.draw(random);
         Session session =
                 new Session(sessions++, agent ? workload.agent() : workload.chat(), system, systemLengths[system]);
         int input = session.systemTokens + around(session.kind.addedTokens());
@@ -102,15 +99,6 @@ public final class TraceGenerator {
             blocks[i] = ids.computeIfAbsent(block, any -> (long) ids.size());
         }
         return blocks;
-    }
-
-    private int popularSystem() {
-        double drawn = random.nextDouble() * popularity[popularity.length - 1];
-        int system = 0;
-        while (popularity[system] < drawn) {
-            system++;
-        }
-        return system;
     }
 
     /// A log-normal length with this median, at least 1.
