@@ -7,7 +7,7 @@ import java.util.Map;
 import java.util.Objects;
 
 /// A cache of blocks without parents, by key: the least around a policy for loads that need no trees.
-final class FlatCache implements RecordView {
+final class FlatCache implements FlatRecords {
 
     private final EvictionPolicy policy;
     private final long[] keys;
@@ -97,21 +97,6 @@ final class FlatCache implements RecordView {
     @Override
     public int capacity() {
         return keys.length;
-    }
-
-    @Override
-    public int parent(int record) {
-        return NONE;
-    }
-
-    @Override
-    public int depth(int record) {
-        return 0;
-    }
-
-    @Override
-    public int residentChildren(int record) {
-        return 0;
     }
 
     @Override

@@ -69,7 +69,7 @@ final class GuessTest {
     }
 
     /// Blocks without parents, each with a record of its own.
-    private static final class Cache implements RecordView {
+    private static final class Cache implements FlatRecords {
 
         private final Importance policy = new Importance(this, new PolicyState(BLOCKS));
         private final BitSet resident = new BitSet();
@@ -145,21 +145,6 @@ final class GuessTest {
         @Override
         public int capacity() {
             return BLOCKS;
-        }
-
-        @Override
-        public int parent(int record) {
-            return NONE;
-        }
-
-        @Override
-        public int depth(int record) {
-            return 0;
-        }
-
-        @Override
-        public int residentChildren(int record) {
-            return 0;
         }
 
         @Override

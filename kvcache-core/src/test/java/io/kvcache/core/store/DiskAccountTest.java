@@ -4,8 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.DiskLru;
+import io.kvcache.core.policy.FlatRecords;
 import io.kvcache.core.policy.PolicyState;
-import io.kvcache.core.policy.RecordView;
 import io.kvcache.core.tree.RecordLayout;
 import io.kvcache.core.tree.RecordPool;
 import java.lang.foreign.Arena;
@@ -23,25 +23,10 @@ final class DiskAccountTest {
     private static final int BLUE = 2;
 
     /// Blocks without parents.
-    private record Blocks() implements RecordView {
+    private record Blocks() implements FlatRecords {
         @Override
         public int capacity() {
             return RECORDS;
-        }
-
-        @Override
-        public int parent(int record) {
-            return NONE;
-        }
-
-        @Override
-        public int depth(int record) {
-            return 0;
-        }
-
-        @Override
-        public int residentChildren(int record) {
-            return 0;
         }
 
         @Override
