@@ -3,20 +3,16 @@ package io.kvcache.transport.remote;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import io.kvcache.core.KvCache;
 import io.kvcache.core.ObjectHint;
 import io.kvcache.core.RequestKind;
 import io.kvcache.core.RequestLabel;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.tiers.TieredKvCache;
-import io.kvcache.transport.endpoint.EndpointOptions;
 import io.kvcache.transport.tcp.TcpConnector;
 import io.kvcache.transport.tcp.TcpEndpoint;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
-import java.net.InetAddress;
-import java.net.InetSocketAddress;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
 import java.util.stream.IntStream;
@@ -37,26 +33,11 @@ final class RemoteObjectHintsTest {
             .strict(true)
             .touched(false)
             .build();
-    private final TcpEndpoint endpoint = endpoint(store);
+    private final TcpEndpoint endpoint = Loopback.open(store);
     private final RemoteKvCache remote = connect();
 
-    private static TcpEndpoint endpoint(KvCache store) {
-        try {
-            return TcpEndpoint.open(
-                    store, new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), EndpointOptions.DEFAULTS);
-        } catch (IOException impossible) {
-            throw new AssertionError(impossible);
-        }
-    }
-
     private RemoteKvCache connect() {
-        RemoteKvCache cache = RemoteKvCache.builder(
-                        "127.0.0.1:" + endpoint.address().getPort())
-                .requestTimeout(Sample.PATIENCE)
-                .strict(true)
-                .connect();
-        cache.register(THINGS);
-        return cache;
+        return Loopback.connect(endpoint, THINGS);
     }
 
     @AfterEach

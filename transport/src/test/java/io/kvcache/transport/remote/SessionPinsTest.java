@@ -3,14 +3,10 @@ package io.kvcache.transport.remote;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.Hint;
-import io.kvcache.core.KvCache;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.tiers.TieredKvCache;
-import io.kvcache.transport.endpoint.EndpointOptions;
 import io.kvcache.transport.tcp.TcpEndpoint;
 import java.io.IOException;
-import java.net.InetAddress;
-import java.net.InetSocketAddress;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -27,29 +23,14 @@ final class SessionPinsTest {
             .strict(true)
             .touched(false)
             .build();
-    private final TcpEndpoint endpoint = endpoint(store);
-
-    private static TcpEndpoint endpoint(KvCache store) {
-        try {
-            return TcpEndpoint.open(
-                    store, new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), EndpointOptions.DEFAULTS);
-        } catch (IOException impossible) {
-            throw new AssertionError(impossible);
-        }
-    }
+    private final TcpEndpoint endpoint = Loopback.open(store);
 
     private RemoteKvCache connect() {
         return connect(endpoint);
     }
 
     private static RemoteKvCache connect(TcpEndpoint endpoint) {
-        RemoteKvCache cache = RemoteKvCache.builder(
-                        "127.0.0.1:" + endpoint.address().getPort())
-                .requestTimeout(Sample.PATIENCE)
-                .strict(true)
-                .connect();
-        cache.register(Sample.SPACE);
-        return cache;
+        return Loopback.connect(endpoint, Sample.SPACE);
     }
 
     @AfterEach
@@ -94,7 +75,7 @@ final class SessionPinsTest {
     void givenPinsOfClientsOfTwoEndpoints_whenOneGoes_thenThatOfBothStays() throws Exception {
         BlockChain both = chain(1);
         BlockChain one = chain(2);
-        try (TcpEndpoint second = endpoint(store);
+        try (TcpEndpoint second = Loopback.open(store);
                 RemoteKvCache staying = connect()) {
             try (RemoteKvCache going = connect(second)) {
                 assertThat(pin(staying, both)).isTrue();

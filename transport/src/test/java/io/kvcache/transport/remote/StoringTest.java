@@ -16,15 +16,12 @@ import io.kvcache.core.contract.BlockContent;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.tiers.TieredKvCache;
-import io.kvcache.transport.endpoint.EndpointOptions;
 import io.kvcache.transport.link.CloseReason;
 import io.kvcache.transport.tcp.TcpConnector;
 import io.kvcache.transport.tcp.TcpEndpoint;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
-import java.net.InetAddress;
-import java.net.InetSocketAddress;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
@@ -48,27 +45,11 @@ final class StoringTest {
             .touched(false)
             .build();
     private final Arena arena = Arena.ofConfined();
-    private final TcpEndpoint endpoint = endpoint(store);
+    private final TcpEndpoint endpoint = Loopback.open(store);
     private final BlockChain chain = Sample.chain(1, BLOCKS);
 
-    private static TcpEndpoint endpoint(KvCache store) {
-        try {
-            return TcpEndpoint.open(
-                    store, new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), EndpointOptions.DEFAULTS);
-        } catch (IOException impossible) {
-            throw new AssertionError(impossible);
-        }
-    }
-
     private RemoteKvCache connect() {
-        RemoteKvCache cache = RemoteKvCache.builder(
-                        "127.0.0.1:" + endpoint.address().getPort())
-                .requestTimeout(Sample.PATIENCE)
-                .strict(true)
-                .connect();
-        cache.register(Sample.SPACE);
-        cache.register(OBJECTS);
-        return cache;
+        return Loopback.connect(endpoint, Sample.SPACE, OBJECTS);
     }
 
     /// As if the server were older than PUT.
