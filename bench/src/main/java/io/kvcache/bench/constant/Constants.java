@@ -20,8 +20,9 @@ public final class Constants {
             rule(3, "priorEvents", MAGNITUDE + ", a handful of uses"),
             rule(4, "groupEvents", MAGNITUDE + ", ten times as many"),
             rule(5, "classEvents", "fitted: 1,000 to 30,000 on both traces and generated:1"),
-            field("policy/BlockWord", "DEEP", Effect.ORDER, "after the first few blocks"),
-            field("policy/BlockWord", "DEEPER", Effect.ORDER, "in long contexts"),
+            field("policy/Cohort", "FIRST_TOKENS", Effect.ORDER, MAGNITUDE + ", two blocks of the traces"),
+            field("policy/Cohort", "STEP_BITS", Effect.ORDER, "powers of four, as there are five steps"),
+            field("policy/Cohort", "USUAL_TOKENS", Effect.ORDER, "LMCache's chunk"),
             field(
                     "policy/ReuseModel",
                     "REACH",

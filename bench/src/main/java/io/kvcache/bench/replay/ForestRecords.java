@@ -8,12 +8,14 @@ final class ForestRecords implements RecordView {
     private final TraceForest forest;
     private final boolean[] resident;
     private final int[] residentChildren;
+    private final byte[] cohorts;
     private int size;
 
     ForestRecords(TraceForest forest) {
         this.forest = forest;
         resident = new boolean[forest.nodes()];
         residentChildren = new int[forest.nodes()];
+        cohorts = new byte[forest.nodes()];
     }
 
     boolean isResident(int node) {
@@ -32,6 +34,11 @@ final class ForestRecords implements RecordView {
             blocks++;
         }
         return blocks;
+    }
+
+    /// What [#cohort] is to say of a node.
+    void cohort(int node, int cohort) {
+        cohorts[node] = (byte) cohort;
     }
 
     void enter(int node) {
@@ -66,6 +73,11 @@ final class ForestRecords implements RecordView {
     @Override
     public int depth(int record) {
         return forest.depth(record);
+    }
+
+    @Override
+    public int cohort(int record) {
+        return cohorts[record];
     }
 
     @Override

@@ -1,5 +1,6 @@
 package io.kvcache.bench.replay;
 
+import io.kvcache.core.policy.Cohort;
 import io.kvcache.core.policy.EvictionPolicy;
 import io.kvcache.core.policy.PolicyState;
 import java.util.function.IntPredicate;
@@ -29,6 +30,18 @@ final class PolicyRun {
             for (int i = hits - 1; i >= Math.max(0, last); i--) {
                 policy.touch(forest.node(request, i));
             }
+        }
+
+        /// The [Cohort] of what a request puts.
+        ///
+        /// @param hits leading blocks that are here
+        int cohort(TraceForest forest, int request, int hits) {
+            int known = hits;
+            while (known < forest.length(request)
+                    && policy.remembers(records.fingerprint(forest.node(request, known)))) {
+                known++;
+            }
+            return Cohort.of((long) (forest.length(request) - known) * forest.blockTokens());
         }
 
         private boolean makeRoom(IntPredicate claim) {
@@ -79,9 +92,11 @@ final class PolicyRun {
         }
         cache.touch(forest, request, hits);
         IntPredicate claim = node -> pinnedBy[node] != pin;
+        int cohort = cache.cohort(forest, request, hits);
         int end = hits;
         while (end < forest.length(request) && cache.makeRoom(claim)) {
             int node = forest.node(request, end++);
+            cache.records.cohort(node, cohort);
             cache.records.enter(node);
             cache.policy.admit(node);
         }

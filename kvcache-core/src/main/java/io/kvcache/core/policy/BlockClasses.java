@@ -3,7 +3,7 @@ package io.kvcache.core.policy;
 /// The classes of blocks that [ReuseModel] tells apart.
 ///
 /// Blocks of one step of use are a group. In the first four groups it also matters whether the
-/// request that used a block last ended there, and how deep the block lies. What was used oftener is
+/// request that used a block last ended there, and with how many new ones it came ([Cohort]). What was used oftener is
 /// what many requests begin with, and of that only how often it was used is told apart: there are few
 /// such prompts, so to learn of each place in them apart would be to learn the prompts themselves.
 final class BlockClasses {
@@ -14,9 +14,8 @@ final class BlockClasses {
     /// Groups in which places are told apart.
     private static final int PLACED_GROUPS = 4;
 
-    static final int DEPTHS = 3;
-    /// Classes of a group in which places are told apart.
-    static final int PLACES = 2 * DEPTHS;
+    /// Classes of a group in which places are told apart: where a request ended is one.
+    static final int PLACES = Cohort.STEPS + 1;
 
     /// Where the groups of one class begin.
     private static final int FIRST_ALONE = PLACED_GROUPS * PLACES;
@@ -27,9 +26,9 @@ final class BlockClasses {
 
     /// @param group 0 to [#GROUPS], exclusive
     /// @param last whether the request that used the block last ended there
-    /// @param depth 0 to [#DEPTHS], exclusive
-    static int of(int group, boolean last, int depth) {
-        return first(group) + (group < PLACED_GROUPS ? (last ? DEPTHS : 0) + depth : 0);
+    /// @param cohort as [Cohort] has it
+    static int of(int group, boolean last, int cohort) {
+        return first(group) + (group < PLACED_GROUPS ? (last ? Cohort.STEPS : cohort) : 0);
     }
 
     static int group(int classId) {

@@ -4,12 +4,12 @@ package io.kvcache.core.policy;
 /// [PolicyState#words].
 ///
 /// ```
-/// last use (45 bits) | copied (1) | depth (2) | last of its request (1) | uses (4) | standing (2) |
+/// last use (44 bits) | copied (1) | cohort (3) | last of its request (1) | uses (4) | standing (2) |
 /// owner (8) | listed (1)
 /// ```
 ///
 /// Owner and the lowest bit lie where [LeafQueue] has them, as the same words serve [DiskLru] when a
-/// record has left the host tier. 2^45 uses last for eleven weeks at five million a second.
+/// record has left the host tier. 2^44 uses last for five weeks at five million a second.
 final class BlockWord {
 
     static final long LISTED = 1;
@@ -32,9 +32,10 @@ final class BlockWord {
     private static final int USES_SHIFT = 11;
     private static final long USES_MASK = 15L << USES_SHIFT;
     private static final long LAST_OF_REQUEST = 1L << 15;
-    private static final int DEPTH_SHIFT = 16;
-    private static final long COPIED = 1L << 18;
-    private static final int STAMP_SHIFT = 19;
+    private static final int COHORT_SHIFT = 16;
+    private static final int COHORT_MASK = 7;
+    private static final long COPIED = 1L << 19;
+    private static final int STAMP_SHIFT = 20;
     private static final long STAMP_MASK = -1L << STAMP_SHIFT;
 
     private BlockWord() {}
@@ -48,19 +49,13 @@ final class BlockWord {
 
     private static final long SPREAD = 0x9E3779B97F4A7C15L;
 
-    /// Depths, in blocks, from which a block counts as deeper: after the first few, and in long
-    /// contexts.
-    private static final int DEEP = 8;
-
-    private static final int DEEPER = 32;
-
     /// @param uses 1 to [#MOST_USES]
-    static long of(int owner, int uses, int depth, long stamp) {
-        long depthClass = depth < DEEP ? 0 : depth < DEEPER ? 1 : 2;
+    /// @param cohort as [Cohort] has it
+    static long of(int owner, int uses, int cohort, long stamp) {
         return ((long) owner << OWNER_SHIFT)
                 | ((long) uses << USES_SHIFT)
                 | LAST_OF_REQUEST
-                | (depthClass << DEPTH_SHIFT)
+                | ((long) cohort << COHORT_SHIFT)
                 | (stamp << STAMP_SHIFT);
     }
 
@@ -161,7 +156,7 @@ final class BlockWord {
 
     /// The block's class whatever is expected of it.
     static int ownClass(long word) {
-        return BlockClasses.of(uses(word) - 1, isLast(word), (int) (word >>> DEPTH_SHIFT) & 3);
+        return BlockClasses.of(uses(word) - 1, isLast(word), (int) (word >>> COHORT_SHIFT) & COHORT_MASK);
     }
 
     /// The step of use that a class stands for.

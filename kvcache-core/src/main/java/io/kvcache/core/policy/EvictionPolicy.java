@@ -93,6 +93,11 @@ public interface EvictionPolicy {
     /// A record that is not resident was used where else it lies.
     default void usedElsewhere(int record) {}
 
+    /// Whether anything is remembered of a block that is not resident.
+    default boolean remembers(long fingerprint) {
+        return false;
+    }
+
     /// How much a record is wanted, resident or not: uses expected for the time that it is kept, or [Double#NaN] for
     /// a policy that does not know. Good for comparing records at one moment.
     default double worth(int record) {

@@ -8,7 +8,7 @@ import java.util.function.IntPredicate;
 ///
 /// **Mechanism.** Blocks fall into classes by what can be seen of them: how often they were used;
 /// whether the request that used it last ended there, as a partial or last block seldom returns;
-/// near the start of a prompt or far into it. [ReuseModel] learns for each class how soon a block of some
+/// how much of a prompt was new when it came ([Cohort]). [ReuseModel] learns for each class how soon a block of some
 /// age is used again, from resident and evicted blocks alike ([Lessons]), and what it is worth. Leaves
 /// wait in [LeafBuckets] by class and age, so a victim is the head of the list that is worth least:
 /// every leaf is considered, none is sampled.
@@ -101,7 +101,7 @@ public final class Importance implements EvictionPolicy {
         }
         long fingerprint = records.fingerprint(record);
         int known = lessons.known(fingerprint);
-        long word = BlockWord.of(leaves.owner(), Lessons.stepOf(known), records.depth(record), state.now());
+        long word = BlockWord.of(leaves.owner(), Lessons.stepOf(known), records.cohort(record), state.now());
         leaves.come(record, Lessons.labelOf(known));
         word = BlockWord.withCopied(word, records.hasCopy(record));
         leaves.set(record, expectations.ahead(word, fingerprint, horizon()));
@@ -112,6 +112,11 @@ public final class Importance implements EvictionPolicy {
     @Override
     public boolean hearsFirstUse() {
         return true;
+    }
+
+    @Override
+    public boolean remembers(long fingerprint) {
+        return lessons.remembers(fingerprint);
     }
 
     @Override
@@ -223,7 +228,7 @@ public final class Importance implements EvictionPolicy {
         boolean last = record != before;
         before = records.parent(record);
         long word = BlockWord.of(
-                leaves.owner(), Lessons.usesOf(known, state.now()), records.depth(record), clock.tick(size));
+                leaves.owner(), Lessons.usesOf(known, state.now()), records.cohort(record), clock.tick(size));
         long left = last ? word : BlockWord.continued(word);
         int lane = lanes.laneOf(Lessons.labelOf(known));
         lessons.begin(lane, left);
@@ -371,7 +376,7 @@ public final class Importance implements EvictionPolicy {
     private long fresh(int record, int known, boolean copied) {
         int uses = Lessons.usesOf(known, state.now());
         long now = clock.enter(uses > 1, size);
-        return BlockWord.withCopied(BlockWord.of(leaves.owner(), uses, records.depth(record), now), copied);
+        return BlockWord.withCopied(BlockWord.of(leaves.owner(), uses, records.cohort(record), now), copied);
     }
 
     /// What was announced long ago and has not come was a mistake.

@@ -18,7 +18,7 @@ public record ImportanceRules(
         double halfLife, double ghosts, double priorRate, double priorEvents, double groupEvents, double classEvents) {
 
     /// Chosen by order of magnitude; the laboratory shows what half and twice of each would change.
-    public static final ImportanceRules DEFAULT = new ImportanceRules(64, 4, 0.1, 5, 50, 4000);
+    public static final ImportanceRules DEFAULT = new ImportanceRules(64, 4, 0.1, 5, 50, 1000);
 
     public ImportanceRules {
         requirePositive("halfLife", halfLife);

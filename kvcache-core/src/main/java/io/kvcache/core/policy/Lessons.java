@@ -114,6 +114,11 @@ final class Lessons {
         return entry == Departed.NONE ? UNKNOWN : Departed.classOf(entry);
     }
 
+    /// Whether anything is known of a block that is not resident.
+    boolean remembers(long fingerprint) {
+        return departed.find(fingerprint) != Departed.NONE;
+    }
+
     /// Nothing is to be known of a block any more that is not resident, or was not used since it
     /// came.
     void forget(long fingerprint) {

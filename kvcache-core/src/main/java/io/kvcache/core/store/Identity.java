@@ -1,6 +1,6 @@
 package io.kvcache.core.store;
 
-/// A record's identity word: `namespace << 16 | part << 8 | flags`.
+/// A record's identity word: `namespace << 16 | cohort << 9 | fresh << 8 | flags`.
 final class Identity {
 
     static final int OBJECT = 1;
@@ -24,8 +24,11 @@ final class Identity {
     /// See [Over].
     static final int OVER = 128;
 
-    /// What concerns the record and not the block.
-    static final int OWN = QUEUED | WRITING | USES | USED_ON_DISK | OVER;
+    /// Nobody has used the record since it was put.
+    static final int FRESH = 1 << 8;
+
+    private static final int COHORT_SHIFT = 9;
+    private static final int COHORT_MASK = 7;
 
     private Identity() {}
 
@@ -38,8 +41,20 @@ final class Identity {
         return uses << USES_SHIFT;
     }
 
-    static int block(int namespace, int part) {
-        return namespace << 16 | part << 8;
+    static int block(int namespace) {
+        return namespace << 16;
+    }
+
+    /// A block that is put.
+    ///
+    /// @param cohort as [io.kvcache.core.policy.Cohort] has it, or -1 when nobody knows
+    static int block(int namespace, int cohort) {
+        return block(namespace) | (cohort + 1) << COHORT_SHIFT | FRESH;
+    }
+
+    /// What [#block] was told, or -1.
+    static int cohort(int identity) {
+        return (identity >>> COHORT_SHIFT & COHORT_MASK) - 1;
     }
 
     static int object(int namespace) {

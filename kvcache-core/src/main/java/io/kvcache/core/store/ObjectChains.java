@@ -1,5 +1,6 @@
 package io.kvcache.core.store;
 
+import io.kvcache.core.policy.Cohort;
 import io.kvcache.core.policy.RecordView;
 import io.kvcache.core.tree.Control;
 import io.kvcache.core.tree.Handle;
@@ -50,6 +51,12 @@ final class ObjectChains implements RecordView {
     @Override
     public int depth(int record) {
         return before.length == 0 ? pool.depth(record) : pool.depth(record) + depths[record];
+    }
+
+    @Override
+    public int cohort(int record) {
+        int known = Identity.cohort(pool.identity(record));
+        return known >= 0 ? known : Cohort.alone(depth(record));
     }
 
     @Override

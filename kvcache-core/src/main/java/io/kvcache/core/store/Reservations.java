@@ -25,6 +25,7 @@ final class Reservations {
     private final Shares shares;
     private final ObjectChains chains;
     private final Prospects prospects;
+    private final Cohorts cohorts;
 
     /// Where room comes from.
     record Sources(Room room, ObjectSlots objects, Onboard onboard) {}
@@ -36,6 +37,7 @@ final class Reservations {
         shares = parts.shares();
         chains = parts.chains();
         prospects = parts.offload().prospects();
+        cohorts = new Cohorts(parts);
         this.lifecycle = lifecycle;
         this.sources = sources;
     }
@@ -57,7 +59,7 @@ final class Reservations {
                         chain.keyLo(index),
                         parent,
                         index,
-                        Identity.block(entry.id(), 0),
+                        Identity.block(entry.id(), cohorts.of(entry, chain, index, parent)),
                         entry.blockBytes(),
                         chain.engineHash64(index),
                         NONE),
@@ -84,7 +86,7 @@ final class Reservations {
                         key.lo(),
                         parent,
                         parent == NONE ? 0 : pool.depth(parent) + 1,
-                        Identity.block(entry.id(), 0),
+                        Identity.block(entry.id(), -1),
                         entry.blockBytes(),
                         block.engineHash(),
                         NONE),

@@ -239,7 +239,7 @@ final class Restore {
                 block.parentLo(),
                 NONE,
                 block.depth() - 1,
-                Identity.block(block.namespaceId(), 0),
+                Identity.block(block.namespaceId()),
                 0,
                 0,
                 NONE);
@@ -247,7 +247,7 @@ final class Restore {
     }
 
     private static NewRecord newRecord(TierBlock block, int parent) {
-        int identity = block.object() ? Identity.object(block.namespaceId()) : Identity.block(block.namespaceId(), 0);
+        int identity = block.object() ? Identity.object(block.namespaceId()) : Identity.block(block.namespaceId());
         return new NewRecord(
                 block.keyHi(), block.keyLo(), parent, block.depth(), identity, block.bytes(), block.engineHash(), NONE);
     }

@@ -23,7 +23,7 @@ record StandIns(RecordPool pool, BlockTree tree) {
                 pool.keyLo(record),
                 NONE,
                 pool.depth(record),
-                Identity.block(Identity.namespace(pool.identity(record)), 0),
+                Identity.block(Identity.namespace(pool.identity(record))),
                 0,
                 0,
                 NONE);

@@ -17,6 +17,7 @@ final class Touches {
     private final Offload offload;
     private final Prefetched prefetched;
     private final Over over;
+    private final Cohorts cohorts;
     private final ReentrantLock lock;
     private final TouchBuffer buffer = new TouchBuffer();
 
@@ -25,6 +26,7 @@ final class Touches {
         offload = parts.offload();
         prefetched = parts.prefetched();
         over = parts.over();
+        cohorts = new Cohorts(parts);
         this.lifecycle = lifecycle;
         this.order = order;
         this.lock = lock;
@@ -57,6 +59,7 @@ final class Touches {
             return;
         }
         over.used(record);
+        cohorts.used(record);
         EvictionPolicy policy = lifecycle.policyOf(record);
         boolean counted = prefetched.used(record) && !policy.hearsFirstUse();
         if (!counted) {

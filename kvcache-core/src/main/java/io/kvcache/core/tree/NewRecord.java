@@ -4,7 +4,7 @@ package io.kvcache.core.tree;
 ///
 /// @param parent record of the block before, or -1
 /// @param depth blocks before this one
-/// @param identity `namespace << 16 | part << 8 | flags`
+/// @param identity `namespace << 16 | marks`
 /// @param bytes of the block or object
 /// @param engineHash low 64 bits of the engine's own hash, or 0
 /// @param hostPage first page of the slot

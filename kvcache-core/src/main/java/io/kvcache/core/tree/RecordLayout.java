@@ -30,7 +30,7 @@ import java.nio.ByteOrder;
 /// 40  int32  next                  record after this one in its bucket's chain, -1 at the end
 /// 44  int32  parent                record of the block before this one, -1 for a first block
 /// 48  int32  depth                 blocks before this one
-/// 52  int32  identity              namespace << 16 | part << 8 | flags
+/// 52  int32  identity              namespace << 16 | marks
 /// 56  int32  checksum              CRC32C over the CRC32Cs of the 64 KiB chunks
 /// 60  int32  disk checksum         the same sum over the copy on disk, which may be of an earlier put
 /// ```

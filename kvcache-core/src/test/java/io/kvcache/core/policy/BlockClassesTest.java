@@ -13,8 +13,8 @@ final class BlockClassesTest {
         List<Integer> met = new ArrayList<>();
         for (int group = 0; group < BlockClasses.GROUPS; group++) {
             for (boolean last : new boolean[] {false, true}) {
-                for (int depth = 0; depth < BlockClasses.DEPTHS; depth++) {
-                    int classId = BlockClasses.of(group, last, depth);
+                for (int cohort = 0; cohort < Cohort.STEPS; cohort++) {
+                    int classId = BlockClasses.of(group, last, cohort);
                     assertThat(BlockClasses.group(classId)).isEqualTo(group);
                     assertThat(classId).isBetween(BlockClasses.first(group), BlockClasses.first(group + 1) - 1);
                     if (!met.contains(classId)) {
@@ -32,5 +32,6 @@ final class BlockClassesTest {
         int group = BlockClasses.GROUPS - 1;
         assertThat(BlockClasses.of(group, true, 2)).isEqualTo(BlockClasses.of(group, false, 0));
         assertThat(BlockClasses.of(0, true, 2)).isNotEqualTo(BlockClasses.of(0, false, 2));
+        assertThat(BlockClasses.of(0, true, 2)).isEqualTo(BlockClasses.of(0, true, 4));
     }
 }

@@ -34,10 +34,10 @@ final class BlockWordTest {
 
     @Test
     void givenAWord_whenEachFieldChanges_thenTheOthersStay() {
-        long latest = (1L << 45) - 1;
-        long word = BlockWord.of(255, 4, 100, latest);
+        long latest = (1L << 44) - 1;
+        long word = BlockWord.of(255, 4, 4, latest);
         assertThat(BlockWord.isLast(word)).isTrue();
-        assertThat(BlockWord.ownClass(word)).isEqualTo(BlockClasses.of(3, true, 2));
+        assertThat(BlockWord.ownClass(word)).isEqualTo(BlockClasses.of(3, true, 4));
         for (long changed : new long[] {
             BlockWord.withCopied(word, true),
             BlockWord.withStanding(word, BlockWord.EXPECTED),
@@ -48,7 +48,7 @@ final class BlockWordTest {
             assertThat(BlockWord.uses(changed)).isEqualTo(4);
             assertThat(BlockWord.stamp(changed)).isEqualTo(latest);
         }
-        assertThat(BlockWord.ownClass(BlockWord.continued(word))).isEqualTo(BlockClasses.of(3, false, 2));
+        assertThat(BlockWord.ownClass(BlockWord.continued(word))).isEqualTo(BlockClasses.of(3, false, 4));
         assertThat(BlockWord.classOf(BlockWord.withStanding(word, BlockWord.EXPECTED)))
                 .isEqualTo(BlockWord.EXPECTED_CLASS);
     }

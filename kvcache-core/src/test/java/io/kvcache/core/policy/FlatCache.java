@@ -14,9 +14,12 @@ final class FlatCache implements FlatRecords {
     private final Map<Long, Integer> records = new HashMap<>();
     private final ArrayDeque<Integer> free = new ArrayDeque<>();
     private final BitSet copies = new BitSet();
+    private final byte[] cohorts;
+    private int cohort;
 
     FlatCache(PolicyKind kind, int capacity, int blocks) {
         keys = new long[capacity];
+        cohorts = new byte[capacity];
         policy = kind.create(this);
         for (int record = 0; record < blocks; record++) {
             free.add(record);
@@ -41,9 +44,24 @@ final class FlatCache implements FlatRecords {
         }
         int record = free.remove();
         keys[record] = key;
+        cohorts[record] = (byte) cohort;
         records.put(key, record);
         policy.admit(record);
         return false;
+    }
+
+    /// What comes from now on is of this cohort.
+    void comingOf(int step) {
+        cohort = step;
+    }
+
+    /// The request that uses a block goes on with one that is not kept.
+    boolean useAndGoOn(long key) {
+        boolean here = use(key);
+        int record = Objects.requireNonNull(records.get(key));
+        policy.continued(record);
+        policy.exposed(record);
+        return here;
     }
 
     /// Brings in a block that is absent, for which there is room, and has it go unread.
@@ -87,6 +105,11 @@ final class FlatCache implements FlatRecords {
         int record = Objects.requireNonNull(records.get(key));
         copies.set(record, there);
         policy.copied(record);
+    }
+
+    @Override
+    public int cohort(int record) {
+        return cohorts[record];
     }
 
     @Override

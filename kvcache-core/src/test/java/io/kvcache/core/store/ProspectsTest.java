@@ -62,7 +62,7 @@ final class ProspectsTest {
     }
 
     private int block(int depth) {
-        return insert(Identity.block(space, 0), depth);
+        return insert(Identity.block(space), depth);
     }
 
     /// The blocks of a prompt, none of which was here.
@@ -70,7 +70,7 @@ final class ProspectsTest {
         int[] prompt = new int[blocks];
         int parent = NONE;
         for (int i = 0; i < blocks; i++) {
-            NewRecord next = new NewRecord(++key, key, parent, i, Identity.block(space, 0), BYTES, 0, 0);
+            NewRecord next = new NewRecord(++key, key, parent, i, Identity.block(space), BYTES, 0, 0);
             prompt[i] = parts.tree().insert(next, Control.SEALED, 0);
             prospects.begins(prompt[i], blocks - i);
             prospects.put(prompt[i]);

@@ -38,7 +38,7 @@ final class StressedStore {
         parts.namespaces().add(new NamespaceEntry(0, SPACE, slots, (int) SlabPool.SLAB_BYTES));
         pins = parts.pins();
         lifecycle = new Lifecycle(parts);
-        record = parts.tree().insert(new NewRecord(1, 1, RecordView.NONE, 0, Identity.block(0, 0), 4096, 0, -1));
+        record = parts.tree().insert(new NewRecord(1, 1, RecordView.NONE, 0, Identity.block(0), 4096, 0, -1));
         pool.hostPage(record, slabs.acquire(slots, record));
         lifecycle.seal(record, RecordView.NONE);
     }
