@@ -19,8 +19,12 @@ public final class Constants {
             rule(2, "priorRate", MAGNITUDE + ", of the law that makes LRU right"),
             rule(3, "priorEvents", MAGNITUDE + ", a handful of uses"),
             rule(4, "groupEvents", MAGNITUDE + ", ten times as many"),
-            rule(5, "classEvents", "fitted: 1,000 to 30,000 on both traces and generated:1"),
-            field("policy/Cohort", "FIRST_TOKENS", Effect.ORDER, MAGNITUDE + ", two blocks of the traces"),
+            rule(5, "classEvents", "fitted: 300 to 8,000 on both traces"),
+            field(
+                    "policy/Cohort",
+                    "FIRST_TOKENS",
+                    Effect.ORDER,
+                    "fitted: six ways to cut on both traces, at 5,000 blocks"),
             field("policy/Cohort", "STEP_BITS", Effect.ORDER, "powers of four, as there are five steps"),
             field("policy/Cohort", "USUAL_TOKENS", Effect.ORDER, "LMCache's chunk"),
             field(
