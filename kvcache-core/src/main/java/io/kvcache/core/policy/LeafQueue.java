@@ -7,10 +7,11 @@ import java.util.function.IntPredicate;
 /// The records of one queue and a heap of those that are leaves, lowest score first.
 ///
 /// This is the mechanism under the policies that rank records by a number. A record's word holds its score, the
-/// queue that owns it, and whether the heap has an entry for it:
+/// queue that owns it, whether it is a guess that was not used yet, and whether the heap has an
+/// entry for it:
 ///
 /// ```
-/// score (54 bits) | owner (8 bits) | queued (1 bit)
+/// score (54 bits) | guess (1 bit) | owner (8 bits) | queued (1 bit)
 /// ```
 ///
 /// Everything is lazy, so that a touch is one store. A score may rise while the heap's entry stays behind; a
@@ -25,9 +26,10 @@ import java.util.function.IntPredicate;
 final class LeafQueue {
 
     private static final int OWNER_SHIFT = 1;
-    private static final int SCORE_SHIFT = 9;
+    private static final int SCORE_SHIFT = 10;
     private static final long QUEUED = 1;
     private static final long OWNER_MASK = 0xFFL << OWNER_SHIFT;
+    private static final long GUESS = 1 << 9;
     /// The score's bits. Its largest value is 2^54 - 1: a clock that ticks five million times a second gets there
     /// after 114 years.
     private static final long SCORE_MASK = -1L << SCORE_SHIFT;
@@ -79,6 +81,19 @@ final class LeafQueue {
         if (records.residentChildren(record) == 0) {
             enqueue(record);
         }
+    }
+
+    /// The same of one that is a guess until [#confirm].
+    void bring(int record, long score) {
+        admit(record, score);
+        words[record] |= GUESS;
+    }
+
+    /// Makes an ordinary record of a guess, and answers whether it was one.
+    boolean confirm(int record) {
+        boolean guess = (words[record] & GUESS) != 0;
+        words[record] &= ~GUESS;
+        return guess;
     }
 
     /// Raises the score of a record of any queue over the same state; does nothing when it is resident in none.

@@ -32,10 +32,25 @@ public final class Slru implements EvictionPolicy {
         probation.admit(record, state.tick());
     }
 
+    /// {@inheritDoc}
+    ///
+    /// Its first use finds it on probation and leaves it there, as the newest.
+    @Override
+    public void bring(int record) {
+        probation.bring(record, state.tick());
+    }
+
+    @Override
+    public boolean hearsFirstUse() {
+        return true;
+    }
+
     @Override
     public void touch(int record) {
         if (protectedOnes.holds(record)) {
             protectedOnes.raise(record, state.tick());
+        } else if (probation.confirm(record)) {
+            probation.raise(record, state.tick());
         } else {
             probation.forget(record);
             protectedOnes.admit(record, state.tick());

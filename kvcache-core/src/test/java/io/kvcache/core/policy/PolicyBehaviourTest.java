@@ -90,6 +90,24 @@ final class PolicyBehaviourTest {
     }
 
     @Test
+    void givenSlru_whenAGuessIsReadOnce_thenItIsOnProbation() {
+        TreeStore store = guessed(PolicyKind.SLRU, 10);
+        store.use(0);
+        scan(store, 1, 10);
+        assertThat(store.evict(0)).as("one use").isEqualTo(0);
+    }
+
+    @Test
+    void givenSlru_whenAGuessIsReadAgain_thenItIsProtected() {
+        TreeStore store = guessed(PolicyKind.SLRU, 10);
+        store.use(0);
+        store.use(0);
+        scan(store, 1, 10);
+        scan(store, 1, 10);
+        assertThat(store.isResident(0)).isTrue();
+    }
+
+    @Test
     void givenSieve_whenTheHandPasses_thenUsedRecordsStayAndTheFirstUnusedGoes() {
         TreeStore store = filled(PolicyKind.SIEVE, 4);
         store.use(0);
@@ -121,10 +139,29 @@ final class PolicyBehaviourTest {
         assertThat(PolicyKind.named("random")).isEmpty();
     }
 
+    /// The records `[from, to)` leave in this order, each for one that is new.
+    private static void scan(TreeStore store, int from, int to) {
+        for (int record = from; record < to; record++) {
+            assertThat(store.evict(0)).isEqualTo(record);
+            store.admit(record, RecordView.NONE, 0);
+        }
+    }
+
     private static TreeStore filled(PolicyKind kind, int records) {
         TreeStore store = new TreeStore(records);
         store.addClass(kind.create(store));
         for (int record = 0; record < records; record++) {
+            store.admit(record, RecordView.NONE, 0);
+        }
+        return store;
+    }
+
+    /// The first is a guess.
+    private static TreeStore guessed(PolicyKind kind, int records) {
+        TreeStore store = new TreeStore(records);
+        store.addClass(kind.create(store));
+        store.bring(0, RecordView.NONE, 0);
+        for (int record = 1; record < records; record++) {
             store.admit(record, RecordView.NONE, 0);
         }
         return store;
