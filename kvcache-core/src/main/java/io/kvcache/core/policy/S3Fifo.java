@@ -9,6 +9,9 @@ import java.util.function.IntPredicate;
 /// main queue, records with uses left go round again for one use less. The small queue is emptied first while it
 /// holds more than a tenth of the resident records.
 ///
+/// A guess enters the small queue, whatever is remembered of it, and enters anew with its first use.
+/// One that goes before that leaves the memory as it was.
+///
 /// Source: Yang, Zhang, Qiu, Yue, Rashmi: "FIFO queues are all you need for cache eviction", SOSP 2023. Deviation:
 /// leaf only. A record that is found to have children leaves its queue but counts as a member; when it is a leaf
 /// again it returns to the eviction end, where an older record that was passed over would stand. The ghost memory
@@ -19,6 +22,8 @@ public final class S3Fifo implements EvictionPolicy {
     private static final byte USES = 3;
     private static final byte MAIN = 4;
     private static final byte LINKED = 8;
+    /// Somebody has guessed that the record will be used, and it was not used since it came.
+    private static final byte GUESS = 16;
 
     /// The small queue's share of the resident records is one in this many.
     private static final int SMALL_SHARE = 10;
@@ -49,17 +54,26 @@ public final class S3Fifo implements EvictionPolicy {
 
     @Override
     public void admit(int record) {
-        admitted[record] = state.tick();
         boolean returning = ghosts.take(records.fingerprint(record)) != 0;
-        flags[record] = returning ? MAIN | LINKED : LINKED;
-        queueOf(record).addNewest(record);
-        size++;
-        smallSize += returning ? 0 : 1;
+        enter(record, returning ? MAIN : 0);
+    }
+
+    @Override
+    public void bring(int record) {
+        enter(record, GUESS);
+    }
+
+    @Override
+    public boolean hearsFirstUse() {
+        return true;
     }
 
     @Override
     public void touch(int record) {
-        if ((flags[record] & USES) < MOST_USES) {
+        if (isGuess(record)) {
+            forget(record);
+            admit(record);
+        } else if ((flags[record] & USES) < MOST_USES) {
             flags[record]++;
         }
     }
@@ -87,7 +101,7 @@ public final class S3Fifo implements EvictionPolicy {
 
     @Override
     public void evicted(int record) {
-        if (!isMain(record)) {
+        if (!isMain(record) && !isGuess(record)) {
             ghosts.put(records.fingerprint(record), 1);
         }
         forget(record);
@@ -97,7 +111,7 @@ public final class S3Fifo implements EvictionPolicy {
     public void demote(int record) {
         unlink(record);
         smallSize += isMain(record) ? 1 : 0;
-        flags[record] = 0;
+        flags[record] &= GUESS;
         exposed(record);
     }
 
@@ -118,9 +132,7 @@ public final class S3Fifo implements EvictionPolicy {
                 return record;
             } else {
                 refusals++;
-                unlink(record);
-                relink(record);
-                touch(record);
+                refused(record);
             }
         }
         return NONE;
@@ -139,6 +151,23 @@ public final class S3Fifo implements EvictionPolicy {
             record = nextQueue().oldest();
         }
         return record == NONE ? Long.MAX_VALUE : admitted[record];
+    }
+
+    private void enter(int record, int standing) {
+        admitted[record] = state.tick();
+        flags[record] = (byte) standing;
+        relink(record);
+        size++;
+        smallSize += isMain(record) ? 0 : 1;
+    }
+
+    /// A pinned record counts as used. Of a guess whoever reads it tells.
+    private void refused(int record) {
+        unlink(record);
+        relink(record);
+        if (!isGuess(record)) {
+            touch(record);
+        }
     }
 
     private LeafList nextQueue() {
@@ -178,6 +207,10 @@ public final class S3Fifo implements EvictionPolicy {
 
     private boolean isMain(int record) {
         return (flags[record] & MAIN) != 0;
+    }
+
+    private boolean isGuess(int record) {
+        return (flags[record] & GUESS) != 0;
     }
 
     private LeafList queueOf(int record) {

@@ -130,6 +130,38 @@ final class PolicyBehaviourTest {
     }
 
     @Test
+    void givenS3Fifo_whenAGuessIsReadTwice_thenThatIsOneUseAgain() {
+        TreeStore store = guessed(PolicyKind.S3_FIFO, 20);
+        store.use(0);
+        store.use(0);
+        scan(store, 1, 20);
+        assertThat(store.evict(0)).as("not used more than once since its first").isEqualTo(0);
+    }
+
+    @Test
+    void givenS3Fifo_whenAGuessIsPinnedAtItsTurn_thenItStaysAGuess() {
+        TreeStore store = guessed(PolicyKind.S3_FIFO, 20);
+        store.pin(0, true);
+        scan(store, 1, 2);
+        store.pin(0, false);
+        store.use(0);
+        store.use(0);
+        scan(store, 2, 20);
+        assertThat(List.of(store.evict(0), store.evict(0))).containsExactly(1, 0);
+    }
+
+    @Test
+    void givenS3Fifo_whenAGuessIsReadThreeTimes_thenItSurvivesInMain() {
+        TreeStore store = guessed(PolicyKind.S3_FIFO, 20);
+        for (int i = 0; i < 3; i++) {
+            store.use(0);
+        }
+        scan(store, 1, 20);
+        scan(store, 1, 20);
+        assertThat(store.isResident(0)).isTrue();
+    }
+
+    @Test
     void givenEveryName_whenLookedUp_thenItsKind() {
         for (PolicyKind kind : PolicyKind.values()) {
             assertThat(PolicyKind.named(kind.commandName())).contains(kind);
