@@ -14,6 +14,8 @@ public final class Sieve implements EvictionPolicy {
 
     private static final byte VISITED = 1;
     private static final byte LINKED = 2;
+    /// Somebody has guessed that the record will be used, and it was not used since it came.
+    private static final byte GUESS = 4;
 
     /// Claims that one call lets be refused before it gives up.
     private static final int MOST_REFUSALS = 1024;
@@ -43,9 +45,28 @@ public final class Sieve implements EvictionPolicy {
         size++;
     }
 
+    /// {@inheritDoc}
+    ///
+    /// With its first use it enters the queue anew.
+    @Override
+    public void bring(int record) {
+        admit(record);
+        flags[record] |= GUESS;
+    }
+
+    @Override
+    public boolean hearsFirstUse() {
+        return true;
+    }
+
     @Override
     public void touch(int record) {
-        flags[record] |= VISITED;
+        if ((flags[record] & GUESS) != 0) {
+            forget(record);
+            admit(record);
+        } else {
+            flags[record] |= VISITED;
+        }
     }
 
     @Override
@@ -75,7 +96,7 @@ public final class Sieve implements EvictionPolicy {
     @Override
     public void demote(int record) {
         unlink(record);
-        flags[record] = 0;
+        flags[record] &= GUESS;
         exposed(record);
         hand = record;
     }

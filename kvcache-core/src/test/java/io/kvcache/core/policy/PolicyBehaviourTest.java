@@ -108,6 +108,25 @@ final class PolicyBehaviourTest {
     }
 
     @Test
+    void givenSieve_whenAGuessIsReadOnce_thenTheHandTakesIt() {
+        TreeStore store = guessed(PolicyKind.SIEVE, 4);
+        store.use(0);
+        scan(store, 1, 4);
+        assertThat(store.evict(0))
+                .as("it came with its first use, after the others")
+                .isEqualTo(0);
+    }
+
+    @Test
+    void givenSieve_whenAGuessIsReadAgain_thenTheHandSparesIt() {
+        TreeStore store = guessed(PolicyKind.SIEVE, 4);
+        store.use(0);
+        store.use(0);
+        scan(store, 1, 4);
+        assertThat(store.evict(0)).isEqualTo(1);
+    }
+
+    @Test
     void givenSieve_whenTheHandPasses_thenUsedRecordsStayAndTheFirstUnusedGoes() {
         TreeStore store = filled(PolicyKind.SIEVE, 4);
         store.use(0);
