@@ -50,12 +50,13 @@ final class AgedFrequency implements EvictionPolicy {
 
     /// {@inheritDoc}
     ///
-    /// It stands where its first use will put it, which is not counted yet.
+    /// It stands where its first use will put it, which is not counted yet: no other has no uses.
+    /// What is remembered of it is left alone until then.
     @Override
     public void bring(int record) {
-        uses[record] = ghosts.take(records.fingerprint(record));
+        uses[record] = 0;
         lastUse[record] = state.tick();
-        queue.admit(record, score(record, uses[record] + 1));
+        queue.admit(record, score(record, ghosts.count(records.fingerprint(record)) + 1));
     }
 
     @Override
@@ -65,7 +66,8 @@ final class AgedFrequency implements EvictionPolicy {
 
     @Override
     public void touch(int record) {
-        uses[record]++;
+        boolean guess = uses[record] == 0;
+        uses[record] = (guess ? ghosts.take(records.fingerprint(record)) : uses[record]) + 1;
         lastUse[record] = state.tick();
         queue.raise(record, score(record));
     }

@@ -29,7 +29,7 @@ public final class GdsfDepthCost implements EvictionPolicy {
     private final RecordView records;
     private final double crossoverBlocks;
     private final AgedFrequency frequency;
-    /// Bytes of the first record admitted. Sizes count relative to it, so that the fixed-point weight needs no
+    /// Bytes of the first record that came. Sizes count relative to it, so that the fixed-point weight needs no
     /// unit.
     private long usualBytes;
 
@@ -53,12 +53,13 @@ public final class GdsfDepthCost implements EvictionPolicy {
 
     @Override
     public void admit(int record) {
-        usualBytes = usualBytes == 0 ? Math.max(1, records.bytes(record)) : usualBytes;
+        measure(record);
         frequency.admit(record);
     }
 
     @Override
     public void bring(int record) {
+        measure(record);
         frequency.bring(record);
     }
 
@@ -105,6 +106,10 @@ public final class GdsfDepthCost implements EvictionPolicy {
     @Override
     public long coldestUse() {
         return frequency.coldestUse();
+    }
+
+    private void measure(int record) {
+        usualBytes = usualBytes == 0 ? Math.max(1, records.bytes(record)) : usualBytes;
     }
 
     private long weight(int record) {

@@ -62,6 +62,11 @@ public final class GhostTable {
         nextSeat = nextSeat + 1 == ring.length ? 0 : nextSeat + 1;
     }
 
+    /// The count of a key, or 0 when it is not known.
+    public int count(long key) {
+        return counts[find(key)];
+    }
+
     /// Forgets a key and returns its count, or 0 when it is not known.
     public int take(long key) {
         int place = find(key);

@@ -22,6 +22,7 @@ final class GhostTableTest {
             ArrayDeque<long[]> seats = new ArrayDeque<>();
             for (int step = 0; step < 50_000; step++) {
                 long key = random.nextInt(150) * 0x1_0000_0000L;
+                assertThat(table.count(key)).isEqualTo(model.containsKey(key) ? model.get(key)[0] : 0);
                 if (random.nextInt(3) == 0) {
                     int[] known = model.remove(key);
                     assertThat(table.take(key)).isEqualTo(known == null ? 0 : known[0]);

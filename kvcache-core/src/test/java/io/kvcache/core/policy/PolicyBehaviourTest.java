@@ -79,6 +79,15 @@ final class PolicyBehaviourTest {
     }
 
     @Test
+    void givenGdsf_whenTheFirstToComeIsAGuess_thenSizesAreRelativeToIt() {
+        TreeStore store = new TreeStore(2);
+        store.addClass(PolicyKind.GDSF.create(store));
+        store.bring(1, RecordView.NONE, 0);
+        store.admit(0, RecordView.NONE, 0);
+        assertThat(drain(store)).as("of equals").containsExactly(0, 1);
+    }
+
+    @Test
     void givenSlru_whenScanned_thenTheReusedRecordSurvives() {
         TreeStore store = filled(PolicyKind.SLRU, 10);
         store.use(0);
