@@ -30,8 +30,9 @@ public interface EvictionPolicy {
     void admit(int record);
 
     /// The record has become resident because somebody guesses that it will be used: nobody has
-    /// asked for it yet. Otherwise as [#admit], and of policies that do not tell the two apart just
-    /// that.
+    /// asked for it yet. The first [#touch] is then its first use, and when it leaves before that,
+    /// what is remembered of it stays as it was. Otherwise as [#admit], and just that for a policy
+    /// that tells no two uses apart.
     default void bring(int record) {
         admit(record);
     }

@@ -8,11 +8,10 @@ import java.util.BitSet;
 /// Records that were brought into host memory because somebody is likely to read them, until that
 /// happens or they leave.
 ///
-/// A guess that nobody reads is no use: for policies that count uses, for admission to disk and for
-/// the odds of reuse that it learns only the read counts that a record was brought for ([#used]).
-/// To a policy that orders by the coming or by the last use alone, coming is what it hears of, and
-/// that read is not told it again. The same holds of what a hint has brought in, for those that
-/// count uses: the hint is no use, and the read is one.
+/// A guess that nobody reads is no use: for policies, for admission to disk and for the odds of
+/// reuse that it learns only the read counts that a record was brought for ([#used]). Only a policy
+/// that orders by the coming alone hears of nothing else. The same holds of what a hint has brought
+/// in: the hint is no use, and the read is one.
 ///
 /// What is held unused, and how often guesses came true, is known for each group of [Shares] apart:
 /// one tenant's bad guesses end nobody else's.

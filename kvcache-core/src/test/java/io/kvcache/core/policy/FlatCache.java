@@ -16,6 +16,8 @@ final class FlatCache implements FlatRecords {
     private final BitSet copies = new BitSet();
     private final byte[] cohorts;
     private int cohort;
+    /// Brought in by a guess, and not used yet.
+    private final BitSet guessed = new BitSet();
 
     FlatCache(PolicyKind kind, int capacity, int blocks) {
         keys = new long[capacity];
@@ -34,7 +36,10 @@ final class FlatCache implements FlatRecords {
     boolean use(long key) {
         Integer known = records.get(key);
         if (known != null) {
-            policy.touch(known);
+            if (!guessed.get(known) || policy.hearsFirstUse()) {
+                policy.touch(known);
+            }
+            guessed.clear(known);
             return true;
         }
         if (free.isEmpty()) {
@@ -42,11 +47,7 @@ final class FlatCache implements FlatRecords {
             records.remove(keys[victim]);
             leave(victim);
         }
-        int record = free.remove();
-        keys[record] = key;
-        cohorts[record] = (byte) cohort;
-        records.put(key, record);
-        policy.admit(record);
+        policy.admit(enter(key));
         return false;
     }
 
@@ -64,13 +65,33 @@ final class FlatCache implements FlatRecords {
         return here;
     }
 
-    /// Brings in a block that is absent, for which there is room, and has it go unread.
-    void guessInVain(long key) {
-        int record = free.remove();
-        keys[record] = key;
+    /// Brings in a block that is absent, for which there is room.
+    void guess(long key) {
+        int record = enter(key);
+        guessed.set(record);
         policy.bring(record);
+    }
+
+    /// The same, and has it go unread. The record is the next to be taken again.
+    void guessInVain(long key) {
+        guess(key);
+        int record = Objects.requireNonNull(records.remove(key));
         policy.evicted(record);
         leave(record);
+        free.addFirst(free.removeLast());
+    }
+
+    private int enter(long key) {
+        int record = free.remove();
+        keys[record] = key;
+        cohorts[record] = (byte) cohort;
+        records.put(key, record);
+        return record;
+    }
+
+    /// How many blocks more it has room for.
+    int room() {
+        return free.size();
     }
 
     /// Takes away a block that is here, as its owner's drop or replacement does.
@@ -82,6 +103,7 @@ final class FlatCache implements FlatRecords {
 
     private void leave(int record) {
         copies.clear(record);
+        guessed.clear(record);
         free.add(record);
     }
 

@@ -119,6 +119,25 @@ final class PrefetchTest {
     }
 
     @Test
+    void givenTwoOnDisk_whenBroughtInAndOneIsRead_thenTheOtherOneGoesFirst() {
+        for (int number : new int[] {3, 4}) {
+            assertThat(begin(number)).isTrue();
+            arrives(number);
+        }
+        use(3);
+        for (int number = 20; isResident(4); number++) {
+            assertThat(isResident(3)).isTrue();
+            put(number);
+            write();
+        }
+        assertThat(isResident(3)).isTrue();
+    }
+
+    private boolean isResident(int number) {
+        return Control.state(store.records().control(record(number))) == Control.SEALED;
+    }
+
+    @Test
     void givenOneOnItsWay_whenSomebodyAsksForIt_thenItIsUsed() {
         assertThat(begin(3)).isTrue();
         int generation = Control.generation(store.records().control(record(3)));
