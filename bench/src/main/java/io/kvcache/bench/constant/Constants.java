@@ -24,7 +24,7 @@ public final class Constants {
                     "policy/Cohort",
                     "FIRST_TOKENS",
                     Effect.ORDER,
-                    "fitted: six ways to cut on both traces, at 5,000 blocks"),
+                    "fitted: seven ways to cut on both traces and generated ones"),
             field("policy/Cohort", "STEP_BITS", Effect.ORDER, "powers of four, as there are five steps"),
             field("policy/Cohort", "USUAL_TOKENS", Effect.ORDER, "LMCache's chunk"),
             field(

@@ -41,7 +41,7 @@ final class PolicyRun {
                     && policy.remembers(records.fingerprint(forest.node(request, known)))) {
                 known++;
             }
-            return Cohort.of((long) (forest.length(request) - known) * forest.blockTokens());
+            return Cohort.of(Math.max(0, forest.inputTokens(request) - (long) known * forest.blockTokens()));
         }
 
         private boolean makeRoom(IntPredicate claim) {

@@ -11,7 +11,7 @@ public final class Cohort {
     public static final int STEPS = 5;
 
     /// Tokens of which the second step begins; each one after it begins four times as far.
-    private static final int FIRST_TOKENS = 1024;
+    private static final int FIRST_TOKENS = 512;
 
     private static final int STEP_BITS = 2;
 

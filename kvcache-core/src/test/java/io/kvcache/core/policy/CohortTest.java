@@ -13,7 +13,7 @@ final class CohortTest {
 
     @Test
     void givenTokens_whenStepped_thenFromATurnOnEachStepBeginsFourTimesAsFar() {
-        long[] first = {0, 1024, 4096, 16_384, 65_536};
+        long[] first = {0, 512, 2048, 8192, 32_768};
         for (int step = 0; step < Cohort.STEPS; step++) {
             assertThat(Cohort.of(first[step])).isEqualTo(step);
             assertThat(Cohort.of(Math.max(0, first[step] - 1))).isEqualTo(Math.max(0, step - 1));
