@@ -60,11 +60,6 @@ final class AgedFrequency implements EvictionPolicy {
     }
 
     @Override
-    public boolean hearsFirstUse() {
-        return true;
-    }
-
-    @Override
     public void touch(int record) {
         boolean guess = uses[record] == 0;
         uses[record] = (guess ? ghosts.take(records.fingerprint(record)) : uses[record]) + 1;

@@ -37,11 +37,6 @@ public interface EvictionPolicy {
         admit(record);
     }
 
-    /// Whether [#bring] counted no use, so that the first one is to be told by [#touch].
-    default boolean hearsFirstUse() {
-        return false;
-    }
-
     /// The record was used by a request.
     void touch(int record);
 

@@ -64,11 +64,6 @@ public final class GdsfDepthCost implements EvictionPolicy {
     }
 
     @Override
-    public boolean hearsFirstUse() {
-        return frequency.hearsFirstUse();
-    }
-
-    @Override
     public void touch(int record) {
         frequency.touch(record);
     }

@@ -110,11 +110,6 @@ public final class Importance implements EvictionPolicy {
     }
 
     @Override
-    public boolean hearsFirstUse() {
-        return true;
-    }
-
-    @Override
     public boolean remembers(long fingerprint) {
         return lessons.remembers(fingerprint);
     }

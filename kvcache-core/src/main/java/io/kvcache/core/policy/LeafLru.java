@@ -32,11 +32,6 @@ public final class LeafLru implements EvictionPolicy {
     }
 
     @Override
-    public boolean hearsFirstUse() {
-        return true;
-    }
-
-    @Override
     public void touch(int record) {
         queue.raise(record, state.tick());
     }

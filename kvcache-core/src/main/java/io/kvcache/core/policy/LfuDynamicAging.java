@@ -32,11 +32,6 @@ public final class LfuDynamicAging implements EvictionPolicy {
     }
 
     @Override
-    public boolean hearsFirstUse() {
-        return frequency.hearsFirstUse();
-    }
-
-    @Override
     public void touch(int record) {
         frequency.touch(record);
     }

@@ -64,11 +64,6 @@ public final class S3Fifo implements EvictionPolicy {
     }
 
     @Override
-    public boolean hearsFirstUse() {
-        return true;
-    }
-
-    @Override
     public void touch(int record) {
         if (isGuess(record)) {
             forget(record);

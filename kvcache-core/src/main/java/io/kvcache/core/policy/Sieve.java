@@ -55,11 +55,6 @@ public final class Sieve implements EvictionPolicy {
     }
 
     @Override
-    public boolean hearsFirstUse() {
-        return true;
-    }
-
-    @Override
     public void touch(int record) {
         if ((flags[record] & GUESS) != 0) {
             forget(record);

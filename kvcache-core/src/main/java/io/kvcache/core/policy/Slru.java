@@ -41,11 +41,6 @@ public final class Slru implements EvictionPolicy {
     }
 
     @Override
-    public boolean hearsFirstUse() {
-        return true;
-    }
-
-    @Override
     public void touch(int record) {
         if (protectedOnes.holds(record)) {
             protectedOnes.raise(record, state.tick());

@@ -60,11 +60,9 @@ final class Touches {
         }
         over.used(record);
         cohorts.used(record);
+        prefetched.used(record);
         EvictionPolicy policy = lifecycle.policyOf(record);
-        boolean counted = prefetched.used(record) && !policy.hearsFirstUse();
-        if (!counted) {
-            policy.touch(record);
-        }
+        policy.touch(record);
         offload.used(record);
         order.continued(record);
         tellAbove(record, policy.touchesAncestors(), offload.countsPaths());
@@ -75,7 +73,7 @@ final class Touches {
     private void tellAbove(int record, boolean policies, boolean admission) {
         for (int at = pool.parent(record); at != NONE; at = pool.parent(at)) {
             boolean guessed = prefetched.used(at);
-            if (policies && (!guessed || lifecycle.policyOf(at).hearsFirstUse())) {
+            if (policies) {
                 lifecycle.policyOf(at).touch(at);
             }
             if (guessed || admission) {

@@ -16,8 +16,6 @@ final class FlatCache implements FlatRecords {
     private final BitSet copies = new BitSet();
     private final byte[] cohorts;
     private int cohort;
-    /// Brought in by a guess, and not used yet.
-    private final BitSet guessed = new BitSet();
 
     FlatCache(PolicyKind kind, int capacity, int blocks) {
         keys = new long[capacity];
@@ -36,10 +34,7 @@ final class FlatCache implements FlatRecords {
     boolean use(long key) {
         Integer known = records.get(key);
         if (known != null) {
-            if (!guessed.get(known) || policy.hearsFirstUse()) {
-                policy.touch(known);
-            }
-            guessed.clear(known);
+            policy.touch(known);
             return true;
         }
         if (free.isEmpty()) {
@@ -67,9 +62,7 @@ final class FlatCache implements FlatRecords {
 
     /// Brings in a block that is absent, for which there is room.
     void guess(long key) {
-        int record = enter(key);
-        guessed.set(record);
-        policy.bring(record);
+        policy.bring(enter(key));
     }
 
     /// The same, and has it go unread. The record is the next to be taken again.
@@ -103,7 +96,6 @@ final class FlatCache implements FlatRecords {
 
     private void leave(int record) {
         copies.clear(record);
-        guessed.clear(record);
         free.add(record);
     }
 
