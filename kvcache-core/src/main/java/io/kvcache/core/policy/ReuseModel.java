@@ -53,14 +53,18 @@ final class ReuseModel {
     /// what is used all the time looks better at each level.
     static final float MOST_DENSITY = 1e5f;
 
+    /// So far below 1 that no rounding is.
+    private static final double NEARLY = 1 - 1e-15;
+
     /// Bins on either side that speak for a bin, the less the farther.
     private static final int REACH = 2;
 
     private final ImportanceRules rules;
-    private double[] uses = new double[ROWS * BINS];
-    private double[] exposure = new double[ROWS * BINS];
-    /// Bins of each row up to the last that has anything, 0 for a row of which nothing was seen.
-    private byte[] reach = new byte[ROWS];
+    private final ReuseCounts counts = new ReuseCounts(ROWS);
+    /// Of each kind, as long as there are labels.
+    private final ReuseCounts ofKinds = new ReuseCounts(0);
+    /// Those as of the last [#refresh].
+    private final ReuseCounts ofKindsThen = new ReuseCounts(0);
     private float[] density = new float[CLASSES * BINS];
     private int labels = 1;
     private final double[] belief = new double[BINS];
@@ -70,12 +74,12 @@ final class ReuseModel {
     /// Of one label in one group.
     private final double[] ofLabel = new double[BINS];
     private final double[] hazard = new double[BINS];
-    /// Of each class of one group, whatever its label.
-    private final double[] hazards = new double[BlockClasses.PLACES * BINS];
-    /// Of each kind whose densities were not asked for since [#refresh], as long as there are
-    /// labels.
-    private double[] hazardOfKind = new double[0];
-    private boolean[] waiting = new boolean[0];
+    /// Of each class, whatever its label.
+    private final double[] hazards = new double[CLASSES * BINS];
+    /// For each label and group: what [#factorOf] has worked out since [#refresh], 0 when it has not.
+    private double[] factors = new double[GROUPS];
+    /// The kinds whose densities were not asked for since [#refresh].
+    private boolean[] waiting = new boolean[CLASSES];
     private int bins;
     /// Uses that the level above has one expect.
     private final double[] expected = new double[BINS];
@@ -93,27 +97,23 @@ final class ReuseModel {
     }
 
     long bytes() {
-        long counts = (long) (uses.length + exposure.length) * Double.BYTES + reach.length;
-        long ofKinds = (long) density.length * Float.BYTES + (long) hazardOfKind.length * Double.BYTES + waiting.length;
-        return counts + ofKinds + (11L + BlockClasses.PLACES) * BINS * Double.BYTES;
+        long ofModel = (long) density.length * Float.BYTES + (long) factors.length * Double.BYTES + waiting.length;
+        return counts.bytes() + ofKinds.bytes() + ofKindsThen.bytes() + ofModel + (11L + CLASSES) * BINS * Double.BYTES;
     }
 
     /// Tells blocks with one label more apart. What was counted so far is the first one's.
     void addLabel() {
-        settle();
+        settle(0);
         boolean first = labels == 1;
         labels++;
-        int rows = ROWS + labels * CLASSES;
-        uses = Arrays.copyOf(uses, rows * BINS);
-        exposure = Arrays.copyOf(exposure, rows * BINS);
-        reach = Arrays.copyOf(reach, rows);
-        density = Arrays.copyOf(density, labels * CLASSES * BINS);
-        hazardOfKind = new double[labels * CLASSES * BINS];
-        waiting = new boolean[labels * CLASSES];
+        int kinds = labels * CLASSES;
+        ofKinds.rows(kinds);
+        ofKindsThen.rows(kinds);
+        density = Arrays.copyOf(density, kinds * BINS);
+        factors = new double[labels * GROUPS];
+        waiting = new boolean[kinds];
         if (first) {
-            System.arraycopy(uses, FIRST_CLASS * BINS, uses, ROWS * BINS, CLASSES * BINS);
-            System.arraycopy(exposure, FIRST_CLASS * BINS, exposure, ROWS * BINS, CLASSES * BINS);
-            System.arraycopy(reach, FIRST_CLASS, reach, ROWS, CLASSES);
+            ofKinds.copy(counts, FIRST_CLASS, CLASSES);
         }
         System.arraycopy(density, 0, density, (labels - 1) * CLASSES * BINS, CLASSES * BINS);
     }
@@ -122,7 +122,17 @@ final class ReuseModel {
     ///
     /// @param kind its class, plus [#CLASSES] times its label
     void used(int kind, long age) {
-        add(uses, kind, AgeBins.of(age), 1);
+        int bin = AgeBins.of(age);
+        int classId = kind % CLASSES;
+        counts.use(0, bin);
+        counts.use(1 + BlockClasses.group(classId), bin);
+        counts.use(FIRST_CLASS + classId, bin);
+        if (classId >= FIRST_OFTEN_CLASS) {
+            counts.use(OFTEN, bin);
+        }
+        if (labels > 1) {
+            ofKinds.use(kind, bin);
+        }
     }
 
     /// Blocks were not used for a while.
@@ -131,7 +141,16 @@ final class ReuseModel {
     /// @param bin of their age, as [AgeBins] has it
     /// @param blockTime blocks times time
     void unused(int kind, int bin, double blockTime) {
-        add(exposure, kind, bin, blockTime);
+        int classId = kind % CLASSES;
+        counts.expose(0, bin, blockTime);
+        counts.expose(1 + BlockClasses.group(classId), bin, blockTime);
+        counts.expose(FIRST_CLASS + classId, bin, blockTime);
+        if (classId >= FIRST_OFTEN_CLASS) {
+            counts.expose(OFTEN, bin, blockTime);
+        }
+        if (labels > 1) {
+            ofKinds.expose(kind, bin, blockTime);
+        }
     }
 
     /// Uses expected per block and unit of time, as of the last [#refresh].
@@ -139,139 +158,110 @@ final class ReuseModel {
     /// @param kind their class, plus [#CLASSES] times their label
     /// @param bin of their age, as [AgeBins] has it
     float density(int kind, int bin) {
-        if (labels > 1 && waiting[kind]) {
-            settle(kind);
+        if (waiting[kind]) {
+            settle(kind, 0);
         }
         return density[kind * BINS + bin];
     }
 
-    /// Computes the densities anew.
+    /// Learns anew what has been counted. Of classes that is done at once; of labels, and of what
+    /// follows for densities, when somebody asks for it, as of most kinds nobody does.
     ///
     /// @param keep share of the counts that is kept, above 0 to 1
     /// @param oldestBin bins above it hold nothing
     void refresh(double keep, int oldestBin) {
-        fade(keep);
         int fresh = Math.min(BINS, oldestBin + 3);
         if (fresh < bins) {
-            settle();
+            settle(fresh);
         }
         bins = fresh;
-        learn(0, belief, 1, rules.priorEvents(), ofAll);
-        learn(OFTEN, ofAll, rules.groupEvents(), ofOften);
+        counts.fade(keep);
+        ofKinds.fade(keep);
+        ofKindsThen.copy(ofKinds, 0, labels > 1 ? labels * CLASSES : 0);
+        learn(counts, 0, belief, 1, rules.priorEvents(), ofAll);
+        learn(counts, OFTEN, ofAll, rules.groupEvents(), ofOften);
         for (int group = 0; group < GROUPS; group++) {
-            learn(1 + group, group < FIRST_OFTEN ? ofAll : ofOften, rules.groupEvents(), ofGroup);
-            int first = BlockClasses.first(group);
-            for (int classId = first; classId < BlockClasses.first(group + 1); classId++) {
-                learn(FIRST_CLASS + classId, ofGroup, rules.classEvents(), hazard);
-                if (labels == 1) {
-                    densities(classId, bins);
-                } else {
-                    System.arraycopy(hazard, 0, hazards, (classId - first) * BINS, bins);
-                }
-            }
-            for (int label = 0; label < labels && labels > 1; label++) {
-                learnLabel(label, group, bins);
+            learn(counts, 1 + group, group < FIRST_OFTEN ? ofAll : ofOften, rules.groupEvents(), ofGroup);
+            for (int classId = BlockClasses.first(group); classId < BlockClasses.first(group + 1); classId++) {
+                learn(counts, FIRST_CLASS + classId, ofGroup, rules.classEvents(), hazard);
+                System.arraycopy(hazard, 0, hazards, classId * BINS, bins);
             }
         }
+        Arrays.fill(factors, 0);
+        Arrays.fill(waiting, true);
     }
 
-    private void fade(double keep) {
-        for (int row = 0; row < reach.length; row++) {
-            for (int i = row * BINS; i < row * BINS + reach[row]; i++) {
-                uses[i] *= keep;
-                exposure[i] *= keep;
-            }
-        }
-    }
-
-    private void learnLabel(int label, int group, int bins) {
-        double factor = factorOf(label, group, bins);
-        int first = BlockClasses.first(group);
-        for (int classId = first; classId < BlockClasses.first(group + 1); classId++) {
-            int kind = label * CLASSES + classId;
-            for (int bin = 0; bin < bins; bin++) {
-                ofLabel[bin] = factor * hazards[(classId - first) * BINS + bin];
-            }
-            learn(ROWS + kind, ofLabel, rules.classEvents(), hazard);
-            System.arraycopy(hazard, 0, hazardOfKind, kind * BINS, bins);
-            waiting[kind] = true;
-        }
-    }
-
-    private void settle() {
+    private void settle(int from) {
         for (int kind = 0; kind < waiting.length; kind++) {
             if (waiting[kind]) {
-                settle(kind);
+                settle(kind, from);
             }
         }
     }
 
-    /// Computes the densities of a kind, of which most are never asked for.
-    private void settle(int kind) {
-        System.arraycopy(hazardOfKind, kind * BINS, hazard, 0, bins);
-        densities(kind, bins);
+    /// Computes the densities of a kind, from a bin on.
+    private void settle(int kind, int from) {
+        int classId = kind % CLASSES;
+        if (labels == 1) {
+            System.arraycopy(hazards, classId * BINS, hazard, 0, bins);
+        } else {
+            double factor = factor(kind / CLASSES, BlockClasses.group(classId));
+            for (int bin = 0; bin < bins; bin++) {
+                ofLabel[bin] = factor * hazards[classId * BINS + bin];
+            }
+            learn(ofKindsThen, kind, ofLabel, rules.classEvents(), hazard);
+        }
+        densities(kind, from);
         waiting[kind] = false;
     }
 
+    private double factor(int label, int group) {
+        int at = label * GROUPS + group;
+        if (factors[at] == 0) {
+            factors[at] = factorOf(label, group);
+        }
+        return factors[at];
+    }
+
     /// How much oftener blocks with a label are used than others of their classes and ages.
-    private double factorOf(int label, int group, int bins) {
+    private double factorOf(int label, int group) {
         double seen = rules.classEvents();
         double sum = seen;
-        int first = BlockClasses.first(group);
-        for (int classId = first; classId < BlockClasses.first(group + 1); classId++) {
-            int row = ROWS + label * CLASSES + classId;
-            for (int bin = 0; bin < Math.min(bins, reach[row]); bin++) {
-                seen += uses[row * BINS + bin];
-                sum += exposure[row * BINS + bin] * hazards[(classId - first) * BINS + bin];
+        for (int classId = BlockClasses.first(group); classId < BlockClasses.first(group + 1); classId++) {
+            int kind = label * CLASSES + classId;
+            int end = Math.min(bins, ofKindsThen.reach(kind));
+            for (int bin = 0; bin < end; bin++) {
+                seen += ofKindsThen.uses(kind, bin);
+                sum += ofKindsThen.exposure(kind, bin) * hazards[classId * BINS + bin];
             }
         }
         return seen / sum;
     }
 
-    private void add(double[] to, int kind, int bin, double amount) {
-        int classId = kind % CLASSES;
-        addTo(to, 0, bin, amount);
-        addTo(to, 1 + BlockClasses.group(classId), bin, amount);
-        addTo(to, FIRST_CLASS + classId, bin, amount);
-        if (classId >= FIRST_OFTEN_CLASS) {
-            addTo(to, OFTEN, bin, amount);
-        }
-        if (labels > 1) {
-            addTo(to, ROWS + kind, bin, amount);
-        }
-    }
-
-    private void addTo(double[] to, int row, int bin, double amount) {
-        to[row * BINS + bin] += amount;
-        if (bin >= reach[row]) {
-            reach[row] = (byte) (bin + 1);
-        }
-    }
-
-    private void learn(int row, double[] above, double weight, double[] result) {
-        if (reach[row] == 0) {
+    private void learn(ReuseCounts of, int row, double[] above, double weight, double[] result) {
+        int end = Math.min(bins, of.reach(row));
+        if (end == 0) {
             System.arraycopy(above, 0, result, 0, bins);
             return;
         }
         double seen = weight;
         double sum = weight;
-        for (int bin = 0; bin < Math.min(bins, reach[row]); bin++) {
-            seen += uses[row * BINS + bin];
-            sum += exposure[row * BINS + bin] * above[bin];
+        for (int bin = 0; bin < end; bin++) {
+            seen += of.uses(row, bin);
+            sum += of.exposure(row, bin) * above[bin];
         }
-        learn(row, above, seen / sum, weight, result);
+        learn(of, row, above, seen / sum, weight, result);
     }
 
     /// @param factor by which the whole row differs from the level above
-    private void learn(int row, double[] above, double factor, double weight, double[] result) {
-        int from = row * BINS;
+    private void learn(ReuseCounts of, int row, double[] above, double factor, double weight, double[] result) {
         for (int bin = 0; bin < bins; bin++) {
-            expected[bin] = factor * above[bin] * exposure[from + bin];
+            expected[bin] = factor * above[bin] * of.exposure(row, bin);
         }
         Arrays.fill(seenNear, 0, bins, weight);
         Arrays.fill(expectedNear, 0, bins, weight);
         for (int away = -REACH; away <= REACH; away++) {
-            addNeighbours(from, away);
+            addNeighbours(of, row, away);
         }
         for (int bin = 0; bin < bins; bin++) {
             result[bin] = factor * above[bin] * seenNear[bin] / expectedNear[bin];
@@ -280,34 +270,36 @@ final class ReuseModel {
 
     /// What the bins that are so far away say of each one, neighbour by neighbour and not bin by
     /// bin, so that there is a loop without branches.
-    private void addNeighbours(int from, int away) {
+    private void addNeighbours(ReuseCounts of, int row, int away) {
         double share = 1 - Math.abs(away) / (REACH + 1.0);
         int end = Math.min(bins, bins - away);
         for (int bin = Math.max(0, -away); bin < end; bin++) {
-            seenNear[bin] += share * uses[from + bin + away];
+            seenNear[bin] += share * of.uses(row, bin + away);
             expectedNear[bin] += share * expected[bin + away];
         }
     }
 
-    private void densities(int kind, int bins) {
-        for (int bin = 0; bin < bins; bin++) {
+    private void densities(int kind, int from) {
+        for (int bin = from; bin < bins; bin++) {
             double inBin = hazard[bin] * AgeBins.width(bin);
             survival[bin] = Math.exp(-inBin);
             held[bin] = inBin < 1e-6 ? AgeBins.width(bin) : (1 - survival[bin]) / hazard[bin];
         }
-        for (int bin = 0; bin < bins; bin++) {
-            density[kind * BINS + bin] = (float) Math.min(MOST_DENSITY, best(bin, bins));
+        for (int bin = from; bin < bins; bin++) {
+            density[kind * BINS + bin] = (float) Math.min(MOST_DENSITY, best(bin));
         }
     }
 
-    private double best(int from, int bins) {
+    private double best(int from) {
         double alive = 1;
         double time = 0;
         double best = 0;
         for (int bin = from; bin < bins; bin++) {
             time += alive * held[bin];
             alive *= survival[bin];
-            best = time > 0 ? Math.max(best, (1 - alive) / time) : best;
+            if (1 - alive > best * time * NEARLY) { // else the quotient is no better, and need not be worked out
+                best = Math.max(best, (1 - alive) / time);
+            }
         }
         return best;
     }
