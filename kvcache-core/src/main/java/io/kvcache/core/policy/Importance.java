@@ -33,8 +33,8 @@ import java.util.function.IntPredicate;
 ///
 /// Costs 16 bytes a record, and one more once anything is said of blocks, 32 to 64 for each
 /// resident block for what is remembered of evicted ones, and four tenths of a MB an instance, with
-/// a MiB more once anything is announced, and a tenth of one for each lane. It is told of all
-/// blocks of a path, and needs to be: how often a block was used is what speaks most.
+/// a MiB more once anything is announced, and two tenths of one for each lane but the first. It is
+/// told of all blocks of a path, and needs to be: how often a block was used is what speaks most.
 ///
 /// Source: our own, on the ideas of LHD (Beckmann et al., NSDI 2018) and the workload-aware policy of
 /// "KVCache cache in the wild" (Wang et al., USENIX ATC 2025).
