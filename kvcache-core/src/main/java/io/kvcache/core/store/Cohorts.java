@@ -11,8 +11,8 @@ import io.kvcache.core.tree.RecordPool;
 /// nobody remembers.
 ///
 /// Blocks of a prompt come one by one, and a prompt that is computed in parts comes with a chain
-/// that grows: what is put behind a block that nobody has used since it was put is of the same
-/// cohort.
+/// that grows: what is put behind a block that nobody has used since it was put, and that was not on
+/// disk alone, is of the same cohort.
 ///
 /// **Threads.** Owned by the store's lock.
 final class Cohorts {

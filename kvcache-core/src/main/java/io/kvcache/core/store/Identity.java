@@ -24,7 +24,7 @@ final class Identity {
     /// See [Over].
     static final int OVER = 128;
 
-    /// Nobody has used the record since it was put.
+    /// Nobody has used the record since it was put, and it has been in host memory since.
     static final int FRESH = 1 << 8;
 
     private static final int COHORT_SHIFT = 9;

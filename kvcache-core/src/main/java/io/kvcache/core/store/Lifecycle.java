@@ -181,6 +181,7 @@ final class Lifecycle {
         prefetched.left(record);
         shares.gave(record);
         pool.hostPage(record, NONE);
+        pool.flag(record, Identity.FRESH, false); // who needs it again, read or computed, asks anew
         pool.renew(record, Control.ON_DISK, pinsAdded);
         int parent = tree.depart(record);
         int before = chains.depart(record);
