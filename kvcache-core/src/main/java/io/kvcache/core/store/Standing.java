@@ -21,6 +21,7 @@ final class Standing {
     private final Offload offload;
     private final Lifecycle lifecycle;
     private final Over over;
+    private final Cohorts cohorts;
 
     Standing(StoreParts parts, Lifecycle lifecycle) {
         pool = parts.pool();
@@ -31,6 +32,7 @@ final class Standing {
         disks = parts.disks();
         offload = parts.offload();
         over = parts.over();
+        cohorts = new Cohorts(parts);
         this.lifecycle = lifecycle;
     }
 
@@ -65,6 +67,7 @@ final class Standing {
             return;
         }
         over.used(record);
+        cohorts.used(record);
         if (lifecycle.state(record) == Control.SEALED) {
             lifecycle.policyOf(record).touch(record);
         } else {

@@ -12,7 +12,10 @@ import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.Cohort;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.tier.AdmissionKind;
+import io.kvcache.core.tier.TierBlock;
 import io.kvcache.core.tree.Handle;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -38,6 +41,7 @@ final class CohortOfPutTest {
             new HostStoreConfig(2 * SlabPool.SLAB_BYTES, 200, PolicyKind.IMPORTANCE, 64), ArenaMemory.source());
     private final Disks disks = store.disks();
     private final NamespaceEntry space = store.register(SPACE);
+    private final List<TierBlock> written = new ArrayList<>();
 
     @BeforeEach
     void putTwo() {
@@ -46,11 +50,11 @@ final class CohortOfPutTest {
         disks.restored();
         seal(reserve(document, 0));
         seal(reserve(document, 1));
-        int places = 0;
         for (Disks.Write next = disks.nextWrite(0); next != null; next = disks.nextWrite(0)) {
-            disks.written(next.record(), 0, ++places);
+            written.add(next.block());
+            disks.written(next.record(), 0, written.size());
         }
-        assertThat(places).isEqualTo(2);
+        assertThat(written).hasSize(2);
     }
 
     @AfterEach
@@ -119,5 +123,11 @@ final class CohortOfPutTest {
         seal(first);
         seal(second);
         seal(question);
+    }
+
+    @Test
+    void givenItWasReadInAnotherTier_whenPut_thenItIsACohortOfItsOwn() {
+        disks.used(written.getLast());
+        assertThat(cohort(seal(reserve(asked, 2)))).isEqualTo(QUESTION);
     }
 }
