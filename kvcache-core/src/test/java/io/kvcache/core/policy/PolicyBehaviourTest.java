@@ -136,6 +136,15 @@ final class PolicyBehaviourTest {
     }
 
     @Test
+    void givenSieve_whenAGuessIsDemotedAndReadOnce_thenThatIsItsFirstUse() {
+        TreeStore store = guessed(PolicyKind.SIEVE, 4);
+        store.demote(0);
+        store.use(0);
+        scan(store, 1, 4);
+        assertThat(store.evict(0)).isEqualTo(0);
+    }
+
+    @Test
     void givenSieve_whenTheHandPasses_thenUsedRecordsStayAndTheFirstUnusedGoes() {
         TreeStore store = filled(PolicyKind.SIEVE, 4);
         store.use(0);
@@ -164,6 +173,16 @@ final class PolicyBehaviourTest {
         store.use(0);
         scan(store, 1, 20);
         assertThat(store.evict(0)).as("not used more than once since its first").isEqualTo(0);
+    }
+
+    @Test
+    void givenS3Fifo_whenAGuessIsDemotedAndReadTwice_thenThatIsOneUseAgain() {
+        TreeStore store = guessed(PolicyKind.S3_FIFO, 20);
+        store.demote(0);
+        store.use(0);
+        store.use(0);
+        scan(store, 1, 20);
+        assertThat(store.evict(0)).isEqualTo(0);
     }
 
     @Test
