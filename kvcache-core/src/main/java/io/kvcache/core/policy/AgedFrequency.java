@@ -112,8 +112,14 @@ final class AgedFrequency implements EvictionPolicy {
         return coldest == NONE ? Long.MAX_VALUE : lastUse[coldest];
     }
 
+    /// A guess moves out of the way as well, but of its use whoever reads it tells.
     private void refused(int record) {
-        if (++refusals > FREE_REFUSALS) {
+        if (++refusals <= FREE_REFUSALS) {
+            return;
+        }
+        if (uses[record] == 0) {
+            queue.raise(record, queue.score(record) + (weight.applyAsLong(record) << DEPTH_BITS));
+        } else {
             touch(record);
         }
     }

@@ -54,6 +54,25 @@ final class GuessedOrderTest {
         }
     }
 
+    @ParameterizedTest
+    @EnumSource(mode = EnumSource.Mode.EXCLUDE, names = "IMPORTANCE")
+    void givenGuessesThatAreHeldAndNotRead_whenTheyHaveLeft_thenThatWasNoUse(PolicyKind kind) {
+        int blocks = 12;
+        FlatCache cache = new FlatCache(kind, blocks, blocks);
+        for (int key = 0; key < blocks; key++) {
+            cache.guess(key);
+        }
+        assertThat(cache.policy().evict(held -> false)).isEqualTo(EvictionPolicy.NONE);
+        for (int key = 0; key < blocks; key++) {
+            cache.drop(key);
+        }
+        cache.use(blocks - 1);
+        for (int key = blocks; key < 2 * blocks; key++) {
+            cache.use(key);
+        }
+        assertThat(cache.has(blocks - 1)).as("the first of equals").isFalse();
+    }
+
     /// Two caches that see the same uses, one of which guesses.
     private static final class Twins {
 
