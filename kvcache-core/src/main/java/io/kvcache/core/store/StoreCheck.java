@@ -3,6 +3,7 @@ package io.kvcache.core.store;
 import static io.kvcache.core.policy.RecordView.NONE;
 
 import io.kvcache.core.memory.SlabPool;
+import io.kvcache.core.policy.Cohort;
 import io.kvcache.core.tree.BlockTree;
 import io.kvcache.core.tree.Control;
 import io.kvcache.core.tree.DiskNumber;
@@ -61,6 +62,7 @@ final class StoreCheck {
         boolean indexed = inIndex(record);
         require(indexed == (state != Control.DOOMED), record, "is in the index: " + indexed + ", state " + state);
         family(record, state);
+        marks(record, state);
         slots(record);
         sealed += state == Control.SEALED ? 1 : 0;
         onDiskAlone += state == Control.ON_DISK ? 1 : 0;
@@ -73,6 +75,15 @@ final class StoreCheck {
         int pins = Control.pins(pool.control(record));
         require(state != Control.RESERVED || pins == 1, record, "is RESERVED with " + pins + " pins");
         require(state != Control.DOOMED || pins > 0 || pool.hasChildren(record), record, "should be freed");
+    }
+
+    /// Only a block that was put and has been in host memory since is fresh.
+    private void marks(int record, int state) {
+        int identity = pool.identity(record);
+        boolean fresh = Identity.has(identity, Identity.FRESH);
+        boolean mayBe = !Identity.isObject(identity) && state != Control.ON_DISK && state != Control.DETACHED;
+        require(!fresh || mayBe, record, "is fresh, state " + state);
+        require(Identity.cohort(identity) < Cohort.STEPS, record, "is of cohort " + Identity.cohort(identity));
     }
 
     /// A block on disk has the block above it on disk.
