@@ -2,8 +2,10 @@ package io.kvcache.core.policy;
 
 /// The classes of blocks that [ReuseModel] tells apart.
 ///
-/// Blocks of one step of use are a group. In the first four groups it also matters whether the
-/// request that used a block last ended there, and with how many new ones it came ([Cohort]). What was used oftener is
+/// Blocks of one step of use are a group. In the first three groups it also matters how much was new
+/// when a block came ([Cohort]), and whether the request that used it last ended there; of where
+/// requests ended, only whether very much was new: the end of a prompt that comes once keeps all
+/// blocks before it, so it is not to pass for the end of a chat's next turn. What was used oftener is
 /// what many requests begin with, and of that only how often it was used is told apart: there are few
 /// such prompts, so to learn of each place in them apart would be to learn the prompts themselves.
 final class BlockClasses {
@@ -12,10 +14,13 @@ final class BlockClasses {
     static final int GROUPS = BlockWord.MOST_USES;
 
     /// Groups in which places are told apart.
-    private static final int PLACED_GROUPS = 4;
+    private static final int PLACED_GROUPS = 3;
 
-    /// Classes of a group in which places are told apart: where a request ended is one.
-    static final int PLACES = Cohort.STEPS + 1;
+    /// Where requests ended: what came with cohorts from this one on is told from the rest.
+    private static final int MUCH = 3;
+
+    /// Classes of a group in which places are told apart: where requests ended are two.
+    static final int PLACES = Cohort.STEPS + 2;
 
     /// Where the groups of one class begin.
     private static final int FIRST_ALONE = PLACED_GROUPS * PLACES;
@@ -28,7 +33,14 @@ final class BlockClasses {
     /// @param last whether the request that used the block last ended there
     /// @param cohort as [Cohort] has it
     static int of(int group, boolean last, int cohort) {
-        return first(group) + (group < PLACED_GROUPS ? (last ? Cohort.STEPS : cohort) : 0);
+        return first(group) + (group < PLACED_GROUPS ? place(last, cohort) : 0);
+    }
+
+    private static int place(boolean last, int cohort) {
+        if (!last) {
+            return cohort;
+        }
+        return cohort < MUCH ? Cohort.STEPS : Cohort.STEPS + 1;
     }
 
     static int group(int classId) {

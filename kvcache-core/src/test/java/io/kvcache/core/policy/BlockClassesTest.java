@@ -32,6 +32,7 @@ final class BlockClassesTest {
         int group = BlockClasses.GROUPS - 1;
         assertThat(BlockClasses.of(group, true, 2)).isEqualTo(BlockClasses.of(group, false, 0));
         assertThat(BlockClasses.of(0, true, 2)).isNotEqualTo(BlockClasses.of(0, false, 2));
-        assertThat(BlockClasses.of(0, true, 2)).isEqualTo(BlockClasses.of(0, true, 4));
+        assertThat(BlockClasses.of(0, true, 0)).isEqualTo(BlockClasses.of(0, true, 2));
+        assertThat(BlockClasses.of(0, true, 2)).isNotEqualTo(BlockClasses.of(0, true, 4));
     }
 }

@@ -35,9 +35,9 @@ final class BlockWordTest {
     @Test
     void givenAWord_whenEachFieldChanges_thenTheOthersStay() {
         long latest = (1L << 44) - 1;
-        long word = BlockWord.of(255, 4, 4, latest);
+        long word = BlockWord.of(255, 3, 4, latest);
         assertThat(BlockWord.isLast(word)).isTrue();
-        assertThat(BlockWord.ownClass(word)).isEqualTo(BlockClasses.of(3, true, 4));
+        assertThat(BlockWord.ownClass(word)).isEqualTo(BlockClasses.of(2, true, 4));
         for (long changed : new long[] {
             BlockWord.withCopied(word, true),
             BlockWord.withStanding(word, BlockWord.EXPECTED),
@@ -45,10 +45,10 @@ final class BlockWordTest {
             BlockWord.withStamp(BlockWord.withStamp(word, 3), latest)
         }) {
             assertThat(BlockWord.owner(changed)).isEqualTo(255);
-            assertThat(BlockWord.uses(changed)).isEqualTo(4);
+            assertThat(BlockWord.uses(changed)).isEqualTo(3);
             assertThat(BlockWord.stamp(changed)).isEqualTo(latest);
         }
-        assertThat(BlockWord.ownClass(BlockWord.continued(word))).isEqualTo(BlockClasses.of(3, false, 4));
+        assertThat(BlockWord.ownClass(BlockWord.continued(word))).isEqualTo(BlockClasses.of(2, false, 4));
         assertThat(BlockWord.classOf(BlockWord.withStanding(word, BlockWord.EXPECTED)))
                 .isEqualTo(BlockWord.EXPECTED_CLASS);
     }
