@@ -21,10 +21,10 @@ final class Cohorts {
     private final ClassPolicies policies;
     private final Shares shares;
 
-    Cohorts(StoreParts parts) {
-        pool = parts.pool();
-        policies = parts.policies();
-        shares = parts.shares();
+    Cohorts(RecordPool pool, ClassPolicies policies, Shares shares) {
+        this.pool = pool;
+        this.policies = policies;
+        this.shares = shares;
     }
 
     /// The cohort of a block of a chain, which nobody has.

@@ -37,7 +37,7 @@ final class Reservations {
         shares = parts.shares();
         chains = parts.chains();
         prospects = parts.offload().prospects();
-        cohorts = new Cohorts(parts);
+        cohorts = parts.cohorts();
         this.lifecycle = lifecycle;
         this.sources = sources;
     }

@@ -32,7 +32,7 @@ final class Standing {
         disks = parts.disks();
         offload = parts.offload();
         over = parts.over();
-        cohorts = new Cohorts(parts);
+        cohorts = parts.cohorts();
         this.lifecycle = lifecycle;
     }
 

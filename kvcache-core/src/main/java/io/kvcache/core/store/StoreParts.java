@@ -23,7 +23,8 @@ record StoreParts(
         Shares shares,
         ObjectChains chains,
         Prefetched prefetched,
-        Over over) {
+        Over over,
+        Cohorts cohorts) {
 
     static StoreParts of(RecordPool pool, SlabPool slabs, PolicyKind kind, EventLog events) {
         BlockTree tree = new BlockTree(pool);
@@ -46,6 +47,7 @@ record StoreParts(
                 shares,
                 chains,
                 new Prefetched(pool, shares),
-                new Over(pool, tree));
+                new Over(pool, tree),
+                new Cohorts(pool, policies, shares));
     }
 }

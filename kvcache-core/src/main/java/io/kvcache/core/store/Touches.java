@@ -26,7 +26,7 @@ final class Touches {
         offload = parts.offload();
         prefetched = parts.prefetched();
         over = parts.over();
-        cohorts = new Cohorts(parts);
+        cohorts = parts.cohorts();
         this.lifecycle = lifecycle;
         this.order = order;
         this.lock = lock;

@@ -36,7 +36,7 @@ final class CohortsTest {
             StoreParts.of(pool, new SlabPool(slots.segment()), PolicyKind.IMPORTANCE, new EventLog(64));
     private final NamespaceEntry space = Registration.add(parts, SPACE);
     private final int things = Registration.add(parts, THINGS).id();
-    private final Cohorts cohorts = new Cohorts(parts);
+    private final Cohorts cohorts = parts.cohorts();
 
     @AfterEach
     void close() {
