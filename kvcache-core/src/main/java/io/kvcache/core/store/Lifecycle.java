@@ -391,10 +391,6 @@ final class Lifecycle {
         return policies.of(slabs.classId(pool.hostPage(record)), shares.group(record));
     }
 
-    int depth(int record) {
-        return pool.depth(record);
-    }
-
     int state(int record) {
         return Control.state(pool.control(record));
     }

@@ -182,7 +182,7 @@ public final class Lookup {
     /// says; lets go of it when not. A chain of engine keys may begin in the middle of another: its keys are here,
     /// but the blocks above them are not its own.
     private boolean inPlace(long handle, int index, int namespace) {
-        boolean inPlace = lifecycle.depth(Handle.record(handle)) == index && isOf(handle, namespace);
+        boolean inPlace = pool.depth(Handle.record(handle)) == index && isOf(handle, namespace);
         if (!inPlace) {
             unpin(Handle.record(handle));
         }
