@@ -3,7 +3,6 @@ package io.kvcache.core.policy;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import java.util.Random;
-import java.util.function.LongConsumer;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
@@ -26,7 +25,9 @@ final class GuessedOrderTest {
             twins.load(500);
             for (int round = 0; round < 300; round++) {
                 twins.makeRoom();
-                twins.eachAbsent(twins.guessing::guessInVain);
+                for (long guess : twins.absent()) {
+                    twins.guessing.guessInVain(guess);
+                }
                 twins.load(20);
             }
         }
@@ -116,12 +117,6 @@ final class GuessedOrderTest {
                     guessing.drop(key);
                     left--;
                 }
-            }
-        }
-
-        void eachAbsent(LongConsumer action) {
-            for (long key : absent()) {
-                action.accept(key);
             }
         }
 
