@@ -8,6 +8,7 @@ import io.kvcache.tiers.disk.DiskLogConfig;
 import io.kvcache.tiers.disk.DiskLogConfig.OnIncompatible;
 import io.kvcache.tiers.disk.DiskTier;
 import io.kvcache.tiers.front.FrontedTier;
+import io.kvcache.tiers.front.Parked;
 import io.kvcache.tiers.movement.TierOpener;
 import java.lang.foreign.MemorySegment;
 import org.jspecify.annotations.Nullable;
@@ -21,6 +22,7 @@ final class SimDisk implements TierOpener {
     private final SimWorld world;
     private final SimDevice device;
     private final @Nullable SimFront front;
+    private Parked parked = new Parked();
     private DiskLogConfig config;
     private boolean incompatible;
     private int offers;
@@ -48,7 +50,12 @@ final class SimDisk implements TierOpener {
         SimFront before = front;
         return before == null
                 ? openDisk(listener)
-                : new FrontedTier(name + "'s front", this::openDisk, before::open, listener);
+                : new FrontedTier(name + "'s front", this::openDisk, before::open, listener, parked);
+    }
+
+    @Override
+    public void end() {
+        parked.close();
     }
 
     private Tier openDisk(TierListener listener) {
@@ -74,6 +81,7 @@ final class SimDisk implements TierOpener {
 
     /// The power goes.
     void crash() {
+        parked = new Parked();
         device.crash();
         if (front != null) {
             front.device().crash();

@@ -60,20 +60,13 @@ public final class FrontedTier implements Tier {
         }
     }
 
-    /// Opens both.
+    /// Opens both. While a front from before is in use the disk serves without one.
     ///
     /// @param name of the front
     /// @param listener the store
+    /// @param parked fronts from before, and this one's, if it is in use when its disk fails: the same at each
+    ///     opening of a disk, as what is parked holds its memory until an opening or the end closes it
     /// @throws RuntimeException when one of them cannot be opened; then neither is
-    public FrontedTier(
-            String name, Function<TierListener, Tier> disk, Function<TierListener, Tier> front, TierListener listener) {
-        this(name, disk, front, listener, new Parked());
-    }
-
-    /// The same where it may have been open before. While a front from then is in use the disk
-    /// serves without one.
-    ///
-    /// @param parked fronts from before, and this one's, if it is in use when its disk fails
     public FrontedTier(
             String name,
             Function<TierListener, Tier> disk,

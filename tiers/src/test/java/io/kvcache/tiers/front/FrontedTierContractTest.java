@@ -39,7 +39,7 @@ final class FrontedTierContractTest {
 
         @Override
         public Tier open(TierListener listener) {
-            return new FrontedTier("in front", disk::open, this::front, listener);
+            return new FrontedTier("in front", disk::open, this::front, listener, new Parked());
         }
 
         private Tier front(TierListener listener) {

@@ -36,7 +36,7 @@ final class FrontedTierTest {
     private HeldFront disk;
     private TierListener diskSide;
     private boolean refused;
-    private final FrontedTier tier = new FrontedTier("front", this::openDisk, this::openFront, store);
+    private final FrontedTier tier = new FrontedTier("front", this::openDisk, this::openFront, store, new Parked());
     private long now;
 
     @SuppressWarnings("NullAway.Init") // both are opened with the tier
@@ -361,7 +361,8 @@ final class FrontedTierTest {
                             return other[0];
                         },
                         this::openFront,
-                        store))
+                        store,
+                        new Parked()))
                 .withMessage("not now");
         assertThat(other[0].held).as("open").isFalse();
     }
