@@ -38,6 +38,7 @@ final class Offload {
     private final Set<BlockKey> writtenInVain = new HashSet<>();
     private long waitingBytes;
     private long enqueued;
+    private long owed;
     private long unwritten;
 
     private final WriteAhead ahead;
@@ -150,10 +151,12 @@ final class Offload {
     }
 
     /// A record that waits to be written is not worth it any more; it stays in the queue as long as
-    /// anything below it waits or is written, or that cannot be seen at a glance.
+    /// anything below it waits or is written, or that cannot be seen at a glance; and as long as anything waits
+    /// that a flush has asked for, as the record may be part of that.
     void notWanted(int record) {
         int under = Identity.QUEUED | Identity.WRITING;
         if (Identity.has(pool.identity(record), Identity.QUEUED)
+                && begun() >= owed
                 && tree.allChildren(record, MOST_CHILDREN, child -> !Identity.has(pool.identity(child), under))) {
             pool.flag(record, Identity.QUEUED, false);
             waitingBytes -= pool.bytes(record);
@@ -305,7 +308,7 @@ final class Offload {
             waitingBytes -= pool.bytes(record);
             pool.flag(record, Identity.QUEUED, false);
             if (Control.state(control) == Control.SEALED && pool.diskPlace(record) == NONE && follows(record)) {
-                return begin(record, enqueued - waiting.size() - 1);
+                return begin(record, begun() - 1);
             }
             prospects.written(-pool.bytes(record));
             unwritten(record);
@@ -334,7 +337,7 @@ final class Offload {
             prospects.written(pool.bytes(record));
             counters.admitted++;
         }
-        return begin(record, enqueued - waiting.size());
+        return begin(record, begun());
     }
 
     /// A record's turn to be written is over. If it is resident and on no disk, it is not durable, though
@@ -364,14 +367,20 @@ final class Offload {
     }
 
     /// Records that were queued by now: all of them are done with once [#settled()] has reached this
-    /// number.
+    /// number. A flush counts on each of them, so what is said of their worth from now on changes nothing.
     long mark() {
+        owed = enqueued;
         return enqueued;
+    }
+
+    /// So many of the records that were ever queued have had their turn to be written.
+    private long begun() {
+        return enqueued - waiting.size();
     }
 
     /// So many of the records that were ever queued are done with, in their order.
     long settled() {
-        long settled = enqueued - waiting.size();
+        long settled = begun();
         for (long number : underWay.values()) {
             settled = Math.min(settled, number);
         }

@@ -24,15 +24,22 @@ final class Unsaved {
         this.lock = lock;
     }
 
-    /// Has a run of records written, as far as they were used so often.
+    /// Has a run of records written, as far as they were used so often. They are owed to a flush from then on.
     ///
     /// @return whether there are more
     boolean want(int from, int turn, int leastUses) {
-        return each(from, turn, record -> {
-            if (Identity.uses(pool.identity(record)) >= leastUses) {
-                offload.want(record);
-            }
-        });
+        lock.lock();
+        try {
+            boolean more = each(from, turn, record -> {
+                if (Identity.uses(pool.identity(record)) >= leastUses) {
+                    offload.want(record);
+                }
+            });
+            offload.mark();
+            return more;
+        } finally {
+            lock.unlock();
+        }
     }
 
     /// How many bytes it is.

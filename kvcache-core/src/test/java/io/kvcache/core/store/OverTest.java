@@ -14,6 +14,7 @@ import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.core.tree.Handle;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -210,5 +211,37 @@ final class OverTest {
         int[] halvings = weight == 1 ? new int[4] : new int[] {3, 3, 3, 3};
         assertThat(store.forecast().weigh(chain, 0, halvings)).isEqualTo(4);
         assertThat(write()).isEqualTo(weight == 1 ? 4 : 0);
+    }
+
+    /// A flush answers for all that was there when it began, whatever is said of it since.
+    @ParameterizedTest
+    @EnumSource(
+            value = AdmissionKind.class,
+            names = {"ALWAYS", "SECOND_HIT"})
+    void givenAFlushUnderWay_whenABlockThatItAskedForIsOver_thenItIsWrittenAllTheSame(AdmissionKind admission) {
+        open(PolicyKind.LRU, admission, false);
+        BlockChain chain = put(chain(1, 12), 0);
+        long unwritten = disks.unwritten();
+        assertThat(disks.wantAll(0, 0)).as("more to look at").isFalse();
+        assertThat(store.forecast().release(chain, 4)).isEqualTo(8);
+        long mark = disks.mark();
+        assertThat(write()).isEqualTo(12);
+        assertThat(disks.settled()).isEqualTo(mark);
+        assertThat(disks.unwritten()).isEqualTo(unwritten);
+        assertThat(disks.stats().disks().getFirst().blocks()).isEqualTo(12);
+    }
+
+    /// What waited when the flush began is the flush's as well; what came after it was done is not.
+    @Test
+    void givenAFlush_whenWhatWaitedBeforeAndAfterItIsOver_thenOnlyTheLatterIsNotWritten() {
+        open(PolicyKind.LRU, AdmissionKind.ALWAYS, false);
+        BlockChain before = put(chain(1, 4), 0);
+        long mark = disks.mark();
+        assertThat(store.forecast().release(before, 0)).isEqualTo(4);
+        assertThat(write()).isEqualTo(4);
+        assertThat(disks.settled()).isEqualTo(mark);
+        BlockChain after = put(chain(2, 4), 0);
+        assertThat(store.forecast().release(after, 0)).isEqualTo(4);
+        assertThat(write()).isZero();
     }
 }
