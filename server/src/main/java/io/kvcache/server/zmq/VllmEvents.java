@@ -22,6 +22,9 @@ import org.msgpack.core.MessagePacker;
 /// The store does not know a block's tokens, so `token_ids` is empty: followers go by the hashes, as
 /// they do for vLLM's own CPU tier.
 ///
+/// Every field that vLLM's classes require is written, nil where it has no value: a missing one makes
+/// them refuse the batch. Fields with a default (`extra_keys`, `group_idx` and later ones) are left out.
+///
 /// @param encoding how each event is written
 /// @param hashes how blocks are named
 record VllmEvents(EventEncoding encoding, EventHashes hashes) {
@@ -90,7 +93,7 @@ record VllmEvents(EventEncoding encoding, EventHashes hashes) {
 
     private void stored(MessagePacker out, Namespace namespace, List<CacheEvent> run) throws IOException {
         String adapter = namespace.adapter();
-        begin(out, "BlockStored", adapter.isEmpty() ? 6 : 7);
+        begin(out, "BlockStored", 7);
         blockHashes(out, run);
         CacheEvent first = run.getFirst();
         name(out, "parent_block_hash");
@@ -103,8 +106,11 @@ record VllmEvents(EventEncoding encoding, EventHashes hashes) {
         name(out, "block_size").packInt(namespace.blockTokens());
         name(out, "lora_id").packNil();
         name(out, "medium").packString(medium(first.tier()));
-        if (!adapter.isEmpty()) {
-            name(out, "lora_name").packString(adapter);
+        name(out, "lora_name");
+        if (adapter.isEmpty()) {
+            out.packNil();
+        } else {
+            out.packString(adapter);
         }
     }
 

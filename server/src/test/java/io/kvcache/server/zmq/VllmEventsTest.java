@@ -11,12 +11,15 @@ import io.kvcache.core.identity.Namespace;
 import io.kvcache.server.config.EventEncoding;
 import io.kvcache.server.config.EventHashes;
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
 import java.util.HexFormat;
 import java.util.List;
 import java.util.stream.IntStream;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.EnumSource;
 import org.msgpack.core.MessagePack;
 import org.msgpack.core.MessageUnpacker;
 import org.msgpack.value.Value;
@@ -48,8 +51,8 @@ final class VllmEventsTest {
         byte[] batch = new VllmEvents(EventEncoding.ARRAY, EventHashes.ENGINE)
                 .batch(1.5, MODEL, List.of(event(EventKind.STORED, TierKind.HOST, 0, FIRST, 0)));
         assertThat(hex(batch))
-                .isEqualTo("93" + "cb3ff8000000000000" + "91" + "97" + "ab" + hex("BlockStored") + "91"
-                        + "cf84b146b151d55111" + "c0" + "90" + "04" + "c0" + "a3" + hex("CPU") + "c0");
+                .isEqualTo("93" + "cb3ff8000000000000" + "91" + "98" + "ab" + hex("BlockStored") + "91"
+                        + "cf84b146b151d55111" + "c0" + "90" + "04" + "c0" + "a3" + hex("CPU") + "c0" + "c0");
     }
 
     @Test
@@ -57,13 +60,14 @@ final class VllmEventsTest {
         byte[] batch = new VllmEvents(EventEncoding.MAP, EventHashes.ENGINE)
                 .batch(1.5, MODEL, List.of(event(EventKind.STORED, TierKind.HOST, 0, FIRST, 0)));
         assertThat(hex(batch))
-                .isEqualTo("93" + "cb3ff8000000000000" + "91" + "87" + "a4" + hex("type") + "ab" + hex("BlockStored")
+                .isEqualTo("93" + "cb3ff8000000000000" + "91" + "88" + "a4" + hex("type") + "ab" + hex("BlockStored")
                         + "ac" + hex("block_hashes") + "91" + "cf84b146b151d55111"
                         + "b1" + hex("parent_block_hash") + "c0"
                         + "a9" + hex("token_ids") + "90"
                         + "aa" + hex("block_size") + "04"
                         + "a7" + hex("lora_id") + "c0"
-                        + "a6" + hex("medium") + "a3" + hex("CPU") + "c0");
+                        + "a6" + hex("medium") + "a3" + hex("CPU")
+                        + "a9" + hex("lora_name") + "c0" + "c0");
     }
 
     @Test
@@ -77,12 +81,50 @@ final class VllmEventsTest {
                 event(EventKind.STORED, TierKind.HOST, 1, SECOND, FIRST));
         List<Value> told = unpacked(new VllmEvents(EventEncoding.ARRAY, EventHashes.ENGINE).batch(2, MODEL, events));
         assertThat(told.toString())
-                .isEqualTo(("[['BlockStored',[9561501211280363793,%1$s],null,[],4,null,'CPU'],"
-                                + " ['BlockStored',[9561501211280363793],null,[],4,null,'STORAGE'],"
+                .isEqualTo(("[['BlockStored',[9561501211280363793,%1$s],null,[],4,null,'CPU',null],"
+                                + " ['BlockStored',[9561501211280363793],null,[],4,null,'STORAGE',null],"
                                 + " ['BlockRemoved',[%1$s,9561501211280363793],'CPU'],"
-                                + " ['BlockStored',[%1$s],9561501211280363793,[],4,null,'CPU']]")
+                                + " ['BlockStored',[%1$s],9561501211280363793,[],4,null,'CPU',null]]")
                         .formatted(Long.toUnsignedString(SECOND))
                         .replace('\'', '"'));
+    }
+
+    /// vLLM's own classes refuse an event that lacks a field without a default: the seven of `BlockStored`
+    /// (`lora_name` since vllm#27577, nil without an adapter) and the two of `BlockRemoved`. Later
+    /// fields have defaults.
+    @ParameterizedTest
+    @EnumSource(EventEncoding.class)
+    void givenNoAdapter_whenWritten_thenEveryFieldThatVllmRequiresIsThere(EventEncoding encoding) throws Exception {
+        VllmEvents schema = new VllmEvents(encoding, EventHashes.ENGINE);
+        List<CacheEvent> events = List.of(
+                event(EventKind.STORED, TierKind.HOST, 0, FIRST, 0),
+                event(EventKind.EVICTED, TierKind.HOST, 0, FIRST, 0));
+        List<String> stored = List.of(
+                "block_hashes", "parent_block_hash", "token_ids", "block_size", "lora_id", "medium", "lora_name");
+        List<Value> told = unpacked(schema.batch(2, MODEL, events));
+        assertThat(members(told.get(0), encoding, "BlockStored", stored))
+                .isEqualTo("[[9561501211280363793],null,[],4,null,CPU,null]");
+        assertThat(members(told.get(1), encoding, "BlockRemoved", List.of("block_hashes", "medium")))
+                .isEqualTo("[[9561501211280363793],CPU]");
+        assertThat(members(unpacked(schema.cleared(2)).getFirst(), encoding, "AllBlocksCleared", List.of()))
+                .isEqualTo("[]");
+    }
+
+    /// The members of an event in the order of the names, after its type; fails when there are others or they lack.
+    private static String members(Value event, EventEncoding encoding, String type, List<String> names) {
+        List<Value> values = new ArrayList<>();
+        if (encoding == EventEncoding.ARRAY) {
+            values.addAll(event.asArrayValue().list());
+        } else {
+            event.asMapValue().entrySet().forEach(member -> values.add(member.getValue()));
+            assertThat(event.asMapValue().keySet().stream()
+                            .map(name -> name.asStringValue().asString()))
+                    .containsExactlyElementsOf(
+                            Stream.concat(Stream.of("type"), names.stream()).toList());
+        }
+        assertThat(values).hasSize(1 + names.size());
+        assertThat(values.removeFirst().asStringValue().asString()).isEqualTo(type);
+        return values.toString().replace(", ", ",");
     }
 
     @Test
@@ -90,7 +132,7 @@ final class VllmEventsTest {
         CacheEvent event = new CacheEvent(0, EventKind.STORED, TierKind.HOST, 0, 1, 2, 3, 4, 5, 0, 0);
         assertThat(unpacked(new VllmEvents(EventEncoding.ARRAY, EventHashes.ENGINE).batch(2, MODEL, List.of(event)))
                         .toString())
-                .isEqualTo("[[\"BlockStored\",[2],4,[],4,null,\"CPU\"]]");
+                .isEqualTo("[[\"BlockStored\",[2],4,[],4,null,\"CPU\",null]]");
         Value bytes = unpacked(new VllmEvents(EventEncoding.ARRAY, EventHashes.KEY).batch(2, MODEL, List.of(event)))
                 .getFirst()
                 .asArrayValue()
