@@ -48,7 +48,7 @@ final class DoctorCommand implements Callable<Integer> {
                     spec.commandLine(), "kvcache doctor: DIR is '" + disk + "', must be a directory that is there");
         }
         List<Fact> facts = new ArrayList<>(Checkup.run(disk));
-        List<String> gpus = GpuProbe.lines();
+        List<String> gpus = hangs(facts) ? List.of("not asked, as nvidia-smi does not answer") : GpuProbe.lines();
         for (int ordinal = 0; ordinal < gpus.size(); ordinal++) {
             facts.add(new Fact(ordinal == 0 ? "GPU driver" : "GPU " + ordinal, gpus.get(ordinal), ""));
         }
@@ -60,6 +60,13 @@ final class DoctorCommand implements Callable<Integer> {
         }
         out.flush();
         return 0;
+    }
+
+    /// Whether the GPU's driver is known to hang: a call into it would not come back either.
+    private static boolean hangs(List<Fact> facts) {
+        return facts.stream()
+                .anyMatch(fact ->
+                        fact.name().equals(Checkup.GPU) && !fact.advice().isEmpty());
     }
 
     private static void show(Fact fact, PrintWriter out) {

@@ -1,10 +1,10 @@
 package io.kvcache.bench.disk;
 
+import io.kvcache.bench.program.Program;
 import java.io.IOException;
-import java.nio.charset.StandardCharsets;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.concurrent.TimeUnit;
 
 /// Runs workloads through fio.
 ///
@@ -19,7 +19,7 @@ final class Fio {
     private static final int HUGE_PAGE_BYTES = 2 << 20;
 
     /// A trial takes a second or so.
-    private static final long LIMIT_SECONDS = 300;
+    private static final Duration LIMIT = Duration.ofMinutes(5);
 
     private Fio() {}
 
@@ -98,18 +98,11 @@ final class Fio {
     private static String output(List<String> command) throws IOException {
         ProcessBuilder builder = new ProcessBuilder(command).redirectError(ProcessBuilder.Redirect.INHERIT);
         builder.environment().put("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1");
-        Process process = builder.start();
-        try {
-            String text = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
-            if (!process.waitFor(LIMIT_SECONDS, TimeUnit.SECONDS) || process.exitValue() != 0) {
-                throw new IOException("failed: " + String.join(" ", command) + System.lineSeparator() + text);
-            }
-            return text;
-        } catch (InterruptedException stopped) {
-            Thread.currentThread().interrupt();
-            throw new IOException("interrupted", stopped);
-        } finally {
-            process.destroy();
+        Program.Output output = Program.run(LIMIT, builder);
+        if (!output.succeeded()) {
+            String how = output.ended() ? "failed: " : "did not end within " + LIMIT.toSeconds() + " s: ";
+            throw new IOException(how + String.join(" ", command) + System.lineSeparator() + output.text());
         }
+        return output.text();
     }
 }

@@ -1,18 +1,18 @@
 package io.kvcache.bench.doctor;
 
+import io.kvcache.bench.program.Program;
 import io.kvcache.server.config.Machine;
 import io.kvcache.server.config.ServerConfig;
 import io.kvcache.server.memory.MemoryLimit;
 import io.kvcache.transport.ucx.UcxMemory;
 import java.io.IOException;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.FileStore;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
-import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
 /// Looks at all that there is to look at.
@@ -20,6 +20,11 @@ public final class Checkup {
 
     private static final double GIBIBYTE = 1L << 30;
     private static final Path SHARED_MEMORY = Path.of("/dev/shm");
+
+    private static final Duration LIMIT = Duration.ofSeconds(10);
+
+    /// What the fact about graphics processors is called.
+    public static final String GPU = "GPU";
 
     private Checkup() {}
 
@@ -40,9 +45,14 @@ public final class Checkup {
                 UcxMemory.possible() ? "installed" : "none",
                 !UcxMemory.possible(),
                 "apt-get install libucx0, for transport.ucx: clients that read over RDMA"));
-        facts.add(Fact.of("gcc", firstLine("gcc", "--version")));
-        facts.add(Fact.of("fio", firstLine("fio", "--version")));
-        facts.add(Fact.of("GPU", firstLine("nvidia-smi", "-L")));
+        facts.add(said("gcc", LIMIT, "run it by hand: it hangs", "gcc", "--version"));
+        facts.add(said("fio", LIMIT, "run it by hand: it hangs", "fio", "--version"));
+        facts.add(said(
+                GPU,
+                LIMIT,
+                "the GPU's driver hangs: read dmesg for NVRM and Xid, then reload the driver or restart the machine",
+                "nvidia-smi",
+                "-L"));
         if (disk != null) {
             facts.addAll(DiskFacts.of(disk));
         }
@@ -79,23 +89,17 @@ public final class Checkup {
         }
     }
 
-    /// What a program says of itself, or `none`.
-    private static String firstLine(String... command) {
+    /// What a program says of itself first, or `none`.
+    static Fact said(String name, Duration limit, String advice, String... command) {
         try {
-            Process process =
-                    new ProcessBuilder(command).redirectErrorStream(true).start();
-            try {
-                String text = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
-                process.waitFor(10, TimeUnit.SECONDS);
-                return text.lines().findFirst().orElse("none").strip();
-            } finally {
-                process.destroyForcibly();
-            }
+            Program.Output output = Program.run(limit, new ProcessBuilder(command).redirectErrorStream(true));
+            return output.ended()
+                    ? Fact.of(
+                            name,
+                            output.text().lines().findFirst().orElse("none").strip())
+                    : new Fact(name, command[0] + " did not end within " + limit.toSeconds() + " s", advice);
         } catch (IOException absent) {
-            return "none";
-        } catch (InterruptedException stopped) {
-            Thread.currentThread().interrupt();
-            return Fact.UNKNOWN;
+            return Fact.of(name, "none");
         }
     }
 }

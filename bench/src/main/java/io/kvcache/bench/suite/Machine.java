@@ -1,11 +1,12 @@
 package io.kvcache.bench.suite;
 
+import io.kvcache.bench.program.Program;
 import java.io.IOException;
 import java.io.UncheckedIOException;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.concurrent.TimeUnit;
+import java.time.Duration;
+import java.util.List;
 
 /// Where and on what figures were taken, in the words that go beside them.
 ///
@@ -14,6 +15,8 @@ import java.util.concurrent.TimeUnit;
 /// @param load of the last minute, as the kernel counts it
 /// @param commit of the working tree, with a plus when it has changes
 public record Machine(String hardware, String software, String load, String commit) {
+
+    private static final Duration LIMIT = Duration.ofSeconds(10);
 
     /// This machine, now.
     public static Machine here() {
@@ -60,15 +63,9 @@ public record Machine(String hardware, String software, String load, String comm
     /// What a command prints, or nothing when it cannot be run.
     private static String output(String... command) {
         try {
-            Process process = new ProcessBuilder(command)
-                    .redirectError(ProcessBuilder.Redirect.DISCARD)
-                    .start();
-            String text = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8).strip();
-            return process.waitFor(10, TimeUnit.SECONDS) && process.exitValue() == 0 ? text : "";
+            Program.Output output = Program.run(LIMIT, List.of(command));
+            return output.succeeded() ? output.text().strip() : "";
         } catch (IOException absent) {
-            return "";
-        } catch (InterruptedException stopped) {
-            Thread.currentThread().interrupt();
             return "";
         }
     }

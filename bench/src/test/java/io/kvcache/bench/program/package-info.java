@@ -1,0 +1,4 @@
+@NullMarked
+package io.kvcache.bench.program;
+
+import org.jspecify.annotations.NullMarked;
