@@ -15,10 +15,23 @@ memory_kib() {
     echo "$kib"
 }
 
+# Fewer files than a JVM with our libraries opens end in a class that is not found. The JVM raises its soft limit by itself.
+least_files=256
+require_files() {
+    local limit
+    limit=$(ulimit -Hn)
+    if [[ $limit =~ ^[0-9]+$ ]] && ((limit < least_files)); then
+        echo "kvcache: this process may open $limit files (ulimit -Hn); KVCache takes $least_files and up, and a server one more" \
+            "for each connection: raise it to 65536 (systemd: LimitNOFILE=65536, docker: --ulimit nofile=65536)" >&2
+        exit 1
+    fi
+}
+
 # Host memory is mapped, not heap: 2 GiB are for metadata, as much again for the buffers of the network; on a machine (or in
 # a container) of less than 8 GiB, a quarter of it each. A server whose heap is full ends, to be started again.
 java_flags() {
     local -a own
+    require_files
     local mebibytes=2048 fourth=$(($(memory_kib) / 4096))
     ((fourth >= mebibytes)) || mebibytes=$((fourth > 128 ? fourth : 128))
     flags=(--enable-native-access=ALL-UNNAMED --sun-misc-unsafe-memory-access=allow
