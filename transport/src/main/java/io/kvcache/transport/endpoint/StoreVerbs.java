@@ -20,6 +20,9 @@ final class StoreVerbs {
     /// Half a MiB of events in one reply.
     private static final int MOST_EVENTS = 8192;
 
+    /// The operator's own: the one tenant that may do what concerns all of them.
+    private static final String DEFAULT_TENANT = "default";
+
     private final Service service;
     private final Session session;
 
@@ -151,9 +154,26 @@ final class StoreVerbs {
     /// `u64 timeout` → `u8 durable`
     Requests.Parsed flush(Request request, BodyReader body) throws Violation {
         long timeout = request.bounded(body.amount("timeout"));
-        return () -> service.later(
-                session,
-                request,
-                () -> request.reply(new BodyWriter().u8(service.cache().flush(timeout) ? 1 : 0)));
+        return () -> {
+            refuseToFlush();
+            service.later(
+                    session,
+                    request,
+                    () -> request.reply(new BodyWriter().u8(service.cache().flush(timeout) ? 1 : 0)));
+        };
+    }
+
+    /// A flush writes what all tenants have stored, and may take minutes of the disks' time.
+    private void refuseToFlush() throws Refused {
+        String only = session.onlyTenant();
+        if (only != null
+                && !only.equals(DEFAULT_TENANT)
+                && !service.options().domains().containsKey(only)) {
+            throw new Refused(
+                    Status.FORBIDDEN,
+                    "tenant = \"%s\" may not flush, as that writes what all tenants have; allowed: tenant \"%s\", or a"
+                                    .formatted(only, DEFAULT_TENANT)
+                            + " client that may speak for all");
+        }
     }
 }

@@ -56,6 +56,27 @@ final class EndpointAccessTest {
     }
 
     @Test
+    void givenTenants_whenOneFlushes_thenOnlyTheDefaultTenantMay() throws Exception {
+        Map<String, String> secrets = Map.of("a", "secret of tenant a", "default", "secret of the operator");
+        try (Endpoint endpoint = serving.open(Serving.OPTIONS.withAccess(Access.tenants(secrets)))) {
+            Peer one = new Peer(endpoint);
+            one.greet("a", "secret of tenant a", null);
+            Loopback.Whole refused = one.ask(MessageType.FLUSH, new BodyWriter().i64(0));
+            assertThat(refused.header().status()).isEqualTo(Status.FORBIDDEN);
+            assertThat(refused.reader().text("text")).contains("\"a\" may not flush", "allowed: tenant \"default\"");
+            one.end(CloseReason.PEER_CLOSED);
+            Peer operator = new Peer(endpoint);
+            operator.greet("default", "secret of the operator", null);
+            List<Loopback.Whole> heard = operator.ask(new BodyWriter().i64(0).request(MessageType.FLUSH, 9, 0));
+            for (long start = System.nanoTime(); heard.isEmpty(); heard = operator.heard()) {
+                Serving.look("the flush's answer", start);
+            }
+            assertThat(heard.getFirst().header().status()).isEqualTo(Status.OK);
+            operator.end(CloseReason.PEER_CLOSED);
+        }
+    }
+
+    @Test
     void givenTenants_whenOneNamesAnothersNamespace_thenForbidden() throws Violation {
         Map<String, String> secrets = Map.of("a", "secret of tenant a", "b", "secret of tenant b");
         try (Endpoint endpoint = serving.open(Serving.OPTIONS.withAccess(Access.tenants(secrets)))) {
