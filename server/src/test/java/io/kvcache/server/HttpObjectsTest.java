@@ -151,6 +151,19 @@ final class HttpObjectsTest {
                 .contains("HTTP/1.1 204 ");
     }
 
+    @Test
+    void givenABodyThatIsTooLarge_whenItsLengthIsSaid_thenTheRefusalDoesNotWaitForTheBody() throws Exception {
+        assertThat(raw(lines("PUT /v1/objects/k HTTP/1.1", "Content-Length: 99999999999")))
+                .startsWith("HTTP/1.1 413 ")
+                .contains("connection: close", "an object of 99999999999 bytes");
+        assertThat(raw(lines("PUT /v1/objects/k HTTP/1.1", "Content-Length: 99999999999", "Expect: 100-continue")))
+                .startsWith("HTTP/1.1 413 ");
+        assertThat(raw(lines("POST /v1/blocks/m/match HTTP/1.1", "Content-Length: 99999999999")))
+                .matches("(?s)HTTP/1.1 4.*connection: close.*");
+        assertThat(raw(lines("PUT /v1/objects/k HTTP/1.1", "Content-Length: 99999999999") + "x".repeat(1 << 20)))
+                .startsWith("HTTP/1.1 413 ");
+    }
+
     private static String lines(String... lines) {
         return String.join("\r\n", lines) + "\r\n\r\n";
     }

@@ -34,6 +34,9 @@ final class HttpHandler extends ChannelInboundHandlerAdapter {
     private boolean pumping;
     private boolean ended;
 
+    /// Whether the client may be sending a body for which the connection has no use any more.
+    private boolean lingers;
+
     /// @param mayBegin called after a reply, as the next request may have begun by then
     HttpHandler(Routes routes, Authorization authorization, HttpStats stats, Connection connection, Runnable mayBegin) {
         this.mayBegin = mayBegin;
@@ -45,6 +48,10 @@ final class HttpHandler extends ChannelInboundHandlerAdapter {
 
     @Override
     public void channelRead(ChannelHandlerContext context, Object message) {
+        if (ended) {
+            ReferenceCountUtil.release(message);
+            return;
+        }
         backlog.add(message);
         pump(context);
     }
@@ -80,7 +87,7 @@ final class HttpHandler extends ChannelInboundHandlerAdapter {
         } finally {
             pumping = false;
         }
-        context.channel().config().setAutoRead(!paused(context));
+        context.channel().config().setAutoRead(ended ? lingers : !paused(context));
     }
 
     private boolean paused(ChannelHandlerContext context) {
@@ -147,6 +154,11 @@ final class HttpHandler extends ChannelInboundHandlerAdapter {
 
     private void begin(ChannelHandlerContext context, HttpRequest begun, Exchange found) {
         exchange = found;
+        if (found.refuses(HttpUtil.getContentLength(begun, 0L))) {
+            lingers = !HttpUtil.is100ContinueExpected(begun);
+            end(context, found, true);
+            return;
+        }
         if (!HttpUtil.is100ContinueExpected(begun)) {
             return;
         }
@@ -183,7 +195,12 @@ final class HttpHandler extends ChannelInboundHandlerAdapter {
         boolean draining = connection.requestEnds();
         if (draining || !keepAlive) {
             ended = true;
-            connection.closeAfterReplies(draining ? CloseReason.DRAIN : CloseReason.QUIT);
+            CloseReason reason = draining ? CloseReason.DRAIN : CloseReason.QUIT;
+            if (lingers) {
+                connection.closeAfterLingering(reason);
+            } else {
+                connection.closeAfterReplies(reason);
+            }
             return;
         }
         mayBegin.run();

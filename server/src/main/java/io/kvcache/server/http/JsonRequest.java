@@ -27,6 +27,12 @@ public final class JsonRequest implements Exchange {
     }
 
     @Override
+    public boolean refuses(long contentLength) {
+        tooLong |= contentLength > MOST_BYTES;
+        return tooLong;
+    }
+
+    @Override
     public void body(ByteBuf part) {
         tooLong |= body.readableBytes() + part.readableBytes() > MOST_BYTES;
         if (tooLong) {

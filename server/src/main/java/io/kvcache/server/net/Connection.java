@@ -4,6 +4,7 @@ import io.netty.buffer.Unpooled;
 import io.netty.channel.Channel;
 import io.netty.channel.ChannelFutureListener;
 import io.netty.channel.ChannelOutboundBuffer;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 import org.jspecify.annotations.Nullable;
 
@@ -14,6 +15,9 @@ public final class Connection {
 
     /// A step that shows that a request goes on. Less than a socket buffer, more than a slow drip.
     private static final long STEP_BYTES = 32 << 10;
+
+    /// Long enough for a client to read a short reply on any network.
+    private static final long LINGER_MILLIS = 2000;
 
     private final long id;
     private final Channel channel;
@@ -165,6 +169,15 @@ public final class Connection {
         reasonOnce(why);
         channel.config().setAutoRead(false);
         channel.writeAndFlush(Unpooled.EMPTY_BUFFER).addListener(ChannelFutureListener.CLOSE);
+    }
+
+    /// Ends the connection once what was written is sent and the client has had a moment to read it. What the client
+    /// still sends is read meanwhile: closing over unread bytes resets the connection, and the reply would be lost.
+    public void closeAfterLingering(CloseReason why) {
+        reasonOnce(why);
+        channel.writeAndFlush(Unpooled.EMPTY_BUFFER)
+                .addListener(
+                        _ -> channel.eventLoop().schedule(() -> channel.close(), LINGER_MILLIS, TimeUnit.MILLISECONDS));
     }
 
     private void reasonOnce(CloseReason why) {
