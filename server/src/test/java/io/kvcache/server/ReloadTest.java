@@ -14,6 +14,7 @@ import java.net.Socket;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
+import java.nio.file.attribute.PosixFilePermissions;
 import java.util.List;
 import java.util.Set;
 import org.junit.jupiter.api.Test;
@@ -45,9 +46,14 @@ final class ReloadTest {
         }
     }
 
+    private Path secret(String name, String text) throws IOException {
+        Path file = Files.writeString(folder.resolve(name), text);
+        return Files.setPosixFilePermissions(file, PosixFilePermissions.fromString("rw-------"));
+    }
+
     @Test
     void givenAPasswordFile_whenItChanges_thenNewClientsNeedTheNewOneAndOldOnesGoOn() throws Exception {
-        Path file = Files.writeString(folder.resolve("passwords"), "sky\n");
+        Path file = secret("passwords", "sky\n");
         TenantConfig blue = new TenantConfig("blue", "blue", "blue", null, file.toString(), 0);
         ListenConfig asks = new ListenConfig(
                 "auth",
@@ -62,7 +68,7 @@ final class ReloadTest {
             assertThat(ask(old, "AUTH blue sky")).isEqualTo(OK);
             assertThat(ask(old, "SET k v")).isEqualTo(OK);
 
-            Path next = Files.writeString(folder.resolve("next"), "a new password\n".replace(' ', '-'));
+            Path next = secret("next", "a-new-password\n");
             Files.move(next, file, StandardCopyOption.ATOMIC_MOVE);
             String answer = login(server, "sky");
             while (answer.equals(OK)) {

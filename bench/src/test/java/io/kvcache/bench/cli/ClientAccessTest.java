@@ -10,6 +10,7 @@ import java.io.StringWriter;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermissions;
 import java.security.KeyStore;
 import java.util.ArrayList;
 import java.util.Base64;
@@ -34,7 +35,9 @@ final class ClientAccessTest {
 
     @BeforeEach
     void write() throws Exception {
-        password = Files.writeString(folder.resolve("password"), "of blue\n").toString();
+        Path secret = Files.writeString(folder.resolve("password"), "of blue\n");
+        Files.setPosixFilePermissions(secret, PosixFilePermissions.fromString("rw-------"));
+        password = secret.toString();
         wrong = Files.writeString(folder.resolve("wrong"), "of green\n").toString();
     }
 

@@ -57,7 +57,7 @@ final class Credentials {
 
     private void readFile(TenantConfig tenant, String file, List<PasswordHash> hashes) throws IOException {
         String setting = tenant.path() + ".password_file " + file;
-        for (String line : SecretFile.lines(tenant.path() + ".password_file", file, "password")) {
+        for (String line : SecretFile.ownLines(tenant.path() + ".password_file", file, "password")) {
             if (PasswordHash.isOne(line)) {
                 hashes.add(hash(setting, line.strip()));
             } else {

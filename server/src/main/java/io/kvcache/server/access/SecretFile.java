@@ -29,7 +29,7 @@ public final class SecretFile {
         String mode = openMode(Path.of(file));
         if (!mode.isEmpty()) {
             throw new IOException(setting + " " + file + " has mode " + mode
-                    + "; it takes rw------- or less, and of root's rw-r----- or less");
+                    + "; it takes rw------- or less, and of root's rw-r----- or less: chmod 600 " + file);
         }
         return lines(setting, file, what);
     }

@@ -12,6 +12,7 @@ import java.net.InetSocketAddress;
 import java.net.SocketAddress;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermissions;
 import java.security.SecureRandom;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -37,6 +38,12 @@ final class LoginsTest {
 
     private static TenantConfig tenant(String name, @Nullable String hash, @Nullable Path file) {
         return new TenantConfig("tenants.0", name, name, hash, file == null ? null : file.toString(), 0);
+    }
+
+    /// A file of passwords that its owner alone may read.
+    private Path secret(String text) throws IOException {
+        Path file = Files.writeString(directory.resolve("passwords"), text);
+        return Files.setPosixFilePermissions(file, PosixFilePermissions.fromString("rw-------"));
     }
 
     private Logins logins(TenantConfig... tenants) throws IOException {
@@ -65,7 +72,7 @@ final class LoginsTest {
 
     @Test
     void givenAFile_whenItChanges_thenNewPasswordsCountAfterReloadAndOldOnesDoNot() throws IOException {
-        Path file = Files.writeString(directory.resolve("passwords"), "one\n" + hash("two") + "\n");
+        Path file = secret("one\n" + hash("two") + "\n");
         Logins logins = logins(tenant("blue", null, file));
         assertThat(ask(logins, HERE, "blue", "one").tenant()).isEqualTo("blue");
         assertThat(ask(logins, HERE, "blue", "two").tenant()).isEqualTo("blue");
@@ -81,7 +88,7 @@ final class LoginsTest {
 
     @Test
     void givenAFileThatIsWrong_whenReloaded_thenTheOldPasswordsStayAndNothingSecretIsSaid() throws IOException {
-        Path file = Files.writeString(directory.resolve("passwords"), "one\n");
+        Path file = secret("one\n");
         Logins logins = logins(tenant("blue", null, file));
 
         Files.writeString(file, "pbkdf2-sha256$1$sesame\n");
@@ -94,6 +101,21 @@ final class LoginsTest {
         Files.delete(file);
         assertThatThrownBy(logins::reload).hasMessageContaining("cannot be read");
 
+        assertThat(ask(logins, HERE, "blue", "one").tenant()).isEqualTo("blue");
+    }
+
+    @Test
+    void givenAFileThatOthersMayRead_whenOpenedOrReloaded_thenItIsRefusedAsASecretFileIs() throws IOException {
+        Path file = secret("one\n");
+        Logins logins = logins(tenant("blue", null, file));
+
+        Files.setPosixFilePermissions(file, PosixFilePermissions.fromString("rw-r--r--"));
+
+        assertThatThrownBy(() -> logins(tenant("blue", null, file)))
+                .isInstanceOf(IOException.class)
+                .hasMessageContaining("tenants.0.password_file " + file + " has mode rw-r--r--")
+                .hasMessageContaining("chmod 600 " + file);
+        assertThatThrownBy(logins::reload).hasMessageContaining("has mode rw-r--r--");
         assertThat(ask(logins, HERE, "blue", "one").tenant()).isEqualTo("blue");
     }
 
