@@ -7,8 +7,8 @@ import java.time.Duration;
 /// @param blockTokens tokens in a block, 1 to 65,536; who shares blocks takes the same
 /// @param tenant whose blocks these are; may be empty
 /// @param salt keeps users of a tenant apart; may be empty
-/// @param arrival how long a prompt's blocks may take to arrive from slower tiers or a server, before the
-///     rest is computed
+/// @param arrival how long a prompt's blocks may take to arrive from slower tiers, a server or the sequence
+///     before that is being stored, before the rest is computed
 /// @param storesWaiting finished sequences whose blocks wait to be stored, 1 to 1,024; a further one is
 ///     not stored
 /// @param verifiedShare of the hits that are computed all the same and compared, 0 to 1

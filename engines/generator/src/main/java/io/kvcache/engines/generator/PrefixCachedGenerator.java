@@ -25,8 +25,9 @@ import java.util.concurrent.locks.ReentrantLock;
 /// blocks without the prompt's last token, which has to be computed for what follows it, the store gives
 /// the leading ones that it has; they are copied into the sequence, the rest is computed, and after
 /// the last token all full blocks of prompt and answer (of the prompt alone, where the
-/// [model][EngineModel#keepsAnswers()] wants it so) that are new go to the store, beside the next request. Whatever the
-/// store cannot give is computed.
+/// [model][EngineModel#keepsAnswers()] wants it so) that are new go to the store, beside the next request. A request
+/// that goes on from them waits until they are there, as long as blocks may take to
+/// [arrive][GeneratorOptions#arrival()]. Whatever the store cannot give is computed.
 ///
 /// **Verifying.** A share of the hits, chosen at random, is computed all the same and compared block by
 /// block, within the model's [tolerance][EngineModel#tolerance()]. From the first block that differs the
@@ -161,7 +162,7 @@ public final class PrefixCachedGenerator<M extends EngineModel> implements AutoC
                     // The last token's keys and values were never computed.
                     int computed = model.keepsAnswers() ? sequence.tokens() - prompt.length : 0;
                     offered = true;
-                    storing.offer(sequence, chain.extend(Arrays.copyOf(made.tokens(), computed)));
+                    storing.offer(sequence, chain.extend(Arrays.copyOf(made.tokens(), computed)), cachedBlocks);
                 }
                 return made;
             } finally {
@@ -179,8 +180,9 @@ public final class PrefixCachedGenerator<M extends EngineModel> implements AutoC
         private void load(EngineSequence sequence, BlockChain chain) {
             int usable = (prompt.length - 1) / options.blockTokens();
             if (usable > 0) {
-                long patience = options.arrival().toNanos();
-                try (BlockTable table = cache.acquire(chain.prefix(usable), 0, patience)) {
+                BlockChain wanted = chain.prefix(usable);
+                long patience = storing.awaitShared(wanted, options.arrival().toNanos());
+                try (BlockTable table = cache.acquire(wanted, 0, patience)) {
                     int blocks = table.await(usable, patience);
                     lookedUp = System.nanoTime() - start;
                     if (blocks > 0) {

@@ -7,6 +7,8 @@ import io.kvcache.core.SealOutcome;
 import io.kvcache.core.identity.BlockChain;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.concurrent.ArrayBlockingQueue;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.ThreadPoolExecutor;
@@ -15,7 +17,8 @@ import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.ReentrantLock;
 
 /// Puts the full blocks of finished sequences into the store, one sequence after the other, on a thread
-/// of its own: nobody waits for it.
+/// of its own. Only a request that goes on from such a sequence waits, until the blocks that both share are
+/// in the store: reading them back takes less than computing them.
 ///
 /// **Ownership.** A sequence that is offered is closed here, stored or not.
 ///
@@ -28,10 +31,35 @@ final class Storing implements AutoCloseable {
     private final Counters counters;
     private final ThreadPoolExecutor thread;
     private final ReentrantLock lock = new ReentrantLock();
-    private final Condition idle = lock.newCondition();
+    private final Condition progress = lock.newCondition();
 
-    /// Sequences that were taken and are not done.
-    private int underway;
+    /// Sequences that were taken and are not done; under the lock.
+    private final List<Taken> underway = new ArrayList<>();
+
+    /// A sequence that was taken.
+    private static final class Taken {
+
+        private final BlockChain chain;
+
+        /// Leading blocks that the store is known to have; under the lock.
+        private int stored;
+
+        Taken(BlockChain chain, int stored) {
+            this.chain = chain;
+            this.stored = stored;
+        }
+
+        /// Whether it will put blocks that a prompt wants.
+        boolean brings(BlockChain prompt) {
+            int most = Math.min(chain.length(), prompt.length());
+            return stored < most && sameBlock(prompt, stored);
+        }
+
+        /// A key stands for all blocks before it too.
+        private boolean sameBlock(BlockChain prompt, int index) {
+            return chain.keyHi(index) == prompt.keyHi(index) && chain.keyLo(index) == prompt.keyLo(index);
+        }
+    }
 
     Storing(KvCache cache, Counters counters, int mostWaiting) {
         this.cache = cache;
@@ -46,35 +74,41 @@ final class Storing implements AutoCloseable {
     }
 
     /// Takes a chain's blocks out of a sequence and stores those that are new.
-    void offer(EngineSequence sequence, BlockChain chain) {
-        count(1);
+    ///
+    /// @param stored leading blocks that the sequence has from the store
+    void offer(EngineSequence sequence, BlockChain chain, int stored) {
+        Taken taken = new Taken(chain, stored);
+        begin(taken);
         try {
             thread.execute(() -> {
                 try (sequence) {
-                    store(sequence, chain);
+                    store(sequence, taken);
                 } catch (RuntimeException failed) {
                     counters.failedStores.increment();
                     LOG.log(Level.WARNING, "could not store the blocks of a sequence of " + chain.namespace(), failed);
                 } finally {
-                    count(-1);
+                    end(taken);
                 }
             });
         } catch (RejectedExecutionException full) {
-            count(-1);
+            end(taken);
             counters.skippedStores.increment();
             sequence.close();
         }
     }
 
     /// What the store has lost since it was asked is given to it again: the sequence has all of it.
-    private void store(EngineSequence sequence, BlockChain chain) {
+    private void store(EngineSequence sequence, Taken taken) {
         long start = System.nanoTime();
+        BlockChain chain = taken.chain;
         int from = cache.match(chain).blocks();
+        has(taken, from);
         if (from < chain.length()) {
             EngineBlocks blocks = sequence.blocks(chain.length());
             boolean going = true;
             for (int block = from; going && block < chain.length(); block++) {
                 going = put(blocks, chain, block);
+                has(taken, block + 1);
             }
         }
         counters.storeNanos.add(System.nanoTime() - start);
@@ -96,16 +130,51 @@ final class Storing implements AutoCloseable {
         }
     }
 
-    private void count(int change) {
+    private void begin(Taken taken) {
         lock.lock();
         try {
-            underway += change;
-            if (underway == 0) {
-                idle.signalAll();
-            }
+            underway.add(taken);
         } finally {
             lock.unlock();
         }
+    }
+
+    private void has(Taken taken, int blocks) {
+        lock.lock();
+        try {
+            taken.stored = blocks;
+            progress.signalAll();
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    private void end(Taken taken) {
+        lock.lock();
+        try {
+            underway.remove(taken);
+            progress.signalAll();
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /// Waits until the store has all blocks of a prompt that sequences on their way will put, or time is up.
+    ///
+    /// @return what is left of the time, at least 0
+    long awaitShared(BlockChain prompt, long timeoutNanos) {
+        long left = timeoutNanos;
+        lock.lock();
+        try {
+            while (left > 0 && underway.stream().anyMatch(taken -> taken.brings(prompt))) {
+                left = progress.awaitNanos(left);
+            }
+        } catch (InterruptedException stopped) {
+            Thread.currentThread().interrupt();
+        } finally {
+            lock.unlock();
+        }
+        return Math.max(left, 0);
     }
 
     /// Waits until all that was offered is done.
@@ -115,11 +184,11 @@ final class Storing implements AutoCloseable {
         long left = timeoutNanos;
         lock.lock();
         try {
-            while (underway > 0) {
+            while (!underway.isEmpty()) {
                 if (left <= 0) {
                     return false;
                 }
-                left = idle.awaitNanos(left);
+                left = progress.awaitNanos(left);
             }
             return true;
         } finally {
