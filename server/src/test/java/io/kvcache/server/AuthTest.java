@@ -198,6 +198,24 @@ final class AuthTest {
     void givenWrongPasswords_whenThereWereTen_thenMoreAreNotLookedAt() throws IOException {
         assertThat(raw(0, "AUTH blue no\r\n".repeat(11) + "AUTH blue sky\r\nQUIT\r\n"))
                 .endsWith("-ERR too many failed attempts, try again later\r\n".repeat(2) + "+OK\r\n");
-        assertThat(http(0, "GET", "/v1/objects/k", basic("green:grass"))).startsWith("HTTP/1.1 429");
+        assertThat(http(0, "GET", "/v1/objects/k", basic("blue:sky"))).startsWith("HTTP/1.1 429");
+        assertThat(http(0, "GET", "/v1/objects/k", basic("green:grass"))).startsWith("HTTP/1.1 404");
+    }
+
+    @Test
+    void givenWrongPasswords_whenAConnectionHasShownTheRightOneBefore_thenItGoesOn() throws Exception {
+        String get = "GET /v1/objects/k HTTP/1.1\r\nHost: h\r\nAuthorization: " + basic("blue:sky") + "\r\n\r\n";
+        try (Socket socket = new Socket(InetAddress.getLoopbackAddress(), server.port(0))) {
+            socket.setSoTimeout(60_000);
+            socket.getOutputStream().write(get.getBytes(UTF_8));
+            assertThat(new String(socket.getInputStream().readNBytes(12), UTF_8))
+                    .isEqualTo("HTTP/1.1 404");
+            raw(0, "AUTH blue no\r\n".repeat(11) + "QUIT\r\n");
+            String last = get.replace("\r\nHost", "\r\nConnection: close\r\nHost");
+            socket.getOutputStream().write(last.getBytes(UTF_8));
+            assertThat(new String(socket.getInputStream().readAllBytes(), UTF_8))
+                    .contains("HTTP/1.1 404")
+                    .doesNotContain("HTTP/1.1 429");
+        }
     }
 }

@@ -59,6 +59,22 @@ public final class Door {
         logins.ask(from, user, password, verdict -> then.accept(here(verdict)));
     }
 
+    /// The passwords of this moment, for [#isStillIn].
+    public Object moment() {
+        return logins.moment();
+    }
+
+    /// Whether a client that came in by a password is in by it still, without asking again: the passwords are those of
+    /// that moment. Counts as one more log-in.
+    @SuppressWarnings("ReferenceEquality") // passwords that were read again are others, whatever they are
+    public boolean isStillIn(Object moment) {
+        boolean still = moment == logins.moment();
+        if (still) {
+            logins.cameIn();
+        }
+        return still;
+    }
+
     private Verdict here(Verdict verdict) {
         if (verdict.tenant() == null) {
             return verdict;

@@ -4,34 +4,49 @@ import com.github.benmanes.caffeine.cache.Cache;
 import com.github.benmanes.caffeine.cache.Caffeine;
 import io.kvcache.core.Clock;
 import io.kvcache.server.config.TenantConfig;
+import io.kvcache.server.net.ClientAddress;
 import java.io.IOException;
-import java.net.InetSocketAddress;
 import java.net.SocketAddress;
 import java.security.SecureRandom;
 import java.time.Duration;
+import java.util.ArrayDeque;
+import java.util.Deque;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.ArrayBlockingQueue;
 import java.util.concurrent.Executor;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.LongAdder;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /// Checks passwords.
 ///
-/// **Guessing is slow.** Passwords that are not known to be right are checked on one thread, one after the other, and
-/// no more than some wait there. After ten wrong ones in a minute from one address nothing from there is checked until
-/// the minute is over. What is known to be right is let in at once all the while, so who guesses
-/// keeps nobody out who has been in.
+/// **Guessing is slow.** A wrong password counts for its address and user. After ten of one user, or a hundred in all,
+/// nothing from that address is looked at until a minute after the first, not even what is known to be right: or the
+/// answer would tell a guesser what is. Log-ins of one address are looked at one after the other, so that the counter
+/// is exact however many come at once.
+///
+/// **Fair.** Passwords that are not known to be right are hashed on one thread. An address has one hash there at a
+/// time,
+/// and its other log-ins wait behind that, so an address that floods delays those of others by one hash.
 ///
 /// **Threads.** Any.
 public final class Logins implements AutoCloseable {
 
-    private static final int MOST_WAITING = 64;
+    private static final System.Logger LOG = System.getLogger(Logins.class.getName());
+
+    /// Addresses with a hash to be done: 16 seconds, as long as clients wait.
+    private static final int MOST_HASHES = 64;
+
+    /// Log-ins of one address that wait: as many as a pool of connections opens at once.
+    private static final int MOST_WAITING = 256;
+
     private static final int MOST_WRONG = 10;
+    private static final int MOST_WRONG_OF_ADDRESS = 100;
     private static final Duration WRONG_LASTS = Duration.ofMinutes(1);
     private static final int MOST_ADDRESSES = 10_000;
 
@@ -39,7 +54,8 @@ public final class Logins implements AutoCloseable {
     private final SecureRandom random = new SecureRandom();
     private final Executor slow;
     private final @Nullable ThreadPoolExecutor own;
-    private final Cache<String, AtomicInteger> wrong;
+    private final Clock clock;
+    private final Cache<String, Caller> callers;
     private final LongAdder refused = new LongAdder();
     private final LongAdder delayed = new LongAdder();
     private final LongAdder in = new LongAdder();
@@ -51,9 +67,10 @@ public final class Logins implements AutoCloseable {
         this.tenants = List.copyOf(tenants);
         this.slow = slow;
         this.own = own;
-        wrong = Caffeine.newBuilder()
+        this.clock = clock;
+        callers = Caffeine.newBuilder()
                 .maximumSize(MOST_ADDRESSES)
-                .expireAfterWrite(WRONG_LASTS)
+                .expireAfterAccess(WRONG_LASTS)
                 .ticker(clock::nanos)
                 .executor(Runnable::run)
                 .build();
@@ -69,7 +86,7 @@ public final class Logins implements AutoCloseable {
                 1,
                 1,
                 TimeUnit.SECONDS,
-                new ArrayBlockingQueue<>(MOST_WAITING),
+                new ArrayBlockingQueue<>(MOST_HASHES),
                 Thread.ofPlatform().daemon().name("kvcache-login").factory());
         own.allowCoreThreadTimeOut(true);
         return new Logins(tenants, clock, own, own);
@@ -94,6 +111,12 @@ public final class Logins implements AutoCloseable {
     /// @throws IOException when one cannot be used; the ones from before stay
     public void reload() throws IOException {
         credentials = Credentials.load(tenants, random);
+        callers.invalidateAll(); // what was wrong may be right by now
+    }
+
+    /// The passwords of this moment, to be told from those of another.
+    Object moment() {
+        return credentials;
     }
 
     /// Whether anybody is called so.
@@ -106,41 +129,119 @@ public final class Logins implements AutoCloseable {
     /// @param from for counting wrong passwords
     /// @param then told the verdict, at once or later on another thread
     void ask(SocketAddress from, String user, String password, Consumer<Verdict> then) {
-        Credentials now = credentials;
-        String known = now.recall(user, password);
-        if (known != null) {
-            then.accept(new Verdict(Verdict.Outcome.IN, known));
-            return;
+        Caller caller = callers.get(ClientAddress.of(from), _ -> new Caller());
+        Login login = new Login(user, password, then);
+        Verdict verdict;
+        synchronized (caller) {
+            if (!caller.hashes) {
+                verdict = look(caller, login);
+                caller.hashes = verdict == null;
+            } else if (caller.waiting.size() < MOST_WAITING) {
+                caller.waiting.add(login);
+                return;
+            } else {
+                delayed.increment();
+                verdict = Verdict.LATER;
+            }
         }
-        String address = address(from);
-        AtomicInteger before = wrong.getIfPresent(address);
-        if (before != null && before.get() >= MOST_WRONG) {
-            delayed.increment();
-            then.accept(Verdict.LATER);
-            return;
-        }
-        try {
-            slow.execute(() -> then.accept(check(now, address, user, password)));
-        } catch (RejectedExecutionException full) {
-            delayed.increment();
-            then.accept(Verdict.LATER);
+        if (verdict == null) {
+            hash(caller, login);
+        } else {
+            tell(login, verdict);
         }
     }
 
-    private Verdict check(Credentials now, String address, String user, String password) {
-        String tenant = now.check(user, password);
+    /// What can be said without a hash, or null; the caller's lock is held.
+    private @Nullable Verdict look(Caller caller, Login login) {
+        if (caller.hasTooMany(login.user, clock.nanos())) {
+            delayed.increment();
+            return Verdict.LATER;
+        }
+        String known = credentials.recall(login.user, login.password);
+        return known == null ? null : new Verdict(Verdict.Outcome.IN, known);
+    }
+
+    private void hash(Caller caller, Login login) {
+        try {
+            slow.execute(() -> {
+                Verdict verdict = Verdict.LATER;
+                try {
+                    verdict = check(login);
+                } finally {
+                    hashed(caller, login, verdict);
+                }
+            });
+        } catch (RejectedExecutionException full) {
+            delayed.increment();
+            hashed(caller, login, Verdict.LATER);
+        }
+    }
+
+    private Verdict check(Login login) {
+        String tenant = credentials.check(login.user, login.password);
         if (tenant != null) {
             return new Verdict(Verdict.Outcome.IN, tenant);
         }
         refused.increment();
-        wrong.asMap().computeIfAbsent(address, _ -> new AtomicInteger()).incrementAndGet();
         return Verdict.WRONG;
     }
 
-    private static String address(SocketAddress from) {
-        return from instanceof InetSocketAddress inet && inet.getAddress() != null
-                ? inet.getAddress().getHostAddress()
-                : "";
+    /// Goes on with what waits behind a log-in, up to the next that takes a hash.
+    private void hashed(Caller caller, Login first, Verdict of) {
+        Login login = first;
+        Verdict verdict = of;
+        synchronized (caller) {
+            if (of.outcome() == Verdict.Outcome.WRONG) {
+                caller.wrong(first.user, clock.nanos());
+            }
+        }
+        while (login != null && verdict != null) {
+            tell(login, verdict);
+            synchronized (caller) {
+                login = caller.waiting.poll();
+                verdict = login == null ? null : look(caller, login);
+                caller.hashes = login != null;
+            }
+        }
+        if (login != null) {
+            hash(caller, login);
+        }
+    }
+
+    private static void tell(Login login, Verdict verdict) {
+        try {
+            login.then.accept(verdict);
+        } catch (RuntimeException bug) { // what waits behind it goes on
+            LOG.log(System.Logger.Level.WARNING, "a log-in could not be answered", bug);
+        }
+    }
+
+    private record Login(String user, String password, Consumer<Verdict> then) {}
+
+    /// One address. Guarded by itself.
+    private static final class Caller {
+
+        /// By the hash of a user's name: names may be long, and a stranger chooses them.
+        private final Map<Integer, Integer> wrong = new HashMap<>();
+
+        private final Deque<Login> waiting = new ArrayDeque<>();
+        private boolean hashes;
+        private int wrongs;
+        private long firstNanos;
+
+        boolean hasTooMany(String user, long now) {
+            if (now - firstNanos >= WRONG_LASTS.toNanos()) {
+                wrong.clear();
+                wrongs = 0;
+            }
+            return wrongs >= MOST_WRONG_OF_ADDRESS || wrong.getOrDefault(user.hashCode(), 0) >= MOST_WRONG;
+        }
+
+        void wrong(String user, long now) {
+            firstNanos = wrongs == 0 ? now : firstNanos;
+            wrongs++;
+            wrong.merge(user.hashCode(), 1, Integer::sum);
+        }
     }
 
     /// Somebody came in.

@@ -21,14 +21,29 @@ final class Authorization {
         this.door = door;
     }
 
+    /// A header by which a connection has come in: it is not asked for again, so that guesses from the same address,
+    /// which close the door to all others from there, do not end what goes on.
+    private record Shown(String header, Verdict verdict, Object moment) {}
+
+    /// What one connection has shown. Used on the connection's loop, or by one log-in at a time.
+    static final class Past {
+        private volatile @Nullable Shown shown;
+    }
+
     /// Who is meant by a request.
     ///
+    /// @param past of its connection
     /// @param then told at once or later on another thread
-    void of(HttpHeaders headers, SocketAddress from, Consumer<Verdict> then) {
+    void of(HttpHeaders headers, SocketAddress from, Past past, Consumer<Verdict> then) {
         String header = headers.get(HttpHeaderNames.AUTHORIZATION);
         if (header == null) {
             String everybody = door.everybody();
             then.accept(everybody == null ? Verdict.UNSAID : new Verdict(Verdict.Outcome.IN, everybody));
+            return;
+        }
+        Shown shown = past.shown;
+        if (shown != null && shown.header.equals(header) && door.isStillIn(shown.moment)) {
+            then.accept(shown.verdict);
             return;
         }
         String pair = pair(header);
@@ -36,7 +51,11 @@ final class Authorization {
         if (pair == null || colon < 0) {
             then.accept(Verdict.UNSAID);
         } else {
-            door.ask(from, pair.substring(0, colon), pair.substring(colon + 1), then);
+            Object moment = door.moment();
+            door.ask(from, pair.substring(0, colon), pair.substring(colon + 1), verdict -> {
+                past.shown = verdict.tenant() == null ? null : new Shown(header, verdict, moment);
+                then.accept(verdict);
+            });
         }
     }
 

@@ -26,6 +26,7 @@ final class HttpHandler extends ChannelInboundHandlerAdapter {
     private final HttpStats stats;
     private final Connection connection;
     private final Runnable mayBegin;
+    private final Authorization.Past past = new Authorization.Past();
     private final Deque<Object> backlog = new ArrayDeque<>();
     private @Nullable Exchange exchange;
     private @Nullable HttpRequest request;
@@ -133,7 +134,7 @@ final class HttpHandler extends ChannelInboundHandlerAdapter {
     private void identify(ChannelHandlerContext context, HttpRequest begun) {
         asking = true;
         connection.waiting(true);
-        authorization.of(begun.headers(), context.channel().remoteAddress(), who -> {
+        authorization.of(begun.headers(), context.channel().remoteAddress(), past, who -> {
             if (context.channel().eventLoop().inEventLoop()) {
                 identified(context, begun, who);
             } else {

@@ -15,8 +15,11 @@ import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.security.SecureRandom;
 import java.time.Duration;
+import java.util.ArrayDeque;
 import java.util.ArrayList;
+import java.util.Deque;
 import java.util.List;
+import java.util.Locale;
 import java.util.concurrent.RejectedExecutionException;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
@@ -128,11 +131,106 @@ final class LoginsTest {
         }
 
         assertThat(ask(logins, HERE, "blue", "right")).isEqualTo(Verdict.LATER);
-        assertThat(ask(logins, HERE, "green", "known").tenant()).isEqualTo("green");
+        assertThat(ask(logins, HERE, "green", "known").tenant())
+                .as("another user from there")
+                .isEqualTo("green");
         assertThat(ask(logins, THERE, "blue", "wrong")).isEqualTo(Verdict.WRONG);
         time.pass(Duration.ofSeconds(61));
         assertThat(ask(logins, HERE, "blue", "right").tenant()).isEqualTo("blue");
         assertThat(logins.delayedCount()).isEqualTo(1);
+    }
+
+    @Test
+    void givenAPasswordThatIsKnown_whenItIsGuessed_thenTenTriesAreLookedAtEachMinute() throws IOException {
+        Logins logins = logins(tenant("blue", hash("000777"), null));
+        assertThat(ask(logins, THERE, "blue", "000777").tenant()).isEqualTo("blue");
+
+        List<Verdict> verdicts = new ArrayList<>();
+        for (int guess = 0; guess < 1000; guess++) {
+            verdicts.add(ask(logins, HERE, "blue", String.format(Locale.ROOT, "%06d", guess)));
+        }
+
+        assertThat(verdicts.subList(0, 10)).containsOnly(Verdict.WRONG);
+        assertThat(verdicts.subList(10, 1000)).containsOnly(Verdict.LATER);
+        time.pass(Duration.ofSeconds(61));
+        assertThat(ask(logins, HERE, "blue", "000777").tenant()).isEqualTo("blue");
+    }
+
+    @Test
+    void givenGuessesThatComeAtOnce_whenHashedOneByOne_thenTenAreLookedAt() throws IOException {
+        Deque<Runnable> hashes = new ArrayDeque<>();
+        Logins logins = Logins.on(hashes::add, List.of(tenant("blue", hash("right"), null)), time);
+        List<Verdict> verdicts = new ArrayList<>();
+        for (int guess = 0; guess < 100; guess++) {
+            logins.ask(HERE, "blue", "wrong" + guess, verdicts::add);
+            assertThat(hashes).as("one hash of an address at a time").hasSize(1);
+        }
+        logins.ask(HERE, "blue", "right", verdicts::add);
+
+        while (!hashes.isEmpty()) {
+            hashes.remove().run();
+        }
+
+        assertThat(verdicts.subList(0, 10)).containsOnly(Verdict.WRONG);
+        assertThat(verdicts.subList(10, 101)).hasSize(91).containsOnly(Verdict.LATER);
+    }
+
+    @Test
+    void givenAnAddressThatFloods_whenAnotherLogsIn_thenItWaitsForOneHashAlone() throws IOException {
+        Deque<Runnable> hashes = new ArrayDeque<>();
+        Logins logins = Logins.on(hashes::add, List.of(tenant("blue", hash("right"), null)), time);
+        for (int guess = 0; guess < 1000; guess++) {
+            logins.ask(HERE, "user" + guess, "wrong", verdict -> {});
+        }
+        List<Verdict> verdicts = new ArrayList<>();
+        logins.ask(THERE, "blue", "right", verdicts::add);
+
+        hashes.remove().run();
+        hashes.remove().run();
+
+        assertThat(verdicts).extracting(Verdict::tenant).containsExactly("blue");
+    }
+
+    @Test
+    void givenAPoolThatConnectsAtOnce_whenItsPasswordIsRight_thenAllAreInAfterOneHash() throws IOException {
+        Deque<Runnable> hashes = new ArrayDeque<>();
+        Logins logins = Logins.on(hashes::add, List.of(tenant("blue", hash("right"), null)), time);
+        List<Verdict> verdicts = new ArrayList<>();
+        for (int i = 0; i < 200; i++) {
+            logins.ask(HERE, "blue", "right", verdicts::add);
+        }
+
+        hashes.remove().run();
+
+        assertThat(hashes).isEmpty();
+        assertThat(verdicts)
+                .hasSize(200)
+                .allSatisfy(verdict -> assertThat(verdict.tenant()).isEqualTo("blue"));
+    }
+
+    @Test
+    void givenManyUsersGuessedAt_whenAHundredWereWrong_thenNothingFromThereIsLookedAt() throws IOException {
+        Logins logins = logins(tenant("blue", hash("right"), null));
+        for (int user = 0; user < 100; user++) {
+            assertThat(ask(logins, HERE, "user" + user, "wrong")).isEqualTo(Verdict.WRONG);
+        }
+
+        assertThat(ask(logins, HERE, "blue", "right")).isEqualTo(Verdict.LATER);
+        assertThat(ask(logins, THERE, "blue", "right").tenant()).isEqualTo("blue");
+    }
+
+    @Test
+    void givenAddressesOfOneHost_whenTheyGuess_thenTheyCountAsOne() throws IOException {
+        Logins logins = logins(tenant("blue", hash("right"), null));
+        for (int host = 1; host <= 10; host++) {
+            SocketAddress six = new InetSocketAddress(InetAddress.ofLiteral("2001:db8:0:1::" + host), 1);
+            assertThat(ask(logins, six, "blue", "wrong")).isEqualTo(Verdict.WRONG);
+        }
+
+        SocketAddress same = new InetSocketAddress(InetAddress.ofLiteral("2001:db8:0:1:ffff::1"), 1);
+        SocketAddress other = new InetSocketAddress(InetAddress.ofLiteral("2001:db8:0:2::1"), 1);
+        assertThat(ask(logins, same, "blue", "right")).isEqualTo(Verdict.LATER);
+        assertThat(ask(logins, other, "blue", "right").tenant()).isEqualTo("blue");
     }
 
     @Test

@@ -79,19 +79,23 @@ final class Greeting {
 
     private @Nullable Session admit(Hello said, Challenge asked, Secret shown, Request request) {
         Session joined = said.begins() ? null : joined(said);
-        boolean stranger = access.guarded() && joined == null;
-        if (stranger && endpoint.tries().tooMany(outlet.place(), access)) {
+        Secret right;
+        boolean unseen;
+        synchronized (endpoint.tries().lock(outlet.place())) {
+            unseen = access.guarded() && joined == null && endpoint.tries().tooMany(outlet.place(), access);
+            right = unseen ? null : right(said, asked, shown, joined);
+            if (!unseen && right == null && access.guarded()) {
+                endpoint.tries().wrong(outlet.place(), said.tenant());
+            }
+        }
+        if (unseen) {
             return refused(
                     request,
                     Status.BUSY,
                     "too many wrong proofs came from there; they are looked at again within "
                             + Tries.WRONG_LASTS.toSeconds() + " s");
         }
-        Secret right = right(said, asked, shown, joined);
         if (right == null) {
-            if (access.guarded()) {
-                endpoint.tries().wrong(outlet.place(), said.tenant());
-            }
             return refused(request, Status.UNAUTHORIZED, "the proof is wrong: another secret, or an unknown tenant");
         }
         if (said.begins() && endpoint.service().draining().begun()) {

@@ -4,6 +4,7 @@ import com.github.benmanes.caffeine.cache.Cache;
 import com.github.benmanes.caffeine.cache.Caffeine;
 import java.lang.System.Logger.Level;
 import java.time.Duration;
+import java.util.Arrays;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.LongAdder;
 import java.util.function.LongSupplier;
@@ -26,12 +27,16 @@ final class Tries {
     private static final int MOST_PLACES = 10_000;
     private static final int LONGEST_SHOWN = 64;
 
+    private static final int LOCKS = 64;
+
+    private final Object[] locks = new Object[LOCKS];
     private final Cache<String, AtomicInteger> wrong;
     private volatile @Nullable Access counted;
     private final LongAdder wrongProofs;
     private final LongAdder unseenProofs;
 
     Tries(LongSupplier nanoClock, Counters counters) {
+        Arrays.setAll(locks, _ -> new Object());
         wrongProofs = counters.wrongProofs;
         unseenProofs = counters.unseenProofs;
         wrong = Caffeine.newBuilder()
@@ -40,6 +45,12 @@ final class Tries {
                 .ticker(nanoClock::getAsLong)
                 .executor(Runnable::run)
                 .build();
+    }
+
+    /// Held from [#tooMany] until the proof is looked at and counted, so that of many proofs that come at once ten are
+    /// looked at.
+    Object lock(String place) {
+        return locks[Math.floorMod(place.hashCode(), locks.length)];
     }
 
     /// Whether a proof from a place is not to be looked at; counts it then.

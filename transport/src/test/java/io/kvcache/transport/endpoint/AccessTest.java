@@ -18,6 +18,10 @@ import io.kvcache.transport.wire.Welcome;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.Callable;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.logging.Handler;
@@ -133,6 +137,25 @@ final class AccessTest {
 
             assertThat(greeted(endpoint, "", OLD)).isEqualTo(Status.OK);
             in.end(CloseReason.PEER_CLOSED);
+        }
+    }
+
+    @Test
+    void givenStrangersWhoGuessAtOnce_whenTheyAreMany_thenTenAreLookedAt() throws Exception {
+        log.setLevel(Level.OFF);
+        EndpointOptions options = EndpointOptions.DEFAULTS.withAccess(Access.secret(OLD));
+        AtomicLong now = new AtomicLong();
+        try (Endpoint endpoint = new Endpoint(store, options, now::get);
+                ExecutorService guessers = Executors.newVirtualThreadPerTaskExecutor()) {
+            List<Callable<Status>> guesses = new ArrayList<>();
+            for (int i = 0; i < 200; i++) {
+                guesses.add(() -> greeted(endpoint, "", NEW));
+            }
+            int looked = 0;
+            for (Future<Status> guess : guessers.invokeAll(guesses)) {
+                looked += guess.get() == Status.UNAUTHORIZED ? 1 : 0;
+            }
+            assertThat(looked).isEqualTo(Tries.MOST_WRONG);
         }
     }
 
