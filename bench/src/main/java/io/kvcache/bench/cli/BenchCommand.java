@@ -32,7 +32,8 @@ import picocli.CommandLine.Spec;
             ServerBenchCommand.class,
             TransportBenchCommand.class,
             GpuBenchCommand.class,
-            OpaqueBenchCommand.class
+            OpaqueBenchCommand.class,
+            PairsBenchCommand.class
         },
         sortOptions = false)
 final class BenchCommand implements Callable<Integer> {
@@ -72,6 +73,7 @@ final class BenchCommand implements Callable<Integer> {
             print("server: the cache server beside redis-server; see bench server --help\n");
             print("transport: the remote cache beside a bare responder; see bench transport --help\n");
             print("opaque: a trace as LMCache plays it beside native blocks; see bench opaque --help\n");
+            print("pairs: this build beside another one, in turns; see bench pairs --help\n");
             print("gpu: blocks, pages and kernels on a GPU beside bare copies; see bench gpu --help\n");
             return 0;
         }

@@ -1,5 +1,6 @@
 package io.kvcache.bench.server;
 
+import io.kvcache.bench.suite.Build;
 import java.io.IOException;
 import java.lang.management.ManagementFactory;
 import java.net.InetAddress;
@@ -30,11 +31,27 @@ public final class Contender implements AutoCloseable {
     /// @param mainClass of the command line
     /// @param hostBytes for values
     static Contender ours(String mainClass, long hostBytes) throws IOException, InterruptedException {
+        return serving("KVCache", java(), mainClass, hostBytes);
+    }
+
+    /// The server of any build, under the flags that this JVM has. What was rehearsed for one build fits no other, and
+    /// would favour it.
+    ///
+    /// @param mainClass of the command line
+    /// @param hostBytes for values
+    static Contender of(Build build, String mainClass, long hostBytes) throws IOException, InterruptedException {
+        List<String> command = java(build.classPath());
+        command.removeIf(flag -> flag.startsWith("-XX:AOT") || flag.startsWith("-Xlog:aot"));
+        return serving(build.name(), command, mainClass, hostBytes);
+    }
+
+    private static Contender serving(String name, List<String> java, String mainClass, long hostBytes)
+            throws IOException, InterruptedException {
         int port = freePort();
-        List<String> command = new ArrayList<>(java());
+        List<String> command = new ArrayList<>(java);
         command.addAll(List.of(
                 mainClass, "serve", "--port", Integer.toString(port), "--host-bytes", Long.toString(hostBytes)));
-        Contender started = start("KVCache", port, command);
+        Contender started = start(name, port, command);
         started.awaitPong();
         return started;
     }
@@ -56,10 +73,14 @@ public final class Contender implements AutoCloseable {
 
     /// The JVM that this runs in, with the flags that the launcher gave it.
     private static List<String> java() {
+        return java(System.getProperty("java.class.path"));
+    }
+
+    private static List<String> java(String classPath) {
         List<String> command = new ArrayList<>();
         command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
         command.addAll(ManagementFactory.getRuntimeMXBean().getInputArguments());
-        command.addAll(List.of("-cp", System.getProperty("java.class.path")));
+        command.addAll(List.of("-cp", classPath));
         return command;
     }
 

@@ -1,6 +1,7 @@
 package io.kvcache.bench.suite;
 
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import org.openjdk.jmh.profile.GCProfiler;
@@ -21,13 +22,12 @@ final class JmhRunner {
 
     /// What the launcher gives the JVM, and a heap of one size. Without assertions, whatever this JVM
     /// runs with.
-    private static final String[] JVM_ARGUMENTS = {
-        "-Xms2g",
-        "-Xmx2g",
-        "-XX:+UseCompactObjectHeaders",
-        "--enable-native-access=ALL-UNNAMED",
-        "--sun-misc-unsafe-memory-access=allow"
-    };
+    static final List<String> JVM_ARGUMENTS = List.of(
+            "-Xms2g",
+            "-Xmx2g",
+            "-XX:+UseCompactObjectHeaders",
+            "--enable-native-access=ALL-UNNAMED",
+            "--sun-misc-unsafe-memory-access=allow");
 
     private final Effort effort;
 
@@ -65,7 +65,7 @@ final class JmhRunner {
                 .measurementIterations(effort.iterations())
                 .measurementTime(time)
                 .addProfiler(GCProfiler.class)
-                .jvmArgs(JVM_ARGUMENTS)
+                .jvmArgs(JVM_ARGUMENTS.toArray(String[]::new))
                 .shouldFailOnError(true)
                 .verbosity(VerboseMode.SILENT);
         fork.parameters().forEach(options::param);

@@ -1,0 +1,229 @@
+package io.kvcache.bench.cli;
+
+import io.kvcache.bench.server.ServerTrial;
+import io.kvcache.bench.suite.Build;
+import io.kvcache.bench.suite.BuildPairs;
+import io.kvcache.bench.suite.BuildTrial;
+import io.kvcache.bench.suite.CoreTrial;
+import io.kvcache.bench.suite.Machine;
+import io.kvcache.bench.suite.SpeedRatio;
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.Callable;
+import java.util.regex.Pattern;
+import java.util.regex.PatternSyntaxException;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.Spec;
+import tools.jackson.databind.json.JsonMapper;
+
+/// `kvcache bench pairs`: whether this build is slower than another one, by runs in turns.
+@Command(
+        name = "pairs",
+        description = "Compare two builds in turns; exits with 1 when the new one is slower.",
+        mixinStandardHelpOptions = true,
+        sortOptions = false)
+final class PairsBenchCommand implements Callable<Integer> {
+
+    private static final int MOST_PAIRS = 1000;
+    private static final int ENOUGH_PAIRS = 9;
+
+    @Spec
+    private CommandSpec spec = CommandSpec.create();
+
+    @Option(
+            names = "--old",
+            paramLabel = "PLACE",
+            required = true,
+            description = "A checkout that was built, or one jar.")
+    private Path older = Path.of("");
+
+    @Option(names = "--new", paramLabel = "PLACE", description = "Likewise; this build when not given.")
+    private @Nullable Path newer;
+
+    @Option(
+            names = "--suite",
+            paramLabel = "NAME",
+            split = ",",
+            description = "Only these suites: core, server; both when not given.")
+    private List<String> suites = List.of("core", "server");
+
+    @Option(
+            names = "--pairs",
+            paramLabel = "N",
+            defaultValue = "9",
+            description = "Runs of each build for a cell; ${DEFAULT-VALUE} when not given.")
+    private int pairs;
+
+    @Option(names = "--cells", paramLabel = "REGEX", description = "Only cells in whose name this is found.")
+    private String cells = "";
+
+    @Option(
+            names = "--time",
+            paramLabel = "TIME",
+            converter = TimeSpan.class,
+            defaultValue = "600ms",
+            description = "Of a load in server; ${DEFAULT-VALUE} when not given.")
+    private Duration time = Duration.ZERO;
+
+    @Option(names = "--json", description = "One JSON object a cell instead of a table.")
+    private boolean json;
+
+    @Override
+    public Integer call() throws IOException, InterruptedException {
+        if (pairs < 1 || pairs > MOST_PAIRS) {
+            throw mistake("--pairs", String.valueOf(pairs), "1 to " + MOST_PAIRS);
+        }
+        Map<BuildTrial, Set<String>> chosen = chosen();
+        if (pairs < ENOUGH_PAIRS) {
+            say("fewer than " + ENOUGH_PAIRS + " pairs decide nothing: chance makes cells slower");
+        }
+        Build other = Build.at(older);
+        Build ours = newer == null ? Build.running() : Build.at(newer);
+        BuildPairs comparison = new BuildPairs(other, ours, pairs, this::say);
+        boolean ok = true;
+        for (Map.Entry<BuildTrial, Set<String>> each : chosen.entrySet()) {
+            say(each.getKey().suite() + ", load " + Machine.here().load());
+            BuildPairs.Outcome outcome = comparison.run(each.getKey(), each.getValue());
+            print(json ? lines(outcome) : table(outcome));
+            ok &= outcome.ok();
+        }
+        say("load " + Machine.here().load() + " at the end");
+        return ok ? 0 : 1;
+    }
+
+    private Map<BuildTrial, Set<String>> chosen() {
+        List<BuildTrial> all = List.of(new CoreTrial(), new ServerTrial(Kvcache.class.getName(), time));
+        String known = all.stream().map(BuildTrial::suite).collect(Collectors.joining(", "));
+        for (String name : suites) {
+            if (all.stream().noneMatch(trial -> trial.suite().equals(name))) {
+                throw mistake("--suite", name, "one of " + known);
+            }
+        }
+        List<BuildTrial> trials =
+                all.stream().filter(trial -> suites.contains(trial.suite())).toList();
+        Pattern wanted = pattern();
+        Map<BuildTrial, Set<String>> chosen = new LinkedHashMap<>();
+        for (BuildTrial trial : trials) {
+            Set<String> found = trial.cells().stream()
+                    .filter(cell -> wanted.matcher(cell).find())
+                    .collect(Collectors.toCollection(LinkedHashSet::new));
+            if (!found.isEmpty()) {
+                chosen.put(trial, found);
+            }
+        }
+        if (chosen.isEmpty()) {
+            throw mistake(
+                    "--cells",
+                    cells,
+                    "found in one of "
+                            + trials.stream()
+                                    .flatMap(trial -> trial.cells().stream())
+                                    .collect(Collectors.joining(", ")));
+        }
+        return chosen;
+    }
+
+    private Pattern pattern() {
+        try {
+            return Pattern.compile(cells);
+        } catch (PatternSyntaxException wrong) {
+            throw mistake("--cells", cells, "a regular expression: " + wrong.getDescription());
+        }
+    }
+
+    private static String table(BuildPairs.Outcome outcome) {
+        StringBuilder text = new StringBuilder(String.format(
+                Locale.ROOT, "%-18s %8s %18s %6s%n", outcome.suite(), "new/old", "90 % interval", "pairs"));
+        outcome.first().forEach(ratio -> text.append(line(ratio, "")));
+        outcome.again().forEach(ratio -> text.append(line(ratio, " again")));
+        for (String cell : outcome.missing()) {
+            text.append(String.format(Locale.ROOT, "%-18s one of the builds does not have it%n", cell));
+        }
+        text.append(String.format(
+                Locale.ROOT,
+                "%-18s %8.3f  geometric mean, wanted >= %.2f: %s%n",
+                outcome.suite(),
+                outcome.mean(),
+                SpeedRatio.LEAST_MEAN,
+                outcome.mean() >= SpeedRatio.LEAST_MEAN ? "ok" : "SLOWER"));
+        String slower = String.join(", ", outcome.slower());
+        text.append(String.format(
+                Locale.ROOT,
+                "%-18s %s%n",
+                outcome.suite(),
+                slower.isEmpty()
+                        ? "no cell is slower: under " + SpeedRatio.LEAST + " with the whole interval in two runs"
+                        : "SLOWER in two runs: " + slower));
+        return text.toString();
+    }
+
+    private static String line(SpeedRatio ratio, String run) {
+        return String.format(
+                Locale.ROOT,
+                "%-18s %8.3f %8.3f to %6.3f %6d%s%s%n",
+                ratio.cell(),
+                ratio.median(),
+                ratio.low(),
+                ratio.high(),
+                ratio.pairs(),
+                run,
+                ratio.isSlower() ? " slower" : "");
+    }
+
+    /// A line of `--json`. The names of the fields are what programs rely on.
+    ///
+    /// @param run 1, or 2 for a cell that was slower in the first
+    private record Line(
+            String suite, String cell, int run, int pairs, double median, double low, double high, boolean slower) {}
+
+    private static String lines(BuildPairs.Outcome outcome) {
+        JsonMapper mapper = JsonMapper.builder().build();
+        List<String> lines = new ArrayList<>();
+        Stream.of(1, 2)
+                .forEach(run -> (run == 1 ? outcome.first() : outcome.again())
+                        .forEach(ratio -> lines.add(mapper.writeValueAsString(new Line(
+                                outcome.suite(),
+                                ratio.cell(),
+                                run,
+                                ratio.pairs(),
+                                ratio.median(),
+                                ratio.low(),
+                                ratio.high(),
+                                ratio.isSlower())))));
+        lines.add(mapper.writeValueAsString(
+                Map.of("suite", outcome.suite(), "geometricMean", outcome.mean(), "ok", outcome.ok())));
+        return String.join("\n", lines) + "\n";
+    }
+
+    private ParameterException mistake(String option, String value, String allowed) {
+        return new ParameterException(
+                spec.commandLine(), "kvcache bench pairs: " + option + " is '" + value + "', must be " + allowed);
+    }
+
+    private void print(String text) {
+        PrintWriter out = spec.commandLine().getOut();
+        out.print(text);
+        out.flush();
+    }
+
+    private void say(String step) {
+        PrintWriter errors = spec.commandLine().getErr();
+        errors.println("kvcache bench: " + step);
+        errors.flush();
+    }
+}

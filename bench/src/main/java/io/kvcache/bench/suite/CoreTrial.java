@@ -1,0 +1,114 @@
+package io.kvcache.bench.suite;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.OptionalDouble;
+import java.util.Set;
+import java.util.function.Consumer;
+import tools.jackson.databind.JsonNode;
+import tools.jackson.databind.json.JsonMapper;
+
+/// The timed questions of `bench core`, each a fork of JMH with a build's own benchmark and store.
+public final class CoreTrial implements BuildTrial {
+
+    private static final String ABSENT = "No matching benchmarks";
+    private static final JsonMapper JSON = JsonMapper.builder().build();
+
+    /// 3 × 200 ms to come to speed and 5 × 200 ms to measure.
+    private static final List<String> EFFORT =
+            List.of("-f", "1", "-wi", "3", "-w", "200ms", "-i", "5", "-r", "200ms", "-foe", "true", "-v", "SILENT");
+
+    private final Map<String, Fork> forks = new LinkedHashMap<>();
+
+    public CoreTrial() {
+        for (Question question : CoreSuite.suite().questions()) {
+            if (question.value() instanceof Measure.Timed timed
+                    && !question.unit().startsWith("B")) {
+                forks.put(question.name(), timed.fork());
+            }
+        }
+    }
+
+    @Override
+    public String suite() {
+        return "core";
+    }
+
+    @Override
+    public List<String> cells() {
+        return List.copyOf(forks.keySet());
+    }
+
+    @Override
+    public Map<String, Double> pair(
+            Build older, Build newer, boolean newFirst, Set<String> cells, Consumer<String> progress)
+            throws IOException, InterruptedException {
+        Map<String, Double> ratios = new LinkedHashMap<>();
+        for (Map.Entry<String, Fork> cell : forks.entrySet()) {
+            if (cells.contains(cell.getKey())) {
+                progress.accept(cell.getKey());
+                OptionalDouble first = nanos(newFirst ? newer : older, cell.getValue());
+                OptionalDouble second = nanos(newFirst ? older : newer, cell.getValue());
+                if (first.isPresent() && second.isPresent()) {
+                    double ratio = second.getAsDouble() / first.getAsDouble();
+                    ratios.put(cell.getKey(), newFirst ? ratio : 1 / ratio);
+                }
+            }
+        }
+        return ratios;
+    }
+
+    /// The median time of an invocation; empty when the build has no such benchmark.
+    private static OptionalDouble nanos(Build build, Fork fork) throws IOException, InterruptedException {
+        Path folder = Files.createTempDirectory("kvcache-pairs");
+        Path result = folder.resolve("result.json");
+        Path log = folder.resolve("log.txt");
+        try {
+            Process process = new ProcessBuilder(command(build, fork, result))
+                    .redirectErrorStream(true)
+                    .redirectOutput(log.toFile())
+                    .start();
+            int exit;
+            try {
+                exit = process.waitFor();
+            } finally {
+                process.destroy();
+            }
+            String said = Files.readString(log);
+            if (said.contains(ABSENT)) {
+                return OptionalDouble.empty();
+            }
+            if (exit != 0 || !Files.exists(result)) {
+                throw new IOException(fork.describe() + " of " + build.name() + " failed:\n" + said.strip());
+            }
+            JsonNode metric = JSON.readTree(Files.readString(result)).path(0).path("primaryMetric");
+            return OptionalDouble.of(
+                    metric.path("scorePercentiles").path("50.0").doubleValue());
+        } finally {
+            Files.deleteIfExists(result);
+            Files.deleteIfExists(log);
+            Files.deleteIfExists(folder);
+        }
+    }
+
+    private static List<String> command(Build build, Fork fork, Path result) {
+        List<String> command = new ArrayList<>(
+                List.of(Path.of(System.getProperty("java.home"), "bin", "java").toString(), "-Djmh.ignoreLock=true"));
+        command.addAll(JmhRunner.JVM_ARGUMENTS.stream()
+                .filter(argument -> !argument.startsWith("-Xm"))
+                .toList());
+        command.addAll(List.of("-cp", build.classPath(), "org.openjdk.jmh.Main"));
+        command.addAll(EFFORT);
+        command.addAll(List.of("-tu", "ns", "-t", Integer.toString(fork.threads())));
+        command.addAll(List.of("-jvmArgs", String.join(" ", JmhRunner.JVM_ARGUMENTS)));
+        command.addAll(List.of("-rf", "json", "-rff", result.toString()));
+        fork.parameters().forEach((name, value) -> command.addAll(List.of("-p", name + "=" + value)));
+        command.add("\\." + fork.benchmark().replace(".", "\\.") + "$");
+        return command;
+    }
+}
