@@ -77,6 +77,7 @@ final class BenchCommandTest {
 
     @Test
     @Tag("slow")
+    @Tag("traces")
     void givenHitsThatABenchmarkCounts_whenRunAsJson_thenTheirRatioStandsBesideBeladys() {
         Shell.Run run = Shell.run("bench", "policy", "--quick", "--json", "--filter", "hits-lru-3");
         assertThat(run.exitCode()).as(run.err()).isZero();

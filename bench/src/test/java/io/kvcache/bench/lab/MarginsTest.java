@@ -13,6 +13,7 @@ import io.kvcache.bench.trace.Workload;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.Optional;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
@@ -26,6 +27,7 @@ final class MarginsTest {
     private static final double TIMES_LRU = 1.3;
 
     @ParameterizedTest
+    @Tag("traces")
     @ValueSource(strings = {"conversation", "synthetic"})
     void givenAPublishedTrace_whenReplayedAtSixShares_thenNowhereHalfAPointBelowTheBetter(String name)
             throws IOException {

@@ -14,6 +14,7 @@ import io.kvcache.core.policy.PolicyKind;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.Optional;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -23,6 +24,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 final class ImportanceReplayTest {
 
     @ParameterizedTest
+    @Tag("traces")
     @CsvSource({
         "conversation, 5000, 0, .160",
         "conversation, 5000, 64, .175",

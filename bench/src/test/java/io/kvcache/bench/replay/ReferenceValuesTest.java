@@ -16,12 +16,14 @@ import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.Optional;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
 /// The published values of the two Mooncake traces. Without the traces these tests are skipped, with a printed
 /// word, and [ReplayTest] compares with naive models on generated traces instead.
+@Tag("traces")
 final class ReferenceValuesTest {
 
     private static final int UNLIMITED = 200_000;
