@@ -27,6 +27,11 @@ final class Progress implements AutoCloseable {
         }
     }
 
+    /// Whether anyone sees it.
+    boolean isWatched() {
+        return watched;
+    }
+
     /// Removes the line.
     @Override
     public void close() {

@@ -4,6 +4,8 @@ import io.kvcache.bench.sim.RareCounts;
 import io.kvcache.bench.sim.SimSuite;
 import java.io.PrintWriter;
 import java.util.concurrent.Callable;
+import java.util.concurrent.TimeUnit;
+import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
@@ -15,10 +17,16 @@ import picocli.CommandLine.Spec;
         name = "sim",
         description =
                 "Run the store over disks that fail and crash, in virtual time, and check every byte and promise.",
-        footer = {"", "Exit code: 0 all seeds are clean, 1 one is not, and the command that repeats it is printed."},
+        footer = {
+            "",
+            "Seeds do not depend on each other: one repeats alone, by --seed S --seeds 1 and the same --ticks.",
+            "Exit code: 0 all seeds are clean, 1 one is not, and the command that repeats it is printed."
+        },
         mixinStandardHelpOptions = true,
         sortOptions = false)
 final class SimCommand implements Callable<Integer> {
+
+    private static final long TELL_NANOS = TimeUnit.MINUTES.toNanos(1);
 
     @Spec
     private CommandSpec spec = CommandSpec.create();
@@ -33,9 +41,8 @@ final class SimCommand implements Callable<Integer> {
     @Option(
             names = "--seed",
             paramLabel = "S",
-            defaultValue = "1",
-            description = "The first. Default: ${DEFAULT-VALUE}.")
-    private long first;
+            description = "The first. Default: another each time, which is printed.")
+    private @Nullable Long first;
 
     @Option(
             names = "--ticks",
@@ -44,32 +51,91 @@ final class SimCommand implements Callable<Integer> {
             description = "Steps of each run. Default: ${DEFAULT-VALUE}.")
     private int steps;
 
+    @Option(
+            names = "--threads",
+            paramLabel = "N",
+            description = "Seeds at a time, each with its own store. Default: the processors. Changes no outcome.")
+    private int threads = Runtime.getRuntime().availableProcessors();
+
+    @Option(names = "--all", description = "Go on after a seed that failed, and name every one that does.")
+    private boolean all;
+
     @Override
     public Integer call() {
-        if (seeds < 1 || steps < 1) {
-            throw new ParameterException(spec.commandLine(), "kvcache sim: --seeds and --ticks take 1 and up");
+        if (seeds < 1 || steps < 1 || threads < 1) {
+            throw new ParameterException(
+                    spec.commandLine(), "kvcache sim: --seeds, --ticks and --threads take 1 and up");
         }
         // The store's classes are not loaded yet.
         ClassLoader.getSystemClassLoader().setPackageAssertionStatus("io.kvcache", true);
+        long from = first == null ? SimSuite.freshSeed() : first;
         PrintWriter out = spec.commandLine().getOut();
+        PrintWriter err = spec.commandLine().getErr();
+        out.printf("%d seeds from %d on, each twice, %d steps%n", seeds, from, steps);
+        out.flush();
         long start = System.nanoTime();
-        try (Progress progress = new Progress(spec.commandLine().getErr())) {
-            RareCounts seen = new SimSuite(steps).run(first, seeds, seed -> progress.show("seed " + seed));
+        try (Progress progress = new Progress(err)) {
+            RareCounts seen = new SimSuite(steps, threads, all).run(from, seeds, new Told(progress, err, start));
             progress.show("");
             seen.all().forEach((what, count) -> out.printf("%12d  %s%n", count, what));
             out.printf(
                     "%d seeds from %d on, each twice, %d steps: clean, in %.0f s%n",
-                    seeds, first, steps, (System.nanoTime() - start) / 1e9);
+                    seeds, from, steps, seconds(start));
             out.flush();
             return 0;
         } catch (AssertionError failed) {
-            PrintWriter err = spec.commandLine().getErr();
-            err.println(failed.getMessage());
-            if (failed.getCause() != null) {
-                failed.getCause().printStackTrace(err);
+            print(failed, err);
+            for (Throwable other : failed.getSuppressed()) {
+                print(other, err);
             }
+            err.printf("%d of %d seeds from %d on failed%n", 1 + failed.getSuppressed().length, seeds, from);
             err.flush();
             return 1;
+        }
+    }
+
+    private static double seconds(long start) {
+        return (System.nanoTime() - start) / 1e9;
+    }
+
+    private static void print(Throwable failed, PrintWriter err) {
+        err.println(failed.getMessage());
+        if (failed.getCause() != null) {
+            failed.getCause().printStackTrace(err);
+        }
+    }
+
+    /// Says how far it is: on a terminal after each seed, in a log once a minute.
+    private final class Told implements SimSuite.Watcher {
+        private final Progress progress;
+        private final PrintWriter err;
+        private final long start;
+        private long saidAt;
+
+        Told(Progress progress, PrintWriter err, long start) {
+            this.progress = progress;
+            this.err = err;
+            this.start = start;
+            saidAt = start;
+        }
+
+        @Override
+        public void ended(long done, @Nullable AssertionError failed) {
+            if (failed != null) {
+                progress.show("");
+                say(String.valueOf(failed.getMessage()).lines().findFirst().orElse(""));
+            }
+            String text = "%d of %d seeds, %.0f s".formatted(done, seeds, seconds(start));
+            progress.show(text);
+            if (!progress.isWatched() && System.nanoTime() - saidAt >= TELL_NANOS) {
+                saidAt = System.nanoTime();
+                say(text);
+            }
+        }
+
+        private void say(String text) {
+            err.println(text);
+            err.flush();
         }
     }
 }

@@ -22,6 +22,8 @@ import java.util.function.Consumer;
 /// What may be read of objects. Each put and each drop of a key gets the next number; a value begins with
 /// its number, and its other bytes follow from key and number.
 ///
+/// Some puts are of the value before once more, under its number: they change nothing of what may be read.
+///
 /// Of a key the store may have the value of any number from a *floor* on, or none. A put or drop is the
 /// floor from then on, as is what was read. A crash lowers the floor to where it was when a flush began
 /// that was answered with true: so what is older than what was flushed, or was dropped and flushed, does
@@ -32,11 +34,16 @@ final class ObjectModel {
     private static final int SMALL = 100_000;
     private static final int LARGE = 900_000;
 
+    /// One put in so many is of the value before.
+    private static final int AGAIN = 4;
+
     private final SplittableRandom random;
     private final RareCounts rare;
     private final Consumer<BlockKey> overtaken;
     private final long[] floors = new long[KEYS];
     private final long[] durable = new long[KEYS];
+    private final long[] values = new long[KEYS];
+    private final int[] lengths = new int[KEYS];
     private final Set<BlockKey> left = new HashSet<>();
     private long next = 1;
 
@@ -57,25 +64,31 @@ final class ObjectModel {
 
     void put(KvCache cache, long timeoutNanos) {
         int index = random.nextInt(KEYS);
-        int bytes = Long.BYTES + 1 + random.nextInt(random.nextInt(10) == 0 ? LARGE : SMALL);
+        int some = Long.BYTES + 1 + random.nextInt(random.nextInt(10) == 0 ? LARGE : SMALL);
+        boolean again = random.nextInt(AGAIN) == 0 && values[index] != 0;
+        int bytes = again ? lengths[index] : some;
         try (ObjectWriter writer = cache.putObject(Corpus.THINGS, key(index), bytes, timeoutNanos)) {
             rare.count("object put " + writer.outcome());
             if (writer.outcome() != PutOutcome.RESERVED || random.nextInt(20) == 0) {
                 return;
             }
-            long number = next++;
+            long number = again ? values[index] : next++;
             MemorySegment value = content(index, number).heap(bytes);
             value.set(ValueLayout.JAVA_LONG_UNALIGNED, 0, number);
             writer.copyFrom(value);
             SealOutcome sealed = writer.seal();
             require(sealed == SealOutcome.SEALED, () -> "an object is " + sealed);
+            rare.countIf("object put again", again);
             raise(index, number);
+            values[index] = number;
+            lengths[index] = bytes;
         }
     }
 
     private void raise(int index, long number) {
         BlockKey key = BlockKey.ofObject(Corpus.THINGS, key(index));
         floors[index] = number;
+        values[index] = 0;
         overtaken.accept(key);
         rare.countIf("object put or dropped after it left the disk", left.remove(key));
     }

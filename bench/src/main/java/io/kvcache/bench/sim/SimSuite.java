@@ -1,10 +1,17 @@
 package io.kvcache.bench.sim;
 
-import java.util.function.LongConsumer;
+import java.util.NavigableMap;
+import java.util.concurrent.ConcurrentSkipListMap;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.ThreadLocalRandom;
+import java.util.concurrent.atomic.AtomicLong;
 import java.util.logging.Level;
 import java.util.logging.Logger;
+import org.jspecify.annotations.Nullable;
 
-/// Runs seeds, each twice, and counts what they have seen.
+/// Runs seeds, each twice, and counts what they have seen. Seeds know nothing of each other, so the threads that
+/// run them change neither an outcome nor the counts.
 public final class SimSuite {
 
     /// Steps of a run when nobody says how many.
@@ -13,31 +20,131 @@ public final class SimSuite {
     /// What makes a log line of each fault.
     private static final Logger LOG = Logger.getLogger("io.kvcache.tiers");
 
-    private final int steps;
+    /// First seeds that are drawn are below: short enough to be typed.
+    private static final long DRAWN_SEEDS = 1_000_000_000;
 
+    /// Seeds that a thread runs over the same native memory, which keeps what any of them took of each size.
+    private static final int SEEDS_OF_MEMORY = 50;
+
+    private final int steps;
+    private final int threads;
+    private final boolean all;
+
+    /// Runs seeds in one thread until one fails.
+    ///
     /// @param steps of each run
     public SimSuite(int steps) {
+        this(steps, 1, false);
+    }
+
+    /// @param steps of each run
+    /// @param all whether seeds are run behind one that failed
+    public SimSuite(int steps, int threads, boolean all) {
         this.steps = steps;
+        this.threads = threads;
+        this.all = all;
+    }
+
+    /// Hears how far a suite is.
+    @FunctionalInterface
+    public interface Watcher {
+
+        /// A seed has ended.
+        ///
+        /// @param done seeds by now
+        /// @param failed what is wrong, or null
+        void ended(long done, @Nullable AssertionError failed);
+    }
+
+    /// A first seed that no run began with before, as far as chance can do that.
+    public static long freshSeed() {
+        return ThreadLocalRandom.current().nextLong(1, DRAWN_SEEDS);
     }
 
     /// Runs seeds from the first one on.
     ///
-    /// @param each hears of each that was clean
+    /// @param watcher hears what ended, from one thread at a time
     /// @return what they have seen
-    /// @throws AssertionError that begins with the command which repeats the seed that failed
-    public RareCounts run(long firstSeed, long seeds, LongConsumer each) {
-        RareCounts all = new RareCounts();
+    /// @throws AssertionError that begins with the command which repeats the lowest seed that failed; it suppresses
+    ///     those of the others
+    public RareCounts run(long firstSeed, long seeds, Watcher watcher) {
+        Work work = new Work(firstSeed, seeds, watcher);
         Level before = LOG.getLevel();
         LOG.setLevel(Level.OFF);
-        try (SimMemory memory = new SimMemory()) {
-            for (long seed = firstSeed; seed < firstSeed + seeds; seed++) {
-                all.addAll(twice(seed, memory));
-                each.accept(seed);
-            }
+        try {
+            work.runAll();
         } finally {
             LOG.setLevel(before);
         }
-        return all;
+        return work.outcome();
+    }
+
+    /// The seeds of one call, which threads take in their order: so all below one that failed were taken.
+    private final class Work {
+        private final long seeds;
+        private final long end;
+        private final AtomicLong next;
+        private final Watcher watcher;
+        private final RareCounts seen = new RareCounts();
+        private final NavigableMap<Long, AssertionError> failed = new ConcurrentSkipListMap<>();
+        private long done;
+
+        Work(long firstSeed, long seeds, Watcher watcher) {
+            this.seeds = seeds;
+            end = firstSeed + seeds;
+            this.watcher = watcher;
+            next = new AtomicLong(firstSeed);
+        }
+
+        void runAll() {
+            try (ExecutorService pool = Executors.newFixedThreadPool(threads)) {
+                for (int i = 0; i < threads; i++) {
+                    pool.execute(this::runSome);
+                }
+            }
+        }
+
+        private void runSome() {
+            boolean more = true;
+            while (more) {
+                try (SimMemory memory = new SimMemory()) {
+                    for (int i = 0; i < SEEDS_OF_MEMORY && more; i++) {
+                        more = runNext(memory);
+                    }
+                }
+            }
+        }
+
+        private boolean runNext(SimMemory memory) {
+            long seed = next.getAndIncrement();
+            if (seed >= end
+                    || (!all && !failed.isEmpty())
+                    || Thread.currentThread().isInterrupted()) {
+                return false;
+            }
+            try {
+                ended(twice(seed, memory), null);
+            } catch (AssertionError wrong) {
+                failed.put(seed, wrong);
+                ended(new RareCounts(), wrong);
+            }
+            return true;
+        }
+
+        private synchronized void ended(RareCounts rare, @Nullable AssertionError wrong) {
+            seen.addAll(rare);
+            watcher.ended(++done, wrong);
+        }
+
+        RareCounts outcome() {
+            if (failed.isEmpty()) {
+                Checks.require(done == seeds, () -> "only " + done + " of " + seeds + " seeds were run");
+                return seen;
+            }
+            AssertionError lowest = failed.firstEntry().getValue();
+            failed.tailMap(failed.firstKey(), false).values().forEach(lowest::addSuppressed);
+            throw lowest;
+        }
     }
 
     private RareCounts twice(long seed, SimMemory memory) {
@@ -49,7 +156,7 @@ public final class SimSuite {
             Checks.require(
                     end.equals(other), () -> "the same seed ends otherwise the second time:\n" + end + "\n" + other);
             return rare;
-        } catch (RuntimeException | AssertionError failed) {
+        } catch (Exception | Error failed) {
             throw new AssertionError(
                     "seed " + seed + " failed; again: ./kvcache sim --seeds 1 --seed " + seed + " --ticks " + steps
                             + "\n" + failed.getMessage(),

@@ -37,6 +37,9 @@ public final class Simulation {
     /// What is under way once faults stop ends in so long.
     private static final long PATIENCE_NANOS = 120 * SimClock.SECOND;
 
+    /// How long a flush before closing is waited for.
+    private static final long FLUSH_NANOS = 5 * SimClock.SECOND;
+
     private final SplittableRandom random;
     private final RareCounts rare;
     private final SimChoices choices;
@@ -168,6 +171,9 @@ public final class Simulation {
         if (random.nextInt(3) == 0) {
             traffic.endWriters();
             tables.closeAll();
+            if (random.nextBoolean()) {
+                flushBeforeClosing();
+            }
             TickedCache closing = store.now();
             store.close();
             promises.readEvents(closing);
@@ -181,6 +187,17 @@ public final class Simulation {
         promises.restart();
         objects.restart(choices.weather().keepsPromises());
         open();
+    }
+
+    /// As a caller does who wants all of it kept; a disk that hangs or was refused may prevent that.
+    private void flushBeforeClosing() {
+        promises.flush(store.now(), objects.floors(), store.clock().nanos());
+        long since = store.clock().nanos();
+        while (promises.oldestNanos() < Long.MAX_VALUE && store.clock().nanos() - since < FLUSH_NANOS) {
+            store.clock().pause(10 * SimClock.MILLI);
+            follow();
+        }
+        rare.countIf("flush before closing", promises.oldestNanos() == Long.MAX_VALUE);
     }
 
     /// What no disk has told of may have been given up with nobody hearing of it.

@@ -2,85 +2,133 @@ package io.kvcache.bench.sim;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeSet;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/// The first seeds of `./kvcache sim`, with shorter runs: clean, the same each time, and rare things
-/// happen.
+/// A hundred seeds of `./kvcache sim`, others each time, with shorter runs: clean, the same each time, and rare
+/// things happen.
+///
+/// The first is printed. `-Dkvcache.sim.first=SEED` fixes it, `-Dkvcache.sim.seeds=N` runs more; a seed that failed
+/// says how it is run again.
 final class SimulationTest {
 
-    private static final int SEEDS = 100;
+    private static final long FIRST = Long.getLong("kvcache.sim.first", SimSuite.freshSeed());
+    private static final long SEEDS = Long.getLong("kvcache.sim.seeds", 100);
     private static final int STEPS = 120;
 
+    /// The rarest of [#RARE] comes about three times in a hundred seeds; so a thousand that miss it are a thing that
+    /// cannot happen any more, and no bad luck.
+    private static final long MOST_SEEDS = 1000;
+
+    private static final long MORE_SEEDS = 50;
+
     @Test
-    void givenSeeds_whenRunTwice_thenCleanAndEqualAndRareBranchesWereTaken() {
-        RareCounts seen = new SimSuite(STEPS).run(1, SEEDS, _ -> {});
-        assertThat(seen.all()).containsKeys(RARE);
+    void givenFreshSeeds_whenRunTwice_thenCleanAndEqualAndRareBranchesWereTaken() {
+        System.out.println("simulation of " + SEEDS + " seeds from " + FIRST + " on");
+        SimSuite suite = new SimSuite(STEPS);
+        Set<String> seen = new TreeSet<>();
+        long next = FIRST;
+        for (long seeds = SEEDS; seeds > 0; seeds = seen.containsAll(RARE) ? 0 : MORE_SEEDS) {
+            assertThat(next - FIRST)
+                    .as("seeds from %d on, which have never seen %s", FIRST, missing(seen))
+                    .isLessThan(Math.max(SEEDS, MOST_SEEDS));
+            seen.addAll(suite.run(next, seeds, (_, _) -> {}).all().keySet());
+            next += seeds;
+        }
+    }
+
+    private static Set<String> missing(Set<String> seen) {
+        Set<String> missing = new TreeSet<>(RARE);
+        missing.removeAll(seen);
+        return missing;
+    }
+
+    @Test
+    void givenThreads_whenSeedsAreRun_thenTheySeeWhatOneThreadDoes() {
+        Map<String, Long> alone = new SimSuite(20).run(FIRST, 6, (_, _) -> {}).all();
+        List<Long> done = new ArrayList<>();
+        SimSuite several = new SimSuite(20, 3, false);
+        assertThat(several.run(FIRST, 6, (count, _) -> done.add(count)).all())
+                .as("from %d on", FIRST)
+                .isEqualTo(alone);
+        assertThat(done).containsExactly(1L, 2L, 3L, 4L, 5L, 6L);
+    }
+
+    /// A front that failed with operations under way is parked, and its memory is that of no second one.
+    @Test
+    void givenAFrontWhoseOperationsHang_whenItsDiskIsOpenedAgain_thenNoOtherIsOpenedBesideIt() {
+        assertThat(new SimSuite(400).run(106, 1, (_, _) -> {}).all()).containsKey("disk out and back");
     }
 
     /// In a pool without a record to stand in, what a disk has told of stays below a record that is doomed.
     @Test
     void givenADoomedParentAmongWhatIsDropped_whenItsLastChildGoes_thenItIsFreedOnce() {
-        assertThat(new SimSuite(400).run(1681, 1, _ -> {}).all()).containsKey("namespace dropped");
+        assertThat(new SimSuite(400).run(1681, 1, (_, _) -> {}).all()).containsKey("namespace dropped");
     }
 
     /// A disk that is taken out forgets what it has, also below a doomed record. It went round for ever.
     @Test
     @Timeout(value = 600, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
     void givenADoomedParentAmongWhatADiskForgets_whenItsLastChildGoes_thenItIsFreedOnce() {
-        assertThat(new SimSuite(400).run(1707, 1, _ -> {}).all()).containsKey("orphans");
+        assertThat(new SimSuite(400).run(1707, 1, (_, _) -> {}).all()).containsKey("orphans");
     }
 
-    /// What so many seeds must have seen.
-    private static final String[] RARE = {
-        "DISK DROPPED",
-        "DISK EVICTED",
-        "DISK REPLACED",
-        "HOST DROPPED",
-        "HOST EVICTED",
-        "HOST REPLACED",
-        "block arrived in a table",
-        "chain dropped",
-        "close",
-        "crash when FAILED",
-        "crash when READ_ONLY",
-        "crash when SERVING",
-        "crash while recovering",
-        "disk discarded",
-        "disk out and back",
-        "flush durable",
-        "flush not durable",
-        "kept at reclaim",
-        "load cancelled",
-        "loaded",
-        "more found than records",
-        "namespace dropped",
-        "object dropped",
-        "object put NO_ROOM",
-        "object put or dropped after it left the disk",
-        "object read with a time-out",
-        "objects dropped",
-        "opening refused when FAILED",
-        "opening refused when REFUSED",
-        "orphans",
-        "promise kept",
-        "put BUSY",
-        "put NO_PARENT",
-        "put NO_ROOM",
-        "put PRESENT",
-        "put abandoned",
-        "read failed",
-        "reclaimed",
-        "restored",
-        "sacrificed",
-        "sealed DROPPED",
-        "sealed PENDING",
-        "slab moved",
-        "superseded",
-        "table closed while blocks come",
-        "table ends before its chain",
-        "write failed",
-        "write in vain",
-        "write queue full"
-    };
+    /// What seeds must have seen.
+    private static final Set<String> RARE = Set.of(
+            "DISK DROPPED",
+            "DISK EVICTED",
+            "DISK REPLACED",
+            "HOST DROPPED",
+            "HOST EVICTED",
+            "HOST REPLACED",
+            "block arrived in a table",
+            "chain dropped",
+            "close",
+            "crash when FAILED",
+            "crash when READ_ONLY",
+            "crash when SERVING",
+            "crash while recovering",
+            "disk discarded",
+            "disk out and back",
+            "flush before closing",
+            "flush durable",
+            "flush not durable",
+            "kept at reclaim",
+            "load cancelled",
+            "loaded",
+            "more found than records",
+            "namespace dropped",
+            "object dropped",
+            "object put NO_ROOM",
+            "object put again",
+            "object put or dropped after it left the disk",
+            "object read with a time-out",
+            "objects dropped",
+            "opening refused when FAILED",
+            "opening refused when REFUSED",
+            "orphans",
+            "promise kept",
+            "put BUSY",
+            "put NO_PARENT",
+            "put NO_ROOM",
+            "put PRESENT",
+            "put abandoned",
+            "read failed",
+            "reclaimed",
+            "restored",
+            "sacrificed",
+            "sealed DROPPED",
+            "sealed PENDING",
+            "slab moved",
+            "superseded",
+            "table closed while blocks come",
+            "table ends before its chain",
+            "write failed",
+            "write in vain",
+            "write queue full");
 }

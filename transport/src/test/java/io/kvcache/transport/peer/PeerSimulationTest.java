@@ -2,6 +2,7 @@ package io.kvcache.transport.peer;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 import java.util.logging.Level;
 import java.util.logging.Logger;
@@ -21,14 +22,21 @@ import org.junit.jupiter.api.Timeout;
 /// weather, seed by seed, not exactly. A thread can lose its turn only where it waits, sleeps, reads the
 /// clock or hands something to another, there sometimes for a while: not between any two instructions.
 ///
-/// More of them: `./mvnw verify -pl kvcache-core,tiers,transport -Dtest=PeerSimulationTest
+/// They begin at another seed each time, which is printed. More of them: `./mvnw verify -pl
+/// kvcache-core,tiers,transport -Dtest=PeerSimulationTest
 /// -Dsurefire.failIfNoSpecifiedTests=false -Dkvcache.transport.peers.seeds=1000`; one:
 /// `-Dkvcache.transport.peers.seeds=1 -Dkvcache.transport.peers.first=SEED`.
 @Timeout(900)
 final class PeerSimulationTest {
 
-    private static final int SEEDS = Integer.getInteger("kvcache.transport.peers.seeds", 50);
-    private static final long FIRST = Long.getLong("kvcache.transport.peers.first", 1);
+    private static final int USUAL_SEEDS = 50;
+
+    /// Wrong blocks come about four times in fifty seeds: so many that miss them are no bad luck.
+    private static final int MOST_SEEDS = 500;
+
+    private static final int SEEDS = Integer.getInteger("kvcache.transport.peers.seeds", USUAL_SEEDS);
+    private static final long FIRST = Long.getLong(
+            "kvcache.transport.peers.first", ThreadLocalRandom.current().nextLong(1, 1_000_000_000));
 
     private final Logger log = Logger.getLogger(Peer.class.getName());
 
@@ -44,9 +52,11 @@ final class PeerSimulationTest {
 
     @Test
     void givenBadWeather_whenStoresUseTheirPeers_thenEachSeedEndsWellAndTheSameTwice() throws InterruptedException {
+        System.out.println("peers of " + SEEDS + " seeds from " + FIRST + " on");
         PeerPlay.Seen seen = new PeerPlay.Seen();
         long start = System.nanoTime();
-        for (long seed = FIRST; seed < FIRST + SEEDS; seed++) {
+        long seed = FIRST;
+        for (; seed < FIRST + SEEDS || (SEEDS >= USUAL_SEEDS && !all(seen) && seed < FIRST + MOST_SEEDS); seed++) {
             long trace = one(seed, seen);
             assertThat(one(seed, new PeerPlay.Seen()))
                     .as("seed %d, run again", seed)
@@ -54,12 +64,12 @@ final class PeerSimulationTest {
         }
         System.out.printf(
                 "%d seeds twice in %d ms: %d blocks of peers, %d wrong ones thrown away, %d gets cut short%n",
-                SEEDS,
+                seed - FIRST,
                 TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - start),
                 seen.found,
                 seen.tampered,
                 seen.shorter);
-        if (SEEDS >= 50) {
+        if (SEEDS >= USUAL_SEEDS) {
             assertThat(seen.found).as("blocks of peers").isPositive();
             assertThat(seen.lost).as("runs that were not given").isPositive();
             assertThat(seen.tampered).as("wrong blocks").isPositive();
@@ -67,6 +77,15 @@ final class PeerSimulationTest {
             assertThat(seen.shorter).as("gets that were cut short").isPositive();
             assertThat(seen.notReached).as("drops that did not reach all").isPositive();
         }
+    }
+
+    private static boolean all(PeerPlay.Seen seen) {
+        return seen.found > 0
+                && seen.lost > 0
+                && seen.tampered > 0
+                && seen.outages > 0
+                && seen.shorter > 0
+                && seen.notReached > 0;
     }
 
     private static long one(long seed, PeerPlay.Seen seen) throws InterruptedException {

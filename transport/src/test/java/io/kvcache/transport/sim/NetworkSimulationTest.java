@@ -9,6 +9,7 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.FutureTask;
+import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.atomic.LongAdder;
 import java.util.stream.LongStream;
 import org.junit.jupiter.api.Test;
@@ -23,14 +24,16 @@ import org.junit.jupiter.api.Timeout;
 /// and what each thread does. What decides which peer is asked, when and for what runs exactly in
 /// `PeerSimulationTest` of `io.kvcache.transport.peer`.
 ///
-/// More of them: `./mvnw verify -pl kvcache-core,tiers,transport -Dtest=NetworkSimulationTest
+/// They begin at another seed each time, which is printed. More of them: `./mvnw verify -pl
+/// kvcache-core,tiers,transport -Dtest=NetworkSimulationTest
 /// -Dsurefire.failIfNoSpecifiedTests=false -Dkvcache.transport.sim.seeds=1000`; one:
 /// `-Dkvcache.transport.sim.seeds=1 -Dkvcache.transport.sim.first=SEED`.
 @Timeout(3600)
 final class NetworkSimulationTest {
 
     private static final int SEEDS = Integer.getInteger("kvcache.transport.sim.seeds", 100);
-    private static final long FIRST = Long.getLong("kvcache.transport.sim.first", 1);
+    private static final long FIRST = Long.getLong(
+            "kvcache.transport.sim.first", ThreadLocalRandom.current().nextLong(1, 1_000_000_000));
 
     /// They wait more than they work.
     private static final int AT_ONCE = 4;
@@ -52,6 +55,7 @@ final class NetworkSimulationTest {
     }
 
     private static void all(Run run) throws Exception {
+        System.out.println("networks of " + SEEDS + " seeds from " + FIRST + " on");
         Weather.Seen seen = new Weather.Seen();
         LongAdder found = new LongAdder();
         List<Future<?>> runs = new ArrayList<>();
