@@ -8,7 +8,7 @@ import org.jspecify.annotations.Nullable;
 /// Hears what is asked of a store and what is put into it.
 ///
 /// **Threads.** Called on the thread of whoever uses the store, by any number at a time. It returns at once, throws
-/// nothing, and does not use the store.
+/// nothing, and does not use the store. What it throws all the same is logged once, and fails no call.
 public interface UseListener {
 
     /// What somebody wanted of one block or object.

@@ -4,17 +4,45 @@ import io.kvcache.core.UseListener;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.Namespace;
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
 import java.util.List;
+import java.util.Objects;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.atomic.AtomicBoolean;
 import org.jspecify.annotations.Nullable;
 
 /// Those who hear what a store is used for: mostly nobody.
+///
+/// They belong to the embedder and run on the threads of its callers. A failure of one must not fail a call that has
+/// taken pins or room, so it ends here: the first of each listener is logged with its stack.
 final class UseListeners implements UseListener {
 
-    private final List<UseListener> all = new CopyOnWriteArrayList<>();
+    private static final Logger LOG = System.getLogger(TieredKvCache.class.getName());
+
+    private final List<Heard> all = new CopyOnWriteArrayList<>();
+
+    private static final class Heard {
+        private final UseListener listener;
+        private final AtomicBoolean failed = new AtomicBoolean();
+
+        Heard(UseListener listener) {
+            this.listener = listener;
+        }
+
+        void failed(RuntimeException failure) {
+            if (failed.compareAndSet(false, true)) {
+                LOG.log(
+                        Level.WARNING,
+                        "The use listener " + listener.getClass().getName()
+                                + " threw; the store goes on, and logs no further failure of this listener",
+                        failure);
+            }
+        }
+    }
 
     void add(UseListener listener) {
-        all.add(listener);
+        all.add(new Heard(Objects.requireNonNull(listener, "listener")));
     }
 
     boolean any() {
@@ -23,22 +51,34 @@ final class UseListeners implements UseListener {
 
     @Override
     public void asked(BlockChain chain, int from, int found, int blockBytes) {
-        for (UseListener each : all) {
-            each.asked(chain, from, found, blockBytes);
+        for (Heard each : all) {
+            try {
+                each.listener.asked(chain, from, found, blockBytes);
+            } catch (RuntimeException failure) {
+                each.failed(failure);
+            }
         }
     }
 
     @Override
     public void asked(Verb verb, Namespace namespace, BlockKey key, long bytes) {
-        for (UseListener each : all) {
-            each.asked(verb, namespace, key, bytes);
+        for (Heard each : all) {
+            try {
+                each.listener.asked(verb, namespace, key, bytes);
+            } catch (RuntimeException failure) {
+                each.failed(failure);
+            }
         }
     }
 
     @Override
     public void put(Namespace namespace, BlockKey key, @Nullable BlockKey after, long bytes, boolean replaces) {
-        for (UseListener each : all) {
-            each.put(namespace, key, after, bytes, replaces);
+        for (Heard each : all) {
+            try {
+                each.listener.put(namespace, key, after, bytes, replaces);
+            } catch (RuntimeException failure) {
+                each.failed(failure);
+            }
         }
     }
 }

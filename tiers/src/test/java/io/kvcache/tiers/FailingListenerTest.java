@@ -1,0 +1,85 @@
+package io.kvcache.tiers;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.kvcache.core.BlockTable;
+import io.kvcache.core.BlockWriter;
+import io.kvcache.core.ObjectView;
+import io.kvcache.core.PutOutcome;
+import io.kvcache.core.SealOutcome;
+import io.kvcache.core.UseListener;
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.BlockKey;
+import io.kvcache.core.identity.BlockShape;
+import io.kvcache.core.identity.Dtype;
+import io.kvcache.core.identity.EngineKey;
+import io.kvcache.core.identity.Namespace;
+import java.lang.foreign.MemorySegment;
+import java.util.List;
+import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.Test;
+
+/// A store whose listener throws at everything it hears.
+final class FailingListenerTest {
+
+    private static final Namespace SPACE = Namespace.of("m", BlockShape.kv(1, 1, 16, 16, Dtype.BF16));
+    private static final Namespace THINGS = Namespace.objects("things", "t");
+    private static final byte[] KEY = {1, 2, 3};
+
+    private record Failing() implements UseListener {
+        @Override
+        public void asked(BlockChain chain, int from, int found, int blockBytes) {
+            throw new IllegalStateException("a listener's own bug");
+        }
+
+        @Override
+        public void asked(Verb verb, Namespace namespace, BlockKey key, long bytes) {
+            throw new IllegalStateException("a listener's own bug");
+        }
+
+        @Override
+        public void put(Namespace namespace, BlockKey key, @Nullable BlockKey after, long bytes, boolean replaces) {
+            throw new IllegalStateException("a listener's own bug");
+        }
+    }
+
+    @Test
+    void givenAListenerThatThrows_whenTheStoreIsUsed_thenAllIsServedAndNothingStaysPinned() {
+        try (TieredKvCache cache = TieredKvCache.builder()
+                .hostBytes(64L << 20)
+                .touched(false)
+                .strict(true)
+                .build()) {
+            cache.register(SPACE);
+            cache.register(THINGS);
+            cache.listen(new Failing());
+            BlockChain chain = BlockChain.of(SPACE, IntStream.range(0, 4 * 16).toArray());
+            MemorySegment block = MemorySegment.ofArray(new byte[1024]);
+            assertThat(cache.putAll(chain, 0, List.of(block, block, block, block), 0)
+                            .stored())
+                    .isEqualTo(4);
+            assertThat(cache.storeObject(THINGS, KEY, block, 0)).isTrue();
+            EngineKey named = EngineKey.of(new byte[] {9, 9, 9, 9, 9, 9, 9, 9});
+            try (BlockWriter writer = cache.put(SPACE, named, null, 0)) {
+                assertThat(writer.outcome()).isEqualTo(PutOutcome.RESERVED);
+                assertThat(writer.seal()).isEqualTo(SealOutcome.SEALED);
+            }
+
+            try (BlockTable table = cache.acquire(chain)) {
+                assertThat(table.readyBlocks()).isEqualTo(4);
+            }
+            try (BlockTable table = cache.acquire(SPACE, named, 0)) {
+                assertThat(table.readyBlocks()).isEqualTo(1);
+            }
+            try (ObjectView view = cache.getObject(THINGS, KEY)) {
+                assertThat(view).isNotNull();
+            }
+            assertThat(cache.containsObject(THINGS, KEY)).isTrue();
+
+            assertThat(cache.stats().openTables()).isZero();
+            assertThat(cache.drop(SPACE)).isEqualTo(5);
+            cache.validate();
+        }
+    }
+}
