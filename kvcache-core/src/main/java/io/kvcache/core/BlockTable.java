@@ -35,7 +35,8 @@ public interface BlockTable extends AutoCloseable {
     int await(int blocks, long timeoutNanos);
 
     /// Completes, on `executor`, with the ready blocks once `blocks` of them are ready or no more will come.
-    /// An executor that does not take that then makes the stage fail with what it threw.
+    /// An executor that does not take that then makes the stage fail with what it threw. Closing the table
+    /// completes it with the blocks that were ready by then, and leaves nothing behind that holds on to the table.
     CompletionStage<Integer> onReady(int blocks, Executor executor);
 
     /// The bytes of block `index` of the chain, read-only, in place.

@@ -28,7 +28,9 @@ final class Health implements Supplier<String> {
     public String get() {
         StringBuilder text = new StringBuilder(ready() ? "ready\n" : "draining\n");
         if (cache.recovering()) {
-            text.append("recovering: not all that the disks hold is known yet\n");
+            text.append("recovering: not all that the disks hold is known yet, ")
+                    .append(cache.offloadStats().restored())
+                    .append(" blocks and values so far; what is not known is a miss\n");
         }
         for (MoverStats disk : cache.diskStats()) {
             if (disk.state() != TierState.SERVING) {

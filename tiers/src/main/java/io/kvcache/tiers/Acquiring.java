@@ -34,30 +34,90 @@ final class Acquiring {
         }
         Waiting.requireNotNegative(timeoutNanos);
         NamespaceEntry entry = store.require(chain.namespace());
+        BlockTable table = known(entry, chain, from, timeoutNanos, true);
+        boolean mayBeTold = timeoutNanos > 0
+                && table.endBlock() < chain.length()
+                && table.cheaperComputed() == 0
+                && source.recovering();
+        return mayBeTold ? recovering(chain, table, timeoutNanos) : table;
+    }
+
+    private BlockTable recovering(BlockChain chain, BlockTable now, long timeoutNanos) {
+        int from = now.firstBlock();
+        return recovering(
+                now,
+                timeoutNanos,
+                new RecoveringTable.Wanted(
+                        chain.length(),
+                        () -> store.lookup().matchKnown(chain, 0) == chain.length(),
+                        left -> again(chain, from, left)));
+    }
+
+    /// A second look for a request that was counted at the first.
+    BlockTable again(BlockChain chain, int from, long timeoutNanos) {
+        return known(store.require(chain.namespace()), chain, from, timeoutNanos, false);
+    }
+
+    /// A table of what is known now, and of what is once the disks have told it.
+    BlockTable recovering(BlockTable now, long timeoutNanos, RecoveringTable.Wanted wanted) {
+        return RecoveringTable.of(source, now, timeoutNanos, wanted);
+    }
+
+    /// The blocks that the store knows of by now.
+    ///
+    /// @param counts whether this is a request of its own, or the second look of one
+    private BlockTable known(NamespaceEntry entry, BlockChain chain, int from, long timeoutNanos, boolean counts) {
         Hold hold = source.holders().enter(chain);
-        long deepest = store.lookup().pinDeepest(chain);
-        int here = Handle.found(deepest) ? store.records().depth(Handle.record(deepest)) + 1 : 0;
-        int found = Math.max(0, here - from);
-        entry.asked(chain.length() - from, found);
-        Onboarding.Coming coming = onboarding.begin(chain, here, from, timeoutNanos);
-        Loads loads = coming.loads();
-        int known = loads == null ? found : Math.max(0, here + loads.count() - from);
-        listeners.asked(chain, from, known, entry.blockBytes());
-        if (chain.length() > 0 && from + known == chain.length()) {
-            var _ = prefetching.continued(chain);
+        long deepest = Handle.MISS;
+        BlockTable table = null;
+        Onboarding.Coming coming;
+        int known;
+        try {
+            deepest = store.lookup().pinDeepest(chain);
+            int here = Handle.found(deepest) ? store.records().depth(Handle.record(deepest)) + 1 : 0;
+            int found = Math.max(0, here - from);
+            if (counts) {
+                entry.asked(chain.length() - from, found);
+            }
+            coming = onboarding.begin(chain, here, from, timeoutNanos);
+            Loads loads = coming.loads();
+            known = loads == null ? found : Math.max(0, here + loads.count() - from);
+            if (loads != null) {
+                LoadingTable.Blocks blocks = new LoadingTable.Blocks(entry, deepest, here, loads, from);
+                table = new LoadingTable(source, hold, blocks, timeoutNanos);
+            } else if (found > 0) {
+                table = new HostTable(source, hold, Handle.record(deepest), from, entry.blockBytes());
+            }
+        } finally {
+            if (table == null) {
+                giveBack(hold, deepest);
+            }
         }
-        if (loads != null) {
-            LoadingTable.Blocks blocks = new LoadingTable.Blocks(entry, deepest, here, loads, from);
-            return AdvisedTable.of(new LoadingTable(source, hold, blocks, timeoutNanos), coming.left());
+        BlockTable taken = table == null ? new EmptyBlockTable(from) : table;
+        if (counts) {
+            tell(entry, chain, taken, known);
         }
-        if (found > 0) {
-            HostTable table = new HostTable(source, hold, Handle.record(deepest), from, entry.blockBytes());
-            return AdvisedTable.of(table, coming.left());
-        }
-        if (here > 0) {
+        return AdvisedTable.of(taken, coming.left());
+    }
+
+    private void giveBack(Hold hold, long deepest) {
+        if (Handle.found(deepest)) {
             store.lookup().unpin(Handle.record(deepest));
         }
         source.holders().leave(hold);
-        return AdvisedTable.of(new EmptyBlockTable(from), coming.left());
+    }
+
+    /// Says what was asked for to those who hear it; if that fails, the table's caller never gets it.
+    private void tell(NamespaceEntry entry, BlockChain chain, BlockTable table, int known) {
+        int from = table.firstBlock();
+        try {
+            listeners.asked(chain, from, known, entry.blockBytes());
+            if (chain.length() > 0 && from + known == chain.length()) {
+                var _ = prefetching.continued(chain);
+            }
+        } catch (RuntimeException | Error failed) {
+            table.close();
+            throw failed;
+        }
     }
 }

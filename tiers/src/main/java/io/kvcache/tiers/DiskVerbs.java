@@ -37,6 +37,10 @@ final class DiskVerbs {
         return movement == null ? 0 : movement.readNanos(bytes);
     }
 
+    boolean awaitRecovered(long timeoutNanos) {
+        return movement == null || movement.awaitRecovered(timeoutNanos);
+    }
+
     boolean recovering() {
         return movement != null && movement.recovering();
     }

@@ -90,6 +90,11 @@ final class EngineVerbs {
         return new HostTable(source, hold, record, store.records().depth(record), entry.blockBytes());
     }
 
+    /// Whether a block is here or on disk.
+    boolean knows(Namespace namespace, EngineKey key) {
+        return store.lookup().knowsBlock(store.require(namespace), key.in(namespace));
+    }
+
     /// The table of a block that is not known.
     BlockTable missing(Namespace namespace, EngineKey key) {
         store.require(namespace).asked(1, 0);

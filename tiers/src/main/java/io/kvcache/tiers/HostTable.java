@@ -33,6 +33,11 @@ final class HostTable implements BlockTable {
             @Nullable PrefillCost prefill,
             boolean prefetch) {
 
+        /// Whether a disk has more to tell of what it held before.
+        boolean recovering() {
+            return movement != null && movement.recovering();
+        }
+
         /// A record's slot was filled by a writer, or will not be.
         void changed(int record) {
             if (movement != null) {

@@ -21,6 +21,8 @@ import org.jspecify.annotations.Nullable;
 /// records: the table is told when to look, and looks.
 final class LoadingTable implements BlockTable {
 
+    private static final long LEAST_TIMER_NANOS = TimeUnit.MILLISECONDS.toNanos(1);
+
     private final HostTable.Source source;
     private final Hold hold;
     private final Blocks blocks;
@@ -29,6 +31,7 @@ final class LoadingTable implements BlockTable {
     private final SegmentScope scope;
     private final Runnable listener = this::look;
     private final ReadyWaiters waiters = new ReadyWaiters();
+    private final Alarm timeout = new Alarm(this::timedOut);
     private final long start;
     private final long timeoutNanos;
     private int @Nullable [] inOrder;
@@ -72,15 +75,36 @@ final class LoadingTable implements BlockTable {
     /// Counts what has arrived, and tells who waits for it.
     private void look() {
         Runnable tell;
+        boolean over;
         synchronized (this) {
             advance();
+            over = ended;
             tell = waiters.take(ready(), ended);
             if (ended || ready() >= leastAwaited) {
                 leastAwaited = Integer.MAX_VALUE;
                 notifyAll();
             }
         }
+        if (over) {
+            timeout.cancel();
+        }
         tell.run();
+    }
+
+    private void timedOut() {
+        look();
+        setTimeout(); // again, where the store's clock goes slower than the machine's
+    }
+
+    private void setTimeout() {
+        boolean goesOn;
+        synchronized (this) {
+            goesOn = !ended;
+        }
+        if (goesOn) {
+            long left = timeoutNanos - (source.clock().nanos() - start);
+            timeout.in(Math.max(LEAST_TIMER_NANOS, left));
+        }
     }
 
     private void advance() {
@@ -149,8 +173,7 @@ final class LoadingTable implements BlockTable {
         }
         look();
         if (!ready.isDone()) {
-            long left = Math.max(0, timeoutNanos - (source.clock().nanos() - start));
-            CompletableFuture.delayedExecutor(left, TimeUnit.NANOSECONDS).execute(this::look);
+            setTimeout();
         }
         return ready;
     }
@@ -210,6 +233,7 @@ final class LoadingTable implements BlockTable {
         try {
             scope.close();
         } finally {
+            timeout.cancel();
             letGo();
             source.holders().leave(hold);
         }

@@ -24,6 +24,7 @@ import io.kvcache.core.store.HostStore;
 import io.kvcache.core.store.PrefetchStats;
 import io.kvcache.tiers.movement.MoverStats;
 import java.lang.foreign.MemorySegment;
+import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.Executor;
@@ -44,6 +45,12 @@ import org.jspecify.annotations.Nullable;
 /// **Ownership.** Closing the store gives its memory back. While tables, views or writers are open it waits for
 /// [TieredKvCacheBuilder#closeWait], then leaves the memory mapped, reports who still holds what, and returns;
 /// nothing is ever unmapped under an open table.
+///
+/// **On disk.** Closing writes what is in host memory alone to the disks, within
+/// [TieredKvCacheBuilder#flushOnClose]; a process that ends without it leaves there what the admission chose, and what
+/// the last [#flush] wrote. After an opening the disks tell what they hold: until they have ([#recovering]), what is
+/// not told yet is missed at once by all but an [#acquire] with a time-out, which waits for its own blocks;
+/// [#awaitRecovered] waits for all.
 ///
 /// **Threads.** Safe for any number. A virtual thread is never pinned to its carrier by anything but the lock.
 public final class TieredKvCache implements KvCache {
@@ -182,7 +189,22 @@ public final class TieredKvCache implements KvCache {
             return resident;
         }
         BlockChain chain = timeoutNanos == 0 ? null : engine.chainTo(namespace, key);
-        return chain == null ? engine.missing(namespace, key) : acquire(chain, chain.length() - 1, timeoutNanos);
+        if (chain != null) {
+            return acquire(chain, chain.length() - 1, timeoutNanos);
+        }
+        BlockTable missing = engine.missing(namespace, key);
+        return timeoutNanos == 0 || !disks.recovering()
+                ? missing
+                : acquiring.recovering(
+                        missing,
+                        timeoutNanos,
+                        new RecoveringTable.Wanted(
+                                1, () -> engine.knows(namespace, key), left -> toldOf(namespace, key, left)));
+    }
+
+    private @Nullable BlockTable toldOf(Namespace namespace, EngineKey key, long timeoutNanos) {
+        BlockChain chain = engine.chainTo(namespace, key);
+        return chain == null ? null : acquiring.again(chain, chain.length() - 1, timeoutNanos);
     }
 
     @Override
@@ -343,10 +365,29 @@ public final class TieredKvCache implements KvCache {
         return store.prefetch().stats();
     }
 
-    /// Whether a disk has more to tell of what it held before the opening; until then that is missed.
+    /// Whether a disk has more to tell of what it held before the opening; until then [#match] and an [#acquire]
+    /// without a time-out miss that.
     public boolean recovering() {
         holders.requireOpen();
         return disks.recovering();
+    }
+
+    /// Waits until the disks have told all that they held before the opening. The store serves from the first
+    /// moment, and an [#acquire] with a time-out waits for its own blocks alone.
+    ///
+    /// @param longest an interrupt ends the wait as well
+    /// @return whether they have; at once, and true, in a store without disks
+    public boolean awaitRecovered(Duration longest) {
+        if (longest.isNegative()) {
+            throw new IllegalArgumentException("longest is " + longest + "; it takes 0 and up");
+        }
+        holders.requireOpen();
+        return disks.awaitRecovered(nanos(longest));
+    }
+
+    /// A wait in nanoseconds: some 292 years at most.
+    private static long nanos(Duration wait) {
+        return wait.compareTo(Duration.ofNanos(Long.MAX_VALUE)) < 0 ? wait.toNanos() : Long.MAX_VALUE;
     }
 
     /// What the tree knows of the disks, and what became of blocks that might have been written.
@@ -391,6 +432,8 @@ public final class TieredKvCache implements KvCache {
         store.inspection().validate();
     }
 
+    /// As [KvCache#close], after what is in host memory alone was written to the disks, if there are any, for
+    /// as long as [TieredKvCacheBuilder#flushOnClose] allows.
     @Override
     public void close() {
         hints.close();

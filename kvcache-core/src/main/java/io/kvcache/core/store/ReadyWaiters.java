@@ -38,6 +38,11 @@ public final class ReadyWaiters {
         return stage;
     }
 
+    /// Whether anybody waits.
+    public boolean any() {
+        return !waiting.isEmpty();
+    }
+
     /// Takes out all who have waited for no more than is ready.
     ///
     /// @param last whether there will be no more, so that nobody goes on waiting

@@ -14,7 +14,10 @@ import io.kvcache.core.ObjectWriter;
 import io.kvcache.core.identity.BlockChain;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.time.Duration;
 import java.util.List;
+import java.util.concurrent.TimeUnit;
+import org.assertj.core.api.InstanceOfAssertFactories;
 import org.junit.jupiter.api.Test;
 
 /// Opening and closing: of tables, views and the cache itself.
@@ -146,6 +149,21 @@ public abstract class LifecycleContract extends KvCacheContract {
         assertThatIllegalStateException().isThrownBy(() -> closed.drop(chain(1, 1), 0));
         assertThatIllegalStateException().isThrownBy(closed::stats);
         other.close();
+    }
+
+    @Test
+    void givenAClosedTable_whenItIsWaitedForByAStage_thenThatCompletes() {
+        try (BlockWriter writer = cache().put(chain(1, 1), 0, 0, KvCache.NO_WAIT)) {
+            content(chain(1, 1), 0).fill(writer.segment());
+            writer.seal();
+        }
+        BlockTable table = cache().acquire(chain(1, 2), 0, TimeUnit.HOURS.toNanos(1));
+        table.close();
+
+        assertThat(table.onReady(2, Runnable::run).toCompletableFuture())
+                .succeedsWithin(Duration.ofSeconds(60))
+                .asInstanceOf(InstanceOfAssertFactories.INTEGER)
+                .isBetween(0, 1);
     }
 
     @Test

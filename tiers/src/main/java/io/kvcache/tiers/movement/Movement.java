@@ -7,7 +7,9 @@ import io.kvcache.core.tier.AdmissionKind;
 import java.util.ArrayList;
 import java.util.BitSet;
 import java.util.List;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 import java.util.function.BooleanSupplier;
 
@@ -37,6 +39,10 @@ public final class Movement implements Mover.Progress {
     private final WriteShares shares;
     private final BitSet recovering = new BitSet();
     private final Object restoring = new Object();
+    private final Set<Runnable> untilRecovered = ConcurrentHashMap.newKeySet();
+
+    /// Whether [#recovering] has any: what every acquire asks.
+    private volatile boolean anyRecovers;
 
     /// One tier to move to and from.
     ///
@@ -64,6 +70,7 @@ public final class Movement implements Mover.Progress {
         this.clock = clock;
         shares = new WriteShares(targets.stream().mapToLong(Target::limitBytes).toArray());
         recovering.set(0, targets.size());
+        anyRecovers = !targets.isEmpty();
         for (Target target : targets) {
             MoverQueue queue = new MoverQueue();
             int disk = disks.open(target.limitBytes(), target.ranked());
@@ -259,8 +266,35 @@ public final class Movement implements Mover.Progress {
     }
 
     /// Whether a tier has more to tell of what it held before.
-    public synchronized boolean recovering() {
-        return !recovering.isEmpty();
+    public boolean recovering() {
+        return anyRecovers;
+    }
+
+    /// Waits until every tier has told all that it held before, or this thread is interrupted.
+    ///
+    /// @return whether they have
+    public boolean awaitRecovered(long timeoutNanos) {
+        long start = clock.nanos();
+        long pause = FIRST_PAUSE_NANOS;
+        while (recovering()) {
+            if (Thread.currentThread().isInterrupted() || clock.nanos() - start >= timeoutNanos) {
+                return false;
+            }
+            clock.pause(pause);
+            pause = Math.min(2 * pause, LONGEST_PAUSE_NANOS);
+        }
+        return true;
+    }
+
+    /// Has a listener run on a tier's thread when the recovery that is under way ends. It may have ended before: ask
+    /// [#recovering] afterwards.
+    public void whenRecovered(Runnable listener) {
+        untilRecovered.add(listener);
+    }
+
+    /// Takes a listener of [#whenRecovered] away, if it is still there.
+    public void forgetRecovered(Runnable listener) {
+        untilRecovered.remove(listener);
     }
 
     /// Waits until what others have told is in its place.
@@ -269,6 +303,7 @@ public final class Movement implements Mover.Progress {
         synchronized (restoring) {
             synchronized (this) {
                 recovering.set(disk);
+                anyRecovers = true;
             }
             disks.telling(disk);
         }
@@ -286,7 +321,13 @@ public final class Movement implements Mover.Progress {
             }
             synchronized (this) {
                 recovering.clear(disk);
+                anyRecovers = !recovering.isEmpty();
             }
+        }
+        if (!recovering()) {
+            List<Runnable> told = List.copyOf(untilRecovered);
+            told.forEach(untilRecovered::remove);
+            told.forEach(Runnable::run);
         }
     }
 
