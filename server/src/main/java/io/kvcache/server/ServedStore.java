@@ -79,6 +79,7 @@ final class ServedStore {
                 .touched(config.memory().prefault() == Prefault.BACKGROUND)
                 .touchedFirst(config.memory().prefault() == Prefault.BEFORE_READY)
                 .closeWait(CLOSE_WAIT)
+                .flushOnClose(Duration.ZERO) // a server that goes down flushes by itself, within shutdown.drain
                 .staging(config.memory().staging());
     }
 

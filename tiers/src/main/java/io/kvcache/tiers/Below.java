@@ -14,6 +14,8 @@ import io.kvcache.tiers.movement.MoverLimits;
 import io.kvcache.tiers.movement.TierOpener;
 import io.kvcache.tiers.movement.TierThreads;
 import io.kvcache.tiers.movement.WriteBudget;
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
@@ -30,6 +32,8 @@ record Below(
         @Nullable Movement movement,
         @Nullable TierThreads threads,
         @Nullable ExecutorService checking) {
+
+    private static final Logger LOG = System.getLogger(TieredKvCache.class.getName());
 
     /// What is written, and what a use is worth if that matters.
     record Admission(AdmissionKind kind, double gain) {}
@@ -114,6 +118,17 @@ record Below(
         }
     }
 
+    private static void warn(long unsavedBytes, Duration flush) {
+        if (unsavedBytes > 0) {
+            LOG.log(
+                    Level.WARNING,
+                    "The store closes and loses {0} bytes that no disk has: they were not written within flushOnClose,"
+                            + " which is {1}, or cannot be. A longer flushOnClose, or a flush before, writes more",
+                    Long.toString(unsavedBytes),
+                    flush);
+        }
+    }
+
     /// A thread checks as fast as several disks read.
     private static ExecutorService checkers(int disks) {
         int threads = Math.clamp(Runtime.getRuntime().availableProcessors() / 2, 1, Math.max(1, disks));
@@ -132,10 +147,17 @@ record Below(
                 new WriteBudget(disk.bytesPerSecond(), disk.bytesPerDay()));
     }
 
-    /// Writes what waits to be written, as long as that takes no longer than the patience, and closes the disks.
-    void end(Duration patience) {
+    /// Closes the disks, after what is to be written there.
+    ///
+    /// @param flush how long everything may take that no disk has; zero for only what waits to be written
+    /// @param patience how long that may take
+    void end(HostStore store, Duration flush, Duration patience) {
         if (movement != null && threads != null) {
-            movement.await(movement.flushQueued(), patience.toNanos());
+            if (flush.isZero()) {
+                movement.await(movement.flushQueued(), patience.toNanos());
+            } else if (!movement.await(movement.flush(), flush.toNanos())) {
+                warn(store.disks().unsavedBytes(), flush);
+            }
             threads.close();
             if (checking != null) {
                 checking.shutdown();

@@ -30,6 +30,8 @@ import org.jspecify.annotations.Nullable;
 public final class TieredKvCacheBuilder {
 
     private static final long DEFAULT_HOST_BYTES = 1L << 30;
+    private static final Duration DEFAULT_FLUSH_ON_CLOSE = Duration.ofSeconds(10);
+    private static final Duration LONGEST_FLUSH_ON_CLOSE = Duration.ofDays(1);
 
     private long hostBytes = DEFAULT_HOST_BYTES;
     private int records;
@@ -46,6 +48,7 @@ public final class TieredKvCacheBuilder {
     private boolean strict;
     private boolean trackHolders;
     private Duration closeWait = Duration.ofSeconds(10);
+    private Duration flushOnClose = DEFAULT_FLUSH_ON_CLOSE;
     private Clock clock = SystemClock.INSTANCE;
     private final List<DiskOptions> disks = new ArrayList<>();
     private final List<TierSource> others = new ArrayList<>();
@@ -174,12 +177,29 @@ public final class TieredKvCacheBuilder {
         return this;
     }
 
-    /// How long closing waits for open tables; 10 s when not said.
+    /// How long closing waits for open tables; 10 s when not said. [#flushOnClose] comes after it.
     public TieredKvCacheBuilder closeWait(Duration wait) {
         if (wait.isNegative()) {
             throw new IllegalArgumentException("closeWait is " + wait + "; it takes 0 and up");
         }
         closeWait = wait;
+        return this;
+    }
+
+    /// How long closing may take to write to the disks what is in host memory alone, once tables are closed;
+    /// 10 s when not said. Without disks nothing is written.
+    ///
+    /// It is a [flush][io.kvcache.core.KvCache#flush]: it writes everything, whatever [#admission] would choose,
+    /// what was used most often first. What is not written in time is lost, and logged. With zero, closing
+    /// writes only what the admission chose before, for as long as [#closeWait] at most; under the default
+    /// admission that is nothing of what was put once.
+    ///
+    /// @param longest 0 to 24 hours
+    public TieredKvCacheBuilder flushOnClose(Duration longest) {
+        if (longest.isNegative() || longest.compareTo(LONGEST_FLUSH_ON_CLOSE) > 0) {
+            throw new IllegalArgumentException("flushOnClose is " + longest + "; it takes 0 to 24 hours");
+        }
+        flushOnClose = longest;
         return this;
     }
 
@@ -276,9 +296,10 @@ public final class TieredKvCacheBuilder {
             throw refused;
         }
         Holders holders = new Holders(trackHolders);
+        Duration flush = disks.isEmpty() ? Duration.ZERO : flushOnClose;
         return new TieredKvCache(
                 new HostTable.Source(store, holders, checked, clock, below.movement(), prefill, prefetch),
-                new Closing(store, holders, clock, closeWait, strict, () -> below.end(closeWait)),
+                new Closing(store, holders, clock, closeWait, strict, () -> below.end(store, flush, closeWait)),
                 share);
     }
 

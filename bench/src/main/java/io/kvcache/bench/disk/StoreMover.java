@@ -13,6 +13,7 @@ import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.IntStream;
@@ -54,6 +55,7 @@ final class StoreMover implements AutoCloseable {
                 .checked(false)
                 .admission(AdmissionKind.ALWAYS)
                 .disk(DiskOptions.of(folder, TIER_BYTES))
+                .flushOnClose(Duration.ZERO)
                 .build();
         cache.register(namespace);
     }

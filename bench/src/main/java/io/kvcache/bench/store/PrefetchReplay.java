@@ -12,6 +12,7 @@ import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.tiers.DiskOptions;
 import io.kvcache.tiers.TieredKvCache;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.Arrays;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
@@ -128,6 +129,7 @@ public final class PrefetchReplay {
                 .policy(settings.policy)
                 .admission(AdmissionKind.ALWAYS)
                 .disk(disk)
+                .flushOnClose(Duration.ZERO)
                 .prefetch(prefetch)
                 .checked(false)
                 .strict(true)

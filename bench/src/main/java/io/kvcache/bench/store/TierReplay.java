@@ -18,6 +18,7 @@ import io.kvcache.tiers.DiskOptions;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.TieredKvCacheBuilder;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
@@ -165,6 +166,7 @@ public final class TierReplay {
                 .policy(settings.policy())
                 .admission(settings.admission())
                 .disk(settings.disk())
+                .flushOnClose(Duration.ZERO)
                 .checked(false)
                 .strict(true);
         return (device == null ? builder : builder.tier(device)).build();
