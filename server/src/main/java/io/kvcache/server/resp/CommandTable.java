@@ -55,7 +55,7 @@ final class CommandTable {
                         new WriteCommands(reach, stats).commands(),
                         new KeyCommands(reach).commands(),
                         new ExpiryCommands(reach).commands(),
-                        new ListingCommands(reach).commands(),
+                        new ListingCommands(reach, stats).commands(),
                         TransactionCommands.commands(),
                         new HintCommand(reach).commands(),
                         new SaveCommand(context, stats).commands(),

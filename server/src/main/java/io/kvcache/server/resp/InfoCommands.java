@@ -78,14 +78,14 @@ final class InfoCommands {
             throw new CommandException("ERR CONFIG takes GET and patterns here; settings are in the server's file");
         }
         Map<String, String> found = new LinkedHashMap<>();
-        settings().forEach((name, value) -> {
-            for (int i = 2; i < request.count(); i++) {
-                if (new Glob(request.text(i).toLowerCase(Locale.ROOT).getBytes(StandardCharsets.UTF_8))
-                        .matches(name.getBytes(StandardCharsets.UTF_8))) {
+        for (int i = 2; i < request.count(); i++) {
+            Glob pattern = new Glob(request.text(i).toLowerCase(Locale.ROOT).getBytes(StandardCharsets.UTF_8));
+            settings().forEach((name, value) -> {
+                if (pattern.matches(name.getBytes(StandardCharsets.UTF_8))) {
                     found.put(name, value);
                 }
-            }
-        });
+            });
+        }
         out.map(found.size());
         found.forEach((name, value) -> {
             out.bulk(name);

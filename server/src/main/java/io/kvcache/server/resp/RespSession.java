@@ -166,11 +166,20 @@ final class RespSession {
 
     /// Goes on when others of the same loop have had their turn.
     void awaitTurn() {
+        awaitTurn(() -> {}, () -> {});
+    }
+
+    /// The same for a command that goes on then.
+    ///
+    /// @param abandon run instead of `next` when the connection ends before
+    void awaitTurn(Runnable next, Runnable abandon) {
         awaiting = true;
         connection.waiting(true);
         loop.execute(() -> {
-            if (!closed) {
-                resume(() -> {});
+            if (closed) {
+                abandon.run();
+            } else {
+                resume(next);
             }
         });
     }

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.server.net.CloseReason;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -144,6 +145,28 @@ final class RespCommandsTest {
         assertThat(ask("KEYS key[1-2]?")).startsWith("*20\r\n");
         assertThat(ask("SCAN x")).isEqualTo("-ERR invalid cursor\r\n");
         assertThat(ask("SCAN -1")).isEqualTo("-ERR invalid cursor\r\n");
+    }
+
+    @Test
+    void givenManyKeys_whenListedAtOnce_thenOthersOfTheLoopHaveTheirTurns() {
+        for (int i = 0; i < 6000; i++) {
+            ask("SET key" + i + " v");
+        }
+        List<String> answered = new ArrayList<>();
+        resp.wire().channel().eventLoop().execute(() -> answered.add(resp.wire().text()));
+
+        String keys = ask("KEYS *[0-9]*");
+        String page = ask("SCAN 0 COUNT 10000 MATCH *[0-9]*");
+
+        assertThat(answered).as("when another has its turn").containsExactly("");
+        assertThat(keys).startsWith("*6000\r\n");
+        assertThat(page).startsWith("*2\r\n$1\r\n0\r\n*6000\r\n");
+        assertThat(ask("MULTI")).isEqualTo("+OK\r\n");
+        ask("KEYS *");
+        ask("DBSIZE");
+        assertThat(ask("EXEC")).startsWith("*2\r\n*6000\r\n").endsWith(":6000\r\n");
+        assertThat(ask("SCAN 0 MATCH " + "a".repeat(1025)))
+                .isEqualTo("-ERR the pattern has 1025 bytes; it takes up to 1024\r\n");
     }
 
     @Test
