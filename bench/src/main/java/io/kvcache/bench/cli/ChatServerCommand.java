@@ -12,12 +12,18 @@ import io.kvcache.tiers.DiskOptions;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.TieredKvCacheBuilder;
 import io.kvcache.tiers.directory.DiskRefusedException;
+import io.kvcache.tiers.metrics.DiskMetrics;
+import io.kvcache.tiers.metrics.KvCacheMetrics;
+import io.kvcache.tiers.metrics.PolicyMetrics;
 import io.kvcache.transport.remote.RemoteKvCache;
+import io.micrometer.core.instrument.binder.MeterBinder;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.io.UncheckedIOException;
 import java.net.InetSocketAddress;
 import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.Callable;
 import java.util.concurrent.CountDownLatch;
@@ -103,7 +109,8 @@ final class ChatServerCommand implements Callable<Integer> {
                 generator,
                 ChatOptions.of(
                         new InetSocketAddress(address, port),
-                        served.model().fingerprint().model()));
+                        served.model().fingerprint().model()),
+                meters(store));
         Runtime.getRuntime().addShutdownHook(new Thread(() -> stop(server, generator, served, store)));
         say("KVCache answers at http://" + server.address().getAddress().getHostAddress() + ":"
                 + server.address().getPort() + "/v1 with "
@@ -144,6 +151,16 @@ final class ChatServerCommand implements Callable<Integer> {
         } catch (DiskRefusedException | UncheckedIOException refused) {
             throw new IOException(refused.getMessage(), refused);
         }
+    }
+
+    private static List<MeterBinder> meters(KvCache store) {
+        List<MeterBinder> meters = new ArrayList<>();
+        meters.add(new KvCacheMetrics(store, "chat"));
+        if (store instanceof TieredKvCache tiered) {
+            meters.add(new DiskMetrics(tiered, "chat"));
+            meters.add(new PolicyMetrics(tiered, "chat"));
+        }
+        return meters;
     }
 
     private static DiskOptions disk(String given) {

@@ -90,8 +90,9 @@ final class Answers {
 
     /// An error.
     ///
+    /// @param code for programs
     /// @param field of the request; empty for none
-    static String error(String type, String field, String message) {
+    static String error(String type, String code, String field, String message) {
         ObjectNode root = JSON.createObjectNode();
         ObjectNode error = root.putObject("error").put("message", message).put("type", type);
         if (field.isEmpty()) {
@@ -99,7 +100,7 @@ final class Answers {
         } else {
             error.put("param", field);
         }
-        error.putNull("code");
+        error.put("code", code);
         return root.toString();
     }
 

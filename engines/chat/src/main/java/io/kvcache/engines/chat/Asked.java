@@ -38,26 +38,26 @@ record Asked(
     /// Reads a body.
     ///
     /// @param usualTokens of the answer when the request does not say
-    static Asked read(boolean chat, byte[] body, int usualTokens) throws BadRequest {
+    /// @param model the one that is served
+    static Asked read(boolean chat, byte[] body, int usualTokens, String model) throws BadRequest {
         JsonNode root;
         try {
             root = JSON.readTree(body);
         } catch (JacksonException malformed) {
-            throw new BadRequest("", "the body is no JSON: " + malformed.getOriginalMessage());
+            throw BadRequest.body("the body is no JSON: " + malformed.getOriginalMessage());
         }
         if (!root.isObject()) {
-            throw new BadRequest("", "the body is no JSON object");
+            throw BadRequest.body("the body is no JSON object");
         }
-        if (present(root, "n")
-                && !(root.get("n").isIntegralNumber() && root.get("n").intValue() == 1)) {
-            throw new BadRequest("n", "n is " + root.get("n") + "; allowed: 1");
-        }
+        checkModel(root, model);
+        float temperature = temperature(root);
+        Parameters.check(root, chat ? "messages" : "prompt", temperature == 0);
         return new Asked(
                 chat,
                 chat ? messages(root) : List.of(),
                 chat ? "" : prompt(root),
                 tokens(root, usualTokens),
-                temperature(root),
+                temperature,
                 seed(root),
                 stops(root),
                 flag(root, "stream"),
@@ -68,13 +68,32 @@ record Asked(
         return node.hasNonNull(name);
     }
 
+    /// A client that names no model gets the one there is.
+    private static void checkModel(JsonNode root, String model) throws BadRequest {
+        if (!present(root, "model")) {
+            return;
+        }
+        JsonNode given = root.get("model");
+        if (!given.isString()) {
+            throw BadRequest.value("model", "model is " + Parameters.shown(given) + "; it takes the name of a model");
+        }
+        if (!given.stringValue().equals(model)) {
+            throw new BadRequest(
+                    404,
+                    "model_not_found",
+                    "model",
+                    "the model " + Parameters.shown(given) + " is not here; this server has '" + model + "'");
+        }
+    }
+
     private static List<ChatMessage> messages(JsonNode root) throws BadRequest {
         JsonNode given = root.path("messages");
         if (!given.isArray() || given.isEmpty()) {
-            throw new BadRequest("messages", "messages is no array of at least one message");
+            throw BadRequest.value("messages", "messages is no array of at least one message");
         }
         List<ChatMessage> messages = new ArrayList<>();
         for (JsonNode each : given) {
+            Parameters.checkMessage(each);
             messages.add(new ChatMessage(role(each.path("role")), content(each.path("content"))));
         }
         return messages;
@@ -86,7 +105,7 @@ record Asked(
             case "user" -> ChatMessage.Role.USER;
             case "assistant" -> ChatMessage.Role.ASSISTANT;
             default ->
-                throw new BadRequest(
+                throw BadRequest.value(
                         "messages.role", "role is " + given + "; allowed: system, developer, user, assistant");
         };
     }
@@ -99,12 +118,12 @@ record Asked(
         StringBuilder text = new StringBuilder();
         for (JsonNode part : given) {
             if (!part.path("text").isString()) {
-                throw new BadRequest("messages.content", "a part of content has no text; text is all this takes");
+                throw BadRequest.value("messages.content", "a part of content has no text; text is all this takes");
             }
             text.append(part.path("text").stringValue());
         }
         if (!given.isArray()) {
-            throw new BadRequest("messages.content", "content is neither a text nor an array of parts");
+            throw BadRequest.value("messages.content", "content is neither a text nor an array of parts");
         }
         return text.toString();
     }
@@ -113,7 +132,7 @@ record Asked(
         JsonNode given = root.path("prompt");
         JsonNode text = given.isArray() && given.size() == 1 ? given.get(0) : given;
         if (!text.isString()) {
-            throw new BadRequest("prompt", "prompt is no text");
+            throw BadRequest.value("prompt", "prompt is no text");
         }
         return text.stringValue();
     }
@@ -125,7 +144,7 @@ record Asked(
         }
         JsonNode given = root.get(name);
         if (!given.canConvertToInt() || !given.isIntegralNumber() || given.intValue() < 1) {
-            throw new BadRequest(name, name + " is " + given + "; it takes 1 and up");
+            throw BadRequest.value(name, name + " is " + given + "; it takes 1 and up");
         }
         return given.intValue();
     }
@@ -136,7 +155,7 @@ record Asked(
         }
         JsonNode given = root.get("temperature");
         if (!given.isNumber() || !(given.doubleValue() >= 0 && given.doubleValue() <= HOTTEST)) {
-            throw new BadRequest("temperature", "temperature is " + given + "; allowed: 0 to 2");
+            throw BadRequest.value("temperature", "temperature is " + given + "; allowed: 0 to 2");
         }
         return (float) given.doubleValue();
     }
@@ -145,8 +164,8 @@ record Asked(
         if (!present(root, "seed")) {
             return ThreadLocalRandom.current().nextLong();
         }
-        if (!root.get("seed").isIntegralNumber()) {
-            throw new BadRequest("seed", "seed is " + root.get("seed") + "; it takes a whole number");
+        if (!root.get("seed").isIntegralNumber() || !root.get("seed").canConvertToLong()) {
+            throw BadRequest.value("seed", "seed is " + root.get("seed") + "; it takes a whole number of 64 bits");
         }
         return root.get("seed").longValue();
     }
@@ -159,12 +178,12 @@ record Asked(
         List<String> stops = new ArrayList<>();
         for (JsonNode each : given.isArray() ? given : List.of(given)) {
             if (!each.isString() || each.stringValue().isEmpty()) {
-                throw new BadRequest("stop", "stop is " + given + "; it takes a text or up to four");
+                throw BadRequest.value("stop", "stop is " + given + "; it takes a text or up to four");
             }
             stops.add(each.stringValue());
         }
         if (stops.size() > MOST_STOPS) {
-            throw new BadRequest("stop", "stop has " + stops.size() + " texts; it takes up to four");
+            throw BadRequest.value("stop", "stop has " + stops.size() + " texts; it takes up to four");
         }
         return stops;
     }
@@ -174,7 +193,7 @@ record Asked(
             return false;
         }
         if (!node.get(name).isBoolean()) {
-            throw new BadRequest(name, name + " is " + node.get(name) + "; allowed: true, false");
+            throw BadRequest.value(name, name + " is " + node.get(name) + "; allowed: true, false");
         }
         return node.get(name).booleanValue();
     }

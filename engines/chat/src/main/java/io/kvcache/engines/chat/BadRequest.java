@@ -5,15 +5,38 @@ final class BadRequest extends Exception {
 
     private static final long serialVersionUID = 1;
 
+    private static final int BAD_REQUEST = 400;
+
+    private final int status;
+    private final String code;
     private final String field;
 
+    /// @param status of the answer, 400 or 404
+    /// @param code for programs, as OpenAI names it where it has a name
     /// @param field the request's field that is wrong; empty for the request itself
-    BadRequest(String field, String message) {
+    BadRequest(int status, String code, String field, String message) {
         super(message);
+        this.status = status;
+        this.code = code;
         this.field = field;
     }
 
-    String field() {
-        return field;
+    /// A field whose value is wrong.
+    static BadRequest value(String field, String message) {
+        return new BadRequest(BAD_REQUEST, "invalid_value", field, message);
+    }
+
+    /// A body that is not what it must be.
+    static BadRequest body(String message) {
+        return new BadRequest(BAD_REQUEST, "invalid_json", "", message);
+    }
+
+    int status() {
+        return status;
+    }
+
+    /// The error as the protocol has it.
+    String json() {
+        return Answers.error("invalid_request_error", code, field, String.valueOf(getMessage()));
     }
 }

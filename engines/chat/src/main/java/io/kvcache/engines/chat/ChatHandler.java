@@ -55,7 +55,11 @@ final class ChatHandler extends SimpleChannelInboundHandler<FullHttpRequest> {
             case "/v1/models" -> reply.whole(200, desk.models());
             case "/health" -> reply.whole(200, "{\"status\":\"ok\"}");
             case "/stats" -> reply.whole(200, desk.stats());
-            default -> reply.whole(404, Answers.error("invalid_request_error", "", "there is no " + path + " here"));
+            case "/metrics" -> reply.metrics(desk.metrics());
+            default ->
+                reply.whole(
+                        404,
+                        Answers.error("invalid_request_error", "unknown_url", "", "there is no " + path + " here"));
         }
     }
 
@@ -63,7 +67,7 @@ final class ChatHandler extends SimpleChannelInboundHandler<FullHttpRequest> {
         if (request.method().equals(HttpMethod.POST)) {
             desk.take(chat, ByteBufUtil.getBytes(request.content()), reply);
         } else {
-            reply.whole(405, Answers.error("invalid_request_error", "", "only POST goes there"));
+            reply.whole(405, Answers.error("invalid_request_error", "method_not_allowed", "", "only POST goes there"));
         }
     }
 

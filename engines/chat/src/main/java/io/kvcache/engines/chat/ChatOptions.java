@@ -5,7 +5,7 @@ import java.net.InetSocketAddress;
 /// How a chat server serves.
 ///
 /// @param address where it listens; port 0 takes any that is free
-/// @param model the name it answers to, as clients see it; it answers to any
+/// @param model the name it answers to, as clients see it; requests that name another one are refused
 /// @param mostTokens of an answer when a request does not say, 1 and up
 /// @param mostWaiting requests that wait for the model at once, 1 and up; a further one is refused
 /// @param mostBytes of a request's body, 1 and up

@@ -1,7 +1,11 @@
 package io.kvcache.engines.chat;
 
+import io.kvcache.engines.generator.GeneratorMetrics;
 import io.kvcache.engines.generator.PrefixCachedGenerator;
 import io.kvcache.engines.jlama.JlamaModel;
+import io.micrometer.core.instrument.binder.MeterBinder;
+import io.micrometer.prometheusmetrics.PrometheusConfig;
+import io.micrometer.prometheusmetrics.PrometheusMeterRegistry;
 import io.netty.bootstrap.ServerBootstrap;
 import io.netty.channel.Channel;
 import io.netty.channel.ChannelFuture;
@@ -17,11 +21,13 @@ import io.netty.handler.codec.http.HttpServerCodec;
 import io.netty.util.concurrent.GlobalEventExecutor;
 import java.io.IOException;
 import java.net.InetSocketAddress;
+import java.util.List;
 import java.util.concurrent.TimeUnit;
 
 /// Serves `/v1/chat/completions` and `/v1/completions` as OpenAI's clients ask for them, in pieces as
 /// well, over a generator with a store; `usage.prompt_tokens_details.cached_tokens` says what the store
-/// gave. `/v1/models`, `/health` and `/stats` (what the generator counts) are there too.
+/// gave. `/v1/models`, `/health`, `/stats` (what the generator counts) and `/metrics` for Prometheus are there
+/// too.
 ///
 /// It asks nobody who he is and encrypts nothing: it is made to try things on one's own machine.
 ///
@@ -47,10 +53,15 @@ public final class ChatServer implements AutoCloseable {
 
     /// Listens, and serves from now on.
     ///
+    /// @param meters what `/metrics` has beside the server's and the generator's own, such as the store's
     /// @throws IOException when the address cannot be had
-    public static ChatServer start(PrefixCachedGenerator<JlamaModel> generator, ChatOptions options)
+    public static ChatServer start(
+            PrefixCachedGenerator<JlamaModel> generator, ChatOptions options, List<MeterBinder> meters)
             throws IOException {
-        Desk desk = new Desk(generator, options);
+        PrometheusMeterRegistry registry = new PrometheusMeterRegistry(PrometheusConfig.DEFAULT);
+        Desk desk = new Desk(generator, options, registry);
+        new GeneratorMetrics(generator, options.model()).bindTo(registry);
+        meters.forEach(each -> each.bindTo(registry));
         EventLoopGroup loop = new MultiThreadIoEventLoopGroup(1, NioIoHandler.newFactory());
         ChannelGroup connections = new DefaultChannelGroup(GlobalEventExecutor.INSTANCE);
         ChannelFuture bound = new ServerBootstrap()

@@ -1,7 +1,9 @@
 package io.kvcache.engines.chat;
 
+import io.kvcache.engines.chat.ChatMeters.Outcome;
 import io.kvcache.engines.generator.PrefixCachedGenerator;
 import io.kvcache.engines.jlama.JlamaModel;
+import io.micrometer.prometheusmetrics.PrometheusMeterRegistry;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 import java.util.concurrent.ArrayBlockingQueue;
@@ -21,11 +23,14 @@ final class Desk implements AutoCloseable {
 
     private final PrefixCachedGenerator<JlamaModel> generator;
     private final ChatOptions options;
+    private final PrometheusMeterRegistry registry;
+    private final ChatMeters meters;
     private final ThreadPoolExecutor thread;
 
-    Desk(PrefixCachedGenerator<JlamaModel> generator, ChatOptions options) {
+    Desk(PrefixCachedGenerator<JlamaModel> generator, ChatOptions options, PrometheusMeterRegistry registry) {
         this.generator = generator;
         this.options = options;
+        this.registry = registry;
         thread = new ThreadPoolExecutor(
                 1,
                 1,
@@ -33,6 +38,7 @@ final class Desk implements AutoCloseable {
                 TimeUnit.SECONDS,
                 new ArrayBlockingQueue<>(options.mostWaiting()),
                 Thread.ofPlatform().name("kvcache-chat").factory());
+        meters = new ChatMeters(registry, thread.getQueue()::size);
     }
 
     String models() {
@@ -44,35 +50,70 @@ final class Desk implements AutoCloseable {
         return JSON.writeValueAsString(generator.stats());
     }
 
+    /// All meters, as Prometheus reads them.
+    String metrics() {
+        return registry.scrape();
+    }
+
     /// Answers a request, later; or at once when it is none, or too many wait.
     void take(boolean chat, byte[] body, Reply reply) {
+        Request request = new Request(chat ? "/v1/chat/completions" : "/v1/completions", System.nanoTime(), reply);
         try {
-            Asked asked = Asked.read(chat, body, options.mostTokens());
+            Asked asked = Asked.read(chat, body, options.mostTokens(), options.model());
             Answers answers = new Answers(chat, options.model(), System.currentTimeMillis() / 1000);
-            thread.execute(() -> answer(new Conversation(generator, asked, answers, reply), reply));
+            Conversation conversation = new Conversation(generator, asked, answers, reply, request::firstToken);
+            thread.execute(() -> request.answer(conversation));
         } catch (BadRequest bad) {
-            refuse(bad, reply);
+            request.refuse(bad);
         } catch (RejectedExecutionException full) {
-            reply.whole(
-                    429, Answers.error(OURS, "", options.mostWaiting() + " requests wait already; try again later"));
+            meters.ended(request.path, Outcome.BUSY);
+            String message = options.mostWaiting() + " requests wait already; try again later";
+            reply.whole(429, Answers.error(OURS, "rate_limit_exceeded", "", message));
         }
     }
 
-    private static void refuse(BadRequest bad, Reply reply) {
-        reply.whole(400, Answers.error("invalid_request_error", bad.field(), String.valueOf(bad.getMessage())));
-    }
+    /// A request from when it came; its end is counted before its client can know of it.
+    private final class Request {
 
-    private static void answer(Conversation conversation, Reply reply) {
-        if (!reply.wanted()) {
-            return;
+        private final String path;
+        private final long start;
+        private final Reply reply;
+
+        Request(String path, long start, Reply reply) {
+            this.path = path;
+            this.start = start;
+            this.reply = reply;
         }
-        try {
-            conversation.run();
-        } catch (BadRequest bad) {
-            refuse(bad, reply);
-        } catch (RuntimeException failed) {
-            LOG.log(Level.ERROR, "an answer could not be made", failed);
-            reply.fail(500, Answers.error(OURS, "", "the answer could not be made; the server's log says why"));
+
+        void firstToken() {
+            meters.firstToken(path, System.nanoTime() - start);
+        }
+
+        void refuse(BadRequest bad) {
+            meters.ended(path, Outcome.REFUSED);
+            reply.whole(bad.status(), bad.json());
+        }
+
+        void answer(Conversation conversation) {
+            if (!reply.wanted()) {
+                meters.ended(path, Outcome.GONE);
+                return;
+            }
+            try {
+                conversation.generate();
+                meters.answered(path, System.nanoTime() - start);
+                meters.ended(path, reply.wanted() ? Outcome.OK : Outcome.GONE);
+                conversation.end();
+            } catch (BadRequest bad) {
+                refuse(bad);
+            } catch (RuntimeException failed) {
+                LOG.log(Level.ERROR, "an answer could not be made", failed);
+                meters.ended(path, Outcome.FAILED);
+                reply.fail(
+                        500,
+                        Answers.error(
+                                OURS, "internal_error", "", "the answer could not be made; the server's log says why"));
+            }
         }
     }
 

@@ -45,11 +45,20 @@ final class Reply {
 
     /// Answers wholly.
     void whole(int status, String json) {
+        whole(status, HttpHeaderValues.APPLICATION_JSON.toString(), json);
+    }
+
+    /// Answers by the text that Prometheus reads.
+    void metrics(String text) {
+        whole(200, "text/plain; version=0.0.4; charset=utf-8", text);
+    }
+
+    private void whole(int status, String type, String text) {
         opened = true;
-        ByteBuf body = ByteBufUtil.writeUtf8(channel.alloc(), json);
+        ByteBuf body = ByteBufUtil.writeUtf8(channel.alloc(), text);
         DefaultFullHttpResponse response =
                 new DefaultFullHttpResponse(HttpVersion.HTTP_1_1, HttpResponseStatus.valueOf(status), body);
-        response.headers().set(HttpHeaderNames.CONTENT_TYPE, HttpHeaderValues.APPLICATION_JSON);
+        response.headers().set(HttpHeaderNames.CONTENT_TYPE, type);
         response.headers().setInt(HttpHeaderNames.CONTENT_LENGTH, body.readableBytes());
         HttpUtil.setKeepAlive(response, keepAlive);
         finish(response);

@@ -38,22 +38,25 @@ public final class GeneratorMetrics implements MeterBinder {
     public void bindTo(MeterRegistry registry) {
         timer(registry, "hit", GeneratorStats::hits);
         timer(registry, "miss", GeneratorStats::misses);
-        Series tokens = new Series(registry, "kv.engine.tokens", "kind", 1);
+        Series tokens = new Series(
+                registry, "kv.engine.tokens", "kind", 1, "Tokens of prompts, saved of those, and generated.");
         tokens.of("prompt", stats -> stats.tokens().prompt());
         tokens.of("saved", stats -> stats.tokens().saved());
         tokens.of("generated", stats -> stats.tokens().generated());
-        Series time = new Series(registry, "kv.engine.time", "step", NANOS);
+        Series time = new Series(registry, "kv.engine.time", "step", NANOS, "Seconds that requests took, by step.");
         time.of("lookup", stats -> stats.nanos().lookup());
         time.of("import", stats -> stats.nanos().imports());
         time.of("prefill", stats -> stats.nanos().prefill());
         time.of("store", stats -> stats.nanos().store());
-        Series blocks = new Series(registry, "kv.engine.blocks", "outcome", 1);
+        Series blocks = new Series(registry, "kv.engine.blocks", "outcome", 1, "Computed blocks, stored or refused.");
         blocks.of("stored", stats -> stats.stores().blocks());
         blocks.of("refused", stats -> stats.stores().refused());
-        Series stores = new Series(registry, "kv.engine.stores", "outcome", 1);
+        Series stores =
+                new Series(registry, "kv.engine.stores", "outcome", 1, "Sequences that were not stored, by cause.");
         stores.of("skipped", stats -> stats.stores().skipped());
         stores.of("failed", stats -> stats.stores().failed());
-        Series verified = new Series(registry, "kv.engine.verified", "result", 1);
+        Series verified = new Series(
+                registry, "kv.engine.verified", "result", 1, "Hits that were computed all the same, by result.");
         verified.of("same", stats -> stats.verified().count() - stats.verified().mismatches());
         verified.of("different", stats -> stats.verified().mismatches());
     }
@@ -65,6 +68,7 @@ public final class GeneratorMetrics implements MeterBinder {
                         made -> of.apply(made.stats()).count(),
                         made -> (double) of.apply(made.stats()).firstTokenNanos(),
                         TimeUnit.NANOSECONDS)
+                .description("Time from the model's turn to the first token, by what the store gave.")
                 .tags(tags.and("result", result))
                 .register(registry);
     }
@@ -76,16 +80,19 @@ public final class GeneratorMetrics implements MeterBinder {
         private final String name;
         private final String tag;
         private final double unit;
+        private final String description;
 
-        Series(MeterRegistry registry, String name, String tag, double unit) {
+        Series(MeterRegistry registry, String name, String tag, double unit, String description) {
             this.registry = registry;
             this.name = name;
             this.tag = tag;
             this.unit = unit;
+            this.description = description;
         }
 
         void of(String value, ToLongFunction<GeneratorStats> count) {
             FunctionCounter.builder(name, generator, made -> count.applyAsLong(made.stats()) / unit)
+                    .description(description)
                     .tags(tags.and(tag, value))
                     .register(registry);
         }
