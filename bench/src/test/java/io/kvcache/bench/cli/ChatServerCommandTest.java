@@ -93,7 +93,7 @@ final class ChatServerCommandTest {
             assertThat(metrics(answers.group(1).replace("/v1", "/metrics")))
                     .contains("kv_engine_tokens_total{engine=\"model\",kind=\"saved\"} 96.0")
                     .contains("kv_chat_requests_total{outcome=\"ok\",path=\"/v1/completions\"} 2.0")
-                    .contains("cache_puts_total{", "kv_disk_alive_bytes{");
+                    .contains("cache_puts_total{", "kv_disk_alive");
 
             assertThat(process.toHandle().destroy()).isTrue();
             assertThat(process.waitFor(120, TimeUnit.SECONDS)).isTrue();
