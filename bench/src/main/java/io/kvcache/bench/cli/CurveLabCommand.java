@@ -73,7 +73,7 @@ final class CurveLabCommand implements Callable<Integer> {
     @Override
     public Integer call() throws IOException {
         Choices choices = choices();
-        Trace read = TraceOption.load(choices.source);
+        Trace read = TraceOption.load(choices.source, spec.commandLine().getErr());
         try {
             ReplayChoices.checkWarmup(choices.warmup, read);
             CurveLaboratory laboratory = new CurveLaboratory(read, choices.preset, choices.rule, choices.warmup);

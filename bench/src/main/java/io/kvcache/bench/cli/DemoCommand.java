@@ -119,6 +119,7 @@ final class DemoCommand implements Callable<Integer> {
                         .getErr()
                         .println("kvcache: skipped line " + line.number() + ": " + line.reason()));
         Trace read = TraceSource.parse(source()).load(reader);
+        read.remark().ifPresent(remark -> spec.commandLine().getErr().println("kvcache: " + remark));
         DemoResult result;
         try (Progress progress = new Progress(spec.commandLine().getErr())) {
             result = new Demo(read, settings, progress::show).run();

@@ -105,7 +105,7 @@ final class LabCommand implements Callable<Integer> {
     }
 
     private Trace loaded(TraceSource source) throws IOException {
-        Trace trace = TraceOption.load(source);
+        Trace trace = TraceOption.load(source, spec.commandLine().getErr());
         try {
             ReplayChoices.checkWarmup(counted.warmup(), trace);
         } catch (IllegalArgumentException e) {

@@ -54,7 +54,8 @@ final class MarginLabCommand implements Callable<Integer> {
         head();
         boolean all = true;
         for (TraceSource source : sources) {
-            Margins margins = new Margins(TraceOption.load(source), lookAhead);
+            Margins margins =
+                    new Margins(TraceOption.load(source, spec.commandLine().getErr()), lookAhead);
             for (double share : shares.all()) {
                 MarginRow row = margins.at(share);
                 all &= row.holds();

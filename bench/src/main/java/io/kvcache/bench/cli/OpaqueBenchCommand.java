@@ -65,7 +65,7 @@ final class OpaqueBenchCommand implements Callable<Integer> {
     @Override
     public Integer call() throws IOException {
         List<PolicyKind> kinds = kinds();
-        Trace read = TraceOption.load(source());
+        Trace read = TraceOption.load(source(), spec.commandLine().getErr());
         TraceForest forest = new TraceForest(read, ReplayRule.FULL_BLOCKS);
         print(read.name() + ", full blocks only");
         print("  policy              blocks    native      resp        lm");

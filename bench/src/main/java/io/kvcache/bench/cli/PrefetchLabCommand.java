@@ -93,7 +93,8 @@ final class PrefetchLabCommand implements Callable<Integer> {
     @Override
     public Integer call() throws IOException {
         PrefetchReplay.Settings settings = settings();
-        TraceForest forest = new TraceForest(TraceOption.load(trace.source()).first(first), ReplayRule.FULL_BLOCKS);
+        TraceForest forest = new TraceForest(
+                TraceOption.load(trace.source(), spec.commandLine().getErr()).first(first), ReplayRule.FULL_BLOCKS);
         Path chosen = folder;
         Path place = chosen == null ? Files.createTempDirectory("kvcache-prefetch") : chosen;
         TierFiles.requireEmpty(place);

@@ -124,6 +124,7 @@ final class ReplayCommand implements Callable<Integer> {
         try (Progress progress = new Progress(errors)) {
             progress.show("reading the trace");
             Trace read = choices.trace().load(reader);
+            read.remark().ifPresent(remark -> errors.println("kvcache: " + remark));
             check(choices.capacities(), read);
             boolean right = true;
             for (ReplayRule each : choices.rules()) {

@@ -95,7 +95,8 @@ final class SizeCommand implements Callable<Integer> {
     @Override
     public Integer call() throws IOException {
         Choices choices = choices();
-        Sizing sizing = new Sizing(TraceOption.load(choices.source), choices.engine);
+        Sizing sizing =
+                new Sizing(TraceOption.load(choices.source, spec.commandLine().getErr()), choices.engine);
         SizeAnswer answer = sizing.answer(target, choices.fleets);
         PrintWriter out = spec.commandLine().getOut();
         if (json) {

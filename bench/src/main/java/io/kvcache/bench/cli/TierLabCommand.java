@@ -115,7 +115,8 @@ final class TierLabCommand implements Callable<Integer> {
     @Override
     public Integer call() throws IOException {
         Choices choices = choices();
-        Trace read = TraceOption.load(choices.source).first(first);
+        Trace read =
+                TraceOption.load(choices.source, spec.commandLine().getErr()).first(first);
         Path chosen = folder;
         Path place = chosen == null ? Files.createTempDirectory("kvcache-lab") : chosen;
         TierPage page = new TierPage(HtmlOption.command(spec), read);

@@ -5,6 +5,7 @@ import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceReader;
 import io.kvcache.bench.trace.TraceSource;
 import java.io.IOException;
+import java.io.PrintWriter;
 import picocli.CommandLine.Option;
 
 /// The option that names one trace, for commands that replay it.
@@ -27,7 +28,12 @@ final class TraceOption {
     }
 
     /// Reads it; a line that is no request is an error.
-    static Trace load(TraceSource source) throws IOException {
-        return source.load(new TraceReader(MalformedLine.Choice.REFUSE, _ -> {}));
+    ///
+    /// @param errors told once of what the trace lacks
+    static Trace load(TraceSource source, PrintWriter errors) throws IOException {
+        Trace read = source.load(new TraceReader(MalformedLine.Choice.REFUSE, _ -> {}));
+        read.remark().ifPresent(remark -> errors.println("kvcache: " + remark));
+        errors.flush();
+        return read;
     }
 }

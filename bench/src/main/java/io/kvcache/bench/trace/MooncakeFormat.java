@@ -1,7 +1,7 @@
 package io.kvcache.bench.trace;
 
 /// Mooncake's format: `timestamp` (milliseconds), `input_length`, `output_length` and `hash_ids`, an id
-/// for each 512 tokens, prefix-chained, and one for what is left.
+/// for each 512 tokens, prefix-chained, and one for what is left, or none: full blocks only is a legal way to publish.
 ///
 /// Source of the format and of two traces: the repository kvcache-ai/Mooncake, folder
 /// FAST25-release/traces.
@@ -19,11 +19,7 @@ final class MooncakeFormat implements TraceFormat {
                 line.count("input_length"),
                 line.count("output_length"),
                 line.numbers("hash_ids", "hash id"));
-        int blocks = Math.ceilDiv(request.inputTokens(), Trace.BLOCK_TOKENS);
-        if (request.hashIds().length != blocks) {
-            throw new IllegalArgumentException("number of hash_ids is " + request.hashIds().length + ", must be "
-                    + blocks + " for an input_length of " + request.inputTokens());
-        }
+        request.requireBlocks(Trace.BLOCK_TOKENS);
         return request;
     }
 }

@@ -3,6 +3,8 @@ package io.kvcache.bench.trace;
 import io.kvcache.core.identity.ModelPreset;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Locale;
+import java.util.Optional;
 
 /// A named sequence of requests, in the order of their arrival.
 ///
@@ -48,6 +50,23 @@ public record Trace(String name, int blockTokens, List<TraceRequest> requests) {
                         .count(),
                 requests.stream().mapToLong(TraceRequest::inputTokens).sum(),
                 requests.stream().mapToLong(TraceRequest::outputTokens).sum());
+    }
+
+    /// What a reader of results has to know of prompts whose last, partial block has no id; empty when all have one.
+    public Optional<String> remark() {
+        long tail = requests.stream()
+                .mapToLong(request -> request.inputTokens() - (long) request.hashIds().length * blockTokens)
+                .filter(tokens -> tokens > 0)
+                .sum();
+        return tail == 0
+                ? Optional.empty()
+                : Optional.of(String.format(
+                        Locale.ROOT,
+                        "%s has ids of full blocks only: %,d of %,d prompt tokens lie behind them and count as never"
+                                + " cached",
+                        name,
+                        tail,
+                        totals().inputTokens()));
     }
 
     /// Whether it says when requests came: not where several came at once and none later.

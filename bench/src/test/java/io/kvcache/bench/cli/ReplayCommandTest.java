@@ -123,6 +123,31 @@ final class ReplayCommandTest {
     }
 
     @Test
+    void givenATraceOfFullBlocksOnly_whenRun_thenItsTailsCountAsNeverCachedAndThatIsSaidOnce() throws IOException {
+        String full = "{\"timestamp\": 0, \"input_length\": 600, \"output_length\": 5, \"hash_ids\": [3]}\n";
+        Path file = Files.writeString(folder.resolve("full.jsonl"), full + full + full);
+        Shell.Run run = Shell.run(
+                "replay",
+                "--trace",
+                file.toString(),
+                "--policy",
+                "lru",
+                "--blocks",
+                "9,10",
+                "--rule",
+                "both",
+                "--json");
+        assertThat(run.exitCode()).as(run.err()).isZero();
+        assertThat(run.err())
+                .containsOnlyOnce("full has ids of full blocks only: 264 of 1,800 prompt tokens lie behind them");
+        double found = 2 * 512 / 1800.0;
+        assertThat(run.out().lines().map(line -> JsonMapper.builder().build().readTree(line)))
+                .isNotEmpty()
+                .allSatisfy(
+                        line -> assertThat(line.get("tokenHitRatio").asDouble()).isEqualTo(found));
+    }
+
+    @Test
     void givenMoreMemoryThanThereIs_whenRun_thenFailureIsOneLine() throws IOException {
         Path file = Files.writeString(folder.resolve("short.jsonl"), LINE + LINE);
         Shell.Run run = Shell.run("replay", "--trace", file.toString(), "--bytes", "256MiB", "--blocks", "100000000");

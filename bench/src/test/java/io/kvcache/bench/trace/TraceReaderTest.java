@@ -56,7 +56,10 @@ final class TraceReaderTest {
                 "{\"timestamp\":1,\"input_length\":9,\"output_length\":1,\"hash_ids\":7}|hash_ids is not an array",
                 "{\"timestamp\":1,\"input_length\":9,\"output_length\":1,\"hash_ids\":[-4]}|hash id is -4",
                 "{\"timestamp\":1,\"input_length\":9,\"output_length\":1,\"hash_ids\":[1.5]}|hash id is 1.5",
-                "{\"timestamp\":1,\"input_length\":9,\"output_length\":1,\"hash_ids\":[]}|number of hash_ids is 0",
+                "{\"timestamp\":1,\"input_length\":600,\"output_length\":1,\"hash_ids\":[]}|number of hash_ids is 0,"
+                        + " must be 1 or 2",
+                "{\"timestamp\":1,\"input_length\":600,\"output_length\":1,\"hash_ids\":[1,2,3]}|number of hash_ids"
+                        + " is 3, must be 1 or 2",
                 "{\"timestamp\":1,\"input_length\":0,\"output_length\":1,\"hash_ids\":[]}|input_length is 0",
                 "{\"timestamp\":1,\"input_length\":\"9\",\"output_length\":1,\"hash_ids\":[1]}|input_length is \"9\"",
                 "{\"timestamp\":1,\"input_length\":9000000000,\"output_length\":1,\"hash_ids\":[1]}|input_length is",
