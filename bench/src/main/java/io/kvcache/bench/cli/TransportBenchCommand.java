@@ -17,6 +17,7 @@ import io.kvcache.bench.transport.TransportComparison;
 import io.kvcache.transport.ucx.UcxMemory;
 import java.io.IOException;
 import java.io.PrintWriter;
+import java.io.Writer;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -72,6 +73,9 @@ final class TransportBenchCommand implements Callable<Integer> {
             description = "Of a term of Aeron; ${DEFAULT-VALUE} when not said.")
     private int termBytes;
 
+    @Option(names = "--json", description = "One JSON object a line instead of tables.")
+    private boolean json;
+
     @Option(names = "--strict", description = "Exit with 1 when a budget is missed.")
     private boolean strict;
 
@@ -84,12 +88,17 @@ final class TransportBenchCommand implements Callable<Integer> {
     public Integer call() throws IOException, InterruptedException {
         int rounds = quick ? 1 : ROUNDS;
         Duration time = Duration.ofMillis(quick ? 100 : 1000);
-        TransportTable table = new TransportTable(spec.commandLine().getOut());
+        TransportTable table = new TransportTable(json ? new PrintWriter(Writer.nullWriter()) : out());
         try {
             for (Part part : parts) {
                 int before = answers.size();
                 measure(part, rounds, time, table);
-                table.missed(answers.subList(before, answers.size()));
+                List<Answer> found = answers.subList(before, answers.size());
+                table.missed(found);
+                if (json) {
+                    out().print(new BenchReport.Lines().of(suite(found), found));
+                    out().flush();
+                }
             }
         } finally {
             if (recorded && !answers.isEmpty()) { // also half an hour of answers before a part that failed
@@ -99,12 +108,19 @@ final class TransportBenchCommand implements Callable<Integer> {
         return !strict || answers.stream().allMatch(Answer::ok) ? 0 : 1;
     }
 
+    private PrintWriter out() {
+        return spec.commandLine().getOut();
+    }
+
     private void record() throws IOException {
-        Suite suite = new Suite(
+        say("kvcache bench: recorded in " + BenchRecord.write(spec, suite(answers), answers));
+    }
+
+    private static Suite suite(List<Answer> answers) {
+        return new Suite(
                 "transport",
                 "the remote cache beside the limits of what carries its blocks",
                 answers.stream().map(Answer::question).toList());
-        say("kvcache bench: recorded in " + BenchRecord.write(spec, suite, answers));
     }
 
     private void measure(Part part, int rounds, Duration time, TransportTable table)

@@ -26,6 +26,10 @@ final class CoreSuite {
 
     private static final Measure LINES = new Measure.Counted("its two lines", () -> Footprint.LINES_BYTES);
 
+    /// Memory decides what a walk costs: two lines a block, of which look-ups ahead fetch some side by side. Recorded
+    /// runs have 0.64 to 0.85 on machines with 111 to 167 ns a line.
+    private static final double WALK_BY_LINE = 0.9;
+
     private CoreSuite() {}
 
     static Suite suite() {
@@ -82,7 +86,7 @@ final class CoreSuite {
                         "ns/block",
                         Measure.nanosPer("find", WalkBenchmark.BLOCKS, Fork.of("WalkBenchmark.walk")),
                         LINE,
-                        new Budget.AtMost(80)),
+                        new Budget.RatioAtMost(WALK_BY_LINE)),
                 new Question(
                         "acquire",
                         "What does it cost to take and give back a resident chain's table?",
