@@ -161,13 +161,19 @@ final class RecoveringTable implements BlockTable {
     }
 
     @Override
-    public synchronized int endBlock() {
-        return looked || closed ? now().endBlock() : wanted.end;
+    public int endBlock() {
+        look(); // its time may be over, and nothing else asked since
+        synchronized (this) {
+            return looked || closed ? now().endBlock() : wanted.end;
+        }
     }
 
     @Override
-    public synchronized int readyBlocks() {
-        return now().readyBlocks();
+    public int readyBlocks() {
+        look();
+        synchronized (this) {
+            return now().readyBlocks();
+        }
     }
 
     @Override

@@ -125,6 +125,26 @@ final class RecoveryWaitTest {
         }
     }
 
+    /// A caller that only asks how far the table goes hears the same as one that waits.
+    @Test
+    void givenARestart_whenTheTimeoutPassesAndTheTableIsAsked_thenItHasEnded() {
+        TieredKvCache cache = open();
+        try (BlockTable table = cache.acquire(CHAIN, 0, 1)) {
+            disk.tick();
+            assertThat(table.endBlock()).isZero();
+            assertThat(cache.recovering()).isTrue();
+        }
+    }
+
+    @Test
+    void givenARestart_whenTheBlocksAreToldAndTheTableIsAsked_thenTheyBecomeReady() {
+        TieredKvCache cache = open();
+        try (BlockTable table = cache.acquire(CHAIN, 0, PATIENCE)) {
+            disk.until(() -> table.readyBlocks() == BLOCKS);
+            assertThat(table.endBlock()).isEqualTo(BLOCKS);
+        }
+    }
+
     @Test
     void givenARestart_whenTheTableIsClosedFirst_thenWhoWaitsIsToldAndNothingIsHeld() {
         TieredKvCache cache = open();
