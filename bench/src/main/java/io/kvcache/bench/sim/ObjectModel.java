@@ -22,7 +22,7 @@ import java.util.function.Consumer;
 /// What may be read of objects. Each put and each drop of a key gets the next number; a value begins with
 /// its number, and its other bytes follow from key and number.
 ///
-/// Some puts are of the value before once more, under its number: they change nothing of what may be read.
+/// Some runs put values again, under their numbers: that changes nothing of what may be read.
 ///
 /// Of a key the store may have the value of any number from a *floor* on, or none. A put or drop is the
 /// floor from then on, as is what was read. A crash lowers the floor to where it was when a flush began
@@ -34,10 +34,8 @@ final class ObjectModel {
     private static final int SMALL = 100_000;
     private static final int LARGE = 900_000;
 
-    /// One put in so many is of the value before.
-    private static final int AGAIN = 4;
-
     private final SplittableRandom random;
+    private final boolean repeats;
     private final RareCounts rare;
     private final Consumer<BlockKey> overtaken;
     private final long[] floors = new long[KEYS];
@@ -48,8 +46,10 @@ final class ObjectModel {
     private long next = 1;
 
     /// @param overtaken told each key that is put or dropped: older copies of it count no longer
-    ObjectModel(SplittableRandom random, Consumer<BlockKey> overtaken, RareCounts rare) {
+    /// @param repeats whether half of the puts are of the value before
+    ObjectModel(SplittableRandom random, boolean repeats, Consumer<BlockKey> overtaken, RareCounts rare) {
         this.random = random;
+        this.repeats = repeats;
         this.overtaken = overtaken;
         this.rare = rare;
     }
@@ -65,7 +65,7 @@ final class ObjectModel {
     void put(KvCache cache, long timeoutNanos) {
         int index = random.nextInt(KEYS);
         int some = Long.BYTES + 1 + random.nextInt(random.nextInt(10) == 0 ? LARGE : SMALL);
-        boolean again = random.nextInt(AGAIN) == 0 && values[index] != 0;
+        boolean again = repeats && random.nextBoolean() && values[index] != 0;
         int bytes = again ? lengths[index] : some;
         try (ObjectWriter writer = cache.putObject(Corpus.THINGS, key(index), bytes, timeoutNanos)) {
             rare.count("object put " + writer.outcome());

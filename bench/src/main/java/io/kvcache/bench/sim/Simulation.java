@@ -34,6 +34,9 @@ public final class Simulation {
     /// One seed in so many writes by value.
     private static final int VALUED = 5;
 
+    /// One seed in so many puts objects again that are there, and flushes before it closes.
+    private static final int SETTLED = 4;
+
     /// What is under way once faults stop ends in so long.
     private static final long PATIENCE_NANOS = 120 * SimClock.SECOND;
 
@@ -43,6 +46,7 @@ public final class Simulation {
     private final SplittableRandom random;
     private final RareCounts rare;
     private final SimChoices choices;
+    private final boolean settled;
     private final SimStore store;
     private final Corpus corpus;
     private final ObjectModel objects;
@@ -58,10 +62,11 @@ public final class Simulation {
         this.rare = rare;
         SimChoices chosen = SimChoices.of(random);
         choices = seed % VALUED == 4 ? chosen.withAdmission(AdmissionKind.VALUE) : chosen;
+        settled = seed % SETTLED == 0;
         store = new SimStore(choices, seed % FRONTED == 2, memory, random.split(), rare);
         corpus = new Corpus(random.split());
         promises = new Promises(corpus, this::unwritable, choices.weather().keepsPromises(), rare);
-        objects = new ObjectModel(random.split(), promises::overtaken, rare);
+        objects = new ObjectModel(random.split(), settled, promises::overtaken, rare);
         tables = new OpenTables(store.clock(), random.split(), rare);
         traffic = new Traffic(store.clock(), corpus, random.split(), rare);
         open();
@@ -171,7 +176,7 @@ public final class Simulation {
         if (random.nextInt(3) == 0) {
             traffic.endWriters();
             tables.closeAll();
-            if (random.nextBoolean()) {
+            if (settled) {
                 flushBeforeClosing();
             }
             TickedCache closing = store.now();
