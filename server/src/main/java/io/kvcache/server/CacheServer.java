@@ -27,6 +27,7 @@ import io.kvcache.server.metrics.Latencies;
 import io.kvcache.server.metrics.LeaseMetrics;
 import io.kvcache.server.metrics.PublisherMetrics;
 import io.kvcache.server.net.CloseReason;
+import io.kvcache.server.net.Connection;
 import io.kvcache.server.net.Connections;
 import io.kvcache.server.net.Listener;
 import io.kvcache.server.net.Networks;
@@ -39,6 +40,7 @@ import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.metrics.KvCacheMetrics;
 import io.micrometer.core.instrument.binder.MeterBinder;
 import io.netty.handler.ssl.SslContext;
+import io.netty.util.internal.PlatformDependent;
 import io.netty.util.internal.logging.InternalLoggerFactory;
 import io.netty.util.internal.logging.JdkLoggerFactory;
 import java.io.IOException;
@@ -112,7 +114,10 @@ public final class CacheServer implements AutoCloseable {
                 names,
                 snapshots,
                 connections::draining,
-                Long.toString(InstantSource.system().millis(), Character.MAX_RADIX));
+                Long.toString(InstantSource.system().millis(), Character.MAX_RADIX),
+                EventFeed.places(
+                        PlatformDependent.maxDirectMemory(),
+                        config.access().tenants().size()));
         RemoteFront front = remote;
         FrontEnds frontEnds = new FrontEnds(
                 cache,
@@ -309,6 +314,11 @@ public final class CacheServer implements AutoCloseable {
     /// Connections that ended for a reason.
     public long closedCount(CloseReason reason) {
         return connections.closedCount(reason);
+    }
+
+    /// Bytes that were written to clients and that the system has not taken yet.
+    public long unreadBytes() {
+        return connections.all().stream().mapToLong(Connection::unreadBytes).sum();
     }
 
     /// How sockets are driven.

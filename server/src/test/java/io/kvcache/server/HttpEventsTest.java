@@ -306,4 +306,36 @@ final class HttpEventsTest {
             }
         }
     }
+
+    @Test
+    void givenManyFollowersThatNeverRead_whenMuchHappens_thenWhatWaitsIsBoundedAndOthersAreAnswered() throws Exception {
+        int followers = 40;
+        List<Socket> silent = new ArrayList<>();
+        try {
+            for (int i = 0; i < followers; i++) {
+                Socket socket = new Socket();
+                socket.setReceiveBufferSize(4096);
+                socket.connect(new java.net.InetSocketAddress(InetAddress.getLoopbackAddress(), server.port()));
+                silent.add(socket);
+                socket.getOutputStream()
+                        .write("GET /v1/events?from=oldest HTTP/1.1\r\nHost: localhost\r\n\r\n".getBytes(US_ASCII));
+                assertThat(new String(socket.getInputStream().readNBytes(15), US_ASCII))
+                        .isEqualTo("HTTP/1.1 200 OK");
+            }
+            assertThat(http.put("/v1/namespaces/m", SHAPE).statusCode()).isEqualTo(201);
+            for (int i = 0; i < 3000; i++) {
+                put(String.format(java.util.Locale.ROOT, "%032x", i + 1), "");
+            }
+            long before = 0;
+            for (int look = 0; look < 5; look++) { // each answer is behind a turn of the loops
+                assertThat(http.get("/health/live").statusCode()).isEqualTo(200);
+                before = Math.max(before, server.server().unreadBytes());
+            }
+            assertThat(before).isLessThan(followers * (192L << 10));
+        } finally {
+            for (Socket socket : silent) {
+                socket.close();
+            }
+        }
+    }
 }

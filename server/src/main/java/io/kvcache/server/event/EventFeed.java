@@ -2,6 +2,8 @@ package io.kvcache.server.event;
 
 import io.kvcache.core.event.EventBatch;
 import io.kvcache.core.event.EventStream;
+import io.kvcache.server.http.HttpStream;
+import io.kvcache.server.quota.Shares;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.BooleanSupplier;
@@ -14,20 +16,36 @@ import java.util.function.BooleanSupplier;
 /// **Threads.** Any; [#tick] one at a time.
 public final class EventFeed {
 
-    /// Followers at one time.
-    static final int MOST = 256;
+    /// Followers at one time, where there is memory for them.
+    private static final int MOST = 256;
+
+    /// A follower takes this much for what its socket has not taken yet: what waits, and one more piece.
+    private static final long EACH_BYTES = HttpStream.UNSENT_BYTES + (128 << 10);
+
+    /// Of the network's memory, followers may take this part.
+    private static final long PART = 16;
+
+    private static final int FEWEST = 8;
 
     private final EventStream events;
     private final EventNames names;
     private final Snapshots snapshots;
     private final BooleanSupplier draining;
     private final String epoch;
+    private final Shares places;
     private final Set<Follower> followers = ConcurrentHashMap.newKeySet();
 
     /// @param draining whether the server goes down
     /// @param epoch tells the sequence numbers of this run of the server from those of others
+    /// @param places for followers, by tenant
     public EventFeed(
-            EventStream events, EventNames names, Snapshots snapshots, BooleanSupplier draining, String epoch) {
+            EventStream events,
+            EventNames names,
+            Snapshots snapshots,
+            BooleanSupplier draining,
+            String epoch,
+            Shares places) {
+        this.places = places;
         this.events = events;
         this.names = names;
         this.snapshots = snapshots;
@@ -35,8 +53,18 @@ public final class EventFeed {
         this.epoch = epoch;
     }
 
+    /// As many places as the memory for the network has room for.
+    ///
+    /// @param networkBytes of that memory
+    public static Shares places(long networkBytes, int tenants) {
+        return new Shares((int) Math.clamp(networkBytes / PART / EACH_BYTES, FEWEST, MOST), tenants);
+    }
+
     /// Somebody who follows.
     interface Follower {
+
+        /// Whose it is.
+        String tenant();
 
         /// There are events up to `next`, exclusively, of which some may be new. Called by one thread
         /// at a time.
@@ -46,13 +74,20 @@ public final class EventFeed {
         void end();
     }
 
-    /// Adds a follower; answers false when there are too many.
+    /// Adds a follower; answers false when there are too many, or too many of its tenant.
     boolean add(Follower follower) {
-        return followers.size() < MOST && followers.add(follower);
+        return places.take(follower.tenant()) && followers.add(follower);
     }
 
     void remove(Follower follower) {
-        followers.remove(follower);
+        if (followers.remove(follower)) {
+            places.give(follower.tenant());
+        }
+    }
+
+    /// Followers that there may be.
+    int most() {
+        return places.most();
     }
 
     /// How many follow.

@@ -52,11 +52,17 @@ final class EventSubscription implements Exchange.Plain, EventFeed.Follower {
     }
 
     @Override
+    public String tenant() {
+        return tenant;
+    }
+
+    @Override
     public void answer(HttpReplies out) {
         if (!feed.add(this)) {
             out.problem(new Problem(
                     HttpResponseStatus.SERVICE_UNAVAILABLE,
-                    "there are " + EventFeed.MOST + " followers of events, as many as may be"));
+                    "tenant " + tenant + " follows events as often as it may: of " + feed.most()
+                            + " followers a tenant may have as many as are free; end another one first"));
             return;
         }
         if (last == null) {

@@ -1,6 +1,7 @@
 package io.kvcache.server.http;
 
 import io.netty.buffer.ByteBufUtil;
+import io.netty.channel.Channel;
 import io.netty.channel.ChannelHandlerContext;
 import io.netty.handler.codec.http.DefaultHttpContent;
 import io.netty.handler.codec.http.LastHttpContent;
@@ -11,6 +12,9 @@ import java.util.concurrent.RejectedExecutionException;
 /// **Threads.** The connection's loop, but for [#later].
 public final class HttpStream {
 
+    /// Bytes that may wait until a client reads: less than for a value, as clients that follow are many and stay.
+    public static final int UNSENT_BYTES = 64 << 10;
+
     private final ChannelHandlerContext context;
     private final Runnable done;
     private boolean ended;
@@ -20,9 +24,11 @@ public final class HttpStream {
         this.done = done;
     }
 
-    /// Whether what is written now need not wait in memory for long.
+    /// Whether the client has read so much that no more than [#UNSENT_BYTES] wait in memory.
     public boolean writable() {
-        return !ended && context.channel().isWritable();
+        Channel channel = context.channel();
+        long room = channel.bytesBeforeUnwritable(); // 0 when it is not writable at all
+        return !ended && room > 0 && channel.config().getWriteBufferHighWaterMark() - room < UNSENT_BYTES;
     }
 
     /// Writes a text, if there is one.
