@@ -30,6 +30,7 @@ import io.kvcache.server.net.CloseReason;
 import io.kvcache.server.net.Connection;
 import io.kvcache.server.net.Connections;
 import io.kvcache.server.net.Listener;
+import io.kvcache.server.net.NetLimits;
 import io.kvcache.server.net.Networks;
 import io.kvcache.server.net.Transport;
 import io.kvcache.server.net.TransportKind;
@@ -103,7 +104,7 @@ public final class CacheServer implements AutoCloseable {
         LeaseConfig lease = config.lease();
         leases = new Leases(clock, config.memory().hostBytes() / 100 * lease.percent());
         Latencies latencies = new Latencies();
-        connections = new Connections(config.limits(), clock, latencies, tenants::refusedReads);
+        connections = new Connections(limits(config), clock, latencies, tenants::refusedReads);
         logins = Logins.open(config.access().tenants(), clock);
         EventNames names = new EventNames(cache);
         blocks = new BlockStocks(cache, tenants.quotas(), names::of);
@@ -141,6 +142,7 @@ public final class CacheServer implements AutoCloseable {
                             listen.socketAddress(),
                             frontEnds.at(listen, door),
                             new Networks(listen.entry().cidrs()),
+                            listen.entry().auth(),
                             tls(listen.tls())),
                     connections));
         }
@@ -194,6 +196,12 @@ public final class CacheServer implements AutoCloseable {
             cache.close();
             throw failed;
         }
+    }
+
+    private static NetLimits limits(ServerConfig config) throws IOException {
+        int transport = config.transport().serves() ? config.transport().connections() : 0;
+        int connections = OpenFiles.connections(config.limits().connections(), transport, OpenFiles.limit());
+        return config.limits().withConnections(connections);
     }
 
     private List<MeterBinder> moreMeters(ServerConfig config) {

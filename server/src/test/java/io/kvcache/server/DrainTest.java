@@ -111,19 +111,4 @@ final class DrainTest {
             assertThat(ask(socket, "MGET a b k\r\n", values.length())).isEqualTo(values);
         }
     }
-
-    @Test
-    void givenAsManyConnectionsAsMayBe_whenOneMoreComes_thenItIsClosedAndTheOthersServed() throws Exception {
-        NetLimits two = new NetLimits(2, Duration.ZERO, Duration.ofSeconds(30));
-        try (TestServer server = TestServer.start(TransportKind.AUTO, two);
-                Socket first = connect(server);
-                Socket second = connect(server)) {
-            assertThat(ask(first, "PING\r\n", 7)).isEqualTo("+PONG\r\n");
-            assertThat(ask(second, "PING\r\n", 7)).isEqualTo("+PONG\r\n");
-            try (Socket third = connect(server)) {
-                assertThat(third.getInputStream().read()).isEqualTo(-1);
-            }
-            assertThat(ask(first, "PING\r\n", 7)).isEqualTo("+PONG\r\n");
-        }
-    }
 }

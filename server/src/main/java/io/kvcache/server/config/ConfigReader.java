@@ -132,7 +132,8 @@ public final class ConfigReader {
                 from.get("limits.connections", otherwise.connections(), Values.integer(1, NetLimits.MOST_CONNECTIONS));
         Duration idle = from.get("limits.idle", otherwise.idle(), Values::duration);
         Duration stall = from.get("limits.stall", otherwise.stall(), Values::duration);
-        return from.checked(otherwise, () -> new NetLimits(connections, idle, stall));
+        Duration authenticate = from.get("limits.authenticate", otherwise.authenticate(), Values::duration);
+        return from.checked(otherwise, () -> new NetLimits(connections, idle, stall, authenticate));
     }
 
     private static ValueConfig values(Settings from, ValueConfig otherwise) {

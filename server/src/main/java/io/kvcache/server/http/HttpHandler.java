@@ -125,6 +125,11 @@ final class HttpHandler extends ChannelInboundHandlerAdapter {
         Exchange forAnybody = routes.forAnybody(begun);
         if (forAnybody != null) {
             begin(context, begun, forAnybody);
+        } else if (connection.isSpare()) {
+            Problem full = new Problem(
+                    HttpResponseStatus.SERVICE_UNAVAILABLE,
+                    "all connections are taken, as limits.connections says; only the health pages are answered");
+            end(context, full.exchange(), true);
         } else {
             identify(context, begun);
         }
@@ -148,6 +153,9 @@ final class HttpHandler extends ChannelInboundHandlerAdapter {
         connection.waiting(false);
         if (ended) {
             return;
+        }
+        if (who.tenant() != null) {
+            connection.known();
         }
         begin(context, begun, routes.find(begun, who));
         pump(context);
@@ -177,7 +185,8 @@ final class HttpHandler extends ChannelInboundHandlerAdapter {
         boolean keepAlive = asked != null
                 && HttpUtil.isKeepAlive(asked)
                 && !asked.decoderResult().isFailure()
-                && !broken;
+                && !broken
+                && !connection.isSpare();
         answering = true;
         HttpReplies out = new HttpReplies(context, keepAlive, stats, () -> answered(context, complete, keepAlive));
         complete.answer(out);

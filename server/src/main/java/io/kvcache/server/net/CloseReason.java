@@ -12,6 +12,10 @@ public enum CloseReason {
     KILLED,
     /// There are as many connections as may be.
     TOO_MANY,
+    /// All connections were taken, and this one had been idle the longest of the address that had the most.
+    GAVE_WAY,
+    /// The client did not say within [NetLimits#authenticate] who it is.
+    UNAUTHENTICATED,
     /// The client is in no network that may connect here.
     FOREIGN_NETWORK,
     /// The client does not speak TLS where it has to, or gave its handshake up.

@@ -19,6 +19,9 @@ public final class Connection {
     /// Long enough for a client to read a short reply on any network.
     private static final long LINGER_MILLIS = 2000;
 
+    /// A client that was heard this long ago may be about to go on.
+    private static final long LEAST_IDLE_NANOS = TimeUnit.SECONDS.toNanos(1);
+
     private final long id;
     private final Channel channel;
     private final Connections owner;
@@ -47,7 +50,19 @@ public final class Connection {
     private long holdingNanos;
     private long holdingRequests;
 
-    Connection(long id, Channel channel, Connections owner) {
+    private final Entry entry;
+    private volatile boolean known;
+
+    /// How it came.
+    ///
+    /// @param address that it counts for
+    /// @param spare whether it came when all places were taken, and may ask for the server's health alone
+    /// @param known whether it need not say who it is
+    record Entry(Connections.Gate gate, String address, boolean spare, boolean known) {}
+
+    Connection(long id, Channel channel, Connections owner, Entry entry) {
+        this.entry = entry;
+        known = entry.known;
         long now = owner.nanos();
         this.owner = owner;
         this.id = id;
@@ -85,6 +100,33 @@ public final class Connection {
     /// What the client has said of itself.
     public Introduction introduction() {
         return introduction;
+    }
+
+    Entry entry() {
+        return entry;
+    }
+
+    /// Whether it came when all places were taken: then it may ask for the server's health alone.
+    public boolean isSpare() {
+        return entry.spare;
+    }
+
+    /// The client has shown who it is.
+    public void known() {
+        if (!known) {
+            known = true;
+        }
+    }
+
+    /// Whether it can end for another one: it is idle, or has asked nothing yet though it had the time to.
+    boolean givesWay(NetLimits limits, long now) {
+        if (waiting || now - heardNanos < LEAST_IDLE_NANOS) {
+            return requests.get() == 0
+                    && !waiting
+                    && bytesRead.get() < STEP_BYTES
+                    && now - sinceNanos >= limits.authenticate().toNanos();
+        }
+        return unreadBytes() == 0 && (!inRequest || requests.get() == 0);
     }
 
     /// The client has said something of itself.
@@ -211,6 +253,12 @@ public final class Connection {
     ///     little now and then may not hold it for ever either
     void check(NetLimits limits, long now, boolean pressed) {
         checkReading(limits, now, pressed);
+        if ((!known || entry.spare)
+                && !waiting
+                && now - sinceNanos >= limits.authenticate().toNanos()) {
+            close(entry.spare ? CloseReason.TOO_MANY : CloseReason.UNAUTHENTICATED);
+            return;
+        }
         boolean blocked = !channel.isWritable();
         if (!inRequest || waiting || blocked) {
             beginStep(now);

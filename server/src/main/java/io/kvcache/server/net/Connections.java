@@ -2,13 +2,17 @@ package io.kvcache.server.net;
 
 import io.kvcache.core.Clock;
 import io.netty.channel.Channel;
+import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.EnumMap;
+import java.util.HashMap;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.SequencedSet;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.LongAdder;
 import java.util.function.LongSupplier;
@@ -17,7 +21,20 @@ import org.jspecify.annotations.Nullable;
 /// All connections of a server: how many there may be, which of them stall, why they ended.
 ///
 /// **Threads.** Any; [#tick] one at a time.
+@SuppressWarnings("ReferenceEquality") // a gate is itself alone
 public final class Connections {
+
+    /// Connections beyond the limit that may ask how the server is.
+    static final int SPARE_PLACES = 64;
+
+    /// Of all places, this part is kept for listeners.
+    private static final int OWN_PART = 4;
+
+    /// Of all connections, this part gives way at once.
+    private static final int LEAVING_PART = 64;
+
+    /// After a look at all connections none of which could give way.
+    private static final long LOOK_NANOS = TimeUnit.MILLISECONDS.toNanos(100);
 
     private final NetLimits limits;
     private final Clock clock;
@@ -25,7 +42,10 @@ public final class Connections {
     private final LongSupplier refusedReads;
     private long refusedBefore;
     private final Set<Connection> open = ConcurrentHashMap.newKeySet();
-    private final AtomicInteger count = new AtomicInteger();
+    private final List<Gate> gates = new ArrayList<>();
+    private final SequencedSet<Connection> spares = new LinkedHashSet<>();
+    private boolean lookedInVain;
+    private long lookedNanos;
     private final AtomicLong accepted = new AtomicLong();
     private final Map<CloseReason, LongAdder> closed = new EnumMap<>(CloseReason.class);
     private volatile boolean draining;
@@ -47,20 +67,107 @@ public final class Connections {
         }
     }
 
-    /// Takes a new connection in, or answers null when there are too many or the server goes down.
+    /// The connections of one listener: some places are kept for each, so that those of one listener keep nobody out of
+    /// another.
+    public final class Gate {
+
+        private final boolean asks;
+        private int taken;
+
+        private Gate(boolean asks) {
+            this.asks = asks;
+        }
+
+        private int beyondOwn() {
+            return Math.max(0, taken - ownPlaces());
+        }
+    }
+
+    /// Opens one more listener.
+    ///
+    /// @param asks whether clients have to say there who they are
+    public Gate gate(boolean asks) {
+        Gate gate = new Gate(asks);
+        synchronized (gates) {
+            gates.add(gate);
+        }
+        return gate;
+    }
+
+    /// Places that are kept for each listener: a quarter of all places, in equal parts.
+    private int ownPlaces() {
+        return Math.max(1, limits.connections() / OWN_PART / gates.size());
+    }
+
+    private boolean hasPlace(Gate gate) {
+        int own = ownPlaces();
+        int beyond = gates.stream().mapToInt(Gate::beyondOwn).sum();
+        int all = gates.stream().mapToInt(each -> each.taken).sum();
+        boolean common = gates.size() == 1 || beyond < limits.connections() - (long) own * gates.size();
+        return all < limits.connections() && (gate.taken < own || common);
+    }
+
+    /// Takes a new connection in, or answers null when the server goes down. When all places are taken another
+    /// connection gives way. Where none does, the new one may ask for the server's health and nothing else, and takes
+    /// one of a few places for that.
     @Nullable
-    Connection accept(Channel channel) {
+    Connection accept(Channel channel, Gate gate) {
         long id = accepted.incrementAndGet();
-        if (draining || count.incrementAndGet() > limits.connections()) {
-            if (!draining) {
-                count.decrementAndGet();
-            }
-            count(draining ? CloseReason.DRAIN : CloseReason.TOO_MANY);
+        if (draining) {
+            count(CloseReason.DRAIN);
             return null;
         }
-        Connection connection = new Connection(id, channel, this);
-        open.add(connection);
+        String address = ClientAddress.of(channel.remoteAddress());
+        List<Connection> leave = new ArrayList<>();
+        Connection connection;
+        synchronized (gates) {
+            if (!hasPlace(gate)) {
+                leave.addAll(givingWay(gate, address));
+                leave.forEach(this::removed);
+            }
+            boolean spare = !hasPlace(gate);
+            if (spare && spares.size() == SPARE_PLACES) {
+                Connection oldest = spares.removeFirst();
+                open.remove(oldest);
+                count(CloseReason.TOO_MANY);
+                leave.add(oldest);
+            }
+            connection = new Connection(id, channel, this, new Connection.Entry(gate, address, spare, !gate.asks));
+            open.add(connection);
+            if (spare) {
+                spares.add(connection);
+            } else {
+                gate.taken++;
+            }
+        }
+        leave.forEach(each -> each.close(each.entry().spare() ? CloseReason.TOO_MANY : CloseReason.GAVE_WAY));
         return connection;
+    }
+
+    /// The connections that give way to one of an address, several at once so that a flood does not have all looked at
+    /// again for each: of the address that has most, if it has no fewer than the new one's, those that were never asked
+    /// anything before others, the longest idle first.
+    private List<Connection> givingWay(Gate gate, String address) {
+        long now = clock.nanos();
+        if (now - lookedNanos < LOOK_NANOS && lookedInVain) {
+            return List.of();
+        }
+        lookedNanos = now;
+        Map<String, Integer> held = new HashMap<>();
+        open.forEach(each -> held.merge(each.entry().address(), each.entry().spare() ? 0 : 1, Integer::sum));
+        int own = held.getOrDefault(address, 0);
+        boolean others = gate.beyondOwn() > 0 || gate.taken < ownPlaces();
+        List<Connection> found = open.stream()
+                .filter(each -> !each.entry().spare() && (others || each.entry().gate() == gate))
+                .filter(each -> held.getOrDefault(each.entry().address(), 0) >= own && each.givesWay(limits, now))
+                .sorted(Comparator.comparing((Connection each) -> held.getOrDefault(each.entry().address(), 0))
+                        .reversed()
+                        .thenComparing(each -> each.requests() > 0)
+                        .thenComparing(Connection::heardNanos))
+                .limit(Math.max(1, limits.connections() / LEAVING_PART))
+                .toList();
+        lookedInVain = found.isEmpty();
+        return found;
     }
 
     /// Counts a client that was not taken in.
@@ -69,11 +176,24 @@ public final class Connections {
         count(reason);
     }
 
-    void ended(Connection connection) {
+    /// It gives way; the lock is held.
+    private void removed(Connection connection) {
         if (open.remove(connection)) {
-            count.decrementAndGet();
-            count(connection.reason());
+            connection.entry().gate().taken--;
+            count(CloseReason.GAVE_WAY);
         }
+    }
+
+    void ended(Connection connection) {
+        synchronized (gates) {
+            if (!open.remove(connection)) {
+                return;
+            }
+            if (!spares.remove(connection)) {
+                connection.entry().gate().taken--;
+            }
+        }
+        count(connection.reason());
     }
 
     private void count(CloseReason reason) {

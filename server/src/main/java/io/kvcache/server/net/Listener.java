@@ -78,11 +78,13 @@ public final class Listener implements AutoCloseable {
     ///
     /// @param protocols those that may be spoken here, told by the first bytes when they are several
     /// @param networks that clients may be in
+    /// @param asks whether clients have to say who they are
     /// @param tls asked for each connection; null for none
     public record Place(
             InetSocketAddress address,
             Collection<Protocol> protocols,
             Networks networks,
+            boolean asks,
             @Nullable Supplier<SslContext> tls) {}
 
     private static final class Newcomer extends ChannelInitializer<Channel> {
@@ -90,12 +92,14 @@ public final class Listener implements AutoCloseable {
         private final Place place;
         private final Map<ProtocolKind, Protocol> protocols;
         private final Connections connections;
+        private final Connections.Gate gate;
         private final boolean landing;
 
         Newcomer(Place place, Map<ProtocolKind, Protocol> protocols, Connections connections, boolean landing) {
             this.place = place;
             this.protocols = protocols;
             this.connections = connections;
+            gate = connections.gate(place.asks());
             this.landing = landing;
         }
 
@@ -105,7 +109,7 @@ public final class Listener implements AutoCloseable {
             usual.maxMessagesPerRead(READS);
             boolean plain = place.tls() == null; // what is encrypted must not land in a value
             channel.config().setRecvByteBufAllocator(landing && plain ? new Landing(usual) : usual);
-            Pipelines.begin(channel, place, protocols, connections);
+            Pipelines.begin(channel, place, protocols, connections, gate);
         }
     }
 }

@@ -13,18 +13,28 @@ public final class Pipelines {
 
     /// As [#begin], unless the client is in no network that may connect.
     static void begin(
-            Channel channel, Listener.Place place, Map<ProtocolKind, Protocol> protocols, Connections connections) {
+            Channel channel,
+            Listener.Place place,
+            Map<ProtocolKind, Protocol> protocols,
+            Connections connections,
+            Connections.Gate gate) {
         if (place.networks().have(channel.remoteAddress())) {
-            install(channel, place.tls(), protocols, connections);
+            install(channel, place.tls(), protocols, connections, gate);
         } else {
             connections.refused(CloseReason.FOREIGN_NETWORK);
             channel.close();
         }
     }
 
-    /// Takes the channel in and waits for its first bytes, or closes it when there are too many.
+    /// Takes the channel in and waits for its first bytes, or closes it when the server goes down.
     public static void begin(Channel channel, Map<ProtocolKind, Protocol> protocols, Connections connections) {
-        install(channel, null, protocols, connections);
+        begin(channel, protocols, connections, connections.gate(false));
+    }
+
+    /// The same at a listener that there is.
+    public static void begin(
+            Channel channel, Map<ProtocolKind, Protocol> protocols, Connections connections, Connections.Gate gate) {
+        install(channel, null, protocols, connections, gate);
     }
 
     /// As [#begin], behind TLS unless that is null.
@@ -32,8 +42,9 @@ public final class Pipelines {
             Channel channel,
             @Nullable Supplier<SslContext> tls,
             Map<ProtocolKind, Protocol> protocols,
-            Connections connections) {
-        Connection connection = connections.accept(channel);
+            Connections connections,
+            Connections.Gate gate) {
+        Connection connection = connections.accept(channel, gate);
         if (connection == null) {
             channel.close();
             return;

@@ -3,11 +3,14 @@ package io.kvcache.server.net;
 import io.netty.buffer.ByteBuf;
 import io.netty.channel.ChannelHandlerContext;
 import io.netty.channel.ChannelInboundHandlerAdapter;
+import java.nio.charset.StandardCharsets;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
 /// Waits until a connection's first bytes say what it speaks, installs that protocol, gives it the bytes and leaves.
 final class ProtocolDetector extends ChannelInboundHandlerAdapter {
+
+    private static final byte[] FULL = "-ERR max number of clients reached\r\n".getBytes(StandardCharsets.US_ASCII);
 
     private final Map<ProtocolKind, Protocol> protocols;
     private final Connection connection;
@@ -33,9 +36,20 @@ final class ProtocolDetector extends ChannelInboundHandlerAdapter {
         Protocol told = verdict.kind() == null ? null : protocols.get(verdict.kind());
         if (told == null) {
             connection.close(CloseReason.UNKNOWN_PROTOCOL);
+        } else if (connection.isSpare() && told.kind() != ProtocolKind.HTTP) {
+            refuse(context, told.kind());
         } else {
             handOver(context, told, seen);
         }
+    }
+
+    /// There is no place; those who speak Redis' protocol are told so in its words.
+    private void refuse(ChannelHandlerContext context, ProtocolKind kind) {
+        if (kind == ProtocolKind.RESP) {
+            ByteBuf told = context.alloc().buffer(FULL.length);
+            context.write(told.writeBytes(FULL), context.voidPromise());
+        }
+        connection.closeAfterReplies(CloseReason.TOO_MANY);
     }
 
     private static ByteBuf merge(ChannelHandlerContext context, ByteBuf before, ByteBuf after) {

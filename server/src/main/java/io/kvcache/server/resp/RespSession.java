@@ -65,6 +65,9 @@ final class RespSession {
     /// From now on it is a tenant.
     void enter(CommandTable own) {
         commands = own;
+        if (!entrance.isBefore(own)) {
+            connection.known();
+        }
         introduce(connection.introduction().withTenant(own.tenant()));
     }
 

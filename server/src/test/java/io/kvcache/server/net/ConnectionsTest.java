@@ -4,12 +4,21 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.server.keyspace.ManualTime;
 import io.netty.buffer.ByteBuf;
+import io.netty.buffer.Unpooled;
 import io.netty.channel.Channel;
 import io.netty.channel.ChannelHandler;
 import io.netty.channel.ChannelHandlerContext;
 import io.netty.channel.ChannelInboundHandlerAdapter;
 import io.netty.channel.ChannelPipeline;
+import io.netty.channel.embedded.EmbeddedChannel;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.net.SocketAddress;
+import java.nio.charset.StandardCharsets;
 import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Function;
 import org.junit.jupiter.api.Test;
@@ -164,5 +173,149 @@ final class ConnectionsTest {
             }
             assertThat(wire.isOpen()).isTrue();
         }
+    }
+
+    /// A client at an address of its own.
+    private static final class Client implements AutoCloseable {
+
+        private final EmbeddedChannel channel;
+
+        Client(String address, Connections connections, Connections.Gate gate) {
+            SocketAddress remote = new InetSocketAddress(InetAddress.ofLiteral(address), 1);
+            channel = new EmbeddedChannel() {
+                @Override
+                protected SocketAddress remoteAddress0() {
+                    return remote;
+                }
+            };
+            Pipelines.begin(channel, Map.of(ProtocolKind.RESP, TEN_BYTES), connections, gate);
+        }
+
+        void send(String text) {
+            channel.writeInbound(Unpooled.copiedBuffer(text, StandardCharsets.US_ASCII));
+        }
+
+        boolean isOpen() {
+            channel.runPendingTasks();
+            return channel.isOpen();
+        }
+
+        String heard() {
+            ByteBuf told = channel.readOutbound();
+            return told == null ? "" : told.toString(StandardCharsets.US_ASCII);
+        }
+
+        @Override
+        public void close() {
+            channel.finishAndReleaseAll();
+        }
+    }
+
+    private static final String FLOODER = "10.0.0.1";
+    private static final String OTHER = "10.0.0.2";
+
+    private List<Client> flood(Connections.Gate gate, int clients) {
+        List<Client> all = new ArrayList<>();
+        for (int i = 0; i < clients; i++) {
+            all.add(new Client(FLOODER, connections, gate));
+        }
+        return all;
+    }
+
+    @Test
+    void givenIdleConnectionsAtAllPlaces_whenAnotherAddressConnects_thenTheIdlestOfTheLargestGivesWay() {
+        Connections.Gate gate = connections.gate(false);
+        Client served = new Client(OTHER, connections, gate);
+        List<Client> flood = flood(gate, 9);
+        flood.getFirst().send("0123456789"); // is no more idle than the others, but has asked something
+        pass(2);
+
+        Client next = new Client(OTHER, connections, gate);
+        next.send("0123456789");
+
+        assertThat(next.isOpen()).isTrue();
+        assertThat(next.heard()).isEmpty();
+        assertThat(served.isOpen()).isTrue();
+        assertThat(flood)
+                .extracting(Client::isOpen)
+                .containsExactly(true, false, true, true, true, true, true, true, true);
+        assertThat(connections.closedCount(CloseReason.GAVE_WAY)).isEqualTo(1);
+        assertThat(connections.openCount()).isEqualTo(10);
+    }
+
+    @Test
+    void givenAFloodThatGoesOn_whenItFillsAllPlaces_thenItEndsItsOwnConnectionsAlone() {
+        Connections.Gate gate = connections.gate(false);
+        Client served = new Client(OTHER, connections, gate);
+        pass(2);
+
+        for (int i = 0; i < 100; i++) {
+            flood(gate, 1);
+            pass(2);
+        }
+
+        assertThat(served.isOpen()).isFalse(); // its idle minute was over
+        assertThat(connections.closedCount(CloseReason.IDLE)).isPositive();
+        assertThat(connections.closedCount(CloseReason.TOO_MANY)).isZero();
+    }
+
+    @Test
+    void givenBusyConnectionsAtAllPlaces_whenOneMoreComes_thenItIsToldAndTheOthersStay() {
+        Connections.Gate gate = connections.gate(false);
+        List<Client> busy = flood(gate, 10);
+        busy.forEach(each -> each.send("0123456789"));
+
+        Client next = new Client(OTHER, connections, gate);
+        next.send("0123456789");
+
+        assertThat(next.heard()).isEqualTo("-ERR max number of clients reached\r\n");
+        assertThat(next.isOpen()).isFalse();
+        assertThat(busy).allSatisfy(each -> assertThat(each.isOpen()).isTrue());
+        assertThat(connections.closedCount(CloseReason.TOO_MANY)).isEqualTo(1);
+    }
+
+    @Test
+    void givenAListenerThatIsFlooded_whenAnotherListenerIsAsked_thenItHasPlacesOfItsOwn() {
+        Connections.Gate flooded = connections.gate(false);
+        Connections.Gate quiet = connections.gate(false);
+        List<Client> busy = flood(flooded, 12);
+        busy.forEach(each -> each.send("0123456789"));
+
+        Client next = new Client(FLOODER, connections, quiet);
+        next.send("0123456789");
+
+        assertThat(next.heard()).isEmpty();
+        assertThat(next.isOpen()).isTrue();
+    }
+
+    @Test
+    void givenManyWithoutAPlace_whenOneMoreComes_thenTheOldestOfThemEnds() {
+        Connections.Gate gate = connections.gate(false);
+        flood(gate, 10).forEach(each -> each.send("0123456789"));
+        List<Client> spare = flood(gate, Connections.SPARE_PLACES);
+
+        Client next = new Client(OTHER, connections, gate);
+
+        assertThat(spare.getFirst().isOpen()).isFalse();
+        assertThat(spare.getLast().isOpen()).isTrue();
+        assertThat(next.isOpen()).isTrue();
+        pass(5);
+        assertThat(next.isOpen()).isFalse();
+    }
+
+    @Test
+    void givenAListenerThatAsks_whenAClientDoesNotSayWhoItIs_thenItIsClosedAfterFiveSeconds() {
+        Connections.Gate gate = connections.gate(true);
+        Client silent = new Client(OTHER, connections, gate);
+        Client speaks = new Client(OTHER, connections, gate);
+        speaks.send("0123456789");
+        pass(4);
+        assertThat(silent.isOpen()).isTrue();
+
+        pass(1);
+
+        assertThat(silent.isOpen()).isFalse();
+        assertThat(speaks.isOpen()).isFalse();
+        assertThat(connections.closedCount(CloseReason.UNAUTHENTICATED)).isEqualTo(2);
     }
 }

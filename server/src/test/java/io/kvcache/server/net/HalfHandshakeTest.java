@@ -38,8 +38,8 @@ final class HalfHandshakeTest {
         EmbeddedChannel channel = new EmbeddedChannel();
         channel.freezeTime();
         Listener.Place place =
-                new Listener.Place(new InetSocketAddress(0), List.of(), new Networks(List.of()), () -> context);
-        Pipelines.begin(channel, place, Map.of(), connections);
+                new Listener.Place(new InetSocketAddress(0), List.of(), new Networks(List.of()), false, () -> context);
+        Pipelines.begin(channel, place, Map.of(), connections, connections.gate(false));
         if (bytes > 0) {
             channel.writeInbound(Unpooled.wrappedBuffer(HALF, 0, bytes));
         }
