@@ -1,5 +1,6 @@
 package io.kvcache.tiers;
 
+import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.store.HostStore;
 import io.kvcache.core.store.NamespaceEntry;
@@ -28,6 +29,15 @@ public final class BlockCatalog {
     /// Whether a block is here, in any tier. Pins and touches nothing.
     public boolean contains(BlockKey key) {
         return store.lookup().knowsBlock(namespace, key);
+    }
+
+    /// How many leading blocks of a list of keys are here, in any tier, each below the one before it. Takes the time of
+    /// a
+    /// look-up for each, and is for keys of which it is not known that they are those of one chain.
+    ///
+    /// @param most keys that are looked at
+    public int chained(BlockChain chain, int most) {
+        return store.lookup().chained(chain, most);
     }
 
     /// Forgets a block and all below it, in every tier, also when it is on a disk that has not told of it yet.

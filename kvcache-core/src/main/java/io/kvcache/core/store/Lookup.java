@@ -2,6 +2,7 @@ package io.kvcache.core.store;
 
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
+import io.kvcache.core.policy.RecordView;
 import io.kvcache.core.tree.BlockTree;
 import io.kvcache.core.tree.Handle;
 import io.kvcache.core.tree.RecordPool;
@@ -10,7 +11,8 @@ import java.util.concurrent.locks.ReentrantLock;
 /// The read side of a store: what is here, and holding it there. Takes no lock, but for the rare cases that
 /// say so.
 ///
-/// A block is found by a chain of its own namespace alone, whatever keys the chain names.
+/// A block is found by a chain of its own namespace alone, whatever keys the chain names, and only where it lies as
+/// deep in the store as the chain says: keys that a caller lists need not be those of one chain.
 ///
 /// **Threads.** Any.
 public final class Lookup {
@@ -87,13 +89,33 @@ public final class Lookup {
     }
 
     private boolean isKnown(BlockChain chain, int index, int namespace) {
-        return isOf(findKnown(chain.keyHi(index), chain.keyLo(index)), namespace);
+        return isAt(findKnown(chain.keyHi(index), chain.keyLo(index)), index, namespace);
+    }
+
+    /// Whether a handle is of a block of a namespace that lies so deep, with the same reserve as [#isOf].
+    private boolean isAt(long handle, int index, int namespace) {
+        return isOf(handle, namespace) && pool.depth(Handle.record(handle)) == index;
     }
 
     /// Whether a handle is of a block of a namespace; of one that may go at any moment, which is a matter of the
     /// caller's.
     private boolean isOf(long handle, int namespace) {
         return Handle.found(handle) && Identity.isBlockOf(pool.identity(Handle.record(handle)), namespace);
+    }
+
+    /// How many leading blocks of a list of keys are here or on disk, each below the one before it, looking at `most`
+    /// at most. It looks every block up, as [#match] takes the last block's word for those above it.
+    public int chained(BlockChain chain, int most) {
+        int namespace = namespaces.number(chain.namespace());
+        int above = RecordView.NONE;
+        for (int index = 0; index < most; index++) {
+            long handle = findKnown(chain.keyHi(index), chain.keyLo(index));
+            if (!isAt(handle, index, namespace) || (index > 0 && pool.parent(Handle.record(handle)) != above)) {
+                return index;
+            }
+            above = Handle.record(handle);
+        }
+        return most;
     }
 
     /// Finds the record of a key that is here or on disk.
@@ -142,7 +164,7 @@ public final class Lookup {
     }
 
     private boolean has(BlockChain chain, int index, int namespace) {
-        return isOf(find(chain.keyHi(index), chain.keyLo(index)), namespace);
+        return isAt(find(chain.keyHi(index), chain.keyLo(index)), index, namespace);
     }
 
     /// Finds a sealed record by its key; under the lock when records move too fast under its eyes.

@@ -105,13 +105,14 @@ public final class SharedStore {
     }
 
     private long find(Wanted wanted, int block) {
-        return own(wanted, index.find(wanted.chain.keyHi(block), wanted.chain.keyLo(block)));
+        return own(wanted, block, index.find(wanted.chain.keyHi(block), wanted.chain.keyLo(block)));
     }
 
-    /// A block of another namespace is not here.
-    private long own(Wanted wanted, long handle) {
-        boolean another =
-                Handle.found(handle) && wanted.namespace != ANY && index.namespace(handle) != wanted.namespace;
+    /// A block of another namespace, or at another place of a chain, is not here.
+    private long own(Wanted wanted, int block, long handle) {
+        boolean another = Handle.found(handle)
+                && ((wanted.namespace != ANY && index.namespace(handle) != wanted.namespace)
+                        || index.depth(handle) != block);
         return another ? Handle.MISS : handle;
     }
 
@@ -124,7 +125,7 @@ public final class SharedStore {
         return Prefix.length(
                 resident,
                 chain.length(),
-                block -> own(wanted, index.findKnown(chain.keyHi(block), chain.keyLo(block))));
+                block -> own(wanted, block, index.findKnown(chain.keyHi(block), chain.keyLo(block))));
     }
 
     /// Copies leading blocks that are in host memory, from block `from` on, and stops at the first that is
