@@ -39,7 +39,10 @@ public record CacheStats(
     public record Records(int capacity, int live, long bytesEach) {}
 
     /// Counts by [PutOutcome], and of writers that gave up.
-    public record Puts(long reserved, long present, long busy, long noParent, long noRoom, long abandoned) {}
+    ///
+    /// @param busy of a served store, as its client hears of it: with those that were foreign
+    public record Puts(
+            long reserved, long present, long busy, long noParent, long noRoom, long abandoned, long foreign) {}
 
     /// Counts by [io.kvcache.core.event.EventKind].
     public record Removals(long evicted, long dropped, long replaced) {}

@@ -10,6 +10,10 @@ public enum PutOutcome {
     BUSY,
     /// The block before it is neither here nor being written: this one could never be found.
     NO_PARENT,
+    /// Another namespace has something under the key: nothing to write, now or later, until that is gone. Keys
+    /// of tokens and of engines never meet those of another namespace, so the caller has named a block by a key
+    /// that is not its own, or another one has.
+    FOREIGN,
     /// There is no room to be had: everything is pinned or being written, or the store is elsewhere and cannot be
     /// reached.
     NO_ROOM;

@@ -3,9 +3,18 @@ package io.kvcache.server;
 import static java.nio.charset.StandardCharsets.US_ASCII;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.core.NamespaceStats;
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.BlockKey;
+import io.kvcache.core.identity.BlockShape;
+import io.kvcache.core.identity.Dtype;
+import io.kvcache.core.identity.EngineKey;
+import io.kvcache.core.identity.Namespace;
 import io.kvcache.server.net.TransportKind;
+import io.kvcache.tiers.TieredKvCache;
 import java.io.IOException;
 import java.io.OutputStream;
+import java.lang.foreign.MemorySegment;
 import java.net.InetAddress;
 import java.net.Socket;
 import java.net.http.HttpRequest.BodyPublishers;
@@ -13,6 +22,8 @@ import java.net.http.HttpResponse;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.Arrays;
+import java.util.HexFormat;
+import java.util.List;
 import java.util.Random;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Collectors;
@@ -126,6 +137,50 @@ final class HttpBlocksTest {
         HttpResponse<byte[]> reply = http.put("/v1/namespaces/m", body.replace('\'', '"'));
         problem(reply, 400);
         assertThat(Http.json(reply).get("detail").stringValue()).contains(detail.replace('`', '\''));
+    }
+
+    @Test
+    void givenKeysThatAreNoChain_whenMatched_thenWhatIsFoundEndsWhereTheChainDoes() throws Exception {
+        http.put("/v1/namespaces/m", SMALL);
+        for (int number = 0; number < 64; number++) {
+            assertThat(put(http, number, SMALL_BYTES)).isEqualTo(201);
+        }
+        String foreign = "\"" + key(99) + "\"";
+        assertThat(matched(keys(0, 64))).isEqualTo(64);
+        assertThat(matched(keys(0, 10) + "," + foreign + "," + keys(11, 64))).isEqualTo(10);
+        for (int number = 100; number < 164; number++) {
+            assertThat(http.put("/v1/blocks/m/" + key(number), content(number, SMALL_BYTES))
+                            .statusCode())
+                    .isEqualTo(201);
+        }
+        assertThat(matched(keys(100, 110) + "," + foreign + "," + keys(111, 164)))
+                .isEqualTo(1);
+    }
+
+    private int matched(String keys) throws Exception {
+        HttpResponse<byte[]> match = http.post("/v1/blocks/match", "{\"namespace\":\"m\",\"keys\":[" + keys + "]}");
+        assertThat(match.statusCode()).isEqualTo(200);
+        return Http.json(match).get("blocks").intValue();
+    }
+
+    @Test
+    void givenAKeyThatAnotherNamespaceHas_whenPut_thenItIsRefusedForGood() throws Exception {
+        http.put("/v1/namespaces/m", SMALL);
+        TieredKvCache cache = server.server().cache();
+        Namespace other = Namespace.of("other", BlockShape.kv(2, 2, 32, 16, Dtype.BF16));
+        Namespace mine = cache.stats().namespaces().stream()
+                .map(NamespaceStats::namespace)
+                .filter(each -> each.model().equals("m"))
+                .findFirst()
+                .orElseThrow();
+        cache.register(other);
+        BlockKey taken = EngineKey.of(HexFormat.of().parseHex(key(0))).in(mine);
+        MemorySegment block = MemorySegment.ofArray(content(0, SMALL_BYTES));
+        assertThat(cache.putAll(BlockChain.ofKeys(other, List.of(taken)), 0, List.of(block), 0)
+                        .stored())
+                .isEqualTo(1);
+        HttpResponse<byte[]> refused = http.put("/v1/blocks/m/" + key(0), content(0, SMALL_BYTES));
+        assertThat(problem(refused, 409)).endsWith(":foreign-key");
     }
 
     @Test

@@ -5,7 +5,9 @@ import static org.assertj.core.api.Assertions.assertThat;
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.BlockWriter;
 import io.kvcache.core.Hint;
+import io.kvcache.core.Match;
 import io.kvcache.core.PutOutcome;
+import io.kvcache.core.PutSummary;
 import io.kvcache.core.contract.BlockContent;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
@@ -14,8 +16,10 @@ import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.EngineKey;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.tier.AdmissionKind;
+import java.lang.foreign.MemorySegment;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.IntStream;
@@ -110,9 +114,59 @@ final class ForeignKeysTest {
     void givenAnothersKeys_whenPut_thenRefusedAndWhatIsThereStays() {
         BlockChain theirs = stored(cache, chain(3));
         for (Namespace other : List.of(SAME_SIZE, LARGER)) {
-            assertThat(put(cache, as(other, theirs), 0)).isEqualTo(PutOutcome.BUSY);
+            assertThat(put(cache, as(other, theirs), 0)).isEqualTo(PutOutcome.FOREIGN);
         }
         requireThere(cache, theirs);
+    }
+
+    @Test
+    void givenAnothersKeys_whenPutAtOnce_thenTheRunEndsAtTheFirstAndItIsCounted() {
+        BlockChain theirs = stored(cache, chain(3));
+        MemorySegment block = MemorySegment.ofArray(new byte[1]);
+        assertThat(cache.putAll(as(LARGER, theirs), 0, List.of(block, block, block), PATIENCE))
+                .isEqualTo(new PutSummary(0, 0, PutOutcome.FOREIGN));
+        assertThat(cache.stats().puts().foreign()).isEqualTo(1);
+        assertThat(cache.stats().puts().busy()).isZero();
+    }
+
+    @Test
+    void givenBlocksThatAreNoChain_whenTheirKeysAreListed_thenWhatIsFoundIsOne() {
+        List<BlockKey> keys =
+                IntStream.range(1, 65).mapToObj(i -> new BlockKey(i, i)).toList();
+        keys.forEach(key -> assertThat(put(cache, BlockChain.ofKeys(LARGER, List.of(key)), 0))
+                .isEqualTo(PutOutcome.RESERVED));
+        for (int foreign : new int[] {10, -1}) {
+            List<BlockKey> listed = new ArrayList<>(keys);
+            if (foreign > 0) {
+                listed.set(foreign, new BlockKey(0, 1));
+            }
+            BlockChain chain = BlockChain.ofKeys(LARGER, listed);
+            assertThat(cache.match(chain)).isEqualTo(new Match(0, 1, 0));
+            requireThere(cache, chain.prefix(1));
+            try (BlockTable table = cache.acquire(chain, 0, PATIENCE)) {
+                assertThat(table.await(64, PATIENCE)).isEqualTo(1);
+            }
+        }
+    }
+
+    @Test
+    void givenAChainWithOneForeignKey_whenEachIsLookedAt_thenItEndsThere() {
+        BlockChain mine = chain(64);
+        stored(cache, mine);
+        List<BlockKey> listed =
+                new ArrayList<>(IntStream.range(0, 64).mapToObj(mine::key).toList());
+        assertThat(cache.blocks(THEIRS).chained(BlockChain.ofKeys(THEIRS, listed), 64))
+                .isEqualTo(64);
+        listed.set(10, new BlockKey(0, 1));
+        assertThat(cache.blocks(THEIRS).chained(BlockChain.ofKeys(THEIRS, listed), 64))
+                .isEqualTo(10);
+    }
+
+    @Test
+    void givenAParentAtAnotherDepth_whenABlockIsPutBelowIt_thenThereIsNoParent() {
+        BlockChain mine = stored(cache, chain(3));
+        BlockChain shifted = BlockChain.ofKeys(THEIRS, List.of(mine.key(2), new BlockKey(7, 7)));
+        assertThat(put(cache, shifted, 1)).isEqualTo(PutOutcome.NO_PARENT);
     }
 
     @Test
@@ -176,7 +230,7 @@ final class ForeignKeysTest {
             assertThat(withDisk.flush(PATIENCE)).isTrue(); // what is being written is pinned, and leaves no room
             BlockChain ours = as(LARGER, theirs);
             requireNothing(withDisk, ours);
-            assertThat(put(withDisk, ours, 0)).isEqualTo(PutOutcome.BUSY);
+            assertThat(put(withDisk, ours, 0)).isEqualTo(PutOutcome.FOREIGN);
             requireThere(withDisk, theirs);
             withDisk.validate();
         }

@@ -25,6 +25,7 @@ final class PutCounters {
                 outcomes.of(PutOutcome.BUSY),
                 outcomes.of(PutOutcome.NO_PARENT),
                 outcomes.of(PutOutcome.NO_ROOM),
-                abandoned);
+                abandoned,
+                outcomes.of(PutOutcome.FOREIGN));
     }
 }

@@ -49,7 +49,7 @@ final class Reservations {
             return presentOrBusy(entry, present);
         }
         int parent = index == 0 ? NONE : tree.findAny(chain.keyHi(index - 1), chain.keyLo(index - 1));
-        if (index > 0 && (parent == NONE || !takesChildren(entry, parent))) {
+        if (index > 0 && (parent == NONE || pool.depth(parent) != index - 1 || !takesChildren(entry, parent))) {
             return Reserved.NO_PARENT;
         }
         return room(
@@ -119,11 +119,11 @@ final class Reservations {
     }
 
     /// A block that is on disk alone is filled by the caller, who has its bytes at hand, if the block above
-    /// is in host memory or on its way there. Where another namespace has something under the key, nothing can be
-    /// put.
+    /// is in host memory or on its way there. Where another namespace has something under the key, nothing can
+    /// be put, however often it is tried.
     private Reserved presentOrBusy(NamespaceEntry entry, int record) {
         if (!Identity.isBlockOf(pool.identity(record), entry.id())) {
-            return Reserved.BUSY;
+            return Reserved.FOREIGN;
         }
         return switch (lifecycle.state(record)) {
             case Control.SEALED -> {

@@ -11,6 +11,7 @@ public record Reserved(PutOutcome outcome, int record, boolean replaces) {
 
     static final Reserved PRESENT = new Reserved(PutOutcome.PRESENT, -1);
     static final Reserved BUSY = new Reserved(PutOutcome.BUSY, -1);
+    static final Reserved FOREIGN = new Reserved(PutOutcome.FOREIGN, -1);
     static final Reserved NO_PARENT = new Reserved(PutOutcome.NO_PARENT, -1);
     static final Reserved NO_ROOM = new Reserved(PutOutcome.NO_ROOM, -1);
 

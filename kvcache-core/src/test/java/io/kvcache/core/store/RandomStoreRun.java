@@ -220,7 +220,8 @@ final class RandomStoreRun {
                         outcome(PutOutcome.BUSY),
                         outcome(PutOutcome.NO_PARENT),
                         outcome(PutOutcome.NO_ROOM),
-                        abandoned));
+                        abandoned,
+                        outcome(PutOutcome.FOREIGN)));
         assertThat(stats.removals())
                 .isEqualTo(new CacheStats.Removals(
                         follower.count(EventKind.EVICTED),

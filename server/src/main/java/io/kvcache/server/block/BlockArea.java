@@ -156,7 +156,7 @@ public final class BlockArea implements Area {
         BlockWriter writer = cache.put(namespace, key, parent, KvCache.NO_WAIT);
         return switch (writer.outcome()) {
             case RESERVED -> write(writer, namespace, key, parent);
-            case PRESENT, BUSY, NO_PARENT, NO_ROOM -> {
+            case PRESENT, BUSY, FOREIGN, NO_PARENT, NO_ROOM -> {
                 writer.close();
                 yield BlockWrite.without(writer.outcome());
             }
@@ -227,7 +227,7 @@ public final class BlockArea implements Area {
             out.problem(shape);
             return;
         }
-        Match match = cache.match(BlockChain.ofEngineKeys(namespace, keys(body)));
+        Match match = chained(BlockChain.ofEngineKeys(namespace, keys(body)));
         Map<String, Object> answer = new LinkedHashMap<>();
         answer.put("namespace", name);
         answer.put("blocks", match.blocks());
@@ -235,6 +235,14 @@ public final class BlockArea implements Area {
         answer.put("hostBlocks", match.deviceBlocks() + match.hostBlocks());
         answer.put("diskBlocks", match.diskBlocks());
         out.json(HttpResponseStatus.OK, answer);
+    }
+
+    /// What is here of keys that a client lists, each of which must lie below the one before it.
+    private Match chained(BlockChain chain) {
+        Match match = cache.match(chain);
+        int chained = cache.blocks(chain.namespace()).chained(chain, match.blocks());
+        int fast = Math.min(match.deviceBlocks() + match.hostBlocks(), chained);
+        return new Match(0, fast, chained - fast);
     }
 
     private static List<byte[]> keys(JsonNode body) {

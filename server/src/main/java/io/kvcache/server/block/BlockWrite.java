@@ -92,6 +92,12 @@ final class BlockWrite implements Exchange {
         return switch (outcome) {
             case PRESENT -> (Exchange.Plain) out -> out.empty(HttpResponseStatus.NO_CONTENT);
             case RESERVED, BUSY -> (Exchange.Plain) out -> out.empty(HttpResponseStatus.ACCEPTED);
+            case FOREIGN ->
+                Problem.named(
+                                HttpResponseStatus.CONFLICT,
+                                "foreign-key",
+                                "another namespace has something under this block's key, so it cannot be put under it")
+                        .exchange();
             case NO_PARENT ->
                 Problem.named(
                                 HttpResponseStatus.CONFLICT,

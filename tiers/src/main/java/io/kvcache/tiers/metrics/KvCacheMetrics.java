@@ -102,6 +102,11 @@ public final class KvCacheMetrics implements MeterBinder {
                 "cache.puts",
                 tags.and("outcome", "no_room"),
                 stats -> stats.puts().noRoom());
+        counter(
+                registry,
+                "cache.puts",
+                tags.and("outcome", "foreign"),
+                stats -> stats.puts().foreign());
     }
 
     private void bindNamespaces(MeterRegistry registry, CacheStats now) {

@@ -37,7 +37,7 @@ final class PutVerbs {
         sealing = new Sealing(service);
     }
 
-    /// `chain, u32 index, u32 part, u64 timeout` → `u8 outcome, 7 × 0, u64 reservation`
+    /// `chain, u32 index, u32 part, u64 timeout` → `u8 outcome, u8 cause, 6 × 0, u64 reservation`
     Requests.Parsed reserve(Request request, BodyReader body) throws Violation, Refused {
         ChainSlots.Told told = chains.told(body);
         int index = body.count("index");
@@ -80,8 +80,12 @@ final class PutVerbs {
         } else {
             reservation.close();
         }
-        request.reply(
-                new BodyWriter().u8(Outcomes.code(outcome)).u8(0).u16(0).i32(0).i64(number));
+        request.reply(new BodyWriter()
+                .u8(Outcomes.code(outcome))
+                .u8(Outcomes.cause(outcome))
+                .u16(0)
+                .i32(0)
+                .i64(number));
     }
 
     private long grant(Reservation reservation) throws Refused {

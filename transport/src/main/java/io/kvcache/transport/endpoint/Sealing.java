@@ -32,7 +32,12 @@ record Sealing(Service service) {
     }
 
     private static BodyWriter put(PutOutcome outcome, int sealed) {
-        return new BodyWriter().u8(Outcomes.code(outcome)).u8(sealed).u16(0).i32(0);
+        return new BodyWriter()
+                .u8(Outcomes.code(outcome))
+                .u8(sealed)
+                .u8(Outcomes.cause(outcome))
+                .u8(0)
+                .i32(0);
     }
 
     /// Ends a put.

@@ -66,8 +66,9 @@ final class PutRun implements DataLine.Series {
     record Answer(PutOutcome outcome, @Nullable SealOutcome sealed) {
 
         static Answer read(BodyReader reply) throws Violation {
-            PutOutcome outcome = Outcomes.put(reply.u8("outcome"));
+            int code = reply.u8("outcome");
             int sealed = reply.u8("sealed");
+            PutOutcome outcome = Outcomes.put(code, reply.u8("cause"));
             return new Answer(outcome, outcome == PutOutcome.RESERVED ? Outcomes.seal(sealed) : null);
         }
 

@@ -30,8 +30,8 @@ final class Putting {
     private record Reserved(PutOutcome outcome, long reservation) {
 
         static Reserved read(BodyReader reply) throws Violation {
-            PutOutcome outcome = Outcomes.put(reply.u8("outcome"));
-            return new Reserved(outcome, reply.skip(7).i64("reservation"));
+            PutOutcome outcome = Outcomes.put(reply.u8("outcome"), reply.u8("cause"));
+            return new Reserved(outcome, reply.skip(6).i64("reservation"));
         }
     }
 

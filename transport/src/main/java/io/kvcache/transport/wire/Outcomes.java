@@ -12,17 +12,25 @@ public final class Outcomes {
         return switch (outcome) {
             case RESERVED -> 0;
             case PRESENT -> 1;
-            case BUSY -> 2;
+            case BUSY, FOREIGN -> 2;
             case NO_PARENT -> 3;
             case NO_ROOM -> 4;
         };
     }
 
-    public static PutOutcome put(int code) throws Violation {
+    /// What stands behind the code, so that a client that does not know it reads what it has always read.
+    public static int cause(PutOutcome outcome) {
+        return outcome == PutOutcome.FOREIGN ? 1 : 0;
+    }
+
+    /// The outcome of a code.
+    ///
+    /// @param cause what [#cause] tells; 0 of an older server
+    public static PutOutcome put(int code, int cause) throws Violation {
         return switch (code) {
             case 0 -> PutOutcome.RESERVED;
             case 1 -> PutOutcome.PRESENT;
-            case 2 -> PutOutcome.BUSY;
+            case 2 -> cause == 1 ? PutOutcome.FOREIGN : PutOutcome.BUSY;
             case 3 -> PutOutcome.NO_PARENT;
             case 4 -> PutOutcome.NO_ROOM;
             default -> throw new Violation("put outcome = " + code + "; allowed: 0 to 4");

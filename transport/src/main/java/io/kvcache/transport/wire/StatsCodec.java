@@ -23,7 +23,10 @@ public final class StatsCodec {
         CacheStats.Records records = stats.records();
         to.i64(records.capacity()).i64(records.live()).i64(records.bytesEach());
         CacheStats.Puts puts = stats.puts();
-        to.i64(puts.reserved()).i64(puts.present()).i64(puts.busy()).i64(puts.noParent());
+        to.i64(puts.reserved())
+                .i64(puts.present())
+                .i64(puts.busy() + puts.foreign())
+                .i64(puts.noParent());
         to.i64(puts.noRoom()).i64(puts.abandoned());
         CacheStats.Removals removals = stats.removals();
         to.i64(removals.evicted()).i64(removals.dropped()).i64(removals.replaced());
@@ -48,7 +51,7 @@ public final class StatsCodec {
                 new CacheStats.Memory(count(from), count(from), (int) count(from), (int) count(from), count(from));
         CacheStats.Records records = new CacheStats.Records((int) count(from), (int) count(from), count(from));
         CacheStats.Puts puts =
-                new CacheStats.Puts(count(from), count(from), count(from), count(from), count(from), count(from));
+                new CacheStats.Puts(count(from), count(from), count(from), count(from), count(from), count(from), 0);
         CacheStats.Removals removals = new CacheStats.Removals(count(from), count(from), count(from));
         long open = count(from);
         long lost = count(from);

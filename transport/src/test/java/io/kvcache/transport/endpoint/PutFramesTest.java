@@ -16,6 +16,7 @@ import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.MessageType;
 import io.kvcache.transport.wire.Status;
 import io.kvcache.transport.wire.Violation;
+import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
@@ -116,6 +117,26 @@ final class PutFramesTest {
             assertThat(view).isNotNull();
             assertThat(view.bytes()).isEqualTo(32);
         }
+        peer.end(CloseReason.PEER_CLOSED);
+    }
+
+    @Test
+    void givenABlockOfAnotherNamespaceUnderTheKey_whenPut_thenBusyWithTheCauseBehindIt() throws Violation {
+        Namespace other = Namespace.of("other", BlockShape.kv(1, 1, 8, 1, Dtype.BF16));
+        store.register(other);
+        BlockChain same = BlockChain.ofKeys(other, List.of(chain.key(0)));
+        assertThat(store.putAll(same, 0, List.of(MemorySegment.ofArray(bytes(BYTES))), 0)
+                        .stored())
+                .isEqualTo(1);
+        Peer peer = peer();
+        String told = HEX.formatHex(all(peer.ask(put(0)).getFirst()));
+        assertThat(told).endsWith("02" + "00" + "01" + "0000000000");
+        assertThat(told)
+                .hasSameSizeAs(ANSWER.replace("TYPE", "2300")
+                        .replace("REQUEST", "0700000000000000")
+                        .replace("OUTCOME", "02")
+                        .replace("SEALED", "00")
+                        .replaceAll("\\s", ""));
         peer.end(CloseReason.PEER_CLOSED);
     }
 

@@ -14,6 +14,8 @@ import io.kvcache.core.RequestKind;
 import io.kvcache.core.RequestLabel;
 import io.kvcache.core.contract.BlockContent;
 import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.BlockShape;
+import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.transport.link.CloseReason;
@@ -25,6 +27,7 @@ import java.lang.foreign.MemorySegment;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -152,6 +155,23 @@ final class StoringTest {
                 other.seal();
             }
             assertThat(Sample.verified(cache, chain)).isEqualTo(BLOCKS);
+        }
+    }
+
+    @Test
+    void givenKeysOfAnotherNamespace_whenStored_thenTheyAreForeignAtOnce() {
+        Namespace other = Namespace.of("other", BlockShape.kv(16, 1, 1024, 16, Dtype.BF16));
+        store.register(other);
+        BlockChain same = BlockChain.ofKeys(
+                other, IntStream.range(0, 2).mapToObj(chain::key).toList());
+        assertThat(Sample.put(store, same, 0)).isTrue();
+        for (RemoteKvCache each : List.of(connect(), connectToOld())) {
+            try (RemoteKvCache cache = each;
+                    BlockWriter writer = cache.put(chain, 0, 0, Sample.PATIENCE.toNanos())) {
+                assertThat(writer.outcome()).isEqualTo(PutOutcome.FOREIGN);
+                assertThat(cache.putAll(chain, 0, blocks(false).subList(0, 2), Sample.PATIENCE.toNanos()))
+                        .isEqualTo(new PutSummary(0, 0, PutOutcome.FOREIGN));
+            }
         }
     }
 
