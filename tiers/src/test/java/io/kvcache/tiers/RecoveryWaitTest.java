@@ -189,6 +189,18 @@ final class RecoveryWaitTest {
     }
 
     @Test
+    void givenManyThatWait_whenTheRecoveryEnds_thenTheyAreToldInTheOrderTheyCame() {
+        TickedCache opened = disk.open();
+        List<Integer> told = new ArrayList<>();
+        List<Integer> asked = IntStream.range(0, 50).boxed().toList();
+        asked.forEach(i -> opened.movement().whenRecovered(() -> told.add(i)));
+
+        disk.until(() -> !opened.cache().recovering());
+
+        assertThat(told).isEqualTo(asked);
+    }
+
+    @Test
     void givenSomebodyWhoWaitedForHours_whenTheTableIsClosed_thenNothingHoldsOnToIt() throws InterruptedException {
         TieredKvCache cache = open();
         WeakReference<BlockTable> recovering = waitedFor(cache);

@@ -6,10 +6,11 @@ import io.kvcache.core.store.Loads;
 import io.kvcache.core.tier.AdmissionKind;
 import java.util.ArrayList;
 import java.util.BitSet;
+import java.util.Collections;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 import java.util.function.BooleanSupplier;
 
@@ -39,7 +40,7 @@ public final class Movement implements Mover.Progress {
     private final WriteShares shares;
     private final BitSet recovering = new BitSet();
     private final Object restoring = new Object();
-    private final Set<Runnable> untilRecovered = ConcurrentHashMap.newKeySet();
+    private final Set<Runnable> untilRecovered = Collections.synchronizedSet(new LinkedHashSet<>());
 
     /// Whether [#recovering] has any: what every acquire asks.
     private volatile boolean anyRecovers;
@@ -286,7 +287,8 @@ public final class Movement implements Mover.Progress {
         return true;
     }
 
-    /// Has a listener run on a tier's thread when the recovery that is under way ends. It may have ended before: ask
+    /// Has a listener run on a tier's thread when the recovery that is under way ends, the first that came first:
+    /// what they find then shares host memory and the disks' reads. It may have ended before: ask
     /// [#recovering] afterwards.
     public void whenRecovered(Runnable listener) {
         untilRecovered.add(listener);
@@ -325,8 +327,11 @@ public final class Movement implements Mover.Progress {
             }
         }
         if (!recovering()) {
-            List<Runnable> told = List.copyOf(untilRecovered);
-            told.forEach(untilRecovered::remove);
+            List<Runnable> told;
+            synchronized (untilRecovered) {
+                told = List.copyOf(untilRecovered);
+                untilRecovered.clear();
+            }
             told.forEach(Runnable::run);
         }
     }
