@@ -34,6 +34,7 @@ import io.kvcache.server.net.NetLimits;
 import io.kvcache.server.net.Networks;
 import io.kvcache.server.net.Transport;
 import io.kvcache.server.net.TransportKind;
+import io.kvcache.server.quota.NamespaceShares;
 import io.kvcache.server.remote.RemoteFront;
 import io.kvcache.server.tls.Certificate;
 import io.kvcache.server.zmq.ZmqPublisher;
@@ -132,7 +133,7 @@ public final class CacheServer implements AutoCloseable {
                         uses,
                         moreMeters(config)),
                 clock,
-                areas(config, events),
+                areas(config, events, sockets.numbers()),
                 config.memory().policy());
         for (ListenConfig listen : config.access().listeners()) {
             Door door = new Door(listen.entry(), config.access().tenants(), logins);
@@ -216,9 +217,14 @@ public final class CacheServer implements AutoCloseable {
         return more;
     }
 
-    private Areas areas(ServerConfig config, EventFeed events) {
+    private Areas areas(ServerConfig config, EventFeed events, NamespaceShares numbers) {
         TenantShares shares = new TenantShares(cache, config);
-        BlockNamespaces namespaces = new BlockNamespaces(cache, labels::ownerOf, blocks, shares::join);
+        BlockNamespaces namespaces = new BlockNamespaces(
+                cache,
+                labels::ownerOf,
+                blocks,
+                shares::join,
+                new BlockNamespaces.Room(config.access().tenants().size(), numbers));
         DisksConfig disks = config.disks();
         Duration arrival = disks.disks().isEmpty() ? Duration.ZERO : disks.readTimeout();
         List<Area> everybodys = new ArrayList<>();

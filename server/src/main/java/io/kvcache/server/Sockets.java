@@ -3,6 +3,7 @@ package io.kvcache.server;
 import io.kvcache.core.Clock;
 import io.kvcache.server.config.ServerConfig;
 import io.kvcache.server.net.Transport;
+import io.kvcache.server.quota.NamespaceShares;
 import io.kvcache.server.remote.RemoteFront;
 import io.kvcache.server.remote.TrustDomains;
 import io.kvcache.tiers.TieredKvCache;
@@ -13,11 +14,13 @@ import org.jspecify.annotations.Nullable;
 /// Where clients come in: what drives the sockets of all listeners, and the endpoint for other JVMs.
 ///
 /// @param remote for other JVMs, or null
-record Sockets(Transport transport, @Nullable RemoteFront remote) {
+/// @param numbers what tenants take of the store for their namespaces
+record Sockets(Transport transport, @Nullable RemoteFront remote, NamespaceShares numbers) {
 
     static Sockets open(ServerConfig config, TieredKvCache cache, Clock clock) throws IOException {
         Transport transport =
                 Transport.open(config.network().transport(), config.network().loops());
+        NamespaceShares numbers = new NamespaceShares(config.access().tenants().size());
         TrustDomains domains = null;
         try {
             domains = TrustDomains.open(config.access().domains(), each -> ServedStore.open(config, each, clock));
@@ -27,12 +30,13 @@ record Sockets(Transport transport, @Nullable RemoteFront remote) {
                             config.transport(),
                             config.access().tenants(),
                             Tenants::namespace,
-                            new RemoteFront.Stores(cache, domains)));
+                            new RemoteFront.Stores(cache, domains, numbers)),
+                    numbers);
         } catch (IOException | RuntimeException failed) {
             if (domains != null) {
                 domains.close();
             }
-            new Sockets(transport, null).close();
+            new Sockets(transport, null, numbers).close();
             throw failed;
         }
     }

@@ -107,6 +107,22 @@ final class HttpBlocksTest {
     }
 
     @Test
+    void givenANamespace_whenDeleted_thenItIsForgottenOnceItIsEmpty() throws Exception {
+        http.put("/v1/namespaces/m", SMALL);
+        assertThat(put(http, 0, SMALL_BYTES)).isEqualTo(201);
+        assertThat(problem(http.send(http.at("/v1/namespaces/m").DELETE()), 409))
+                .endsWith("namespace-not-empty");
+        http.send(http.at("/v1/blocks/m/" + key(0)).DELETE());
+
+        assertThat(http.send(http.at("/v1/namespaces/m").DELETE()).statusCode()).isEqualTo(204);
+
+        assertThat(http.get("/v1/namespaces/m").statusCode()).isEqualTo(404);
+        assertThat(http.send(http.at("/v1/namespaces/m").DELETE()).statusCode()).isEqualTo(404);
+        assertThat(http.put("/v1/namespaces/m", SMALL).statusCode()).isEqualTo(201);
+        assertThat(put(http, 0, SMALL_BYTES)).isEqualTo(201);
+    }
+
+    @Test
     void givenANameThatIsTaken_whenRegisteredOtherwise_thenBothShapesAreTold() throws Exception {
         http.put("/v1/namespaces/m", SMALL);
         HttpResponse<byte[]> other = http.put("/v1/namespaces/m", LARGE);

@@ -1,6 +1,9 @@
 package io.kvcache.server.block;
 
+import io.kvcache.core.NamespaceStats;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.server.quota.NamespaceShares;
+import io.kvcache.server.quota.Shares;
 import io.kvcache.tiers.TieredKvCache;
 import java.util.Comparator;
 import java.util.List;
@@ -11,19 +14,21 @@ import org.jspecify.annotations.Nullable;
 
 /// The namespaces that clients may name, each tenant its own. A namespace's name is its model.
 ///
-/// Names last as long as the server; blocks on disk last longer, and are found again once their
-/// namespace is registered again.
+/// Names last as long as the server, or until they are deleted; blocks on disk last longer, and are found again once
+/// their namespace is registered again.
 ///
 /// **Threads.** Any.
 public final class BlockNamespaces {
 
-    /// Names of all tenants together; a name costs a number of the store for ever.
+    /// Names of all tenants together.
     static final int MOST = 4096;
 
     private final TieredKvCache cache;
     private final Ownership ownership;
     private final BlockStocks stocks;
     private final Consumer<Namespace> shares;
+    private final Shares places;
+    private final NamespaceShares numbers;
     private final ConcurrentMap<Named, Namespace> named = new ConcurrentHashMap<>();
 
     private record Named(String tenant, String name) {}
@@ -35,12 +40,21 @@ public final class BlockNamespaces {
 
     /// Each of them is who registered it.
     public BlockNamespaces(TieredKvCache cache) {
-        this(cache, Ownership.ASKERS, BlockStocks.none(cache), _ -> {});
+        this(cache, Ownership.ASKERS, BlockStocks.none(cache), _ -> {}, new Room(1, new NamespaceShares(1)));
     }
+
+    /// What tenants may take of it.
+    ///
+    /// @param tenants that there are
+    /// @param numbers what they take of the store, by whatever way they come
+    public record Room(int tenants, NamespaceShares numbers) {}
 
     /// @param stocks told of each namespace that is used
     /// @param shares told of each one before anything is put into it
-    public BlockNamespaces(TieredKvCache cache, Ownership ownership, BlockStocks stocks, Consumer<Namespace> shares) {
+    public BlockNamespaces(
+            TieredKvCache cache, Ownership ownership, BlockStocks stocks, Consumer<Namespace> shares, Room room) {
+        places = new Shares(MOST, room.tenants);
+        numbers = room.numbers;
         this.shares = shares;
         this.cache = cache;
         this.ownership = ownership;
@@ -62,14 +76,48 @@ public final class BlockNamespaces {
         if (known != null) {
             return new Registered(known, false);
         }
-        if (named.size() >= MOST) {
-            throw new IllegalArgumentException("there are " + MOST + " namespaces, as many as may be");
+        if (!places.take(namespace.tenant())) {
+            throw new IllegalArgumentException("tenant " + namespace.tenant() + " has "
+                    + places.taken(namespace.tenant()) + " namespaces; of " + MOST
+                    + " a tenant may have as many as are free: delete some that are empty");
         }
-        cache.register(namespace);
-        shares.accept(namespace);
-        stocks.registered(namespace);
-        named.put(name, namespace);
+        boolean done = false;
+        try {
+            String refusal = numbers.refusal(namespace);
+            if (refusal != null) {
+                throw new IllegalArgumentException(refusal);
+            }
+            cache.register(namespace);
+            shares.accept(namespace);
+            stocks.registered(namespace);
+            named.put(name, namespace);
+            done = true;
+        } finally {
+            if (!done) {
+                places.give(namespace.tenant());
+            }
+        }
         return new Registered(namespace, true);
+    }
+
+    /// Forgets a name, unless there are blocks in it.
+    ///
+    /// @return those blocks; 0 when the name is forgotten, -1 when there was none
+    synchronized long delete(String tenant, String name) {
+        Namespace namespace = find(tenant, name);
+        if (namespace == null) {
+            return -1;
+        }
+        long blocks = cache.stats().namespaces().stream()
+                .filter(each -> each.namespace().equals(namespace))
+                .mapToLong(NamespaceStats::live)
+                .sum();
+        if (blocks == 0) {
+            named.remove(new Named(namespace.tenant(), namespace.model()));
+            stocks.forgotten(namespace);
+            places.give(namespace.tenant());
+        }
+        return blocks;
     }
 
     /// The namespace that a tenant means by a name, or null.

@@ -73,6 +73,13 @@ public final class BlockStocks {
         }
     }
 
+    /// A namespace's name is forgotten.
+    void forgotten(Namespace namespace) {
+        synchronized (registered) {
+            registered.remove(namespace);
+        }
+    }
+
     /// The store has told all that it had on disk: that counts from now on.
     public void recovered() {
         List<Namespace> all;

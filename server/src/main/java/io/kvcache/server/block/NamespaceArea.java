@@ -63,8 +63,23 @@ public final class NamespaceArea implements Area {
                     }
                 };
             case "PUT" -> new JsonRequest((body, out) -> register(body, name, tenant, out));
-            default -> HttpReplies.notAllowed(request, "GET, PUT");
+            case "DELETE" -> (Exchange.Plain) out -> delete(name, tenant, out);
+            default -> HttpReplies.notAllowed(request, "GET, PUT, DELETE");
         };
+    }
+
+    private void delete(String name, String tenant, HttpReplies out) {
+        long blocks = namespaces.delete(tenant, name);
+        if (blocks < 0) {
+            out.problem(unknown(name));
+        } else if (blocks > 0) {
+            out.problem(Problem.named(
+                    HttpResponseStatus.CONFLICT,
+                    "namespace-not-empty",
+                    "namespace " + name + " has " + blocks + " blocks; delete them first"));
+        } else {
+            out.empty(HttpResponseStatus.NO_CONTENT);
+        }
     }
 
     static Problem unknown(String name) {

@@ -163,7 +163,8 @@ public final class Connections {
                 .sorted(Comparator.comparing((Connection each) -> held.getOrDefault(each.entry().address(), 0))
                         .reversed()
                         .thenComparing(each -> each.requests() > 0)
-                        .thenComparing(Connection::heardNanos))
+                        .thenComparing(Connection::heardNanos)
+                        .thenComparing(Connection::id))
                 .limit(Math.max(1, limits.connections() / LEAVING_PART))
                 .toList();
         lookedInVain = found.isEmpty();

@@ -4,6 +4,7 @@ import io.kvcache.core.KvCache;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.server.config.TenantConfig;
 import io.kvcache.server.config.TransportConfig;
+import io.kvcache.server.quota.NamespaceShares;
 import io.kvcache.server.tls.Certificate;
 import io.kvcache.transport.aeron.AeronEndpoint;
 import io.kvcache.transport.endpoint.EndpointOptions;
@@ -63,7 +64,9 @@ public final class RemoteFront implements AutoCloseable {
 
     /// What is served: the store of everybody, which stays its caller's, and those of the trust domains, which are
     /// closed with this.
-    public record Stores(KvCache everybodys, TrustDomains domains) {}
+    ///
+    /// @param numbers what tenants take of the store of everybody for their namespaces
+    public record Stores(KvCache everybodys, TrustDomains domains, NamespaceShares numbers) {}
 
     /// Begins to listen, when the configuration says so.
     ///
@@ -83,7 +86,7 @@ public final class RemoteFront implements AutoCloseable {
                 .withAccess(secrets.access())
                 .withMaxConnections(config.connections())
                 .withLongestLease(config.lease())
-                .withNamespaces(rule(tenants, own));
+                .withNamespaces(rule(tenants, own, stores));
         options = stores.domains.in(options);
         KvCache cache = stores.everybodys;
         Certificate certificate = config.tls() == null ? null : Certificate.open(config.tls());
@@ -140,7 +143,7 @@ public final class RemoteFront implements AutoCloseable {
         Secrets.open(config, tenants);
     }
 
-    private static NamespaceRule rule(List<TenantConfig> tenants, Function<String, Namespace> own) {
+    private static NamespaceRule rule(List<TenantConfig> tenants, Function<String, Namespace> own, Stores stores) {
         Set<Namespace> kept = tenants.stream().map(TenantConfig::name).map(own).collect(Collectors.toUnmodifiableSet());
         Set<String> limited = tenants.stream()
                 .filter(each -> each.quotaBytes() > 0)
@@ -150,10 +153,11 @@ public final class RemoteFront implements AutoCloseable {
             if (kept.contains(namespace)) {
                 return namespace + " is where the server keeps its own values; choose another name";
             }
-            return limited.contains(namespace.tenant())
-                    ? "tenant " + namespace.tenant() + " has a quota, and what clients of transport store is not"
-                            + " counted against it; allowed: tenants without one, or blocks and objects over HTTP"
-                    : null;
+            if (limited.contains(namespace.tenant())) {
+                return "tenant " + namespace.tenant() + " has a quota, and what clients of transport store is not"
+                        + " counted against it; allowed: tenants without one, or blocks and objects over HTTP";
+            }
+            return stores.numbers.refusal(namespace);
         };
     }
 

@@ -111,6 +111,17 @@ public sealed interface Access {
         };
     }
 
+    /// Whether each client is one of several tenants, by a secret of its own.
+    default boolean tellsTenantsApart() {
+        return switch (this) {
+            case Open open -> false;
+            case Shared shared -> false;
+            case Tenants each -> each.secrets.size() > 1;
+            case InName bound -> false;
+            case Current current -> now().tellsTenantsApart();
+        };
+    }
+
     /// The only tenant whose namespaces may be used by whoever is this one; null for any.
     default @Nullable String limit(String tenant) {
         return switch (this) {

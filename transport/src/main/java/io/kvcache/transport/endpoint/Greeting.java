@@ -103,9 +103,13 @@ final class Greeting {
             outlet.close(CloseReason.SHUTDOWN);
             return null;
         }
-        if (!endpoint.admission().welcome(conversation)) {
+        String tenant = access.tellsTenantsApart() ? said.tenant() : "";
+        if (!endpoint.admission().welcome(conversation, tenant)) {
             int most = endpoint.service().options().most().connections();
-            request.refuse(Status.BUSY, most + " connections are open; allowed: " + most);
+            String why = tenant.isEmpty()
+                    ? most + " connections are open; allowed: " + most
+                    : "tenant \"" + tenant + "\" has as many connections open as are free; allowed: fewer, of " + most;
+            request.refuse(Status.BUSY, why);
             outlet.close(CloseReason.OVER_LIMIT);
             return null;
         }

@@ -14,6 +14,7 @@ import io.kvcache.transport.wire.Secret;
 import io.kvcache.transport.wire.Status;
 import io.kvcache.transport.wire.Violation;
 import io.kvcache.transport.wire.Welcome;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
@@ -52,6 +53,36 @@ final class EndpointAccessTest {
             }
             assertThat(endpoint.stats().closed()).containsEntry(CloseReason.UNAUTHORIZED, 6L);
             right.end(CloseReason.PEER_CLOSED);
+        }
+    }
+
+    @Test
+    void givenTenants_whenOneTakesAllConnectionsThatItMay_thenTheOthersStillFindSome() throws Exception {
+        Map<String, String> secrets = Map.of("a", "secret of tenant a", "b", "secret of tenant b");
+        try (Endpoint endpoint =
+                serving.open(Serving.OPTIONS.withAccess(Access.tenants(secrets)).withMaxConnections(8))) {
+            List<Peer> in = new ArrayList<>();
+            for (int i = 0; i < 4; i++) {
+                Peer peer = new Peer(endpoint);
+                assertThat(peer.greet("a", "secret of tenant a", null).header().status())
+                        .isEqualTo(Status.OK);
+                in.add(peer);
+            }
+            Peer tooMany = new Peer(endpoint);
+            Loopback.Whole refused = tooMany.greet("a", "secret of tenant a", null);
+            assertThat(refused.header().status()).isEqualTo(Status.BUSY);
+            assertThat(refused.reader().text("text")).contains("tenant \"a\"", "of 8");
+            tooMany.end(CloseReason.OVER_LIMIT);
+            Peer other = new Peer(endpoint);
+            assertThat(other.greet("b", "secret of tenant b", null).header().status())
+                    .isEqualTo(Status.OK);
+            other.end(CloseReason.PEER_CLOSED);
+            in.removeFirst().end(CloseReason.PEER_CLOSED);
+            Peer again = new Peer(endpoint);
+            assertThat(again.greet("a", "secret of tenant a", null).header().status())
+                    .isEqualTo(Status.OK);
+            in.add(again);
+            in.forEach(each -> each.end(CloseReason.PEER_CLOSED));
         }
     }
 

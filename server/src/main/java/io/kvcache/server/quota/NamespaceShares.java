@@ -1,0 +1,61 @@
+package io.kvcache.server.quota;
+
+import io.kvcache.core.identity.Namespace;
+import java.util.HashSet;
+import java.util.Set;
+import org.jspecify.annotations.Nullable;
+
+/// What the store has for all namespaces together, shared out to tenants however they come: numbers, which a store
+/// gives
+/// once and never again, and sizes of blocks. A tenant may take one while it has taken fewer than are free ([Shares]).
+///
+/// **Threads.** Any.
+public final class NamespaceShares {
+
+    /// Of the store's 65,536; the rest is for the server's own, and for what disks bring.
+    private static final int NUMBERS = 60_000;
+
+    /// Of the store's 100; three are of values.
+    private static final int SIZES = 96;
+
+    private final Shares numbers;
+    private final Shares sizes;
+    private final Set<Namespace> known = new HashSet<>();
+    private final Set<Long> knownSizes = new HashSet<>();
+
+    /// @param tenants that there are
+    public NamespaceShares(int tenants) {
+        numbers = new Shares(NUMBERS, tenants);
+        sizes = new Shares(SIZES, tenants);
+    }
+
+    /// Why a namespace may not be registered, or null when it may: then it counts for its tenant.
+    public synchronized @Nullable String refusal(Namespace namespace) {
+        if (known.contains(namespace)) {
+            return null;
+        }
+        String tenant = namespace.tenant();
+        long bytes =
+                namespace.parts().isEmpty() ? 0 : namespace.parts().getFirst().bytes();
+        boolean another = bytes > 0 && !knownSizes.contains(bytes);
+        if (another && !sizes.take(tenant)) {
+            return refusal(tenant, sizes, "sizes of blocks") + "; use a size that there is";
+        }
+        if (!numbers.take(tenant)) {
+            if (another) {
+                sizes.give(tenant);
+            }
+            return refusal(tenant, numbers, "namespaces since the start") + "; use those that there are";
+        }
+        if (another) {
+            knownSizes.add(bytes);
+        }
+        known.add(namespace);
+        return null;
+    }
+
+    private static String refusal(String tenant, Shares of, String what) {
+        return "tenant " + tenant + " has registered " + of.taken(tenant) + " " + what + "; of " + of.most()
+                + " a tenant may have as many as are free";
+    }
+}

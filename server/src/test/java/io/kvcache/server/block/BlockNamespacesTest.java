@@ -1,0 +1,46 @@
+package io.kvcache.server.block;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.kvcache.core.identity.BlockShape;
+import io.kvcache.core.identity.Dtype;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.server.keyspace.TestKeyspace;
+import io.kvcache.server.quota.NamespaceShares;
+import org.junit.jupiter.api.Test;
+
+final class BlockNamespacesTest {
+
+    private static Namespace namespace(String tenant, int number) {
+        return Namespace.of("m" + number, BlockShape.kv(1, 1, 8, 4, Dtype.BF16)).toBuilder()
+                .tenant(tenant)
+                .build();
+    }
+
+    @Test
+    void givenATenantThatRegistersAllItMay_whenAnotherRegisters_thenItMay() {
+        try (TestKeyspace test = TestKeyspace.small()) {
+            BlockNamespaces namespaces = new BlockNamespaces(
+                    test.cache(),
+                    Ownership.ASKERS,
+                    BlockStocks.none(test.cache()),
+                    _ -> {},
+                    new BlockNamespaces.Room(2, new NamespaceShares(2)));
+            for (int i = 0; i < BlockNamespaces.MOST / 2; i++) {
+                assertThat(namespaces.register(namespace("one", i)).isNew()).isTrue();
+            }
+            Namespace more = namespace("one", BlockNamespaces.MOST);
+
+            assertThatThrownBy(() -> namespaces.register(more))
+                    .isInstanceOf(IllegalArgumentException.class)
+                    .hasMessageContaining("tenant one has 2048 namespaces; of 4096");
+            assertThat(namespaces.register(namespace("two", 0)).isNew()).isTrue();
+            assertThat(namespaces.register(namespace("one", 0)).isNew()).isFalse();
+
+            assertThat(namespaces.delete("one", "m0")).isZero();
+            assertThat(namespaces.delete("one", "m1")).isZero();
+            assertThat(namespaces.register(more).isNew()).isTrue();
+        }
+    }
+}

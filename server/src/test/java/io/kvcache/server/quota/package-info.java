@@ -1,0 +1,4 @@
+@NullMarked
+package io.kvcache.server.quota;
+
+import org.jspecify.annotations.NullMarked;
