@@ -5,6 +5,7 @@ import io.kvcache.core.SealOutcome;
 import io.kvcache.core.store.ChunkedCrc;
 import io.kvcache.core.store.HostStore;
 import io.kvcache.core.store.Reserved;
+import io.kvcache.core.tree.Handle;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
@@ -92,10 +93,24 @@ final class Filling {
         open = false;
         try {
             scope.close();
-            return source.store().seal(reserved.record(), checksum);
+            return reserved.replaces() && source.store().disks().any()
+                    ? sealAgain(checksum)
+                    : source.store().seal(reserved.record(), checksum);
         } finally {
             source.changed(reserved.record());
             source.holders().leave(hold);
+        }
+    }
+
+    private SealOutcome sealAgain(int checksum) {
+        HostStore store = source.store();
+        long equal = store.holdEqual(reserved.record(), checksum);
+        try {
+            return store.seal(reserved.record(), checksum, equal);
+        } finally {
+            if (Handle.found(equal)) {
+                store.lookup().unpin(Handle.record(equal));
+            }
         }
     }
 

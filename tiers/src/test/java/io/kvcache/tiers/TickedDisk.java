@@ -27,7 +27,9 @@ import io.kvcache.tiers.movement.MoverLimits;
 import io.kvcache.tiers.movement.TierOpener;
 import io.kvcache.tiers.movement.WriteBudget;
 import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
 import java.time.Duration;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Objects;
 import java.util.concurrent.TimeUnit;
@@ -125,6 +127,10 @@ final class TickedDisk implements TierOpener {
         return opened;
     }
 
+    TickedCache life() {
+        return Objects.requireNonNull(life);
+    }
+
     FaultyDevice device() {
         return Objects.requireNonNull(device);
     }
@@ -159,10 +165,30 @@ final class TickedDisk implements TierOpener {
     }
 
     void put(int key) {
+        put(key, 0);
+    }
+
+    /// Puts a value whose bytes are all the same.
+    void put(int key, int each) {
+        byte[] value = new byte[VALUE_BYTES];
+        Arrays.fill(value, (byte) each);
         try (var writer =
                 Objects.requireNonNull(life).cache().putObject(THINGS, new byte[] {(byte) key}, VALUE_BYTES, 0)) {
-            writer.copyFrom(MemorySegment.ofArray(new byte[VALUE_BYTES]));
+            writer.copyFrom(MemorySegment.ofArray(value));
             assertThat(writer.seal()).isEqualTo(SealOutcome.SEALED);
+        }
+    }
+
+    /// What [#put(int, int)] has put; -1 for nothing.
+    int value(int key) {
+        try (ObjectView view =
+                Objects.requireNonNull(life).cache().getObject(THINGS, new byte[] {(byte) key}, 100 * MILLI)) {
+            if (view == null) {
+                return -1;
+            }
+            MemorySegment value = MemorySegment.ofArray(new byte[VALUE_BYTES]);
+            view.copyTo(0, VALUE_BYTES, value);
+            return value.get(ValueLayout.JAVA_BYTE, VALUE_BYTES - 1);
         }
     }
 

@@ -10,6 +10,7 @@ import java.util.ArrayList;
 import java.util.BitSet;
 import java.util.Collections;
 import java.util.HashMap;
+import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
@@ -32,6 +33,10 @@ final class Burials {
     private final RecordPool pool;
     private final List<ArrayDeque<TierBurial>> waiting = new ArrayList<>();
     private final Map<Integer, BitSet> older = new HashMap<>();
+
+    /// By resident record: the disks that hold the last durable value of its key, one bit each. They are told of the
+    /// burial once the record itself is written, or has gone without.
+    private final Map<Integer, Integer> outlived = new LinkedHashMap<>();
 
     Burials(RecordPool pool) {
         this.pool = pool;
@@ -91,6 +96,42 @@ final class Burials {
         if (copies != null) {
             copies.stream().filter(disk -> disk != on).forEach(disk -> bury(record, disk));
         }
+    }
+
+    /// A record has taken the place of one whose copy lies on a disk. Until the record is written, that copy is what a
+    /// restart finds.
+    void outlives(int record, int disk) {
+        if (outlived.size() < MOST_KEPT || outlived.containsKey(record)) {
+            outlived.merge(record, 1 << disk, (before, more) -> before | more);
+        } else {
+            bury(record, disk);
+        }
+    }
+
+    /// A record has taken the place of another: what that one outlived, it does now.
+    void inherit(int record, int older) {
+        Integer copies = outlived.remove(older);
+        if (copies != null) {
+            outlived.merge(record, copies, (before, more) -> before | more);
+        }
+    }
+
+    /// A record was written, or nothing will write it any more: older copies do not count from now on. On the disk
+    /// that has the record they are behind it in its log, and need no burial.
+    ///
+    /// @param on that disk, or -1
+    void buryOutlived(int record, int on) {
+        Integer copies = outlived.isEmpty() ? null : outlived.remove(record);
+        for (int disk = 0; copies != null && copies >>> disk != 0; disk++) {
+            if ((copies >>> disk & 1) != 0 && disk != on) {
+                bury(record, disk);
+            }
+        }
+    }
+
+    /// Records whose key a disk has an older copy of.
+    Set<Integer> outliving() {
+        return outlived.keySet();
     }
 
     /// Puts a burial before all others: a disk did not take it, or did not write it, and nothing newer

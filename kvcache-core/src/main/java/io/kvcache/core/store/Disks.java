@@ -245,10 +245,14 @@ public final class Disks {
         });
     }
 
-    /// A key was dropped, or an object put under it: what disks tell of it from now on is older. Under
-    /// the lock.
+    /// A key was dropped: what disks tell of it from now on is older. Under the lock.
     void overtaken(long keyHi, long keyLo) {
-        restore.overtaken().add(keyHi, keyLo);
+        restore.overtaken().dropped(keyHi, keyLo);
+    }
+
+    /// An object was put: what disks tell of its key from now on is older. Under the lock.
+    void overtakenByPut(long keyHi, long keyLo) {
+        restore.overtaken().put(keyHi, keyLo);
     }
 
     /// A namespace is being dropped: what disks tell of it from now on is older. Under the lock.

@@ -14,6 +14,7 @@ import io.kvcache.core.memory.HostMemorySource;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.tree.BlockTree;
 import io.kvcache.core.tree.Control;
+import io.kvcache.core.tree.Handle;
 import io.kvcache.core.tree.RecordLayout;
 import io.kvcache.core.tree.RecordPool;
 import java.lang.foreign.MemorySegment;
@@ -273,8 +274,37 @@ public final class HostStore implements AutoCloseable {
         }
     }
 
+    /// Pins the object that a filled one is about to replace, if a disk has it and its bytes are the same:
+    /// [#seal(int, int, long)] keeps that copy then. Its bytes are compared without the lock, as equal checksums
+    /// prove nothing.
+    ///
+    /// @return its [Handle], which the caller lets go after sealing, or [Handle#MISS]
+    public long holdEqual(int record, int checksum) {
+        long handle = lookup.holdKey(pool.keyHi(record), pool.keyLo(record));
+        if (!Handle.found(handle)) {
+            return Handle.MISS;
+        }
+        int older = Handle.record(handle);
+        boolean equal = pool.diskPlace(older) != NONE
+                && pool.bytes(older) == pool.bytes(record)
+                && pool.checksum(older) == checksum
+                && Pieces.equal(slabs, pool.hostPage(older), pool.hostPage(record), pool.bytes(record));
+        if (equal) {
+            return handle;
+        }
+        lookup.unpin(older);
+        return Handle.MISS;
+    }
+
     /// The writer of a reserved record has filled it.
     public SealOutcome seal(int record, int checksum) {
+        return seal(record, checksum, Handle.MISS);
+    }
+
+    /// The writer of a reserved record has filled it.
+    ///
+    /// @param equal what [#holdEqual] answered
+    public SealOutcome seal(int record, int checksum, long equal) {
         Turn.await(lock);
         try {
             if (lifecycle.state(record) == Control.DOOMED) {
@@ -282,11 +312,16 @@ public final class HostStore implements AutoCloseable {
                 return SealOutcome.DROPPED;
             }
             pool.checksum(record, checksum);
-            boolean replaces = Identity.isObject(pool.identity(record));
-            if (replaces) {
-                disks.overtaken(pool.keyHi(record), pool.keyLo(record));
+            if (!Identity.isObject(pool.identity(record))) {
+                return lifecycle.seal(record, NONE);
             }
-            return lifecycle.seal(record, replaces ? tree.findOther(record) : NONE);
+            disks.overtakenByPut(pool.keyHi(record), pool.keyLo(record));
+            int older = tree.findOther(record);
+            boolean same = Handle.found(equal) && older == Handle.record(equal);
+            if (same && pool.diskPlace(older) != NONE) {
+                lifecycle.takeCopy(record, older);
+            }
+            return lifecycle.seal(record, older);
         } finally {
             lock.unlock();
         }

@@ -62,10 +62,19 @@ final class Lifecycle {
         return pins.claim(record, Control.SEALED);
     }
 
+    /// An object has the same bytes as one that is on disk, which it is about to replace: the copy is its own from now
+    /// on.
+    void takeCopy(int record, int older) {
+        long place = pool.diskPlace(older);
+        int checksum = pool.checksum(older);
+        disks.unplace(older);
+        disks.place(record, place, checksum);
+    }
+
     /// A writer or a load has filled a record's slot: makes it findable there, or leaves that to its
     /// parent's.
     ///
-    /// @param older the known record of the same key that this one replaces, or [#NONE]; readers find one
+    /// @param older the known record of the same key that this one replaces, or [io.kvcache.core.policy.RecordView#NONE]; readers find one
     ///     or the other at any moment
     SealOutcome seal(int record, int older) {
         int parent = pool.parent(record);
@@ -117,6 +126,7 @@ final class Lifecycle {
         boolean known = Control.known(state(record));
         pool.become(record, Control.SEALED, pinsAdded);
         if (older != NONE) {
+            offload.succeeds(record, older);
             doom(older, EventKind.REPLACED);
         }
         if (!known) {
@@ -129,7 +139,12 @@ final class Lifecycle {
             policyOf(record).admit(record);
         }
         reports.stored(record, TierKind.HOST);
-        if (!known) {
+        if (pool.diskPlace(record) != NONE && older != NONE) {
+            copied(record);
+        }
+        if (older != NONE) {
+            offload.storedAgain(record);
+        } else if (!known) {
             offload.stored(record);
         } else if (!prefetched.has(record)) { // a guess is used when it is read, if it ever is
             offload.used(record);
@@ -260,7 +275,7 @@ final class Lifecycle {
         int[] dropped = {0};
         tree.eachBelow(root, record -> {
             if (cause == EventKind.DROPPED) {
-                overtaken.add(pool.keyHi(record), pool.keyLo(record));
+                overtaken.dropped(pool.keyHi(record), pool.keyLo(record));
             }
             dropped[0] += doomOne(record, cause) ? 1 : 0;
         });
@@ -293,12 +308,13 @@ final class Lifecycle {
             if (known) {
                 reports.removed(record, cause, TierKind.DISK);
             }
-            if (cause != EventKind.EVICTED || Identity.isObject(pool.identity(record))) {
+            boolean buried = cause != EventKind.EVICTED || Identity.isObject(pool.identity(record));
+            if (buried && cause != EventKind.REPLACED) {
                 offload.burials().bury(record, DiskNumber.of(pool.diskPlace(record)));
             }
             disks.unplace(record);
         }
-        offload.dropping(record);
+        offload.ending(record, known && cause != EventKind.REPLACED);
         tree.unindex(record);
         freeIfDead(record);
         return known;

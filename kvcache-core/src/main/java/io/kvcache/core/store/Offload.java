@@ -7,11 +7,11 @@ import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.core.tier.TierBurial;
 import io.kvcache.core.tree.BlockTree;
 import io.kvcache.core.tree.Control;
+import io.kvcache.core.tree.DiskNumber;
 import io.kvcache.core.tree.RecordPool;
 import java.util.HashMap;
-import java.util.HashSet;
+import java.util.List;
 import java.util.Map;
-import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
 /// Which records are to be written to disk, in which order.
@@ -35,7 +35,14 @@ final class Offload {
     private long mostWaitingBytes;
     private long mostBytesEach;
     private final Map<Integer, Long> underWay = new HashMap<>();
-    private final Set<BlockKey> writtenInVain = new HashSet<>();
+
+    /// Keys of which a copy is being written that counts no longer, and whether that is to be buried at once: it was
+    /// dropped, not replaced.
+    private final Map<BlockKey, Boolean> writtenInVain = new HashMap<>();
+
+    /// Places in the queue that a record has taken over from the one that it replaces.
+    private final Map<Long, Long> turns = new HashMap<>();
+
     private long waitingBytes;
     private long enqueued;
     private long owed;
@@ -68,9 +75,9 @@ final class Offload {
     void writable(boolean can) {
         writable = can;
         while (!can && !waiting.isEmpty()) {
-            long handle = waiting.peek();
+            long handle = turn(waiting.peek());
             int record = (int) handle;
-            waiting.skip();
+            skip();
             if (Control.generation(pool.control(record)) == (int) (handle >>> Integer.SIZE)) {
                 leaving(record);
                 unwritten++;
@@ -112,6 +119,50 @@ final class Offload {
             admit(record);
         } else {
             counters.notYet++;
+        }
+    }
+
+    /// An object was sealed in place of another one, which [#succeeds] was told of. That somebody stores a key again
+    /// counts as a use of it.
+    void storedAgain(int record) {
+        if (admission == null) {
+            return;
+        }
+        boolean worth = prospects.putAgain(record);
+        pool.flag(record, Identity.USED_ON_DISK, true);
+        if (settled(record)) {
+            return;
+        }
+        if (pool.bytes(record) > mostBytesEach) {
+            counters.tooLarge++;
+        } else if (worth) {
+            admit(record);
+        } else {
+            counters.notYet++;
+        }
+    }
+
+    /// An object is about to take the place of another one. What a disk has of that one is what a restart
+    /// finds until the new one is written. So the new one is written no later than the older would have been:
+    /// of what was put before a flush and replaced meanwhile, no version from before that may come back.
+    void succeeds(int record, int older) {
+        if (admission == null) {
+            return;
+        }
+        prospects.succeeds(record, older);
+        if (pool.diskPlace(older) != NONE) {
+            burials.outlives(record, DiskNumber.of(pool.diskPlace(older)));
+        }
+        burials.inherit(record, older);
+        if (pool.bytes(record) > mostBytesEach) {
+            burials.buryOutlived(record, NONE);
+        } else if (Identity.has(pool.identity(older), Identity.QUEUED)) {
+            pool.flag(older, Identity.QUEUED, false);
+            pool.flag(record, Identity.QUEUED, true);
+            long more = pool.bytes(record) - pool.bytes(older);
+            waitingBytes += more;
+            prospects.written(more);
+            turns.put(handle(older), handle(record));
         }
     }
 
@@ -183,12 +234,34 @@ final class Offload {
         }
     }
 
-    /// A record is about to be dropped. While a copy of it is still being written, no other with its key
-    /// is: the burial that follows the first would be taken to mean both.
-    void dropping(int record) {
+    /// A record is about to end. While a copy of it is still being written, no other with its key
+    /// is: a burial that follows the first would be taken to mean both.
+    ///
+    /// @param dropped whether it was known, and nothing newer takes its place
+    void ending(int record, boolean dropped) {
         leaving(record);
+        if (dropped) {
+            burials.buryOutlived(record, NONE);
+        }
         if (Identity.has(pool.identity(record), Identity.WRITING)) {
-            writtenInVain.add(key(record));
+            writtenInVain.merge(key(record), dropped, Boolean::logicalOr);
+        } else if (dropped && !writtenInVain.isEmpty()) {
+            writtenInVain.computeIfPresent(key(record), (_, _) -> true);
+        }
+    }
+
+    /// A copy was written of a record that counts no longer.
+    ///
+    /// @param replaced whether nothing but newer objects ended it, see [#ended]
+    /// @param successor the newest of them, or none
+    void wroteInVain(int record, int disk, boolean replaced, int successor) {
+        if (successor != NONE) {
+            burials.buryOutlived(successor, disk);
+        }
+        if (replaced && successor != NONE) {
+            burials.outlives(successor, disk);
+        } else {
+            burials.bury(record, disk);
         }
     }
 
@@ -196,8 +269,9 @@ final class Offload {
         return new BlockKey(pool.keyHi(record), pool.keyLo(record));
     }
 
-    /// A record was evicted that no disk has.
+    /// A record was evicted that no disk has. An older copy of its key must not come back: others have read the newer.
     void evicted(int record) {
+        burials.buryOutlived(record, NONE);
         if (admission != null) {
             leaving(record);
             counters.evictedUnwritten++;
@@ -278,17 +352,41 @@ final class Offload {
 
     private void enqueue(int record) {
         pool.flag(record, Identity.QUEUED, true);
-        waiting.add((long) Control.generation(pool.control(record)) << Integer.SIZE | record);
+        waiting.add(handle(record));
         waitingBytes += pool.bytes(record);
         prospects.written(pool.bytes(record));
         counters.admitted++;
         enqueued++;
     }
 
+    private long handle(int record) {
+        return (long) Control.generation(pool.control(record)) << Integer.SIZE | record;
+    }
+
+    /// Whose turn a place in the queue is by now.
+    private long turn(long handle) {
+        long at = handle;
+        Long next = turns.isEmpty() ? null : turns.get(at);
+        while (next != null) {
+            at = next;
+            next = turns.get(at);
+        }
+        return at;
+    }
+
+    /// Ends the turn of the first in the queue.
+    private void skip() {
+        Long next = turns.isEmpty() ? null : turns.remove(waiting.peek());
+        while (next != null) {
+            next = turns.remove(next);
+        }
+        waiting.skip();
+    }
+
     /// Takes the next record to be written and pins it; or answers [RecordView#NONE] when none waits.
     int next() {
         while (!waiting.isEmpty()) {
-            long handle = waiting.peek();
+            long handle = turn(waiting.peek());
             int record = (int) handle;
             long control = pool.control(record);
             boolean same = Control.generation(control) == (int) (handle >>> Integer.SIZE)
@@ -300,7 +398,7 @@ final class Offload {
             if (above != NONE && ahead.isFirstTime(handle, above)) {
                 return isWrittenInVain(above) ? NONE : beginAhead(handle, above);
             }
-            waiting.skip();
+            skip();
             ahead.forget();
             if (!same) {
                 continue;
@@ -324,7 +422,7 @@ final class Offload {
     }
 
     private boolean isWrittenInVain(int record) {
-        return !writtenInVain.isEmpty() && writtenInVain.contains(key(record));
+        return !writtenInVain.isEmpty() && writtenInVain.containsKey(key(record));
     }
 
     /// Has a block written anew before the one that is first in the queue, which waits for it.
@@ -348,6 +446,15 @@ final class Offload {
         }
     }
 
+    /// The same; one that was replaced meanwhile, and was not written, is not durable either.
+    void unwritten(int record, boolean replaced) {
+        if (replaced) {
+            unwritten++;
+        } else {
+            unwritten(record);
+        }
+    }
+
     /// How often a record that was to be written was not, and is resident still.
     long unwritten() {
         return unwritten;
@@ -356,19 +463,25 @@ final class Offload {
     /// A write that [#next] began has ended.
     ///
     /// @param on the disk that it was written to, or -1
-    void ended(int record, int on) {
+    /// @return whether newer objects took the record's place meanwhile, and nothing else ended it
+    boolean ended(int record, int on) {
         pool.flag(record, Identity.WRITING, false);
         if (on == NONE) {
             prospects.written(-pool.bytes(record));
         }
         underWay.remove(record);
-        writtenInVain.remove(key(record));
+        Boolean dropped = writtenInVain.isEmpty() ? null : writtenInVain.remove(key(record));
         burials.written(record, on);
+        return dropped != null && !dropped;
     }
 
     /// Records that were queued by now: all of them are done with once [#settled()] has reached this
-    /// number. A flush counts on each of them, so what is said of their worth from now on changes nothing.
+    /// number. What has taken the place of a value on disk is among them. A flush counts on each of them,
+    /// so what is said of their worth from now on changes nothing.
     long mark() {
+        for (int record : List.copyOf(burials.outliving())) {
+            want(record);
+        }
         owed = enqueued;
         return enqueued;
     }

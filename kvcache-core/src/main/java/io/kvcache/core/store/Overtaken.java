@@ -3,8 +3,8 @@ package io.kvcache.core.store;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.tier.TierBlock;
 import java.util.BitSet;
-import java.util.HashSet;
-import java.util.Set;
+import java.util.HashMap;
+import java.util.Map;
 
 /// What was dropped, and which objects were put, while disks had not told everything that they
 /// held: their copies are older, and do not count.
@@ -16,7 +16,9 @@ import java.util.Set;
 /// **Threads.** Owned by the store's lock.
 final class Overtaken {
 
-    private final Set<BlockKey> keys = new HashSet<>();
+    /// And whether they were dropped.
+    private final Map<BlockKey, Boolean> keys = new HashMap<>();
+
     private final BitSet namespaces = new BitSet();
     private final BitSet returned = new BitSet();
     private boolean telling;
@@ -33,10 +35,17 @@ final class Overtaken {
         namespaces.clear();
     }
 
-    /// A key was dropped, or an object put under it.
-    void add(long keyHi, long keyLo) {
+    /// A key was dropped.
+    void dropped(long keyHi, long keyLo) {
         if (telling) {
-            keys.add(new BlockKey(keyHi, keyLo));
+            keys.put(new BlockKey(keyHi, keyLo), true);
+        }
+    }
+
+    /// An object was put under a key.
+    void put(long keyHi, long keyLo) {
+        if (telling) {
+            keys.putIfAbsent(new BlockKey(keyHi, keyLo), false);
         }
     }
 
@@ -52,10 +61,17 @@ final class Overtaken {
         returned.set(disk);
     }
 
+    /// Whether what a disk has told of is older for nothing but a put: then it is the last durable value of its key.
+    boolean putOnly(TierBlock block, int disk) {
+        return !returned.get(disk)
+                && !namespaces.get(block.namespaceId())
+                && Boolean.FALSE.equals(keys.get(new BlockKey(block.keyHi(), block.keyLo())));
+    }
+
     /// Whether what a disk has told of is older than what callers did.
     boolean includes(TierBlock block, int disk) {
         return (block.object() && returned.get(disk))
                 || namespaces.get(block.namespaceId())
-                || (!keys.isEmpty() && keys.contains(new BlockKey(block.keyHi(), block.keyLo())));
+                || (!keys.isEmpty() && keys.containsKey(new BlockKey(block.keyHi(), block.keyLo())));
     }
 }

@@ -22,6 +22,21 @@ final class Pieces {
         return pieces;
     }
 
+    /// Whether two objects of so many bytes are the same.
+    static boolean equal(SlabPool slabs, int firstPage, int otherPage, long bytes) {
+        boolean[] same = {true};
+        long[] at = {0};
+        visit(slabs, firstPage, 0, bytes, (memory, from, length) -> {
+            long[] own = {from};
+            visit(slabs, otherPage, at[0], same[0] ? length : 0, (other, start, part) -> {
+                same[0] &= MemorySegment.mismatch(memory, own[0], own[0] + part, other, start, start + part) < 0;
+                own[0] += part;
+            });
+            at[0] += length;
+        });
+        return same[0];
+    }
+
     /// The range of `bytes` from `offset` on.
     static void visit(SlabPool slabs, int firstPage, long offset, long bytes, PieceVisitor each) {
         long skip = offset;

@@ -94,6 +94,27 @@ final class Prospects {
         return isWorth(record);
     }
 
+    /// An object is about to take the place of another, and is one with it as to how it is used.
+    void succeeds(int record, int older) {
+        uses(record, Identity.uses(pool.identity(older)));
+        if (notes != null) {
+            notes.succeeds(record, older);
+        }
+    }
+
+    /// An object was sealed in place of another.
+    ///
+    /// @return whether it is worth a write
+    boolean putAgain(int record) {
+        price.put(pool.bytes(record));
+        cost.put(record);
+        boolean worth = used(record);
+        if (notes != null) {
+            notes.putAgain(record);
+        }
+        return worth;
+    }
+
     /// A record was found that a disk had before. Whether it was used since it was put nobody knows
     /// any more; it counts as if it was, because no put is counted that its first use from now on
     /// could belong to.

@@ -68,6 +68,17 @@ final class PutNotes {
         }
     }
 
+    /// An object takes the place of another.
+    void succeeds(int record, int older) {
+        kinds[record] = kinds[older];
+        times[record] = times[older];
+    }
+
+    /// An object was put in place of another.
+    void putAgain(int record) {
+        bytes += pool.bytes(record);
+    }
+
     /// The [PutKind] of a record.
     int kind(int record) {
         return kinds[record];

@@ -93,7 +93,7 @@ final class Restore {
         int present = tree.findAny(block.keyHi(), block.keyLo());
         int disk = DiskNumber.of(place);
         if (overtaken.includes(block, disk)) {
-            offload.burials().buryOlder(TierBurial.of(block), present, disk);
+            older(block, present, disk);
             return false;
         }
         if (present == NONE) {
@@ -102,6 +102,21 @@ final class Restore {
         return lifecycle.state(present) == Control.PHANTOM
                 ? embody(present, block, place)
                 : adopt(present, block, place);
+    }
+
+    /// A copy is older than what callers did. Where that was a put which no disk has yet, the copy is what the next
+    /// restart finds.
+    private void older(TierBlock block, int present, int disk) {
+        boolean outlived = present != NONE
+                && block.object()
+                && lifecycle.state(present) == Control.SEALED
+                && pool.diskPlace(present) == NONE
+                && overtaken.putOnly(block, disk);
+        if (outlived) {
+            offload.burials().outlives(present, disk);
+        } else {
+            offload.burials().buryOlder(TierBurial.of(block), present, disk);
+        }
     }
 
     /// A child has told of this block before: now it is known what it is.

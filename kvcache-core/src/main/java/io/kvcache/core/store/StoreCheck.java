@@ -51,6 +51,7 @@ final class StoreCheck {
         }
         check.totals(parts);
         check.chains(parts.chains());
+        check.outliving(parts.offload().burials());
         parts.prefetched().validate();
         parts.over().validate();
     }
@@ -169,6 +170,14 @@ final class StoreCheck {
         }
         for (int record = 0; record < pool.highWater(); record++) {
             require(behind[record] == chains.behind(record), record, "counts " + chains.behind(record) + " behind it");
+        }
+    }
+
+    /// What waits to be written, and outlives a copy of its key until then, is in host memory alone.
+    private void outliving(Burials burials) {
+        for (int record : burials.outliving()) {
+            boolean alone = Control.state(pool.control(record)) == Control.SEALED && pool.diskPlace(record) == NONE;
+            require(alone, record, "outlives an older copy, and is not in host memory alone");
         }
     }
 

@@ -3,6 +3,7 @@ package io.kvcache.core.store;
 import static io.kvcache.core.policy.RecordView.NONE;
 
 import io.kvcache.core.tier.TierOffer;
+import io.kvcache.core.tree.BlockTree;
 import io.kvcache.core.tree.Control;
 import io.kvcache.core.tree.DiskNumber;
 import io.kvcache.core.tree.RecordPool;
@@ -24,6 +25,7 @@ import java.util.function.Predicate;
 final class Writes {
 
     private final RecordPool pool;
+    private final BlockTree tree;
     private final Offload offload;
     private final Lifecycle lifecycle;
     private final DiskLife diskLife;
@@ -34,6 +36,7 @@ final class Writes {
 
     Writes(StoreParts parts, Lifecycle lifecycle, DiskLife diskLife) {
         pool = parts.pool();
+        tree = parts.tree();
         offload = parts.offload();
         this.lifecycle = lifecycle;
         this.diskLife = diskLife;
@@ -91,7 +94,7 @@ final class Writes {
 
     private void settle(Ended write) {
         int record = write.record;
-        offload.ended(record, write.place == NONE ? NONE : write.disk);
+        boolean replaced = offload.ended(record, write.place == NONE ? NONE : write.disk);
         int state = lifecycle.state(record);
         boolean counts = write.place != NONE
                 && state == Control.SEALED
@@ -99,12 +102,13 @@ final class Writes {
                 && diskLife.place(record, DiskNumber.place(write.disk, write.place), pool.checksum(record));
         if (counts) {
             offload.counters().written++;
+            offload.burials().buryOutlived(record, write.disk);
         } else {
             offload.counters().notWritten++;
-            offload.unwritten(record);
+            offload.unwritten(record, replaced && write.place == NONE);
         }
         if (write.place != NONE && state == Control.DOOMED) {
-            offload.burials().bury(record, write.disk);
+            offload.wroteInVain(record, write.disk, replaced, tree.findOther(record));
         }
         lifecycle.letGo(record);
         diskLife.trim(write.disk);

@@ -40,13 +40,18 @@ final class BurialOrderTest {
         return Objects.requireNonNull(store.disks().nextWrite(0));
     }
 
-    @Test
-    void givenAnObjectOnDiskThatWasReplaced_whenItsBurialWaits_thenNothingIsWrittenBefore() {
+    private void openTwo() {
         assertThat(store.disks().open(1 << 20)).isZero();
         assertThat(store.disks().open(1 << 20)).isOne();
         store.disks().admit(AdmissionKind.ALWAYS, 1 << 20, 1 << 20, 1);
+    }
+
+    @Test
+    void givenAnObjectOnDiskThatWasDropped_whenItsBurialWaits_thenNothingIsWrittenBefore() {
+        openTwo();
         put();
         store.disks().written(write().record(), 0, 7);
+        store.drop(KEY.hi(), KEY.lo());
         put();
         assertThat(store.disks().nextWrite(0)).isNull();
         TierBurial burial = Objects.requireNonNull(store.disks().nextBurial(0));
@@ -57,13 +62,105 @@ final class BurialOrderTest {
 
     @Test
     void givenABurialOnOneDisk_whenAnotherAsks_thenItMayWrite() {
-        assertThat(store.disks().open(1 << 20)).isZero();
-        assertThat(store.disks().open(1 << 20)).isOne();
-        store.disks().admit(AdmissionKind.ALWAYS, 1 << 20, 1 << 20, 1);
+        openTwo();
+        put();
+        store.disks().written(write().record(), 0, 7);
+        store.drop(KEY.hi(), KEY.lo());
+        put();
+        assertThat(store.disks().nextWrite(1)).isNotNull();
+        store.close();
+    }
+
+    @Test
+    void givenAnObjectOnDiskThatWasReplaced_whenTheNewOneIsWrittenToThatDisk_thenItIsNeverBuried() {
+        openTwo();
         put();
         store.disks().written(write().record(), 0, 7);
         put();
-        assertThat(store.disks().nextWrite(1)).isNotNull();
+        assertThat(store.disks().nextBurial(0)).isNull();
+        store.disks().written(write().record(), 0, 8);
+        assertThat(store.disks().nextBurial(0)).as("is behind the older one").isNull();
+        store.inspection().validate();
+        store.close();
+    }
+
+    @Test
+    void givenAnObjectOnDiskThatWasReplaced_whenTheNewOneIsWrittenToAnother_thenTheOlderIsBuriedThen() {
+        openTwo();
+        put();
+        store.disks().written(write().record(), 0, 7);
+        put();
+        Disks.Write write = Objects.requireNonNull(store.disks().nextWrite(1));
+        assertThat(store.disks().nextBurial(0)).isNull();
+        store.disks().written(write.record(), 1, 8);
+        assertThat(store.disks().nextBurial(0)).isNotNull();
+        assertThat(store.disks().nextBurial(1)).isNull();
+        store.close();
+    }
+
+    @Test
+    void givenAnObjectOnDiskThatWasReplaced_whenTheNewOneIsNotWritten_thenTheOlderStays() {
+        openTwo();
+        put();
+        store.disks().written(write().record(), 0, 7);
+        put();
+        store.disks().written(write().record(), 1, -1);
+        assertThat(store.disks().nextBurial(0)).isNull();
+        put();
+        assertThat(store.disks().nextBurial(0)).isNull();
+        store.drop(KEY.hi(), KEY.lo());
+        assertThat(store.disks().nextBurial(0)).as("now nothing replaces it").isNotNull();
+        store.close();
+    }
+
+    @Test
+    void givenAWriteWhoseObjectWasReplaced_whenItEnds_thenItCountsUntilTheNewestIsWritten() {
+        openTwo();
+        put();
+        store.disks().written(write().record(), 0, 7);
+        put();
+        Disks.Write second = Objects.requireNonNull(store.disks().nextWrite(1));
+        put();
+        assertThat(store.disks().nextWrite(1))
+                .as("one write of a key at a time")
+                .isNull();
+        store.disks().written(second.record(), 1, 8);
+        assertThat(store.disks().nextBurial(0))
+                .as("the first is older than the second")
+                .isNotNull();
+        assertThat(store.disks().nextBurial(1)).isNull();
+        store.disks().written(write().record(), 0, 9);
+        assertThat(store.disks().nextBurial(1)).isNotNull();
+        assertThat(store.disks().nextBurial(0)).isNull();
+        store.inspection().validate();
+        store.close();
+    }
+
+    @Test
+    void givenAWriteWhoseObjectWasReplacedAndThatDropped_whenItEnds_thenItIsBuried() {
+        openTwo();
+        put();
+        Disks.Write first = write();
+        put();
+        store.drop(KEY.hi(), KEY.lo());
+        put();
+        store.disks().written(first.record(), 0, 7);
+        assertThat(store.disks().nextBurial(0)).isNotNull();
+        store.close();
+    }
+
+    @Test
+    void givenAnObjectThatWaitsToBeWritten_whenReplaced_thenTheNewOneHasItsTurnAndAFlushWaitsForIt() {
+        openTwo();
+        put();
+        store.disks().written(write().record(), 0, 7);
+        put();
+        long mark = store.disks().mark();
+        put();
+        assertThat(store.disks().settled()).isLessThan(mark);
+        store.disks().written(write().record(), 0, 8);
+        assertThat(store.disks().settled()).isEqualTo(mark);
+        assertThat(store.disks().nextWrite(0)).isNull();
         store.close();
     }
 
@@ -139,6 +236,7 @@ final class BurialOrderTest {
         store.disks().admit(AdmissionKind.ALWAYS, 1 << 20, 1 << 20, 1);
         put();
         store.disks().written(write().record(), 0, 7);
+        store.drop(KEY.hi(), KEY.lo());
         put();
         TierBurial burial = Objects.requireNonNull(store.disks().nextBurial(0));
         store.disks().written(write().record(), 0, 9);
