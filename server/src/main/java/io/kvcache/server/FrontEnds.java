@@ -143,8 +143,8 @@ final class FrontEnds {
         Map<String, RespContext> contexts = new HashMap<>();
         Map<String, Reach> reaches = tenants.reaches();
         boolean sole = reaches.size() == 1;
-        reaches.forEach((tenant, reach) ->
-                contexts.put(tenant, new RespContext(cache, tenant, sole, reach, connections, clock, facts)));
+        reaches.forEach((tenant, reach) -> contexts.put(
+                tenant, new RespContext(cache, cache::unsavedBytes, tenant, sole, reach, connections, clock, facts)));
         return contexts;
     }
 

@@ -75,6 +75,7 @@ final class ArrivalsTest {
                                 "default",
                                 new RespContext(
                                         store.cache(),
+                                        () -> 0,
                                         "default",
                                         true,
                                         Reach.of(keyspace),

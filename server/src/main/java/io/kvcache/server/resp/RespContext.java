@@ -4,15 +4,18 @@ import io.kvcache.core.Clock;
 import io.kvcache.core.KvCache;
 import io.kvcache.server.keyspace.Reach;
 import io.kvcache.server.net.Connections;
+import java.util.function.LongSupplier;
 
 /// What the commands work on.
 ///
+/// @param unsavedBytes of values that are in memory alone
 /// @param tenant whose clients say the commands
 /// @param soleTenant whether there is no other
 /// @param reach the values that the commands are for
 /// @param facts what the server says of itself
 public record RespContext(
         KvCache cache,
+        LongSupplier unsavedBytes,
         String tenant,
         boolean soleTenant,
         Reach reach,

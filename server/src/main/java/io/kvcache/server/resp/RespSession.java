@@ -11,8 +11,9 @@ import io.kvcache.server.net.Introduction;
 import io.netty.channel.EventLoop;
 import java.util.Set;
 import java.util.concurrent.TimeUnit;
-import java.util.function.BooleanSupplier;
 import java.util.function.Consumer;
+import java.util.function.LongConsumer;
+import java.util.function.LongSupplier;
 import org.jspecify.annotations.Nullable;
 
 /// What a connection is between two requests.
@@ -188,11 +189,11 @@ final class RespSession {
     }
 
     /// Goes on when something is done that waits, which it does on a thread of its own.
-    void awaitSlow(BooleanSupplier slow, Consumer<Boolean> next) {
+    void awaitSlow(LongSupplier slow, LongConsumer next) {
         awaiting = true;
         connection.waiting(true);
         Thread.ofVirtual().start(() -> {
-            boolean outcome = slow.getAsBoolean();
+            long outcome = slow.getAsLong();
             loop.execute(() -> {
                 if (!closed) {
                     resume(() -> next.accept(outcome));

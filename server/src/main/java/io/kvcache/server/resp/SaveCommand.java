@@ -14,6 +14,8 @@ final class SaveCommand {
     /// Longer than a disk takes for the memory of most machines, shorter than people wait.
     private static final long LONGEST_NANOS = TimeUnit.MINUTES.toNanos(5);
 
+    private static final long ALL_SAVED = -1;
+
     private final RespContext context;
     private final RespStats stats;
 
@@ -36,14 +38,22 @@ final class SaveCommand {
                     + " may not run 'save': it writes the values of all tenants, and is for tenant "
                     + TenantConfig.DEFAULT);
         }
-        session.awaitSlow(() -> context.cache().flush(LONGEST_NANOS), saved -> {
-            if (saved) {
+        session.awaitSlow(this::saved, unsavedBytes -> {
+            if (unsavedBytes == ALL_SAVED) {
                 stats.savedSeconds.set(context.reach().own().nowMillis() / 1000);
                 out.ok();
             } else {
-                out.error("ERR not all is on disk: the server has none, or one that fails, is full or slow,"
+                out.error("ERR not all is on disk, " + unsavedBytes + " bytes are in memory alone:"
+                        + " the server has no disk, or one that fails, is full or slow,"
                         + " or a value is larger than half a percent of it");
             }
         });
+    }
+
+    /// Brings all to disk; bytes that are not there after that.
+    private long saved() {
+        return context.cache().flush(LONGEST_NANOS)
+                ? ALL_SAVED
+                : context.unsavedBytes().getAsLong();
     }
 }

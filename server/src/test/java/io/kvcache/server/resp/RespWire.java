@@ -35,6 +35,7 @@ public final class RespWire implements AutoCloseable {
                         "default",
                         new RespContext(
                                 test.cache(),
+                                () -> 0,
                                 "default",
                                 true,
                                 Reach.of(test.keyspace()),
