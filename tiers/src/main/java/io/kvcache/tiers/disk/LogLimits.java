@@ -7,7 +7,8 @@ package io.kvcache.tiers.disk;
 /// @param groupBytes a group is closed at so many bytes, unless a single block is larger
 /// @param recoveredPerTick entries told in one tick at most
 /// @param failures in a row after which the device counts as failed
-/// @param hangNanos an operation that takes longer makes the device count as failed
+/// @param hangNanos an operation that takes longer makes the device count as failed; time between two ticks counts
+///     for a second at most, as the process itself may have stood still
 public record LogLimits(int appends, int reads, int groupBytes, int recoveredPerTick, int failures, long hangNanos) {
 
     public LogLimits {

@@ -2,6 +2,8 @@ package io.kvcache.tiers.disk;
 
 import io.kvcache.tiers.device.BlockDevice;
 import io.kvcache.tiers.device.IoOutcome;
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
 import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.EnumMap;
@@ -26,6 +28,15 @@ final class Transfers {
     /// three times as fast.
     private static final long LOT_BYTES = 1 << 20;
 
+    /// A thread that owns a log ticks it some hundred times a second. More time than this between two ticks
+    /// means that the process stood still, as a frozen machine or a stopped container does, and that no answer
+    /// of the device could be taken. It counts for so much and no more against an operation.
+    private static final long LONGEST_STEP_NANOS = 1_000_000_000;
+
+    private static final long PAUSE_NANOS = 5_000_000_000L;
+
+    private static final Logger LOG = System.getLogger(Transfers.class.getName());
+
     private static final IoOutcome REFUSED = new IoOutcome(IoOutcome.Kind.FAILED, "the log has failed");
 
     private final BlockDevice device;
@@ -43,16 +54,18 @@ final class Transfers {
     private long failures;
     private int failuresInARow;
     private long nowNanos;
+    private long awakeNanos;
+    private boolean begun;
 
     /// A transfer that the device has taken.
     private static final class Flight {
         final Transfer transfer;
-        final long startNanos;
+        final long sinceNanos;
         boolean over;
 
-        Flight(Transfer transfer, long startNanos) {
+        Flight(Transfer transfer, long sinceNanos) {
             this.transfer = transfer;
-            this.startNanos = startNanos;
+            this.sinceNanos = sinceNanos;
         }
     }
 
@@ -95,12 +108,28 @@ final class Transfers {
     /// @param waitNanos the longest wait for the first to end; 0 for none
     /// @return how many ended
     int run(long now, long waitNanos) {
-        nowNanos = now;
+        pass(now);
         int ended = startLots();
         start();
         ended += waitNanos > 0 && ended == 0 ? device.await(this::completed, waitNanos) : device.poll(this::completed);
         watch();
         return ended + (condition.failed() ? drain() : 0);
+    }
+
+    /// Moves the time on that operations have to end in: by what the process was awake.
+    private void pass(long now) {
+        long step = begun ? now - nowNanos : 0;
+        begun = true;
+        nowNanos = now;
+        awakeNanos += Math.min(step, Math.min(LONGEST_STEP_NANOS, Math.max(1, limits.hangNanos() / 4)));
+        if (step >= PAUSE_NANOS && freeCount < freeTags.length) {
+            LOG.log(
+                    Level.WARNING,
+                    "The process stood still for {0} ms, or the thread of this disk did; {1} operations on their way"
+                            + " have that much longer to end",
+                    step / 1_000_000,
+                    freeTags.length - freeCount);
+        }
     }
 
     /// Hands to the device what it takes.
@@ -139,7 +168,7 @@ final class Transfers {
 
     private void start(Transfer next) {
         int tag = freeTags[--freeCount];
-        Flight flight = new Flight(next, nowNanos);
+        Flight flight = new Flight(next, awakeNanos);
         flights[tag] = flight;
         oldestFirst.add(flight);
         othersFlying += next.sort() == Transfer.Sort.LOAD ? 0 : 1;
@@ -191,7 +220,7 @@ final class Transfers {
         while ((oldest = oldestFirst.peek()) != null && oldest.over) {
             oldestFirst.remove();
         }
-        if (oldest != null && nowNanos - oldest.startNanos > limits.hangNanos()) {
+        if (oldest != null && awakeNanos - oldest.sinceNanos > limits.hangNanos()) {
             condition.fail("an operation has not ended after %d ms".formatted(limits.hangNanos() / 1_000_000));
         }
     }

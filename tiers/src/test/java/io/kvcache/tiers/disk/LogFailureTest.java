@@ -7,6 +7,7 @@ import io.kvcache.tiers.disk.PickyDevice.Fate;
 import io.kvcache.tiers.disk.PickyDevice.Operation;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -167,6 +168,22 @@ final class LogFailureTest {
         device.allDone();
         rig.settle();
         assertThat(rig.outcomes).containsEntry(ReadOutcome.GOOD, 1);
+    }
+
+    @Test
+    void givenAnOperationOnItsWay_whenTheProcessStandsStill_thenThatTimeDoesNotCountAgainstIt() {
+        device.pick((operation, offset) -> operation == Operation.READ && offset == block(1) ? Fate.LATER : Fate.DONE);
+        rig.read(1);
+        rig.tick();
+        for (int pauses = 0; pauses < 2; pauses++) {
+            rig.standStill(TimeUnit.HOURS.toNanos(1));
+            rig.tick();
+        }
+        assertThat(rig.log().state()).isEqualTo(LogState.SERVING);
+        device.allDone();
+        rig.settle();
+        assertThat(rig.outcomes).containsEntry(ReadOutcome.GOOD, 1);
+        assertThat(rig.log().state()).isEqualTo(LogState.SERVING);
     }
 
     @Test

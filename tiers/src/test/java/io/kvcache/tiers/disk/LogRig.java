@@ -140,6 +140,11 @@ final class LogRig implements DiskIndex, DiskLogSink {
         }
     }
 
+    /// Time goes on and nothing is ticked.
+    void standStill(long nanos) {
+        now += nanos / 1_000_000;
+    }
+
     int tick() {
         now++;
         int done = log().tick(now * 1_000_000, waitNanos);
