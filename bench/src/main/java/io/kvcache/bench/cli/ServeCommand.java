@@ -30,7 +30,7 @@ import picocli.CommandLine.Spec;
 /// `kvcache serve`: the cache server, until it is told to stop.
 ///
 /// SIGTERM and Ctrl-C drain it: it accepts no more, answers what has begun, brings what is in memory alone to disk, and
-/// exits with 0.
+/// exits with 0; or with 4 when not all of that got to disk.
 @Command(
         name = "serve",
         description = "Serve the store to Redis clients and LMCache, until stopped.",
@@ -40,6 +40,9 @@ final class ServeCommand implements Callable<Integer> {
 
     /// Of the time that a server has to go down: so much is for closing what is open.
     private static final int CLOSING_SHARE = 10;
+
+    /// A stop could not bring all values to disk. Errors end with 1, wrong settings with 2, a full heap with 3.
+    private static final int EXIT_UNSAVED = 4;
 
     private static final String CUT_OFF = "some requests took too long and were cut off";
 
@@ -122,7 +125,7 @@ final class ServeCommand implements Callable<Integer> {
         }
     }
 
-    /// The JVM would exit with 143 on SIGTERM; whoever stops a server that ends well wants to see 0.
+    /// The JVM would exit with 143 on SIGTERM. A server that lost nothing exits with 0.
     private void stopOnSignal(CacheServer server, ServerConfig config) {
         Runtime.getRuntime().addShutdownHook(new Thread(() -> {
             String stops = "KVCache stops: answering what has begun, for "
@@ -139,12 +142,12 @@ final class ServeCommand implements Callable<Integer> {
                         + " bytes are in memory alone, and are lost, as shutdown.drain is over, a disk fails or is full,"
                         + " or they are larger than it takes";
                 say("KVCache: " + left);
-                LogLines.last(config.log(), Level.WARNING, ServeCommand.class, left);
+                LogLines.last(config.log(), Level.SEVERE, ServeCommand.class, left);
             }
             close(server, config.drain().dividedBy(CLOSING_SHARE));
             say("KVCache stopped");
             LogLines.last(config.log(), Level.INFO, ServeCommand.class, "KVCache stopped");
-            Runtime.getRuntime().halt(0);
+            Runtime.getRuntime().halt(stopped.saved() ? 0 : EXIT_UNSAVED);
         }));
     }
 

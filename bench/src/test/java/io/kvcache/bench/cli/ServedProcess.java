@@ -71,9 +71,14 @@ final class ServedProcess implements AutoCloseable {
 
     /// Waits until it has ended well after [#terminate]; what it said since the last line that was read.
     String ended() throws IOException, InterruptedException {
+        return ended(0);
+    }
+
+    /// Waits until it has ended with an exit code after [#terminate]; what it said since the last line that was read.
+    String ended(int exitCode) throws IOException, InterruptedException {
         String rest = said.readAllAsString();
         assertThat(process.waitFor(PATIENCE_SECONDS, TimeUnit.SECONDS)).isTrue();
-        assertThat(process.exitValue()).isZero();
+        assertThat(process.exitValue()).isEqualTo(exitCode);
         return rest;
     }
 

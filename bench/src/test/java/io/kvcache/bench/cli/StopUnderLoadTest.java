@@ -246,6 +246,24 @@ final class StopUnderLoadTest {
     }
 
     @Test
+    void givenValuesThatWereSaved_whenTheSameAreSetAgainAndTheServerIsKilled_thenAllAreThere() throws Exception {
+        Writer first = Writer.of(0, 200, 0, 200);
+        Writer again = Writer.of(0, 200, 0, 200);
+        try (ServedProcess server = serve()) {
+            join(start(List.of(first), server.port()));
+            try (Client client = new Client(server.port())) {
+                assertThat(client.ask("+OK\r\n", ascii("SAVE\r\n"))).isTrue();
+            }
+            join(start(List.of(again), server.port()));
+            assertThat(again.promises()).isEqualTo(200);
+            server.kill();
+        }
+        try (ServedProcess server = serve()) {
+            verify(server, List.of(first));
+        }
+    }
+
+    @Test
     void givenADiskThatMayNotWriteAll_whenTerminated_thenItIsSaidAndLoggedHowMuchIsLost() throws Exception {
         try (ServedProcess server = serve("--set", "disks.0.bytes_per_second=1", "--set", "shutdown.drain=1s")) {
             try (Client client = new Client(server.port())) {
@@ -254,10 +272,10 @@ final class StopUnderLoadTest {
                 assertThat(client.set("c", new byte[100_000])).isTrue();
             }
             server.terminate();
-            assertThat(server.ended()).containsPattern("not all values got to disk: [12]\\d{5} bytes are in");
+            assertThat(server.ended(4)).containsPattern("not all values got to disk: [12]\\d{5} bytes are in");
         }
         assertThat(folder.resolve("errors"))
                 .content()
-                .containsPattern("level=warning logger=\\S+ServeCommand msg=\"not all values .* [12]\\d{5} bytes");
+                .containsPattern("level=error logger=\\S+ServeCommand msg=\"not all values .* [12]\\d{5} bytes");
     }
 }
