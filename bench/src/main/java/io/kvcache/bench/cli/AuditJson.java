@@ -21,6 +21,8 @@ record AuditJson(
         List<Space> namespaces,
         long torn,
         long strangeEntries,
+        long lostEntries,
+        int forgottenRegions,
         long bad,
         int repairedRegions) {
 
@@ -56,6 +58,8 @@ record AuditJson(
                 report.namespaces().stream().map(AuditJson::space).toList(),
                 report.torn(),
                 report.strange(),
+                report.lost(),
+                report.forgottenRegions(),
                 report.bad(),
                 report.repairedRegions());
     }

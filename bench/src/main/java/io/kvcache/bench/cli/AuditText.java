@@ -61,6 +61,9 @@ final class AuditText {
         if (report.count(RegionState.DAMAGED) > 0) {
             print("Damaged: the trailer is; what was found was found by the heads of groups.");
         }
+        if (report.count(RegionState.FORGOTTEN) > 0) {
+            print("Forgotten: entries are lost that may have deleted or replaced what it holds.");
+        }
         print("");
     }
 
@@ -109,7 +112,17 @@ final class AuditText {
         if (report.strange() > 0) {
             print(String.format(Locale.ROOT, "%,d entries cannot be right; no opening takes them", report.strange()));
         }
-        if (report.bad() == 0) {
+        if (report.lost() > 0) {
+            print(String.format(
+                    Locale.ROOT,
+                    "%,d entries are lost that were durable: their metadata is damaged;"
+                            + " the next opening forgets %,d regions, as what they hold may have been deleted or replaced by what is lost",
+                    report.lost(),
+                    report.forgottenRegions()));
+        }
+        if (report.bad() == 0 && report.lost() > 0) {
+            print("every block and object that is left has its checksum");
+        } else if (report.bad() == 0) {
             print("clean: every block and object has its checksum");
         } else {
             print(String.format(

@@ -16,7 +16,10 @@ import tools.jackson.databind.json.JsonMapper;
 @Command(
         name = "fsck",
         description = "Read every block of a disk tier that nobody has open, and verify it.",
-        footer = {"", "Exit code: 0 all blocks are sound, 1 there are bad ones, 2 the directory cannot be checked."},
+        footer = {
+            "",
+            "Exit code: 0 all blocks are sound, 1 there are bad or lost ones, 2 the directory cannot be checked."
+        },
         mixinStandardHelpOptions = true,
         sortOptions = false)
 final class FsckCommand implements Callable<Integer> {
@@ -48,6 +51,6 @@ final class FsckCommand implements Callable<Integer> {
             text.verdict(repair);
         }
         out.flush();
-        return report.bad() == 0 ? 0 : 1;
+        return report.sound() ? 0 : 1;
     }
 }

@@ -89,11 +89,31 @@ final class FsckCommandTest {
     }
 
     @Test
+    void givenHeadsOfAnOpenRegionThatAreZeroed_whenChecked_thenWhatIsLostIsToldAndAnOpeningForgetsTheRegion()
+            throws IOException {
+        fill(20);
+        try (RandomAccessFile file = new RandomAccessFile(folder.resolve("tier").toFile(), "rw")) {
+            file.seek(2L << 20);
+            file.write(new byte[32 << 10]);
+        }
+        Shell.Run run = run("fsck");
+        assertThat(run.exitCode()).isOne();
+        assertThat(run.out())
+                .contains("20 entries are lost that were durable", "the next opening forgets 1 regions")
+                .doesNotContain("clean");
+        try (DiskDirectory directory = open();
+                SimpleLog log = new SimpleLog(directory.device(), directory.config())) {
+            assertThat(log.keys()).isEmpty();
+        }
+        assertThat(run("fsck").exitCode()).isZero();
+    }
+
+    @Test
     void givenJson_whenChecked_thenOneObjectWithAllFields() throws IOException {
         fill(20);
         damage();
         Shell.Run run = run("fsck", "--json");
-        assertThat(run.exitCode()).isZero();
+        assertThat(run.exitCode()).isOne();
         JsonNode json = JsonMapper.builder().build().readTree(run.out());
         assertThat(json.propertyNames())
                 .containsExactlyInAnyOrder(
@@ -106,10 +126,13 @@ final class FsckCommandTest {
                         "namespaces",
                         "torn",
                         "strangeEntries",
+                        "lostEntries",
+                        "forgottenRegions",
                         "bad",
                         "repairedRegions");
         assertThat(json.get("namespaces").get(0).get("objects").asInt()).isEqualTo(19);
-        assertThat(json.get("torn").asInt()).as("in a region without a trailer").isEqualTo(1);
+        assertThat(json.get("bad").asInt()).as("was flushed").isOne();
+        assertThat(json.get("lostEntries").asInt()).isZero();
     }
 
     @Test

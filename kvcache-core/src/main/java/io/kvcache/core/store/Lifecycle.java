@@ -74,8 +74,8 @@ final class Lifecycle {
     /// A writer or a load has filled a record's slot: makes it findable there, or leaves that to its
     /// parent's.
     ///
-    /// @param older the known record of the same key that this one replaces, or [io.kvcache.core.policy.RecordView#NONE]; readers find one
-    ///     or the other at any moment
+    /// @param older the known record of the same key that this one replaces, or -1; readers find one or the
+    ///     other at any moment
     SealOutcome seal(int record, int older) {
         int parent = pool.parent(record);
         int above = parent == NONE ? Control.SEALED : state(parent);

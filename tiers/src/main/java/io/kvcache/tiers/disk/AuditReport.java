@@ -12,6 +12,9 @@ import java.util.List;
 /// @param torn blocks and objects of regions without a sound trailer that are not whole: they were being written
 ///     when the log ended, or have gone bad since. No opening tells them
 /// @param strange entries beyond their region or of an unknown namespace; no opening tells them
+/// @param lost entries that were durable, and that damaged metadata hides
+/// @param forgottenRegions which the next opening forgets because of that, as what they hold may have been deleted or
+///     replaced by what is lost
 /// @param repairedRegions whose trailer was written anew
 public record AuditReport(
         Geometry geometry,
@@ -21,6 +24,8 @@ public record AuditReport(
         List<NamespaceReport> namespaces,
         long torn,
         long strange,
+        long lost,
+        int forgottenRegions,
         int repairedRegions) {
 
     public AuditReport {
@@ -39,7 +44,10 @@ public record AuditReport(
         /// It has its trailer.
         CLOSED,
         /// Its trailer is damaged; what it holds was found by the heads of its groups, perhaps not all of it.
-        DAMAGED
+        DAMAGED,
+        /// It, or a younger one, lacks entries that may have replaced or deleted what it holds; the next opening frees
+        /// it.
+        FORGOTTEN
     }
 
     /// One region.
@@ -79,6 +87,11 @@ public record AuditReport(
     /// Bad blocks and objects of all namespaces.
     public long bad() {
         return namespaces.stream().mapToLong(NamespaceReport::bad).sum();
+    }
+
+    /// Whether all is as it was written.
+    public boolean sound() {
+        return bad() == 0 && lost == 0;
     }
 
     /// Regions in a state.

@@ -12,6 +12,7 @@ import java.util.stream.Stream;
 /// ```
 /// footer           first head            the region
 /// closed           not looked at         is closed, in the footer's life
+/// open             not looked at         was open, in the footer's life
 /// free             of a later life       was open, in the head's life
 /// free, or zeroes  of no later life      is free
 /// zeroes, or else  sound                 was open or closed, in the head's life

@@ -311,6 +311,17 @@ public final class DiskTier implements Tier {
         @Override
         public void recoveryEnded() {
             buriedNamespaces.clear();
+            DiskLogStats.Recovered recovered = log.stats().recovered();
+            if (recovered.lost() > 0) {
+                LOG.log(
+                        Level.WARNING,
+                        "{0} lacks {1} entries that were durable: metadata in the file is damaged. {2} regions were"
+                                + " forgotten, as what they hold may have been deleted or replaced by what is lost."
+                                + " Check the disk (dmesg, SMART)",
+                        name,
+                        recovered.lost(),
+                        recovered.forgotten());
+            }
             listener.recoveryEnded();
         }
 

@@ -57,8 +57,20 @@ final class Flushes {
         }
         waiting.removeAll(ready);
         for (Waiting each : ready) {
-            io.syncs().request(each.done);
+            sync(each);
         }
+    }
+
+    /// Syncs, and leaves word of how much is durable, so that an opening can tell when some of it is missing.
+    private void sync(Waiting flush) {
+        GroupWriter.Mark mark = writer.written();
+        io.syncs().request(durable -> {
+            if (durable && mark != null) {
+                writer.mark(mark, () -> flush.done.done(true));
+            } else {
+                flush.done.done(durable);
+            }
+        });
     }
 
     private boolean written(Waiting next) {

@@ -6,13 +6,20 @@ import static io.kvcache.tiers.disk.EntryTable.INT64;
 import java.lang.foreign.MemorySegment;
 import org.jspecify.annotations.Nullable;
 
-/// The last page of a region: that it is closed and where its table lies, or that it is free.
+/// The last page of a region: that it is closed and where its table lies, that it is free, or how much of it is
+/// durable while it is open.
 ///
 /// ```
-///  0  int64  magic                  8  int32  CRC32C of the footer   12  int32  entries, -1 of a free region
+///  0  int64  magic                  8  int32  CRC32C of the footer   12  int32  entries, -1 free, -2 open
 /// 16  life, 20 bytes               36  int32  page of the table      40  int32  CRC32C of the table
+/// 44  int32  entries that may replace others, and 1; 0 in footers of before
 /// 48  int64  life that is over
+/// of an open region               36  int32  durable pages          40  int32  durable entries
 /// ```
+///
+/// An open region has no table, and its groups are found one after another. A head that was damaged would hide all
+/// behind it, so a flush leaves here how many groups must be there ([Durable]). Programs of before this footer take it
+/// for a damaged one, which means the same without that check.
 ///
 /// Footers also say which lives of the whole device are over, so that a tombstone never goes before what it
 /// buries. Regions are reclaimed in the order of their lives, but their footers need not become durable in
@@ -20,23 +27,49 @@ import org.jspecify.annotations.Nullable;
 /// goes the word that all earlier ones have ended.
 ///
 /// @param life of a closed region its own; of a free region the last that had been given when it became free
-/// @param entries of the table, or [#FREE]
-/// @param tablePage where the table begins in the region
+/// @param entries of the table, or [#FREE], or [#OPEN]
+/// @param tablePage where the table begins in the region; of an open region the durable pages
+/// @param tableChecksum of an open region the durable entries
+/// @param replacing entries that may replace others, see [Durable]; or [#UNKNOWN]
 /// @param over number of a life that had ended when this was written, with all earlier ones of the device
-record Footer(Life life, int entries, int tablePage, int tableChecksum, long over) {
+record Footer(Life life, int entries, int tablePage, int tableChecksum, int replacing, long over) {
 
     /// Instead of a number of entries.
     static final int FREE = -1;
+
+    /// Instead of a number of entries, while groups are added.
+    static final int OPEN = -2;
+
+    /// Instead of a number of entries that may replace others.
+    static final int UNKNOWN = -1;
 
     private static final long MAGIC = 0x3152_4c54_4356_4b4bL; // "KKVCTLR1", little-endian
 
     /// The footer of a region that holds nothing.
     static Footer free(Life last, long over) {
-        return new Footer(last, FREE, 0, 0, over);
+        return new Footer(last, FREE, 0, 0, UNKNOWN, over);
+    }
+
+    /// The footer of a region that groups are added to.
+    static Footer open(Life life, Durable durable, long over) {
+        return new Footer(life, OPEN, durable.pages(), durable.entries(), durable.replacing(), over);
     }
 
     boolean isFree() {
         return entries == FREE;
+    }
+
+    boolean isOpen() {
+        return entries == OPEN;
+    }
+
+    boolean isClosed() {
+        return entries >= 0;
+    }
+
+    /// What is durable of an open region, or was written to a closed one.
+    Durable durable() {
+        return isOpen() ? new Durable(tablePage, tableChecksum, replacing) : new Durable(0, entries, replacing);
     }
 
     /// Bytes of the table, in whole pages.
@@ -52,6 +85,7 @@ record Footer(Life life, int entries, int tablePage, int tableChecksum, long ove
         life.write(page);
         page.set(INT32, 36, tablePage);
         page.set(INT32, 40, tableChecksum);
+        page.set(INT32, 44, replacing + 1);
         page.set(INT64, 48, over);
         Seal.close(page);
     }
@@ -62,11 +96,17 @@ record Footer(Life life, int entries, int tablePage, int tableChecksum, long ove
             return null;
         }
         Footer footer = new Footer(
-                Life.read(page), page.get(INT32, 12), page.get(INT32, 36), page.get(INT32, 40), page.get(INT64, 48));
-        boolean fits = footer.entries >= 0
+                Life.read(page),
+                page.get(INT32, 12),
+                page.get(INT32, 36),
+                page.get(INT32, 40),
+                page.get(INT32, 44) - 1,
+                page.get(INT64, 48));
+        boolean fits = footer.isClosed()
                 && footer.entries <= Trailer.maxEntries(regionPages)
                 && footer.tablePage >= 0
                 && footer.tablePage + (long) Trailer.pages(footer.entries) == regionPages;
-        return fits || footer.isFree() ? footer : null;
+        boolean open = footer.isOpen() && footer.tablePage >= 0 && footer.tablePage < regionPages;
+        return fits || open || footer.isFree() ? footer : null;
     }
 }

@@ -102,6 +102,39 @@ final class GroupWriter {
         return flying.isEmpty() ? begunGroups : flying.getFirst().number();
     }
 
+    /// What has been written of the open region.
+    ///
+    /// @return null when none is open
+    @Nullable
+    Mark written() {
+        return open == null ? null : new Mark(open, open.written());
+    }
+
+    /// So much of a region.
+    record Mark(OpenRegion region, Durable durable) {}
+
+    /// Has the footer of a region that is still open say what is durable of it. Its first group has to be: while a
+    /// footer is torn, the first head tells in which life the region is.
+    ///
+    /// @param then what follows, whether that could be written or not
+    void mark(Mark mark, Runnable then) {
+        OpenRegion region = mark.region();
+        MemorySegment page = region.equals(open) && !io.condition().halted() ? heads.take() : null;
+        if (page == null || !region.beginMark(mark.durable())) {
+            if (page != null) {
+                heads.giveBack(page);
+            }
+            then.run();
+            return;
+        }
+        Footer.open(region.life(), mark.durable(), regions.over()).write(page);
+        io.write(WriteKind.TRAILER, page, regions.footerOffset(region.region()), _ -> {
+            heads.giveBack(page);
+            region.endMark();
+            then.run();
+        });
+    }
+
     /// Pages that can be written again for sure, each entry counted with a head of its own and a page of
     /// trailer.
     int rewritePages() {

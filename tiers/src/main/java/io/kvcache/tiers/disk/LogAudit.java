@@ -70,6 +70,9 @@ public final class LogAudit {
     private final List<NamespaceTally> tallies = new ArrayList<>();
     private long torn;
     private long strange;
+    private long lost;
+    private int forgotten;
+    private boolean forgets;
     private int repaired;
 
     private LogAudit(BlockDevice device, Scope scope, Progress progress, Arena arena) {
@@ -146,7 +149,7 @@ public final class LogAudit {
             look(region);
             progress.regions(++done, newestFirst.size());
         }
-        newestFirst.forEach(this::findOrphans);
+        newestFirst.stream().filter(counting::containsKey).forEach(this::findOrphans);
         return report();
     }
 
@@ -157,6 +160,9 @@ public final class LogAudit {
 
     private void look(Region region) {
         read(region);
+        if (forgotten(region)) {
+            return;
+        }
         BitSet counted = new BitSet();
         BitSet bad = new BitSet();
         long bytes = 0;
@@ -183,8 +189,20 @@ public final class LogAudit {
         }
     }
 
+    /// Whether an opening forgets the region, see [Recovery]. Nothing of it counts, and a repair leaves it alone: a new
+    /// trailer would hide what is lost.
+    private boolean forgotten(Region region) {
+        lost += forgets ? 0 : entries.lost();
+        forgets |= entries.losesReplacing();
+        if (forgets) {
+            forgotten++;
+            reports[region.index()] = new RegionReport(RegionState.FORGOTTEN, region.life(), entries.count(), 0);
+        }
+        return forgets;
+    }
+
     private RegionState state() {
-        if (entries.unclosed()) {
+        if (entries.unclosed() && entries.lost() == 0) {
             return RegionState.OPEN;
         }
         return entries.complete() ? RegionState.CLOSED : RegionState.DAMAGED;
@@ -277,6 +295,8 @@ public final class LogAudit {
                 namespaces,
                 torn,
                 strange,
+                lost,
+                forgotten,
                 repaired);
     }
 }

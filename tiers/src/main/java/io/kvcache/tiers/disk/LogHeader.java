@@ -38,8 +38,28 @@ public record LogHeader(@Nullable Refusal refusal, @Nullable Tier tier, int soun
     /// @throws IOException when the file cannot be read
     public static LogHeader read(Path file) throws IOException {
         try (FileChannel channel = FileChannel.open(file, StandardOpenOption.READ)) {
-            return of(copy(channel, 0), copy(channel, 1), channel.size());
+            LogHeader header = of(copy(channel, 0), copy(channel, 1), channel.size());
+            boolean blank = header.refusal == null && header.tier == null;
+            return blank && hasTraces(channel) ? new LogHeader(Refusal.blankOverLog(channel.size()), null, 0) : header;
         }
+    }
+
+    private static boolean hasTraces(FileChannel channel) throws IOException {
+        if (channel.size() < Geometry.MIN_DEVICE_BYTES) {
+            return false;
+        }
+        Geometry geometry = Geometry.of(channel.size());
+        for (int region = 0; region < Traces.regions(geometry); region++) {
+            if (Traces.in(page(channel, Traces.head(geometry, region)), geometry)
+                    || Traces.in(page(channel, Traces.footer(geometry, region)), geometry)) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    private static MemorySegment page(FileChannel channel, long start) throws IOException {
+        return span(channel, start, Geometry.PAGE_BYTES);
     }
 
     static LogHeader of(Found first, Found second, long fileBytes) {
@@ -55,12 +75,15 @@ public record LogHeader(@Nullable Refusal refusal, @Nullable Tier tier, int soun
     }
 
     private static Found copy(FileChannel channel, int copy) throws IOException {
-        ByteBuffer bytes = ByteBuffer.allocate(Geometry.SUPERBLOCK_BYTES);
-        long start = (long) copy * Geometry.SUPERBLOCK_BYTES;
+        return Superblock.read(span(channel, (long) copy * Geometry.SUPERBLOCK_BYTES, Geometry.SUPERBLOCK_BYTES));
+    }
+
+    private static MemorySegment span(FileChannel channel, long start, int length) throws IOException {
+        ByteBuffer bytes = ByteBuffer.allocate(length);
         int read = 0;
         while (read >= 0 && bytes.hasRemaining()) {
             read = channel.read(bytes, start + bytes.position());
         }
-        return Superblock.read(MemorySegment.ofArray(bytes.array()));
+        return MemorySegment.ofArray(bytes.array());
     }
 }

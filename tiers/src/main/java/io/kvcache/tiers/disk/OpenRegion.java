@@ -14,6 +14,9 @@ final class OpenRegion {
     private int entries;
     private int flying;
     private boolean broken;
+    private int followed;
+    private Durable written = Durable.NOTHING;
+    private Durable marked = Durable.NOTHING;
 
     OpenRegion(Regions regions, Region region) {
         this.region = region;
@@ -67,7 +70,31 @@ final class OpenRegion {
         broken |= !placed.written();
     }
 
-    /// Groups on their way.
+    /// What the groups from the first on take that have been written, without one before them that has not.
+    Durable written() {
+        while (followed < groups.size() && groups.get(followed).written()) {
+            written = written.and(groups.get(followed++).group());
+        }
+        return written;
+    }
+
+    /// The footer is about to say what is durable; the trailer waits until it does.
+    ///
+    /// @return whether it does not say so yet
+    boolean beginMark(Durable durable) {
+        boolean more = durable.pages() > marked.pages();
+        if (more) {
+            marked = durable;
+            flying++;
+        }
+        return more;
+    }
+
+    void endMark() {
+        flying--;
+    }
+
+    /// Groups, and the footer, on their way.
     int flying() {
         return flying;
     }

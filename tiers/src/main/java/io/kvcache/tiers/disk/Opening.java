@@ -11,7 +11,8 @@ import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /// Looks at both copies of the superblock, decides what the device is, and writes a new superblock: of a
-/// blank device its first, of a known one the next. The sequence of that superblock is the number of this
+/// blank device its first, of a known one the next. A device whose superblocks are blank and whose regions are not is
+/// no blank one. The sequence of that superblock is the number of this
 /// opening.
 final class Opening {
 
@@ -58,14 +59,52 @@ final class Opening {
                 && superblock.geometry().deviceBytes() == config.geometry().deviceBytes()) {
             mount(superblock, other);
         } else if (found.kind() == Kind.BLANK) {
+            new Probe().start();
+        } else {
+            refuse(Refusal.of(found, config.geometry().deviceBytes()));
+        }
+    }
+
+    private void refuse(Refusal why) {
+        if (config.onIncompatible() == OnIncompatible.DISCARD && why.reason() != Reason.UNREADABLE) {
             format();
         } else {
-            Refusal why = Refusal.of(found, config.geometry().deviceBytes());
-            if (config.onIncompatible() == OnIncompatible.DISCARD && why.reason() != Reason.UNREADABLE) {
-                format();
+            refusal = why;
+            io.condition().refuse(why.message());
+        }
+    }
+
+    /// Looks whether a device without a superblock holds a log all the same.
+    private final class Probe {
+
+        private int left;
+        private boolean traces;
+
+        void start() {
+            Geometry geometry = config.geometry();
+            int regions = Traces.regions(geometry);
+            left = 2 * regions;
+            for (int region = 0; region < regions; region++) {
+                look(0, region, Traces.head(geometry, region));
+                look(1, region, Traces.footer(geometry, region));
+            }
+        }
+
+        private void look(int buffer, int slot, long offset) {
+            MemorySegment page = buffers.get(buffer).asSlice((long) slot * Geometry.PAGE_BYTES, Geometry.PAGE_BYTES);
+            io.transfers().add(Transfer.read(page, offset, outcome -> {
+                traces |= outcome.done() && Traces.in(page, config.geometry());
+                if (--left == 0) {
+                    decide();
+                }
+            }));
+        }
+
+        private void decide() {
+            if (traces) {
+                refuse(Refusal.blankOverLog(config.geometry().deviceBytes()));
             } else {
-                refusal = why;
-                io.condition().refuse(why.message());
+                format();
             }
         }
     }

@@ -15,6 +15,7 @@ final class Recovery {
     private final Regions regions;
     private final DiskIndex index;
     private final Closing closing;
+    private final Freeing freeing;
     private final NamespaceTable namespaces;
     private final Queue<Region> ahead;
     private final Queue<RegionEntries> reading = new ArrayDeque<>();
@@ -23,10 +24,13 @@ final class Recovery {
     private long entries;
     private long tombstones;
     private long strange;
+    private long lost;
+    private int forgotten;
+    private boolean forgets;
     private boolean ended;
 
     /// Where a recovery leads.
-    record Target(Regions regions, DiskIndex index, Closing closing, NamespaceTable namespaces) {}
+    record Target(Regions regions, DiskIndex index, Closing closing, Freeing freeing, NamespaceTable namespaces) {}
 
     /// @param newestFirst regions that hold something
     /// @param lanes to read with
@@ -34,6 +38,7 @@ final class Recovery {
         this.regions = target.regions;
         this.index = target.index;
         this.closing = target.closing;
+        this.freeing = target.freeing;
         this.namespaces = target.namespaces;
         this.ahead = new ArrayDeque<>(newestFirst);
         this.lanes = new ArrayDeque<>(lanes);
@@ -58,6 +63,16 @@ final class Recovery {
         return strange;
     }
 
+    /// Entries that were durable and are not found.
+    long lost() {
+        return lost;
+    }
+
+    /// Regions that are not told of because of that.
+    int forgotten() {
+        return forgotten;
+    }
+
     /// Tells what has been read by now.
     ///
     /// @return entries told
@@ -66,6 +81,14 @@ final class Recovery {
         readAhead();
         RegionEntries front = reading.peek();
         while (left > 0 && front != null && front.ready()) {
+            if (told == 0) {
+                miss(front);
+            }
+            if (forgets) {
+                forget(front);
+                front = reading.peek();
+                continue;
+            }
             while (left > 0 && told < front.count()) {
                 told++;
                 left--;
@@ -81,6 +104,27 @@ final class Recovery {
             index.recoveryEnded();
         }
         return atMost - left;
+    }
+
+    /// Where tombstones or newer objects are lost, everything before them may be what they ended. The store may forget:
+    /// none of that is told, and its lives are over, which the footers of its regions say from now on.
+    private void miss(RegionEntries front) {
+        lost += forgets ? 0 : front.lost();
+        if (!forgets && front.losesReplacing()) {
+            forgets = true;
+            regions.end(front.region().life());
+            forgotten += ahead.size();
+            ahead.forEach(freeing::free);
+            ahead.clear();
+        }
+    }
+
+    private void forget(RegionEntries front) {
+        forgotten++;
+        reading.remove();
+        freeing.free(front.region());
+        lanes.add(front);
+        told = 0;
     }
 
     private void readAhead() {

@@ -14,7 +14,7 @@ public record Refusal(Reason reason, String found, String expected) {
         FOREIGN,
         /// It was written under another format version.
         OTHER_VERSION,
-        /// Both copies of its superblock are damaged.
+        /// Both copies of its superblock are damaged, or blank over regions that are not.
         DAMAGED,
         /// It is not as large as when it was formatted.
         OTHER_SIZE,
@@ -40,6 +40,15 @@ public record Refusal(Reason reason, String found, String expected) {
             case DAMAGED -> new Refusal(Reason.DAMAGED, "a disk tier whose superblock is damaged", expected);
             case FOREIGN, BLANK -> new Refusal(Reason.FOREIGN, "something that no disk tier wrote", expected);
         };
+    }
+
+    /// Why a device is left alone whose superblocks are blank, and whose regions are not.
+    static Refusal blankOverLog(long bytes) {
+        return new Refusal(
+                Reason.DAMAGED,
+                "a disk tier whose superblocks are both blank: its regions hold data, which formatting would lose."
+                        + " Restore the first 2 MiB of the file from a copy",
+                of(Found.nothing(Superblock.Kind.DAMAGED), bytes).expected);
     }
 
     /// Both in a sentence.

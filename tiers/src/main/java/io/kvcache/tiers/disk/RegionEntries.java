@@ -20,6 +20,8 @@ final class RegionEntries {
     private boolean ready = true;
     private boolean complete;
     private boolean unclosed;
+    private Durable durable = Durable.NOTHING;
+    private Durable found = Durable.NOTHING;
 
     /// @param memory [#bytes] of it
     RegionEntries(Io io, Regions regions, MemorySegment memory) {
@@ -45,6 +47,8 @@ final class RegionEntries {
         ready = false;
         complete = false;
         unclosed = false;
+        durable = Durable.NOTHING;
+        found = Durable.NOTHING;
         io.transfers().add(Transfer.read(page, regions.footerOffset(region), this::footer));
     }
 
@@ -80,10 +84,25 @@ final class RegionEntries {
         return unclosed;
     }
 
+    /// Entries that were durable, as the footer says, and are not found any more: what held them is damaged.
+    int lost() {
+        return complete ? 0 : Math.max(0, durable.entries() - found.entries());
+    }
+
+    /// Whether what is lost may have replaced earlier entries by other content, or have buried them.
+    boolean losesReplacing() {
+        boolean known = durable.replacing() != Footer.UNKNOWN;
+        return lost() > 0 && (!known || durable.replacing() > found.replacing());
+    }
+
     private void footer(IoOutcome outcome) {
         Footer footer = outcome.done() ? Footer.read(page, pages()) : null;
-        boolean closed = footer != null && !footer.isFree() && footer.life().equals(regions.life(region));
+        boolean own = footer != null && footer.life().equals(regions.life(region));
+        boolean closed = own && footer != null && footer.isClosed();
         unclosed = outcome.done() && !closed;
+        if (own && footer != null && !footer.isFree()) {
+            durable = footer.durable();
+        }
         if (footer == null || !closed) {
             readHead();
         } else if (footer.entries() == 0) {
@@ -114,7 +133,9 @@ final class RegionEntries {
                 && group.life().equals(regions.life(region))
                 && group.page() == nextHead
                 && group.page() + group.pages() < pages();
-        if (group != null && next) {
+        if (group != null && next && group.page() + group.pages() <= durable.pages()) {
+            add(group, group.entries()); // durable: bytes that went bad since must not bring an older copy back
+        } else if (group != null && next) {
             GroupCheck.Source source = new GroupCheck.Source(io.transfers(), regions, region, span);
             new GroupCheck(source, group, sound -> add(group, sound)).read();
         } else {
@@ -127,6 +148,11 @@ final class RegionEntries {
             EntryTable.write(table, count++, entry);
         }
         torn += group.entries().size() - sound.size();
+        if (unclosed && nextHead < durable.pages()) {
+            found = found.and(group);
+        } else if (!unclosed) {
+            found = new Durable(0, found.entries() + sound.size(), found.replacing() + Durable.replacing(sound));
+        }
         nextHead += group.pages();
         readHead();
     }

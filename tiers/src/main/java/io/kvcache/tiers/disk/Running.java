@@ -83,8 +83,8 @@ final class Running {
             if (!census.ended() || io.condition().halted()) {
                 return done;
             }
-            telling =
-                    new Recovery(new Recovery.Target(regions, index, closing, namespaces), census.newestFirst(), lanes);
+            telling = new Recovery(
+                    new Recovery.Target(regions, index, closing, freeing, namespaces), census.newestFirst(), lanes);
             recovery = telling;
             census.unmarked().forEach(freeing::free);
             io.condition().serve();
@@ -150,8 +150,13 @@ final class Running {
 
     DiskLogStats.Recovered recovered() {
         return recovery == null
-                ? new DiskLogStats.Recovered(0, 0, 0)
-                : new DiskLogStats.Recovered(recovery.entries(), recovery.tombstones(), recovery.strange());
+                ? new DiskLogStats.Recovered(0, 0, 0, 0, 0)
+                : new DiskLogStats.Recovered(
+                        recovery.entries(),
+                        recovery.tombstones(),
+                        recovery.strange(),
+                        recovery.lost(),
+                        recovery.forgotten());
     }
 
     DiskLogStats.Reclaimed reclaimed() {

@@ -47,7 +47,8 @@ record Trailer(Life life, List<DiskEntry> entries, long over) {
         }
         long tableBytes = target.byteSize() - Geometry.PAGE_BYTES;
         int checksum = Checksum.of(target.asSlice(0, tableBytes));
-        new Footer(life, entries.size(), regionPages - pages(entries.size()), checksum, over)
+        int tablePage = regionPages - pages(entries.size());
+        new Footer(life, entries.size(), tablePage, checksum, Durable.replacing(entries), over)
                 .write(target.asSlice(tableBytes));
     }
 }

@@ -17,6 +17,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.nio.file.attribute.PosixFilePermissions;
+import java.util.Arrays;
 import java.util.zip.CRC32C;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.BeforeEach;
@@ -247,6 +248,16 @@ final class DiskDirectoryTest {
                 file.write(bytes);
             }
         }
+    }
+
+    @Test
+    void givenATierWhoseSuperblocksAreZeroed_whenOpened_thenItIsRefusedOrDiscarded() throws IOException {
+        assertThat(fill(10)).isZero();
+        byte[] file = Files.readAllBytes(file());
+        Arrays.fill(file, 0, 2 << 20, (byte) 0);
+        Files.write(file(), file);
+        requireRefusedUntouched("superblocks are both blank", "Restore the first 2 MiB", "onIncompatible DISCARD");
+        requireDiscarded();
     }
 
     @Test

@@ -1,0 +1,26 @@
+package io.kvcache.tiers.disk;
+
+import java.util.List;
+
+/// So much of a region was durable at some time, and must be found.
+///
+/// @param pages from the region's start, in whole groups
+/// @param entries of those groups
+/// @param replacing of those, entries that may replace earlier ones by other content: tombstones, and objects. A
+///     block's key stands for its bytes
+record Durable(int pages, int entries, int replacing) {
+
+    static final Durable NOTHING = new Durable(0, 0, 0);
+
+    /// Entries that may replace others.
+    static int replacing(List<DiskEntry> entries) {
+        return (int) entries.stream()
+                .filter(entry -> entry.isTombstone() || entry.isObject())
+                .count();
+    }
+
+    Durable and(Group group) {
+        return new Durable(
+                group.page() + group.pages(), entries + group.entries().size(), replacing + replacing(group.entries()));
+    }
+}
