@@ -40,6 +40,44 @@ final class ChatPromptTest {
         }
     }
 
+    /// CVE-2025-59340: the mapper of the template engine makes objects of any class.
+    @Test
+    void givenATemplateThatReachesForAFile_whenAChatIsEncoded_thenTheFileIsNotRead() throws Exception {
+        RandomLlama.SMALL.write(folder);
+        Path secret = Files.writeString(folder.resolve("secret.json"), "\"treasure\"");
+        String mapper = "____int3rpr3t3r____.config.objectMapper";
+        Files.writeString(folder.resolve("tokenizer_config.json"), """
+                {"eos_token": "</s>", "bos_token": "<s>",
+                 "chat_template": "{%% set m = %s %%}{%% set t = m.getTypeFactory().constructFromCanonical('java.net.URL') %%}\
+                {%% set u = m.convertValue('%s', t) %%}chat[{{ m.readTree(u) }}]"}
+                """.formatted(mapper, secret.toUri()));
+        try (JlamaModel model = JlamaModel.load(folder, ModelOptions.defaults())) {
+            assertThat(said(model)).contains("chat").doesNotContain("treasure");
+        }
+    }
+
+    /// CVE-2026-25526: a loop that reaches the class of what it goes over.
+    @Test
+    void givenATemplateThatReachesForAClass_whenAChatIsEncoded_thenItGetsNone() throws Exception {
+        RandomLlama.SMALL.write(folder);
+        Files.writeString(folder.resolve("tokenizer_config.json"), """
+                {"eos_token": "</s>", "bos_token": "<s>",
+                 "chat_template": "chat[{% for class, bytes in ['abc'] %}{{ class }}{% endfor %}]"}
+                """);
+        try (JlamaModel model = JlamaModel.load(folder, ModelOptions.defaults())) {
+            assertThat(said(model)).contains("chat").doesNotContain("java.lang");
+        }
+    }
+
+    private static String said(JlamaModel model) {
+        TextDecoder decoder = model.decoder();
+        StringBuilder text = new StringBuilder();
+        for (int token : model.encode(CHAT)) {
+            text.append(decoder.add(token));
+        }
+        return text.append(decoder.rest()).toString();
+    }
+
     @Test
     void givenAChatThatGoesOn_whenEncoded_thenItBeginsAsBefore() {
         int[] before = TestModels.small().encode(CHAT);
