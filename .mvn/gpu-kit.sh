@@ -1,4 +1,4 @@
-# shellcheck shell=bash disable=SC2154 # `root` and `logs` are the launcher's
+# shellcheck shell=bash disable=SC2154 # `root`, `logs` and `current` are the launcher's
 # Sourced by kvcache: gpu_kit [DIR] packs what runs on a bare x86-64 Linux machine with NVIDIA's driver and nothing else:
 # a JVM, the tests of gpu-bridge, a store over the GPU and the benchmark. On that machine: DIR/run.sh [RESULTS [STEP...]]
 
@@ -32,7 +32,7 @@ gpu_kit() {
     rm -f "$work"/lib/{jcstress,jna,jopt}*.jar # of core's stress tests, which are not run there
     cp "$work"/lib/*.jar "$root"/gpu-bridge/target/kvcache-gpu-bridge-*.jar "$kit/lib/"
     for jar in kvcache-core kvcache-bench picocli jackson-; do
-        cp "$root"/bench/target/{,lib/}"$jar"*.jar "$kit/lib/" 2>/dev/null || true
+        cp "$current"/{,lib/}"$jar"*.jar "$kit/lib/" 2>/dev/null || true
     done
     (cd "$root/gpu-bridge/target/test-classes" && "$JAVA_HOME/bin/jar" --create --file "$kit/lib/gpu-tests.jar" .)
     "$JAVA_HOME/bin/jlink" --add-modules "$gpu_kit_modules" --strip-debug --no-header-files --no-man-pages \

@@ -1,7 +1,8 @@
-/// The standalone cache server. Nothing lives here yet: the front ends (RESP, `lm://`, HTTP), the configuration
-/// file and the place that wires tiers, devices and transports together arrive with the server.
+/// The standalone cache server: [io.kvcache.server.CacheServer] opens the store, its tiers and the listeners that a
+/// configuration names, and closes them in the reverse order.
 ///
-/// May import every other production module; nothing but `io.kvcache.bench` may import it.
+/// Front ends, configuration, metrics and access have packages of their own below. May import every other production
+/// module; nothing but `io.kvcache.bench` may import it.
 @NullMarked
 package io.kvcache.server;
 

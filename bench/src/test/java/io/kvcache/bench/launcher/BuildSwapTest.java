@@ -1,0 +1,148 @@
+package io.kvcache.bench.launcher;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.IOException;
+import java.io.OutputStream;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.attribute.FileTime;
+import java.time.Instant;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/// How `./kvcache` replaces what runs, in a checkout whose Maven and JVM are a few lines of shell: this Maven puts the
+/// content of the file `version` into the jars, this JVM prints what its jars hold, and again after a line of input.
+class BuildSwapTest {
+
+    private static final Path REPOSITORY = Path.of("..").toAbsolutePath().normalize();
+
+    private static final String MAVEN = """
+            #!/usr/bin/env bash
+            cd "$(dirname "$0")" || exit 1
+            echo '[INFO] Building KVCache core 1                  [1/2]'
+            [ ! -f broken ] || { echo '[ERROR] it is broken'; exit 1; }
+            echo '[INFO] Building KVCache bench 1                 [2/2]'
+            mkdir -p bench/target/lib bench/target/engines
+            for jar in kvcache-bench-1.jar lib/a.jar engines/b.jar; do cp version bench/target/$jar; done
+            """;
+
+    private static final String JVM = """
+            #!/usr/bin/env bash
+            while [ $# -gt 0 ] && [ "$1" != -cp ]; do shift; done
+            [ "$4" != rehearse ] || exit 0
+            jar=${2%%:*}
+            cat "$jar" "${jar%/*}"/lib/a.jar
+            read -r _ || true
+            cat "$jar" "${jar%/*}"/lib/a.jar
+            """;
+
+    @TempDir
+    private Path folder;
+
+    @BeforeEach
+    void layOut() throws IOException {
+        script(folder.resolve("mvnw"), MAVEN);
+        script(folder.resolve("jdk/bin/java"), JVM);
+        script(folder.resolve("jdk/bin/javac"), "");
+        Files.writeString(folder.resolve("jdk/release"), "JAVA_VERSION=\"25.0.1\"\n");
+        Files.copy(REPOSITORY.resolve("kvcache"), folder.resolve("kvcache"));
+        Files.createDirectories(folder.resolve(".mvn"));
+        for (String file : List.of("find-jdk.sh", "java-flags.sh", "gpu-kit.sh")) {
+            Files.copy(
+                    REPOSITORY.resolve(".mvn").resolve(file),
+                    folder.resolve(".mvn").resolve(file));
+        }
+        Files.createDirectories(folder.resolve("bench/src"));
+        Files.createDirectories(folder.resolve("engines/chat/src"));
+        Files.writeString(folder.resolve("engines/chat/pom.xml"), "");
+        Files.writeString(folder.resolve("bench/pom.xml"), "");
+        Files.writeString(folder.resolve("pom.xml"), "");
+        version("one");
+    }
+
+    @Test
+    void givenNoBuild_whenACommandRuns_thenItNamesTheModulesAndHowLongTheyTook() throws Exception {
+        String said = answer("doctor", 0);
+        assertThat(said)
+                .contains("first run", "[1/2] core", "[2/2] bench", "one")
+                .containsPattern("Built in \\d+ s");
+        assertThat(answer("doctor", 0)).doesNotContain("Built").contains("one");
+    }
+
+    @Test
+    void givenABuild_whenTheNextOneFails_thenWhatWasBuiltIsStillThere() throws Exception {
+        answer("doctor", 0);
+        version("two");
+        Files.writeString(folder.resolve("broken"), "");
+        assertThat(answer("build", 1)).contains("the build failed", "still there", "it is broken");
+
+        Files.setLastModifiedTime(folder.resolve(".kvcache/run/built"), FileTime.from(Instant.now()));
+        assertThat(answer("doctor", 0)).contains("one").doesNotContain("two");
+    }
+
+    @Test
+    void givenATestRunThatFails_whenACommandRunsAfterIt_thenItHasAllItsLibraries() throws Exception {
+        answer("doctor", 0);
+        Files.writeString(folder.resolve("broken"), "");
+        answer("test", 1);
+        assertThat(folder.resolve("bench/target/lib")).doesNotExist();
+        assertThat(answer("doctor", 0)).doesNotContain("No such file").contains("one");
+    }
+
+    @Test
+    void givenACommandThatRuns_whenAnotherBuildTakesItsPlace_thenItKeepsItsOwnUntilItEnds() throws Exception {
+        answer("doctor", 0);
+        Process running = launch("serve");
+        try (OutputStream input = running.getOutputStream()) {
+            assertThat(running.inputReader(UTF_8).readLine()).isEqualTo("one");
+            version("two");
+            assertThat(answer("build", 0)).contains("Built");
+            assertThat(answer("doctor", 0)).contains("two");
+            assertThat(builds()).isEqualTo(2);
+            input.write('\n');
+        }
+        String rest = new String(running.getInputStream().readAllBytes(), UTF_8);
+        assertThat(running.waitFor(60, TimeUnit.SECONDS)).isTrue();
+        assertThat(rest).doesNotContain("No such file").doesNotContain("two");
+
+        answer("build", 0);
+        assertThat(builds()).as("builds, after the next one").isEqualTo(1);
+    }
+
+    private long builds() throws IOException {
+        try (Stream<Path> builds = Files.list(folder.resolve(".kvcache/builds"))) {
+            return builds.count();
+        }
+    }
+
+    private void version(String version) throws IOException {
+        Files.writeString(folder.resolve("version"), version + "\n");
+    }
+
+    private String answer(String command, int exit) throws Exception {
+        Process process = launch(command);
+        process.getOutputStream().close();
+        String text = new String(process.getInputStream().readAllBytes(), UTF_8);
+        assertThat(process.waitFor()).as(text).isEqualTo(exit);
+        return text;
+    }
+
+    private Process launch(String command) throws IOException {
+        ProcessBuilder builder = new ProcessBuilder(folder.resolve("kvcache").toString(), command);
+        builder.environment().put("JAVA_HOME", folder.resolve("jdk").toString());
+        builder.environment().remove("KVCACHE_BUILDING");
+        return builder.redirectErrorStream(true).start();
+    }
+
+    private static void script(Path file, String text) throws IOException {
+        Files.createDirectories(file.getParent());
+        Files.writeString(file, text);
+        assertThat(file.toFile().setExecutable(true)).isTrue();
+    }
+}
