@@ -62,7 +62,7 @@ public final class CudaTier implements TierSource {
     /// see [DeviceTier#acquireVerified]. Of a device that is shared out over several disks each
     /// part looks at what it has.
     ///
-    /// @return ends with [DeviceException] when the device cannot look
+    /// @return ends with [io.kvcache.gpu.driver.DeviceException] when the device cannot look
     public CompletionStage<DeviceBlockTable> acquireVerified(BlockChain chain, int from) {
         List<DeviceTier> here = present();
         return here.size() == 1

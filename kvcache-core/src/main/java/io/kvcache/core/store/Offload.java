@@ -383,7 +383,8 @@ final class Offload {
         waiting.skip();
     }
 
-    /// Takes the next record to be written and pins it; or answers [RecordView#NONE] when none waits.
+    /// Takes the next record to be written and pins it; or answers [io.kvcache.core.policy.RecordView#NONE] when none
+    /// waits.
     int next() {
         while (!waiting.isEmpty()) {
             long handle = turn(waiting.peek());
