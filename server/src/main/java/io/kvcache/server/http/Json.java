@@ -1,5 +1,6 @@
 package io.kvcache.server.http;
 
+import tools.jackson.core.JacksonException;
 import tools.jackson.databind.json.JsonMapper;
 
 /// JSON texts, in ASCII whatever the strings in them.
@@ -14,6 +15,11 @@ public final class Json {
     /// Maps, lists, records, strings and numbers as a line of JSON.
     public static String text(Object value) {
         return MAPPER.writeValueAsString(value) + "\n";
+    }
+
+    /// Why a text is not JSON, without the library's words on where it came from.
+    static String reason(JacksonException malformed) {
+        return String.valueOf(malformed.getOriginalMessage()).replaceFirst(" \\(start marker at \\[.*\\]\\)$", "");
     }
 
     static JsonMapper mapper() {

@@ -56,8 +56,7 @@ public final class JsonRequest implements Exchange {
             }
             reply.accept(object, out);
         } catch (JacksonException malformed) {
-            out.problem(new Problem(
-                    HttpResponseStatus.BAD_REQUEST, "the body is not JSON: " + malformed.getOriginalMessage()));
+            out.problem(new Problem(HttpResponseStatus.BAD_REQUEST, "the body is not JSON: " + Json.reason(malformed)));
         } catch (IllegalArgumentException mistake) {
             out.problem(new Problem(HttpResponseStatus.BAD_REQUEST, String.valueOf(mistake.getMessage())));
         } catch (java.io.IOException impossible) {

@@ -109,7 +109,11 @@ public final class DiskDirectory implements AutoCloseable {
     }
 
     private static DiskRefusedException noTier(Path folder) {
-        return new DiskRefusedException(folder, "there is no disk tier in it; name a directory that has one");
+        return new DiskRefusedException(
+                folder,
+                Files.isDirectory(folder)
+                        ? "there is no disk tier in it; name a directory that has one"
+                        : "there is no directory " + folder.toAbsolutePath() + "; name one that has a disk tier");
     }
 
     private static void makeFolder(Path folder) {

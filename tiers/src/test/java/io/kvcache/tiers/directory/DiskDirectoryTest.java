@@ -283,7 +283,8 @@ final class DiskDirectoryTest {
 
     @Test
     void givenNoTier_whenAnExistingOneIsOpened_thenRefused() throws IOException {
-        requireRefused(() -> DiskDirectory.openExisting(folder, REFUSE), "there is no disk tier in it");
+        requireRefused(
+                () -> DiskDirectory.openExisting(folder, REFUSE), "there is no directory " + folder.toAbsolutePath());
         Files.createDirectories(folder);
         requireRefused(() -> DiskDirectory.openExisting(folder, REFUSE), "there is no disk tier in it");
         assertThat(folder).isEmptyDirectory();

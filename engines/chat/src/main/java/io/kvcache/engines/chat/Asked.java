@@ -44,7 +44,9 @@ record Asked(
         try {
             root = JSON.readTree(body);
         } catch (JacksonException malformed) {
-            throw BadRequest.body("the body is no JSON: " + malformed.getOriginalMessage());
+            String reason = String.valueOf(malformed.getOriginalMessage());
+            throw BadRequest.body(
+                    "the body is no JSON: " + reason.replaceFirst(" \\(start marker at \\[.*\\]\\)$", ""));
         }
         if (!root.isObject()) {
             throw BadRequest.body("the body is no JSON object");
@@ -82,7 +84,8 @@ record Asked(
                     404,
                     "model_not_found",
                     "model",
-                    "the model " + Parameters.shown(given) + " is not here; this server has '" + model + "'");
+                    "the model '" + Parameters.shortened(given.stringValue()) + "' is not here; this server has '"
+                            + model + "'");
         }
     }
 

@@ -141,7 +141,8 @@ final class Parameters {
         return shortened(value.toString());
     }
 
-    private static String shortened(String text) {
+    /// A name as a message shows it.
+    static String shortened(String text) {
         return text.length() <= SHOWN_CHARACTERS ? text : text.substring(0, SHOWN_CHARACTERS) + "…";
     }
 }
