@@ -57,7 +57,7 @@ public final class EventFeed {
     ///
     /// @param networkBytes of that memory
     public static Shares places(long networkBytes, int tenants) {
-        return new Shares((int) Math.clamp(networkBytes / PART / EACH_BYTES, FEWEST, MOST), tenants);
+        return new Shares(Math.clamp(networkBytes / PART / EACH_BYTES, FEWEST, MOST), tenants);
     }
 
     /// Somebody who follows.
