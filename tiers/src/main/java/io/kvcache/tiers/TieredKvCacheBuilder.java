@@ -249,8 +249,9 @@ public final class TieredKvCacheBuilder {
     }
 
     /// What computing KV takes, so that a table leaves on disk what is computed sooner than read: see
-    /// [io.kvcache.core.BlockTable#cheaperComputed], and [AdmissionKind#VALUE] knows where in a prompt blocks are dear. When not
-    /// said, all that is there is read, and admission goes by Llama 3 8B.
+    /// [io.kvcache.core.BlockTable#cheaperComputed], and [AdmissionKind#VALUE] knows where in a
+    /// prompt blocks are dear. When not said, all that is there is read, and admission goes by Llama 3
+    /// 8B.
     public TieredKvCacheBuilder prefill(PrefillCost cost) {
         prefill = cost;
         return this;

@@ -42,8 +42,7 @@ import org.jspecify.annotations.Nullable;
 ///
 /// **Failures.** A server that is dead, slow or wrong is a miss: gets and matches answer less, puts answer
 /// [io.kvcache.core.PutOutcome#NO_ROOM] or [io.kvcache.core.SealOutcome#DROPPED], and nothing that is handed out has
-/// not passed its
-/// checksum. What cannot be answered without the server, drops, statistics and events, throws
+/// not passed its checksum. What cannot be answered without the server, drops, statistics and events, throws
 /// `UncheckedIOException`. The session is opened again by itself, and namespaces are registered there
 /// again. Tables that are open keep what has arrived, and end there.
 ///
