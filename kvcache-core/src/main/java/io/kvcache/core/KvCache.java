@@ -120,7 +120,8 @@ public interface KvCache extends AutoCloseable {
     /// @return whether the hint was taken; a pin over its quota is not
     boolean hint(Hint hint);
 
-    /// Reserves room for an opaque object. An object that is there already stays until the new one is sealed.
+    /// Reserves room for an opaque object. An object that is there already stays until the new one is sealed. Several
+    /// writers may fill one key at a time, each in room of its own; the value that is sealed last stays.
     ///
     /// @param key 1 to 4,096 bytes
     /// @param bytes 1 to 256 MiB

@@ -10,7 +10,8 @@ import java.util.List;
 /// **Threads.** One at a time.
 public interface ObjectWriter extends AutoCloseable {
 
-    /// [PutOutcome#RESERVED], [PutOutcome#BUSY] when another writer is at this key, or [PutOutcome#NO_ROOM].
+    /// [PutOutcome#RESERVED] or [PutOutcome#NO_ROOM]; several writers may fill one key at a time. [PutOutcome#BUSY]
+    /// while something other than an object is being put under the key.
     PutOutcome outcome();
 
     /// The room, in order; together exactly the object's size.

@@ -141,13 +141,14 @@ final class Reservations {
         };
     }
 
-    /// Room for an object. It is linked behind the one before it at once, so that this one does not go
-    /// for its sake.
+    /// Room for an object; others may be writing the same key. It is linked behind the one before it at once, so
+    /// that this one does not go for its sake.
     Reserved object(NamespaceEntry entry, NewObject what, boolean sparing) {
         BlockKey key = what.key();
         int bytes = what.bytes();
         int present = tree.findAny(key.hi(), key.lo());
-        if (present != NONE && !Control.known(lifecycle.state(present))) {
+        boolean block = present != NONE && !Identity.isObject(pool.identity(present));
+        if (block && !Control.known(lifecycle.state(present))) {
             return Reserved.BUSY;
         }
         if (bytes > slabs.capacityBytes()) {
@@ -162,7 +163,8 @@ final class Reservations {
             chains.link(record, tree.findAny(after.hi(), after.lo()));
         }
         Reserved settled = settle(record, sources.objects().take(bytes, record, sparing));
-        return present != NONE && settled.outcome() == PutOutcome.RESERVED
+        boolean reserved = settled.outcome() == PutOutcome.RESERVED;
+        return reserved && present != NONE && tree.findOther(record) != NONE
                 ? new Reserved(PutOutcome.RESERVED, record, true)
                 : settled;
     }

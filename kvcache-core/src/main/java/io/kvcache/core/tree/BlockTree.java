@@ -23,9 +23,9 @@ import java.util.function.IntPredicate;
 ///
 /// A key that is replaced is findable throughout, but a walk may pass by both: its new record enters in
 /// front of where the walk began, or is passed before it is sealed, and then the old one is gone. So a
-/// reader that found nothing looks once more at the first record and at one of its key that was not
-/// sealed; if either has changed it starts over. After [#RESTARTS] attempts it answers [Handle#UNSURE]
-/// and asks under the lock.
+/// reader that found nothing looks once more at the first record and at those of its key that were not
+/// sealed, of which an object has one a writer; if any has changed it starts over. After [#RESTARTS]
+/// attempts it answers [Handle#UNSURE] and asks under the lock.
 ///
 /// **Why this holds on ARM as on x86.** A writer fills a record, its link included, while it is FREE, and
 /// publishes it by a release store of the control word and then of the bucket's head; a reader's acquire
@@ -43,6 +43,9 @@ public final class BlockTree {
     private static final int CHAIN_BOUND = 64;
 
     private static final int RESTARTS = 8;
+
+    /// In place of a record: more than one of the key was passed that was not sealed.
+    private static final int SEVERAL = -2;
 
     private final RecordPool pool;
 
@@ -100,16 +103,48 @@ public final class BlockTree {
                 if ((states >>> Control.state(after) & 1) != 0) {
                     return Handle.of(Control.generation(after), record);
                 }
-                unsealed = record;
-                unsealedControl = after;
+                if (unsealed == NONE) {
+                    unsealed = record;
+                    unsealedControl = after;
+                } else {
+                    long sum = unsealed == SEVERAL ? unsealedControl : added(0, unsealed, unsealedControl);
+                    unsealedControl = added(sum, record, after);
+                    unsealed = SEVERAL;
+                }
             } else if (pool.bucketOf(recordLo) != bucket) {
                 return Handle.UNSURE;
             }
             firstControl = record == first ? after : firstControl;
             record = next;
         }
-        boolean sure = unchanged(bucket, first, firstControl) && stillUnsealed(unsealed, unsealedControl);
-        return sure ? Handle.MISS : Handle.UNSURE;
+        boolean still = unsealed == SEVERAL
+                ? allStillUnsealed(first, hi, lo, unsealedControl)
+                : stillUnsealed(unsealed, unsealedControl);
+        return still && unchanged(bucket, first, firstControl) ? Handle.MISS : Handle.UNSURE;
+    }
+
+    /// Adds a record that was passed, and its control word, to a sum that depends on their order.
+    private static long added(long sum, int record, long control) {
+        return (sum + control) * 0x9E3779B97F4A7C15L + record;
+    }
+
+    /// Walks a bucket once more and compares the records of a key, and their control words, with those that
+    /// were passed. A control word has a generation, so an equal one says that the record was not sealed
+    /// since. A walk that is led astray finds others.
+    private boolean allStillUnsealed(int first, long hi, long lo, long passed) {
+        long sum = 0;
+        int record = first;
+        for (int steps = 0; record != NONE && steps <= CHAIN_BOUND; steps++) {
+            long control = pool.control(record);
+            if (pool.keyLo(record) == lo && pool.keyHi(record) == hi) {
+                if (Control.state(control) == Control.DOOMED) {
+                    return false;
+                }
+                sum = added(sum, record, control);
+            }
+            record = pool.next(record);
+        }
+        return sum == passed;
     }
 
     /// Whether the same record stands at the front of a bucket as when a walk began.

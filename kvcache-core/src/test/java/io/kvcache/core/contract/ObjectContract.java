@@ -215,13 +215,9 @@ public abstract class ObjectContract extends KvCacheContract {
     }
 
     @Test
-    void givenAnObjectBeingWritten_whenLookedUp_thenInvisibleAndBusy() {
-        try (ObjectWriter writer = reserve(KEY, 5000);
-                ObjectWriter second = reserve(KEY, 10)) {
+    void givenAnObjectBeingWritten_whenLookedUp_thenInvisibleUntilSealed() {
+        try (ObjectWriter writer = reserve(KEY, 5000)) {
             assertThat(writer.outcome()).isEqualTo(PutOutcome.RESERVED);
-            assertThat(second.outcome()).isEqualTo(PutOutcome.BUSY);
-            assertThatIllegalStateException().isThrownBy(second::pieces);
-            assertThatIllegalStateException().isThrownBy(second::seal);
             assertThat(cache().containsObject(OBJECTS, KEY)).isFalse();
             assertThat(cache().getObject(OBJECTS, KEY)).isNull();
             writer.copyFrom(version(1).heap(5000));
@@ -230,6 +226,61 @@ public abstract class ObjectContract extends KvCacheContract {
             assertThatIllegalStateException().isThrownBy(writer::pieces);
         }
         assertThat(cache().containsObject(OBJECTS, KEY)).isTrue();
+    }
+
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    void givenTwoWritersOfAnObject_whenEachSeals_thenTheLastSealedStands(boolean begunFirst) {
+        try (ObjectWriter first = reserve(KEY, 5000);
+                ObjectWriter second = reserve(KEY, 70_000)) {
+            assertThat(second.outcome()).isEqualTo(PutOutcome.RESERVED);
+            first.copyFrom(version(1).heap(5000));
+            second.copyFrom(version(2).heap(70_000));
+            assertThat((begunFirst ? first : second).seal()).isEqualTo(SealOutcome.SEALED);
+            requireValue(begunFirst ? 1 : 2, begunFirst ? 5000 : 70_000);
+            assertThat((begunFirst ? second : first).seal()).isEqualTo(SealOutcome.SEALED);
+        }
+        requireValue(begunFirst ? 2 : 1, begunFirst ? 70_000 : 5000);
+        subject().settle();
+        assertThat(cache().stats().records().live()).isEqualTo(1);
+        assertThat(cache().stats().removals().replaced()).isEqualTo(1);
+    }
+
+    @Test
+    void givenThreeWritersOfAnObject_whenOneGivesUp_thenTheOthersDoNotNotice() {
+        putObject(KEY, version(1), 100);
+        ObjectWriter first = reserve(KEY, 6000);
+        try (ObjectWriter second = reserve(KEY, 5000)) {
+            ObjectWriter third = reserve(KEY, 70_000);
+            first.close();
+            requireValue(1, 100);
+            second.copyFrom(version(2).heap(5000));
+            assertThat(second.seal()).isEqualTo(SealOutcome.SEALED);
+            requireValue(2, 5000);
+            third.close();
+        }
+        requireValue(2, 5000);
+        subject().settle();
+        assertThat(cache().stats().records().live()).isEqualTo(1);
+    }
+
+    @Test
+    void givenTwoWritersOfAnObject_whenItIsDropped_thenNeitherValueComes() {
+        try (ObjectWriter first = reserve(KEY, 10);
+                ObjectWriter second = reserve(KEY, 10)) {
+            assertThat(cache().dropObject(OBJECTS, KEY)).isFalse();
+            assertThat(first.seal()).isEqualTo(SealOutcome.DROPPED);
+            assertThat(second.seal()).isEqualTo(SealOutcome.DROPPED);
+        }
+        assertThat(cache().containsObject(OBJECTS, KEY)).isFalse();
+        subject().settle();
+        assertThat(cache().stats().host().heldBytes()).isZero();
+    }
+
+    private void requireValue(int number, int bytes) {
+        try (ObjectView view = view(KEY)) {
+            requireContent(view, version(number), bytes);
+        }
     }
 
     @Test

@@ -59,7 +59,7 @@ final class HostStorePropertyTest {
                 throw new AssertionError("seed " + seed + ", step " + run.count() + ", " + config, failed);
             }
             System.out.println("HostStorePropertyTest " + policy + ", " + slabs + " slabs, " + run.summary());
-            assertThat(run.summary()).contains("RESERVED", "PRESENT", "BUSY", "NO_PARENT");
+            assertThat(run.summary()).contains("RESERVED", "PRESENT", "NO_PARENT");
         }
     }
 }

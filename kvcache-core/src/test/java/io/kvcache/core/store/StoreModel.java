@@ -45,20 +45,23 @@ final class StoreModel {
 
     private final Map<BlockKey, Entry> entries = new HashMap<>();
 
-    /// Objects that are being written over a sealed one.
-    private final Map<BlockKey, Entry> successors = new HashMap<>();
+    /// Objects that are being written, over a sealed one or beside others.
+    private final Map<BlockKey, List<Entry>> successors = new HashMap<>();
 
     private long versions;
 
     Entry open(BlockKey key, @Nullable BlockKey parent, int space, long bytes) {
         Entry entry = new Entry(key, parent, space, bytes, versions++);
-        Entry known = entries.get(key);
-        if (known != null && known.stage == Stage.SEALED && parent == null && successors.get(key) == null) {
-            successors.put(key, entry);
-        } else {
-            entries.put(key, entry);
-        }
+        open(entry);
         return entry;
+    }
+
+    private void open(Entry entry) {
+        if (entries.get(entry.key) == null || entry.parent != null) {
+            entries.put(entry.key, entry);
+        } else {
+            successors.computeIfAbsent(entry.key, _ -> new ArrayList<>()).add(entry);
+        }
     }
 
     @Nullable
@@ -91,10 +94,12 @@ final class StoreModel {
             entry.stage = Stage.FILLED;
             return false;
         }
-        if (successors.remove(entry.key, entry)) {
+        if (leavesSuccessors(entry)) {
             Entry older = entries.put(entry.key, entry);
-            if (older != null) {
+            if (older != null && older.stage == Stage.SEALED) {
                 older.gone = true;
+            } else if (older != null) {
+                successors.computeIfAbsent(entry.key, _ -> new ArrayList<>()).add(older);
             }
         }
         entry.stage = Stage.SEALED;
@@ -115,9 +120,9 @@ final class StoreModel {
     }
 
     private void forget(BlockKey key, List<Entry> gone) {
-        Entry successor = successors.remove(key);
-        if (successor != null) {
-            gone.add(successor);
+        List<Entry> all = successors.remove(key);
+        if (all != null) {
+            gone.addAll(all);
         }
         Entry entry = entries.remove(key);
         if (entry != null) {
@@ -128,11 +133,37 @@ final class StoreModel {
 
     /// Forgets one that its writer abandons, and all below it.
     List<Entry> abandon(Entry entry) {
-        if (successors.remove(entry.key, entry)) {
+        if (leavesSuccessors(entry)) {
             entry.gone = true;
             return List.of(entry);
         }
-        return entry.gone ? List.of() : forget(entry.key);
+        if (entry.gone) {
+            return List.of();
+        }
+        List<Entry> others = successors.remove(entry.key);
+        List<Entry> gone = forget(entry.key);
+        if (others != null) {
+            others.forEach(this::open);
+        }
+        return gone;
+    }
+
+    /// Forgets an object that the store has evicted; those that write it stay.
+    void evicted(BlockKey key) {
+        Entry known = entries.get(key);
+        if (known != null && known.stage == Stage.SEALED) {
+            abandon(known);
+        }
+    }
+
+    /// Takes an entry from those that are being written beside another; answers whether it was among them.
+    private boolean leavesSuccessors(Entry entry) {
+        List<Entry> all = successors.get(entry.key);
+        boolean was = all != null && all.remove(entry);
+        if (was && all != null && all.isEmpty()) {
+            successors.remove(entry.key);
+        }
+        return was;
     }
 
     private List<Entry> children(Entry parent) {

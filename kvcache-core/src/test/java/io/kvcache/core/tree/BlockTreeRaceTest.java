@@ -18,10 +18,14 @@ import org.junit.jupiter.api.Test;
 /// finding one must answer a record that held that very key while the handle's generation was its own.
 final class BlockTreeRaceTest {
 
-    private static final int RECORDS = 12;
+    private static final int RECORDS = 16;
     private static final int STAYING = 4;
+
+    /// At the first of the keys that stay, at any moment.
+    private static final int WRITERS = 3;
+
     private static final int COMING = 24;
-    private static final int MOST_COMING = RECORDS - STAYING - 1; // one is for replacing
+    private static final int MOST_COMING = RECORDS - STAYING - WRITERS - 1; // one is for replacing
     private static final int READERS = 2;
     private static final int REMEMBERED = 1 << 16;
     private static final int WRITES = Integer.getInteger("kvcache.race.writes", 10_000_000);
@@ -30,6 +34,7 @@ final class BlockTreeRaceTest {
             new RecordPool(Arena.ofShared().allocate(RecordLayout.spanBytes(RECORDS), 64), RECORDS);
     private final BlockTree tree = new BlockTree(pool);
     private final int[] staying = new int[STAYING];
+    private final int[] writers = new int[WRITERS];
     private volatile boolean done;
 
     /// Which key each of a record's last [#REMEMBERED] generations had.
@@ -41,11 +46,18 @@ final class BlockTreeRaceTest {
     }
 
     private int insert(long key) {
+        int record = reserve(key);
+        if (record >= 0) {
+            pool.state(record, Control.SEALED, 0);
+        }
+        return record;
+    }
+
+    private int reserve(long key) {
         int record = tree.insert(new NewRecord(~key, key, -1, 0, 0, 4096, 0, 0));
         if (record >= 0) {
             int generation = Control.generation(pool.control(record));
             keyOfGeneration[record][generation & (REMEMBERED - 1)] = key;
-            pool.state(record, Control.SEALED, 0);
         }
         return record;
     }
@@ -54,6 +66,9 @@ final class BlockTreeRaceTest {
     void givenAWriterInTheSameBuckets_whenReadersLookUp_thenNoFalseHitAndNoFalseMiss() throws Exception {
         for (int number = 0; number < STAYING; number++) {
             staying[number] = insert(key(number));
+        }
+        for (int writer = 0; writer < WRITERS; writer++) {
+            writers[writer] = reserve(key(0));
         }
         try (ExecutorService threads = Executors.newFixedThreadPool(READERS)) {
             List<Future<Long>> readers = new ArrayList<>();
@@ -76,7 +91,7 @@ final class BlockTreeRaceTest {
         int count = 0;
         for (int i = 0; i < WRITES; i++) {
             if (random.nextInt(8) == 0) {
-                replace(random.nextInt(STAYING));
+                replace(random.nextInt(STAYING), random);
             } else if (count > 0 && (count == MOST_COMING || random.nextInt(3) == 0)) {
                 int at = random.nextInt(count);
                 tree.unindex(coming[at]);
@@ -92,12 +107,21 @@ final class BlockTreeRaceTest {
     }
 
     /// As a store replaces an object: the new one is findable before the old one is not.
-    private void replace(int number) {
+    private void replace(int number, SplittableRandom random) {
         int older = staying[number];
-        staying[number] = insert(key(number));
+        int writer = random.nextInt(WRITERS);
+        if (number == 0) {
+            staying[0] = writers[writer];
+            pool.state(staying[0], Control.SEALED, 0);
+        } else {
+            staying[number] = insert(key(number));
+        }
         pool.state(older, Control.DOOMED, 0);
         tree.unindex(older);
         tree.remove(older);
+        if (number == 0) {
+            writers[writer] = reserve(key(0));
+        }
     }
 
     private Callable<Long> reader(long seed) {

@@ -74,6 +74,20 @@ final class BlockTreeTest {
     }
 
     @Test
+    void givenSeveralReservedRecordsOfOneKey_whenLookedUp_thenMissUntilOneIsSealed() {
+        int first = insert(1, NONE);
+        insert(1, NONE);
+        insert(1, NONE);
+        assertThat(tree.find(~1, 1)).isEqualTo(Handle.MISS);
+        pool.state(first, Control.SEALED, 0);
+        assertThat(found(1)).isEqualTo(first);
+        pool.state(first, Control.DOOMED, 1);
+        assertThat(tree.find(~1, 1)).as("it may have been replaced").isEqualTo(Handle.UNSURE);
+        tree.unindex(first);
+        assertThat(tree.find(~1, 1)).isEqualTo(Handle.MISS);
+    }
+
+    @Test
     void givenADoomedRecordStillInItsBucket_whenFound_thenTheReaderIsUnsure() {
         int record = sealed(1, NONE);
         pool.state(record, Control.DOOMED, 1);
