@@ -32,7 +32,10 @@ record Worries(TieredKvCache cache, Tenants tenants, Connections connections, Lo
         String stall = connections.limits().stall().toSeconds() + "s";
         closed(report, CloseReason.TOO_MANY, "were refused: limits.connections is " + most);
         closed(report, CloseReason.SLOW_READER, "were cut: replies were not read; limits.stall is " + stall);
-        closed(report, CloseReason.STALLED_REQUEST, "were cut: a request went on too slowly; limits.stall is " + stall);
+        closed(
+                report,
+                CloseReason.STALLED_REQUEST,
+                "were cut: a request came slower than 64 KiB/s for limits.stall, which is " + stall);
         closed(report, CloseReason.FOREIGN_NETWORK, "were refused: they came from outside the listener's cidrs");
         closed(report, CloseReason.TLS_FAILED, "ended in the TLS handshake");
         closed(report, CloseReason.UNKNOWN_PROTOCOL, "were closed: they spoke nothing that the listener speaks");

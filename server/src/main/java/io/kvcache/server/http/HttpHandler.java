@@ -117,6 +117,22 @@ final class HttpHandler extends ChannelInboundHandlerAdapter {
         }
     }
 
+    @Override
+    public void handlerAdded(ChannelHandlerContext context) {
+        connection.lastWords(why -> cut(context, why));
+    }
+
+    /// The rest of a body did not come in time. Headers that are not complete are answered by nothing.
+    private void cut(ChannelHandlerContext context, String why) {
+        Exchange incomplete = exchange;
+        if (incomplete != null && !answering && !ended) {
+            ended = true;
+            new HttpReplies(context, false, stats, () -> {})
+                    .problem(new Problem(HttpResponseStatus.REQUEST_TIMEOUT, why));
+            context.flush();
+        }
+    }
+
     private void begin(ChannelHandlerContext context, HttpRequest begun) {
         connection.requestBegins();
         stats.requests.increment();

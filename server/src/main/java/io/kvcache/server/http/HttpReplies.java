@@ -20,7 +20,6 @@ import io.netty.handler.codec.http.HttpUtil;
 import io.netty.handler.codec.http.HttpVersion;
 import io.netty.handler.codec.http.LastHttpContent;
 import java.util.concurrent.RejectedExecutionException;
-import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
@@ -28,8 +27,6 @@ import org.jspecify.annotations.Nullable;
 ///
 /// **Threads.** The connection's loop.
 public final class HttpReplies {
-
-    private static final long OTHER_WRITER_MILLIS = 2000;
 
     /// When to ask again after a limit was reached: what reaches it is over within parts of a second, mostly.
     private static final int RETRY_SECONDS = 1;
@@ -211,22 +208,5 @@ public final class HttpReplies {
                 value.close();
             }
         });
-    }
-
-    /// Replies once something has happened, on whatever thread, or after two seconds says that it did not.
-    void await(Consumer<Runnable> something, Runnable reply) {
-        var timer = context.channel()
-                .eventLoop()
-                .schedule(
-                        () -> problem(new Problem(
-                                HttpResponseStatus.SERVICE_UNAVAILABLE,
-                                "another client takes too long to write this object")),
-                        OTHER_WRITER_MILLIS,
-                        TimeUnit.MILLISECONDS);
-        something.accept(() -> context.channel().eventLoop().execute(() -> {
-            if (timer.cancel(false)) {
-                reply.run();
-            }
-        }));
     }
 }

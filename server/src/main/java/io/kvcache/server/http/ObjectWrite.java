@@ -36,7 +36,6 @@ final class ObjectWrite implements Exchange {
                 put.commit(0, TensorNote.NONE, Condition.ALWAYS);
                 out.empty(HttpResponseStatus.NO_CONTENT);
             }
-            case JOINED -> out.await(put::afterOther, () -> out.empty(HttpResponseStatus.NO_CONTENT));
             case REFUSED ->
                 out.problem(new Problem(
                         HttpResponseStatus.INSUFFICIENT_STORAGE, "all that could be evicted is in use; try again"));

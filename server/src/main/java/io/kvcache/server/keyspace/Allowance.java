@@ -46,7 +46,7 @@ final class Allowance implements Stock {
     }
 
     /// What a value takes while it is written; null when it may not be.
-    Writings.@Nullable Claim claim(Writings.Writing writing, Key key, long bytes) {
+    Writings.@Nullable Claim claim(Writings writings, Key key, long bytes) {
         if (!bounds.arriving().begin(bytes)) {
             return null;
         }
@@ -55,7 +55,7 @@ final class Allowance implements Stock {
             bounds.arriving().end(bytes);
             return null;
         }
-        return new Writings.Claim(writing, share, () -> bounds.arriving().end(bytes));
+        return writings.new Claim(key, share, () -> bounds.arriving().end(bytes));
     }
 
     /// Room for a value, made by evicting what the tenant did not use for longest; null when it cannot be made.

@@ -44,12 +44,8 @@ final class Changes {
         if (other != null && refusedHalves.has(new Key(other))) {
             return refused(wanted, bytes);
         }
-        Writings.Writing writing = writings.begin(wanted);
-        if (writing == null) {
-            ground.counters().joined.increment();
-            return PendingPut.without(this, wanted, bytes, PendingPut.State.JOINED);
-        }
-        Writings.Claim claim = allowance.claim(writing, wanted, bytes);
+        writings.begin(wanted);
+        Writings.Claim claim = allowance.claim(writings, wanted, bytes);
         if (claim != null) {
             ObjectWriter writer = ground.cache()
                     .putObject(ground.namespace(), wanted.bytes(), after, bytes + Trailer.BYTES, KvCache.NO_WAIT);
@@ -59,7 +55,7 @@ final class Changes {
             writer.close();
             claim.release();
         }
-        writing.end();
+        writings.end(wanted);
         if (other != null) {
             refusedHalves.add(wanted);
             delete(new Key(other));
@@ -69,7 +65,7 @@ final class Changes {
 
     private PendingPut refused(Key key, long bytes) {
         ground.counters().refused.increment();
-        return PendingPut.without(this, key, bytes, PendingPut.State.REFUSED);
+        return PendingPut.refused(this, key, bytes);
     }
 
     /// Makes a value findable that is complete; answers whether the condition held.
@@ -96,11 +92,6 @@ final class Changes {
             refusedHalves.forget(key);
         }
         return true;
-    }
-
-    /// Runs `after` once nobody writes the key any more.
-    void afterWriting(Key key, Runnable after) {
-        writings.join(key, after);
     }
 
     /// Forgets a key; answers whether it was here.

@@ -18,7 +18,6 @@ final class KeyspaceCounters {
     final LongAdder late = new LongAdder();
     final LongAdder cheaperComputed = new LongAdder();
     final LongAdder stored = new LongAdder();
-    final LongAdder joined = new LongAdder();
     final LongAdder refused = new LongAdder();
     final LongAdder deleted = new LongAdder();
     final LongAdder sentBytes = new LongAdder();
@@ -53,7 +52,7 @@ final class KeyspaceCounters {
                 index.count(),
                 index.timedCount(),
                 reads(),
-                new KeyspaceStats.Writes(stored.sum(), joined.sum(), refused.sum(), deleted.sum()),
+                new KeyspaceStats.Writes(stored.sum(), refused.sum(), deleted.sum()),
                 new KeyspaceStats.Promised(promises.given(), promises.bare(), promises.broken(), promises.heldBytes()),
                 usage,
                 new KeyspaceStats.Traffic(

@@ -66,10 +66,9 @@ public record KeyspaceStats(
     /// What became of writes.
     ///
     /// @param stored values that were stored
-    /// @param joined writes that another one of the same key replaced at once
     /// @param refused writes for which there was no room
     /// @param deleted keys that were deleted
-    public record Writes(long stored, long joined, long refused, long deleted) {}
+    public record Writes(long stored, long refused, long deleted) {}
 
     /// What was said to exist.
     ///

@@ -8,7 +8,7 @@ import org.jspecify.annotations.Nullable;
 /// A value on its way in: fill its room as the bytes arrive, then [#commit].
 ///
 /// **Ownership.** Who got it commits or closes it. Closing without commit gives the room back, and the older value
-/// stays.
+/// stays. Others may write the same key meanwhile; the value that is committed last stays.
 ///
 /// **Threads.** One at a time.
 public final class PendingPut implements AutoCloseable {
@@ -17,8 +17,6 @@ public final class PendingPut implements AutoCloseable {
     public enum State {
         /// There is room for them.
         WRITING,
-        /// Somebody else is writing this key: throw the bytes away, then wait for [PendingPut#afterOther].
-        JOINED,
         /// There is no room: throw the bytes away.
         REFUSED
     }
@@ -64,8 +62,8 @@ public final class PendingPut implements AutoCloseable {
         return new PendingPut(changes, key, State.WRITING, bytes, claim, writer);
     }
 
-    static PendingPut without(Changes changes, Key key, long bytes, State state) {
-        return new PendingPut(changes, key, state, bytes, null, null);
+    static PendingPut refused(Changes changes, Key key, long bytes) {
+        return new PendingPut(changes, key, State.REFUSED, bytes, null, null);
     }
 
     public State state() {
@@ -151,11 +149,6 @@ public final class PendingPut implements AutoCloseable {
         IF_ABSENT,
         /// Only while the key is there.
         IF_PRESENT
-    }
-
-    /// Runs `after` once whoever was writing the key has finished, on that writer's thread; at once when nobody is.
-    public void afterOther(Runnable after) {
-        changes.afterWriting(key, after);
     }
 
     private ObjectWriter requireWriter() {

@@ -44,7 +44,6 @@ final class KvWrite implements Exchange {
                     out.problem(isHere());
                 }
             }
-            case JOINED -> out.problem(isHere());
             case REFUSED ->
                 out.problem(new Problem(
                         HttpResponseStatus.INSUFFICIENT_STORAGE, "all that could be evicted is in use; try again"));

@@ -17,7 +17,6 @@ import io.netty.channel.Channel;
 import io.netty.channel.ChannelHandlerContext;
 import java.io.ByteArrayOutputStream;
 import java.nio.ByteBuffer;
-import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
 /// One client of `lm://`.
@@ -31,8 +30,6 @@ import org.jspecify.annotations.Nullable;
 ///
 /// **Threads.** The connection's loop.
 final class LmTalk implements Talk {
-
-    private static final long OTHER_WRITER_MILLIS = 2000;
 
     /// Less is copied sooner than read by a call of its own.
     private static final int LEAST_LANDING = 8 << 10;
@@ -235,7 +232,6 @@ final class LmTalk implements Talk {
                 target.commit(0, request.note(), Condition.ALWAYS);
                 answered();
             }
-            case JOINED -> awaitOther(target, request);
             case REFUSED -> {
                 drop(request);
                 answered();
@@ -246,24 +242,6 @@ final class LmTalk implements Talk {
     private void drop(LmRequest request) {
         stats.droppedSilently.increment();
         of(request).delete(request.key());
-    }
-
-    /// What this connection asks next has to see the value that took its own one's place.
-    private void awaitOther(PendingPut joined, LmRequest request) {
-        await();
-        var timer = channel.eventLoop()
-                .schedule(
-                        () -> {
-                            drop(request);
-                            resume();
-                        },
-                        OTHER_WRITER_MILLIS,
-                        TimeUnit.MILLISECONDS);
-        joined.afterOther(() -> channel.eventLoop().execute(() -> {
-            if (timer.cancel(false)) {
-                resume();
-            }
-        }));
     }
 
     private void await() {

@@ -31,7 +31,7 @@ import java.util.function.ToLongFunction;
 /// halved, busy (as much was being sent as may be) or late (it is on disk, and did not come in time) | values |
 /// | `kv.flight` | `tenant`, `direction` in or out | bytes of values and blocks that are on their way now |
 /// | `kv.flight.most` | `tenant`, `direction` in or out | bytes that may be |
-/// | `kv.writes` | `tenant`, `outcome` stored, joined or refused | values |
+/// | `kv.writes` | `tenant`, `outcome` stored or refused | values |
 /// | `kv.promises` | `tenant`, `kind` given, bare or broken | answers |
 /// | `kv.used` | `tenant` | bytes |
 /// | `kv.quota` | `tenant` | bytes; 0 for none |
@@ -122,7 +122,6 @@ public final class ServerMetrics implements MeterBinder {
         counts.add("kv.reads", "result", "busy", stats -> stats.reads().busy());
         counts.add("kv.reads", "result", "late", stats -> stats.reads().late());
         counts.add("kv.writes", "outcome", "stored", stats -> stats.writes().stored());
-        counts.add("kv.writes", "outcome", "joined", stats -> stats.writes().joined());
         counts.add("kv.writes", "outcome", "refused", stats -> stats.writes().refused());
         counts.add("kv.evicted", "cause", "quota", stats -> stats.usage().evicted());
         counts.add("kv.evicted", "cause", "room", stats -> stats.evicted());

@@ -22,7 +22,7 @@ public enum CloseReason {
     TLS_FAILED,
     /// Nothing was heard for too long.
     IDLE,
-    /// A request was begun and went on too slowly.
+    /// A request was begun and came slower than the least rate.
     STALLED_REQUEST,
     /// Replies were not read.
     SLOW_READER,

@@ -6,6 +6,7 @@ import io.netty.channel.ChannelFutureListener;
 import io.netty.channel.ChannelOutboundBuffer;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /// One client, as far as no protocol matters: what it is doing, and how it ends.
@@ -13,7 +14,7 @@ import org.jspecify.annotations.Nullable;
 /// **Threads.** The protocol's calls come from the connection's loop; [#check] and [#drain] from any.
 public final class Connection {
 
-    /// A step that shows that a request goes on. Less than a socket buffer, more than a slow drip.
+    /// Of a first request: less than a socket buffer, more than a slow drip.
     private static final long STEP_BYTES = 32 << 10;
 
     /// Long enough for a client to read a short reply on any network.
@@ -29,6 +30,7 @@ public final class Connection {
     private volatile @Nullable ProtocolKind protocol;
     private volatile @Nullable CloseReason reason;
     private volatile Introduction introduction = Introduction.NONE;
+    private volatile Consumer<String> lastWords = _ -> {};
     private volatile boolean inRequest;
     private volatile boolean waiting;
     private volatile boolean draining;
@@ -132,6 +134,13 @@ public final class Connection {
     /// The client has said something of itself.
     public void introduction(Introduction told) {
         introduction = told;
+    }
+
+    /// How the client is told why its request is cut; a protocol that cannot say it says nothing.
+    ///
+    /// @param words run on the connection's loop
+    public void lastWords(Consumer<String> words) {
+        lastWords = words;
     }
 
     /// When something came last.
@@ -265,10 +274,30 @@ public final class Connection {
             if (!inRequest && !blocked && isIdle(limits, now)) {
                 close(CloseReason.IDLE);
             }
-        } else if (requests.get() != stepRequests || bytesRead.get() - stepBytes >= STEP_BYTES) {
+        } else if (requests.get() != stepRequests) {
             beginStep(now);
         } else if (now - stepNanos >= limits.stall().toNanos()) {
-            close(CloseReason.STALLED_REQUEST);
+            if (bytesRead.get() - stepBytes >= limits.leastBytes()) {
+                beginStep(now);
+            } else if (reason == null) {
+                cut(limits);
+            }
+        }
+    }
+
+    /// A window of time has gone in which the request brought too little.
+    private void cut(NetLimits limits) {
+        String text = "the request came slower than " + (NetLimits.LEAST_RATE_BYTES >> 10) + " KiB/s for "
+                + limits.stall().toSeconds() + " s (limits.stall); the connection is closed";
+        reasonOnce(CloseReason.STALLED_REQUEST);
+        Runnable end = () -> {
+            lastWords.accept(text);
+            closeAfterReplies(CloseReason.STALLED_REQUEST);
+        };
+        if (channel.eventLoop().inEventLoop()) {
+            end.run();
+        } else {
+            channel.eventLoop().execute(end);
         }
     }
 

@@ -6,12 +6,17 @@ import java.time.Duration;
 ///
 /// @param connections how many at one time
 /// @param idle how long one may say nothing between requests; zero for ever
-/// @param stall how long a begun request may go without a 32 KiB step, or a reply unread
+/// @param stall over how long a request that has begun may come slower than [#LEAST_RATE_BYTES] a second, and how long
+///     a reply may go unread
 /// @param authenticate how long a client may take to say who it is, where a listener asks
 public record NetLimits(int connections, Duration idle, Duration stall, Duration authenticate) {
 
     private static final Duration USUAL_AUTHENTICATE = Duration.ofSeconds(5);
     private static final Duration LONGEST_AUTHENTICATE = Duration.ofMinutes(10);
+
+    /// Bytes a second that a request has to bring while it is not complete: little enough for a slow link that
+    /// many uploads share, enough that a trickle holds no memory for long.
+    public static final int LEAST_RATE_BYTES = 64 << 10;
 
     /// Connections that a server may be told to take.
     public static final int MOST_CONNECTIONS = 1_000_000;
@@ -41,6 +46,11 @@ public record NetLimits(int connections, Duration idle, Duration stall, Duration
     /// The same with another number of connections.
     public NetLimits withConnections(int other) {
         return new NetLimits(other, idle, stall, authenticate);
+    }
+
+    /// Bytes that a request brings at least in the time of [#stall()].
+    long leastBytes() {
+        return LEAST_RATE_BYTES * stall.toMillis() / 1000;
     }
 
     /// Ten thousand, never idle as with Redis, half a minute.

@@ -47,6 +47,17 @@ final class Conversation implements RespDecoder.Sink, Talk {
             answered();
             goOn.run();
         });
+        connection.lastWords(this::cut);
+    }
+
+    /// The request that is coming will not be answered in any other way.
+    private void cut(String why) {
+        if (!ended) {
+            ended = true;
+            stats.errors.increment();
+            replies.error("ERR " + why);
+            replies.flush();
+        }
     }
 
     @Override

@@ -117,7 +117,6 @@ final class InfoText {
     private String own(CacheStats cache, KeyspaceStats keys) {
         Lines lines = new Lines()
                 .add("values_stored", keys.writes().stored())
-                .add("values_joined", keys.writes().joined())
                 .add("values_refused", keys.writes().refused())
                 .add("promises_given", keys.promises().given())
                 .add("promises_without_pin", keys.promises().bare())

@@ -2,7 +2,6 @@ package io.kvcache.server.resp;
 
 import io.kvcache.server.keyspace.KeyRuns;
 import io.kvcache.server.keyspace.Keyspace;
-import io.kvcache.server.keyspace.PendingPut;
 import io.kvcache.server.keyspace.Reading;
 import io.kvcache.server.keyspace.Value;
 import io.kvcache.server.net.CloseReason;
@@ -10,7 +9,6 @@ import io.kvcache.server.net.Connection;
 import io.kvcache.server.net.Introduction;
 import io.netty.channel.EventLoop;
 import java.util.Set;
-import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 import java.util.function.LongConsumer;
 import java.util.function.LongSupplier;
@@ -20,9 +18,6 @@ import org.jspecify.annotations.Nullable;
 ///
 /// **Threads.** The connection's loop.
 final class RespSession {
-
-    /// Longer than a value takes to arrive; shorter than clients wait.
-    private static final long OTHER_WRITER_MILLIS = 2000;
 
     /// All that LMCache's native client ever sends.
     private static final Set<String> NATIVE = Set.of("AUTH", "GET", "SET", "EXISTS", "DEL");
@@ -130,18 +125,6 @@ final class RespSession {
 
     boolean awaiting() {
         return awaiting;
-    }
-
-    /// Goes on when whoever writes the same key has finished, or has taken too long.
-    void awaitOther(PendingPut put, Runnable finished, Runnable tooLong) {
-        awaiting = true;
-        connection.waiting(true);
-        var timer = loop.schedule(() -> resume(tooLong), OTHER_WRITER_MILLIS, TimeUnit.MILLISECONDS);
-        put.afterOther(() -> loop.execute(() -> {
-            if (timer.cancel(false)) {
-                resume(finished);
-            }
-        }));
     }
 
     /// Goes on when a value has come from disk, or is known not to come. If the connection has ended meanwhile the

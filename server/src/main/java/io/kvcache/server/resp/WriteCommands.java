@@ -15,7 +15,6 @@ import org.jspecify.annotations.Nullable;
 final class WriteCommands {
 
     private static final String NO_ROOM = "OOM command not allowed when used memory > 'maxmemory'.";
-    private static final String BUSY = "BUSY another client takes too long to write this key; the value was dropped";
 
     private final Reach reach;
     private final RespStats stats;
@@ -99,17 +98,6 @@ final class WriteCommands {
                 } else {
                     commit(key, put, options, older.value(), out, outcome);
                 }
-            }
-            case JOINED -> {
-                // The other's value replaces this one at once, as if it had been stored just before.
-                Value older = options.get() ? reach.of(key).get(key) : null;
-                session.awaitOther(
-                        put,
-                        () -> reply(options, older, options.condition() != Condition.IF_ABSENT, out, outcome),
-                        () -> {
-                            close(older);
-                            refuse(session, request, BUSY, out);
-                        });
             }
             case REFUSED -> refuse(session, request, NO_ROOM, out);
         }

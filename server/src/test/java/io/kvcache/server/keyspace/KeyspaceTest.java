@@ -8,9 +8,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.kvcache.core.identity.Namespace;
 import java.time.Duration;
-import java.util.ArrayList;
 import java.util.HashSet;
-import java.util.List;
 import java.util.Set;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -96,22 +94,19 @@ final class KeyspaceTest {
     }
 
     @Test
-    void givenAWriter_whenASecondOneComes_thenItJoinsAndHearsOfTheEnd() {
-        List<String> heard = new ArrayList<>();
+    void givenTwoWriters_whenBothFinish_thenTheLastToCommitWinsAndNothingIsHeld() {
         try (PendingPut first = keyspace.put(key("k"), 3);
-                PendingPut second = keyspace.put(key("k"), 3)) {
-            assertThat(second.state()).isEqualTo(PendingPut.State.JOINED);
-            second.afterOther(() -> heard.add("done"));
-            assertThat(heard).isEmpty();
+                PendingPut second = keyspace.put(key("k"), 2)) {
+            fill(second, new byte[] {8, 9});
+            second.commit(0, TensorNote.NONE, PendingPut.Condition.ALWAYS);
+            assertThat(test.get("k")).containsExactly(8, 9);
 
             fill(first, new byte[] {1, 2, 3});
             first.commit(0, TensorNote.NONE, PendingPut.Condition.ALWAYS);
-
-            assertThat(heard).containsExactly("done");
-            second.afterOther(() -> heard.add("at once"));
-            assertThat(heard).hasSize(2);
         }
         assertThat(test.get("k")).containsExactly(1, 2, 3);
+        assertThat(keyspace.count()).isEqualTo(1);
+        assertThat(keyspace.stats().writes().stored()).isEqualTo(2);
     }
 
     @Test

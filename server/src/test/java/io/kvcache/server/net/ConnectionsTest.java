@@ -168,7 +168,7 @@ final class ConnectionsTest {
     void givenALargeRequestThatGoesOn_whenItTakesLong_thenTheConnectionStays() {
         try (Wire wire = new Wire(TEN_BYTES, connections)) {
             for (int i = 0; i < 20; i++) {
-                wire.send(new byte[50_001]);
+                wire.send(new byte[(64 << 10) * 9 + 1]);
                 pass(9);
             }
             assertThat(wire.isOpen()).isTrue();
@@ -317,5 +317,22 @@ final class ConnectionsTest {
         assertThat(silent.isOpen()).isFalse();
         assertThat(speaks.isOpen()).isFalse();
         assertThat(connections.closedCount(CloseReason.UNAUTHENTICATED)).isEqualTo(2);
+    }
+
+    @Test
+    void givenALargeRequestBelowTheLeastRate_whenTheStallTimeIsOver_thenItIsClosedWithAWord() {
+        try (Wire wire = new Wire(TEN_BYTES, connections)) {
+            List<String> words = new ArrayList<>();
+            connections.all().getFirst().lastWords(words::add);
+            for (int i = 0; i < 3 && wire.isOpen(); i++) {
+                wire.send(new byte[33_001]);
+                pass(9);
+            }
+            assertThat(wire.isOpen()).isFalse();
+            assertThat(words)
+                    .containsExactly("the request came slower than 64 KiB/s for 10 s (limits.stall);"
+                            + " the connection is closed");
+        }
+        assertThat(connections.closedCount(CloseReason.STALLED_REQUEST)).isEqualTo(1);
     }
 }
