@@ -35,6 +35,9 @@ final class ObjectRead implements Exchange.Plain {
     private void reply(Reading reading, HttpReplies out) {
         Value value = reading.value();
         if (value != null) {
+            if (!withBody) {
+                keyspace.told(key);
+            }
             out.held(HeldBytes.of(value), range, withBody);
             return;
         }

@@ -67,11 +67,22 @@ public final class KeyRun {
         return keyspace;
     }
 
+    /// Looks a key up.
+    ///
+    /// @return whether to say that it is here: not of what is computed sooner than read
+    public boolean exists(byte[] key) {
+        boolean told = lookedUp(key, keyspace.find(key));
+        if (told) {
+            keyspace.countHit();
+        }
+        return told;
+    }
+
     /// A key was looked up.
     ///
     /// @param here whether it is here
     /// @return whether to say so: not of what is computed sooner than read
-    public boolean lookedUp(byte[] key, boolean here) {
+    boolean lookedUp(byte[] key, boolean here) {
         ChunkKey chunk = ChunkKey.of(key);
         if (chunk == null || (isOtherHalf(chunk, Verb.LOOKUP, here) && !left)) {
             return here;

@@ -116,7 +116,7 @@ public final class Keyspace {
         return retrieval.awayBytes(new Key(key));
     }
 
-    /// A client was told that a value is not here, as computing it takes less time than reading it.
+    /// A client was told that a value is not here, as computing it takes less time than reading it: a miss.
     void leftToCompute() {
         ground.counters().cheaperComputed.increment();
     }
@@ -136,9 +136,30 @@ public final class Keyspace {
         retrieval.fetch(new Key(key), mostNanos, executor, then);
     }
 
-    /// Whether a key is here; if so, it is kept here for a moment, with its other half.
+    /// Whether a key is here; if so, it is kept here for a moment, with its other half. A look-up, and one with the
+    /// read
+    /// that follows it.
     public boolean exists(byte[] key) {
+        boolean here = find(key);
+        if (here) {
+            countHit();
+        }
+        return here;
+    }
+
+    /// As [#exists] for a caller who may not tell of it: counts a miss, but no hit.
+    boolean find(byte[] key) {
         return retrieval.exists(new Key(key));
+    }
+
+    /// A client was told of what [#find] has found.
+    void countHit() {
+        ground.counters().hits.increment();
+    }
+
+    /// A client was told that a key is here, and not given its value: that and the read that follows are one look-up.
+    public void told(byte[] key) {
+        retrieval.told(new Key(key));
     }
 
     /// Whether a key has a value of this size and note already; if so, it counts as used now, but not as read.

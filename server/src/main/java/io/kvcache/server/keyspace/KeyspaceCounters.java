@@ -44,7 +44,8 @@ final class KeyspaceCounters {
                 expired.sum(),
                 halved.sum(),
                 busy.sum(),
-                late.sum());
+                late.sum(),
+                cheaperComputed.sum());
     }
 
     KeyspaceStats stats(KeyIndex index, Promises promises, Bounds bounds, KeyspaceStats.Usage usage) {
@@ -53,7 +54,8 @@ final class KeyspaceCounters {
                 index.timedCount(),
                 reads(),
                 new KeyspaceStats.Writes(stored.sum(), refused.sum(), deleted.sum()),
-                new KeyspaceStats.Promised(promises.given(), promises.bare(), promises.broken(), promises.heldBytes()),
+                new KeyspaceStats.Promised(
+                        promises.given(), promises.bare(), promises.broken(), promises.heldBytes(), promises.kept()),
                 usage,
                 new KeyspaceStats.Traffic(
                         sentBytes.sum(),

@@ -4,7 +4,7 @@ package io.kvcache.server.keyspace;
 ///
 /// @param keys keys that are listed
 /// @param expiringKeys those that have a time to live
-/// @param reads what became of reads
+/// @param reads what became of look-ups
 /// @param writes what became of writes
 /// @param promises what was said to exist
 /// @param usage what it takes of the store
@@ -38,8 +38,10 @@ public record KeyspaceStats(
     /// @param evicted values that went because it would have been more
     public record Usage(long usedBytes, long quotaBytes, long evicted) {}
 
-    /// What became of reads.
+    /// What became of look-ups. A look-up is a question whether a key is here, a read, or both: a read that follows a
+    /// positive answer counts with it and not again.
     ///
+    /// @param hits look-ups whose client was told that the value is here, or was given it
     /// @param absent misses of keys that were never here, or so long ago that it is forgotten
     /// @param evicted misses of keys whose room the store took
     /// @param quota misses of keys that went because of the quota
@@ -48,6 +50,7 @@ public record KeyspaceStats(
     /// @param halved misses of keys whose other half was gone
     /// @param busy misses because as much was being sent as may be
     /// @param late misses of values that are on disk and did not come in time, or found no room in memory
+    /// @param left misses that the server told of values on disk, as they are computed sooner than read
     public record Reads(
             long hits,
             long absent,
@@ -57,9 +60,10 @@ public record KeyspaceStats(
             long expired,
             long halved,
             long busy,
-            long late) {
+            long late,
+            long left) {
         public long misses() {
-            return absent + evicted + quota + deleted + expired + halved + busy + late;
+            return absent + evicted + quota + deleted + expired + halved + busy + late + left;
         }
     }
 
@@ -76,5 +80,6 @@ public record KeyspaceStats(
     /// @param bare positive answers beyond the quota
     /// @param broken positive answers that were followed by a miss
     /// @param heldBytes protected now
-    public record Promised(long given, long bare, long broken, long heldBytes) {}
+    /// @param kept reads that followed a positive answer, and are one look-up with it
+    public record Promised(long given, long bare, long broken, long heldBytes, long kept) {}
 }

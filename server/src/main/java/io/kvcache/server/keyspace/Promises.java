@@ -16,7 +16,9 @@ import org.jspecify.annotations.Nullable;
 /// moment is over and nobody fetched the value, the key gets no new pin for four moments more, so a prober that
 /// never fetches holds a value a fifth of the time at most and can not keep a full store from evicting. A fetch
 /// clears that. Where the quota is used up the answer stands without a pin, and is counted as broken when the key is
-/// fetched in vain within the moment.
+/// fetched in vain within the moment. Of a value that is on disk alone it is only remembered that it was asked for.
+///
+/// An answer and the fetch that follows it are one look-up: [#kept] says which fetch follows one.
 ///
 /// **Bound.** At most [#MOST] keys are remembered; answers beyond give no promise.
 ///
@@ -38,6 +40,7 @@ final class Promises {
     private final LongAdder given = new LongAdder();
     private final LongAdder bare = new LongAdder();
     private final LongAdder broken = new LongAdder();
+    private final LongAdder kept = new LongAdder();
 
     /// @param momentNanos how long a promise holds; 0 for no promises
     /// @param quotaBytes most that may be pinned by promises
@@ -46,10 +49,14 @@ final class Promises {
         this.quotaBytes = quotaBytes;
     }
 
-    /// Whether the key is pinned by a promise, and so is there.
+    /// Whether the key is pinned by a promise, and so is there. It is asked for once more if so.
     boolean holds(Key key) {
         Promise promise = promises.get(key);
-        return promise != null && promise.view != null;
+        if (promise == null || promise.view == null) {
+            return false;
+        }
+        promise.asked = true;
+        return true;
     }
 
     /// Whether the key is promised, or was not long ago, so that there is no new promise to give.
@@ -57,10 +64,22 @@ final class Promises {
         return promises.containsKey(key);
     }
 
-    /// Promises a key that is in host memory, unless it is promised or was not long ago.
+    /// Promises a key that is here, unless it is promised or was not long ago.
     void promise(Key key, KvCache cache, Namespace namespace, long now) {
-        ObjectView view = remembers(key) ? null : cache.holdObject(namespace, key.bytes());
-        if (view != null) {
+        Promise known = promises.get(key);
+        if (known != null) {
+            known.asked = true;
+            if (!known.away) {
+                return;
+            }
+        }
+        ObjectView view = cache.holdObject(namespace, key.bytes());
+        if (view == null && known == null) {
+            rememberAway(key, now);
+        } else if (view != null) {
+            if (known != null) {
+                promises.remove(key, known);
+            }
             give(key, view, now);
             if (!cache.containsObject(namespace, key.bytes())) {
                 withdraw(key); // Deleted meanwhile, by somebody who saw no promise to withdraw.
@@ -76,7 +95,7 @@ final class Promises {
         }
         long bytes = view.bytes();
         boolean pins = heldBytes.addAndGet(bytes) <= quotaBytes;
-        Promise promise = new Promise(key, pins ? view : null, bytes, now + momentNanos);
+        Promise promise = new Promise(key, pins ? view : null, bytes, now + momentNanos, false);
         boolean isNew = promises.putIfAbsent(key, promise) == null;
         if (!isNew || !pins) {
             heldBytes.addAndGet(-bytes);
@@ -88,18 +107,36 @@ final class Promises {
         }
     }
 
-    /// The key was fetched.
-    void kept(Key key) {
-        Promise promise = promises.get(key);
-        if (promise != null) {
-            promise.kept = true;
+    private void rememberAway(Key key, long now) {
+        if (momentNanos > 0 && promises.size() < MOST) {
+            Promise away = new Promise(key, null, 0, now + momentNanos, true);
+            if (promises.putIfAbsent(key, away) == null) {
+                remembered.add(away);
+            }
         }
+    }
+
+    /// The key was fetched.
+    ///
+    /// @return whether that follows an answer that no other fetch has followed yet
+    boolean kept(Key key) {
+        Promise promise = promises.get(key);
+        if (promise == null) {
+            return false;
+        }
+        promise.kept = true;
+        boolean follows = promise.asked;
+        if (follows) {
+            promise.asked = false;
+            kept.increment();
+        }
+        return follows;
     }
 
     /// The key was asked for and not found.
     void missed(Key key, long now) {
         Promise promise = promises.get(key);
-        if (promise != null && now < promise.untilNanos && promises.remove(key, promise)) {
+        if (promise != null && !promise.away && now < promise.untilNanos && promises.remove(key, promise)) {
             broken.increment();
             release(promise);
         }
@@ -163,15 +200,28 @@ final class Promises {
         return broken.sum();
     }
 
+    /// Fetches that followed a positive answer: with it they are one look-up.
+    long kept() {
+        return kept.sum();
+    }
+
     private static final class Promise {
 
         private final Key key;
         private final long bytes;
         private final long untilNanos;
+
+        /// The value was on disk alone: nothing is promised.
+        private final boolean away;
+
         private volatile @Nullable ObjectView view;
         private volatile boolean kept;
 
-        Promise(Key key, @Nullable ObjectView view, long bytes, long untilNanos) {
+        /// There was an answer that no fetch has followed yet.
+        private volatile boolean asked = true;
+
+        Promise(Key key, @Nullable ObjectView view, long bytes, long untilNanos, boolean away) {
+            this.away = away;
             this.key = key;
             this.view = view;
             this.bytes = bytes;

@@ -94,9 +94,10 @@ final class Retrieval {
             ground.promises().missed(wanted, ground.clock().nanos());
             return Reading.BUSY;
         }
-        ground.counters().hits.increment();
+        if (!ground.promises().kept(wanted)) {
+            ground.counters().hits.increment();
+        }
         ground.counters().sentBytes.add(value.bytes());
-        ground.promises().kept(wanted);
         allowance.used(wanted, ground.namespace());
         return Reading.of(value);
     }
@@ -106,20 +107,30 @@ final class Retrieval {
         return ground.index().find(hash) == null ? ground.departed().why(hash) : Departed.Cause.EVICTED;
     }
 
-    /// Whether a key is here; if so, it is kept here for a moment, with its other half.
+    /// Whether a key is here; if so, it is kept here for a moment, with its other half. Counts a miss, and leaves a
+    /// hit to the caller, who may not tell of it.
     boolean exists(Key wanted) {
-        if (ground.promises().holds(wanted)) {
-            return !lapses.isGone(wanted);
-        }
-        if (!contains(wanted)) {
+        boolean held = ground.promises().holds(wanted);
+        if (lapses.isGone(wanted)) {
             return false;
         }
-        promise(wanted);
+        if (!held && !ground.stores(wanted)) {
+            ground.counters().missed(why(ground.hash(wanted)));
+            return false;
+        }
+        if (!held) {
+            promise(wanted);
+        }
         byte[] other = Halves.other(wanted.bytes());
         if (other != null) {
             promise(new Key(other));
         }
         return true;
+    }
+
+    /// A client was told that a key is here, in another way than by [#exists].
+    void told(Key key) {
+        promise(key);
     }
 
     private void promise(Key key) {

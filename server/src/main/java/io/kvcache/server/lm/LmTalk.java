@@ -105,8 +105,7 @@ final class LmTalk implements Talk {
             case LmRequest.PUT -> beginPut(request);
             case LmRequest.GET -> get(spoken, request);
             case LmRequest.EXIST -> {
-                boolean here = possible(request) && of(request).exists(request.key());
-                here = runs.of(of(request)).lookedUp(request.key(), here);
+                boolean here = possible(request) && runs.of(of(request)).exists(request.key());
                 replies.code(spoken, here ? LmReplies.SUCCESS : LmReplies.FAIL);
                 answered();
             }

@@ -13,7 +13,9 @@ final class MeterHelp implements MeterFilter {
 
     private static final Map<String, String> TEXTS = Map.ofEntries(
             entry("cache.evictions", "Blocks and objects that went from the store, by cause."),
-            entry("cache.gets", "Blocks and objects that were asked for, by namespace and result."),
+            entry(
+                    "cache.gets",
+                    "Blocks and objects that were read, by namespace and result; kv_reads_total has EXISTS too."),
             entry("cache.puts", "Blocks and objects that somebody wanted to put, by what became of it."),
             entry("cache.size", "Blocks and objects that are in the store, in memory or on disk."),
             entry("kv.blocks", "Blocks that a tenant with a quota has."),
@@ -83,10 +85,15 @@ final class MeterHelp implements MeterFilter {
             entry("kv.policy.switches", "Times that a policy that learns was made to go by last use."),
             entry("kv.policy.uses", "Uses of blocks under a policy that learns, by the order that it went by."),
             entry("kv.prefetch", "Blocks and objects read from disk ahead of who asks; wasted: nobody did in time."),
-            entry("kv.promises", "EXISTS that were answered with yes, by kind; broken: the value was gone when read."),
+            entry(
+                    "kv.promises",
+                    "EXISTS that were answered with yes, by kind; broken: the value was gone when read; kept: it was read."),
             entry("kv.promises.held", "Bytes that stay because EXISTS said that they are there."),
             entry("kv.quota", "Bytes that a tenant may have; 0 for no limit."),
-            entry("kv.reads", "Values asked for by tenant and result; busy and late are there, and were not sent."),
+            entry(
+                    "kv.reads",
+                    "Values looked up by EXISTS, GET and HEAD, by tenant and result; a GET after an EXISTS that said yes"
+                            + " counts with it. The hit rate is hit of all."),
             entry("kv.received", "Bytes of values that were stored."),
             entry("kv.refusals", "Requests that were answered by an error."),
             entry("kv.requests", "Requests by protocol."),

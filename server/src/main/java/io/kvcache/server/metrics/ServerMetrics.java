@@ -28,11 +28,13 @@ import java.util.function.ToLongFunction;
 /// | `kv.logins` | `outcome` in, wrong, elsewhere (the right password at another tenant's listener), later | log-ins |
 /// | `kv.keys` | `tenant` | keys |
 /// | `kv.reads` | `tenant`, `result` hit, absent (never here, as far as is known), evicted, quota, deleted, expired or
-/// halved, busy (as much was being sent as may be) or late (it is on disk, and did not come in time) | values |
+/// halved, busy (as much was being sent as may be), late (it is on disk, and did not come in time) or left (computed
+/// sooner than read from
+/// disk) | look-ups; EXISTS and the GET that follows it are one |
 /// | `kv.flight` | `tenant`, `direction` in or out | bytes of values and blocks that are on their way now |
 /// | `kv.flight.most` | `tenant`, `direction` in or out | bytes that may be |
 /// | `kv.writes` | `tenant`, `outcome` stored or refused | values |
-/// | `kv.promises` | `tenant`, `kind` given, bare or broken | answers |
+/// | `kv.promises` | `tenant`, `kind` given, bare, broken or kept | answers |
 /// | `kv.used` | `tenant` | bytes |
 /// | `kv.quota` | `tenant` | bytes; 0 for none |
 /// | `kv.sent`, `kv.received` | `tenant` | bytes of values that were found, and that were stored |
@@ -121,6 +123,7 @@ public final class ServerMetrics implements MeterBinder {
         counts.add("kv.reads", "result", "halved", stats -> stats.reads().halved());
         counts.add("kv.reads", "result", "busy", stats -> stats.reads().busy());
         counts.add("kv.reads", "result", "late", stats -> stats.reads().late());
+        counts.add("kv.reads", "result", "left", stats -> stats.reads().left());
         counts.add("kv.writes", "outcome", "stored", stats -> stats.writes().stored());
         counts.add("kv.writes", "outcome", "refused", stats -> stats.writes().refused());
         counts.add("kv.evicted", "cause", "quota", stats -> stats.usage().evicted());
@@ -134,6 +137,7 @@ public final class ServerMetrics implements MeterBinder {
         counts.add("kv.promises", "kind", "given", stats -> stats.promises().given());
         counts.add("kv.promises", "kind", "bare", stats -> stats.promises().bare());
         counts.add("kv.promises", "kind", "broken", stats -> stats.promises().broken());
+        counts.add("kv.promises", "kind", "kept", stats -> stats.promises().kept());
     }
 
     private static void flight(MeterRegistry registry, String tenant, String direction, InFlight flight) {

@@ -121,6 +121,7 @@ final class InfoText {
                 .add("promises_given", keys.promises().given())
                 .add("promises_without_pin", keys.promises().bare())
                 .add("promises_broken", keys.promises().broken())
+                .add("promises_kept", keys.promises().kept())
                 .add("promises_held_bytes", keys.promises().heldBytes());
         if (context.soleTenant()) {
             lines.add("values_dropped_after_ok", stats.droppedAfterOk.sum())

@@ -30,9 +30,7 @@ final class KeyCommands {
     }
 
     private void exists(RespSession session, Request request, Replies out) throws CommandException {
-        Command each = counting((keyspace, key) -> {
-            return session.runs().of(keyspace).lookedUp(key, keyspace.exists(key));
-        });
+        Command each = counting((keyspace, key) -> session.runs().of(keyspace).exists(key));
         each.run(session, request, out);
     }
 

@@ -47,7 +47,7 @@ public final class AwayStore implements AutoCloseable {
                 Namespace.objects("objects", "default"),
                 time,
                 time,
-                new KeyspaceOptions(Duration.ZERO, 0, Duration.ofSeconds(5), 0, bounds));
+                new KeyspaceOptions(Duration.ofSeconds(2), 1 << 20, Duration.ofSeconds(5), 0, bounds));
     }
 
     private CompletableFuture<@Nullable ObjectView> fetch(Namespace namespace, byte[] key, long nanos) {

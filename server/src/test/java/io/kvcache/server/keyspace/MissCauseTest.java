@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Objects;
 import org.junit.jupiter.api.Test;
 
 /// What a miss is said to come from.
@@ -42,12 +43,12 @@ final class MissCauseTest {
             assertThat(test.get("d")).isNull();
             assertThat(test.get("d")).isNull();
 
-            assertThat(reads(test)).isEqualTo(new KeyspaceStats.Reads(0, 1, 0, 1, 1, 2, 0, 0, 0));
+            assertThat(reads(test)).isEqualTo(new KeyspaceStats.Reads(0, 1, 0, 1, 1, 2, 0, 0, 0, 0));
             test.put("b", value(5));
             assertThat(test.get("b")).isEqualTo(value(5));
             test.keyspace().clear();
             assertThat(test.get("b")).isNull();
-            assertThat(reads(test)).isEqualTo(new KeyspaceStats.Reads(1, 1, 0, 1, 2, 2, 0, 0, 0));
+            assertThat(reads(test)).isEqualTo(new KeyspaceStats.Reads(1, 1, 0, 1, 2, 2, 0, 0, 0, 0));
         }
     }
 
@@ -63,8 +64,75 @@ final class MissCauseTest {
             assertThat(test.get("k1")).isNull();
             assertThat(test.get("none")).isNull();
             KeyspaceStats stats = test.keyspace().stats();
-            assertThat(stats.reads()).isEqualTo(new KeyspaceStats.Reads(0, 1, 2, 0, 0, 0, 0, 0, 0));
+            assertThat(stats.reads()).isEqualTo(new KeyspaceStats.Reads(0, 1, 2, 0, 0, 0, 0, 0, 0, 0));
             assertThat(stats.evicted()).isEqualTo(stored - stats.keys()).isPositive();
+        }
+    }
+
+    @Test
+    void givenKeysThatLeftInEachWay_whenAskedWhetherTheyExist_thenTheMissSaysWhich() {
+        try (TestKeyspace test = limited(64L << 20, 2 * CHARGED)) {
+            assertThat(exists(test, "never")).isFalse();
+            test.put("a", value(1));
+            test.put("b", value(2));
+            test.put("c", value(3));
+            assertThat(exists(test, "a")).isFalse();
+            test.keyspace().delete(TestKeyspace.key("b"));
+            assertThat(exists(test, "b")).isFalse();
+            test.put("d", value(4), test.keyspace().nowMillis() + 10);
+            test.time().pass(Duration.ofMillis(10));
+            assertThat(exists(test, "d")).isFalse();
+            assertThat(exists(test, "c")).isTrue();
+
+            assertThat(reads(test)).isEqualTo(new KeyspaceStats.Reads(1, 1, 0, 1, 1, 1, 0, 0, 0, 0));
+        }
+    }
+
+    private static boolean exists(TestKeyspace test, String key) {
+        return test.keyspace().exists(TestKeyspace.key(key));
+    }
+
+    @Test
+    void givenAValueThatWasSaidToExist_whenRead_thenBothAreOneLookUp() {
+        try (TestKeyspace test = limited(64L << 20, 0)) {
+            test.put("k", value(1));
+            for (int round = 1; round <= 3; round++) {
+                assertThat(exists(test, "k")).isTrue();
+                assertThat(test.get("k")).isEqualTo(value(1));
+                assertThat(reads(test).hits()).as("look-ups").isEqualTo(round);
+            }
+            assertThat(test.get("k")).isEqualTo(value(1));
+            assertThat(reads(test).hits()).as("one more read").isEqualTo(4);
+            assertThat(test.keyspace().stats().promises().kept()).isEqualTo(3);
+            test.time().pass(Duration.ofMinutes(1));
+            test.keyspace().tick();
+            assertThat(exists(test, "k")).isTrue();
+            test.keyspace().delete(TestKeyspace.key("k"));
+            assertThat(test.get("k")).isNull();
+            assertThat(reads(test).deleted()).as("yes, and then a miss").isEqualTo(1);
+        }
+    }
+
+    @Test
+    void givenAValueOnDisk_whenSaidToExistAndFetched_thenBothAreOneLookUp() {
+        try (AwayStore store = new AwayStore()) {
+            store.put("k", "value");
+            byte[] key = TestKeyspace.key("k");
+            assertThat(store.keyspace().exists(key)).isTrue();
+            assertThat(store.keyspace().read(key).outcome()).isEqualTo(Reading.Outcome.AWAY);
+            assertThat(fetched(store, store::timeOut)).containsExactly(Reading.Outcome.LATE);
+
+            KeyspaceStats stats = store.keyspace().stats();
+            assertThat(stats.reads()).isEqualTo(new KeyspaceStats.Reads(1, 0, 0, 0, 0, 0, 0, 0, 1, 0));
+            assertThat(stats.promises().broken()).as("nothing was promised").isZero();
+            assertThat(store.keyspace().exists(key)).isTrue();
+            store.keyspace()
+                    .fetch(
+                            key,
+                            Runnable::run,
+                            come -> Objects.requireNonNull(come.value()).close());
+            store.arrive();
+            assertThat(store.keyspace().stats().reads().hits()).isEqualTo(2);
         }
     }
 
@@ -81,7 +149,8 @@ final class MissCauseTest {
             store.put("k", "value");
             assertThat(store.keyspace().read(TestKeyspace.key("k")).outcome()).isEqualTo(Reading.Outcome.AWAY);
             assertThat(fetched(store, store::timeOut)).containsExactly(Reading.Outcome.LATE);
-            assertThat(store.keyspace().stats().reads()).isEqualTo(new KeyspaceStats.Reads(0, 0, 0, 0, 0, 0, 0, 0, 1));
+            assertThat(store.keyspace().stats().reads())
+                    .isEqualTo(new KeyspaceStats.Reads(0, 0, 0, 0, 0, 0, 0, 0, 1, 0));
         }
     }
 
@@ -94,7 +163,8 @@ final class MissCauseTest {
                 store.timeOut();
             });
             assertThat(outcomes).containsExactly(Reading.Outcome.ABSENT);
-            assertThat(store.keyspace().stats().reads()).isEqualTo(new KeyspaceStats.Reads(0, 0, 0, 0, 1, 0, 0, 0, 0));
+            assertThat(store.keyspace().stats().reads())
+                    .isEqualTo(new KeyspaceStats.Reads(0, 0, 0, 0, 1, 0, 0, 0, 0, 0));
         }
     }
 }
