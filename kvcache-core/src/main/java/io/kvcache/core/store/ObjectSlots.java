@@ -10,8 +10,14 @@ import io.kvcache.core.memory.SlotClass;
 /// next. So an object wastes less than 4 KiB and has at most 15 slots of each size below its megabytes.
 /// Where a class has no room and can get none, one slot of a larger class takes the rest.
 ///
+/// A class holds whole slabs. In a store of fewer slabs than classes they would take the last slab from each other
+/// with every put, and lose what is in it. So two slabs are for 1 MiB and 4 KiB slots, and one is for 4 KiB slots.
+///
 /// **Threads.** Owned by the store's lock.
 final class ObjectSlots {
+
+    /// Of object slots.
+    private static final int SIZES = 3;
 
     private final SlabPool slabs;
     private final Room room;
@@ -24,10 +30,13 @@ final class ObjectSlots {
         shares = parts.shares();
         this.room = room;
         this.lifecycle = lifecycle;
-        classes = new SlotClass[] {
-            slabs.classOf(SlotClass.OBJECT_LARGE_BYTES),
-            slabs.classOf(SlotClass.OBJECT_MEDIUM_BYTES),
-            slabs.classOf(SlotClass.OBJECT_SMALL_BYTES)
+        SlotClass large = slabs.classOf(SlotClass.OBJECT_LARGE_BYTES);
+        SlotClass medium = slabs.classOf(SlotClass.OBJECT_MEDIUM_BYTES);
+        SlotClass small = slabs.classOf(SlotClass.OBJECT_SMALL_BYTES);
+        classes = switch ((int) Math.min(SIZES, slabs.capacityBytes() / SlabPool.SLAB_BYTES)) {
+            case SIZES -> new SlotClass[] {large, medium, small};
+            case 2 -> new SlotClass[] {large, small};
+            default -> new SlotClass[] {small};
         };
     }
 

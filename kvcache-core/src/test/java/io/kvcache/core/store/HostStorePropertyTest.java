@@ -59,7 +59,10 @@ final class HostStorePropertyTest {
                 throw new AssertionError("seed " + seed + ", step " + run.count() + ", " + config, failed);
             }
             System.out.println("HostStorePropertyTest " + policy + ", " + slabs + " slabs, " + run.summary());
-            assertThat(run.summary()).contains("RESERVED", "PRESENT", "NO_PARENT");
+            assertThat(run.summary()).contains("RESERVED", "NO_PARENT");
+            assertThat(slabs == 2 || run.summary().contains("PRESENT"))
+                    .as("a block is put that is there still; two slabs hold too few")
+                    .isTrue();
         }
     }
 }

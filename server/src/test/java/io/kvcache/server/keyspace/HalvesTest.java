@@ -9,6 +9,8 @@ import java.util.List;
 import java.util.Objects;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 
 final class HalvesTest {
 
@@ -37,6 +39,22 @@ final class HalvesTest {
             whole += metadata ? 1 : 0;
         }
         assertThat(whole).isBetween(20, 62);
+    }
+
+    /// The object classes hold whole slabs, and took the last one from each other with every put.
+    @ParameterizedTest
+    @CsvSource({"32, 1500", "48, 1500", "48, 4000", "64, 1500", "64, 4000", "64, 4500", "96, 1500", "96, 4500"})
+    void givenAStoreOfFewSlabs_whenChunksAreStored_thenAllThatFitAreKept(int hostMib, int chunkKib) {
+        try (TestKeyspace small = new TestKeyspace((long) hostMib * MIB)) {
+            for (int i = 0; i < 7; i++) {
+                small.put("x" + i + "kv_bytes", content(i, chunkKib << 10));
+                small.put("x" + i + "metadata", content(i, 28));
+            }
+            for (int i = 0; i < 7; i++) {
+                assertThat(small.get("x" + i + "metadata")).as("x%d", i).isEqualTo(content(i, 28));
+                assertThat(small.get("x" + i + "kv_bytes")).as("x%d", i).isEqualTo(content(i, chunkKib << 10));
+            }
+        }
     }
 
     @Test
