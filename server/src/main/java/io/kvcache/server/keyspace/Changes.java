@@ -96,12 +96,26 @@ final class Changes {
 
     /// Forgets a key; answers whether it was here.
     boolean delete(Key wanted) {
-        boolean gone = lapses.isGone(wanted);
-        if (!removal.drop(wanted, Departed.Cause.DELETED) || gone) {
+        if (lapses.isGone(wanted)) {
+            removal.drop(wanted, Departed.Cause.DELETED);
             return false;
         }
-        ground.counters().deleted.increment();
-        return true;
+        return drop(wanted);
+    }
+
+    /// Whether a key counts as gone; asked of all keys that are dropped together before the first of them is, as
+    /// half of a value counts as gone when the other half is.
+    boolean isGone(Key wanted) {
+        return lapses.isGone(wanted);
+    }
+
+    /// Forgets a key that does not count as gone; answers whether it was here.
+    boolean drop(Key wanted) {
+        boolean dropped = removal.drop(wanted, Departed.Cause.DELETED);
+        if (dropped) {
+            ground.counters().deleted.increment();
+        }
+        return dropped;
     }
 
     /// Forgets a key if it has a value that is held; answers whether it had.

@@ -218,6 +218,18 @@ public final class Keyspace {
         return changes.delete(new Key(key));
     }
 
+    /// Whether a key counts as gone although the store may have it. To delete several keys together, ask this of
+    /// all of them first, and then [#drop] those that do not: half of a value counts as gone once the other half
+    /// is deleted.
+    public boolean isGone(byte[] key) {
+        return changes.isGone(new Key(key));
+    }
+
+    /// Forgets a key of which [#isGone] said no; answers whether it was here.
+    public boolean drop(byte[] key) {
+        return changes.drop(new Key(key));
+    }
+
     /// Forgets a key if a value that is held is still its own; answers whether it was.
     public boolean delete(byte[] key, Value held) {
         return changes.delete(new Key(key), held);

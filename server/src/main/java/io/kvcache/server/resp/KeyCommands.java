@@ -23,8 +23,8 @@ final class KeyCommands {
         return List.of(
                 CommandSpec.of("EXISTS", -2, "readonly fast", all, this::exists),
                 CommandSpec.of("TOUCH", -2, "readonly fast", all, counting(Keyspace::touch)),
-                CommandSpec.of("DEL", -2, "write", all, counting(Keyspace::delete)),
-                CommandSpec.of("UNLINK", -2, "write fast", all, counting(Keyspace::delete)),
+                CommandSpec.of("DEL", -2, "write", all, this::delete),
+                CommandSpec.of("UNLINK", -2, "write fast", all, this::delete),
                 CommandSpec.of("TYPE", 2, "readonly fast", CommandSpec.Places.FIRST, this::type),
                 CommandSpec.of("MEMORY", -2, "readonly", new CommandSpec.Places(2, 2, 1), this::memory));
     }
@@ -43,6 +43,21 @@ final class KeyCommands {
             }
             out.integer(count);
         };
+    }
+
+    /// A client that names both halves of a value is answered 2, as by Redis.
+    private void delete(RespSession session, Request request, Replies out) {
+        boolean[] wanted = new boolean[request.count()];
+        for (int i = 1; i < request.count(); i++) {
+            byte[] key = request.bytes(i);
+            wanted[i] = Keys.possible(key) && !reach.of(key).isGone(key);
+        }
+        long count = 0;
+        for (int i = 1; i < request.count(); i++) {
+            byte[] key = request.bytes(i);
+            count += wanted[i] && reach.of(key).drop(key) ? 1 : 0;
+        }
+        out.integer(count);
     }
 
     private void type(RespSession session, Request request, Replies out) {

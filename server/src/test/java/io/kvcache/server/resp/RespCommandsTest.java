@@ -10,6 +10,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 final class RespCommandsTest {
 
@@ -22,6 +23,20 @@ final class RespCommandsTest {
 
     private String ask(String line) {
         return resp.ask(line.split(" ", -1));
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"DEL", "UNLINK"})
+    void givenBothHalvesOfAValue_whenDeleted_thenAsManyAreCountedAsWereNamed(String command) {
+        for (String[] named : new String[][] {{"xmetadata"}, {"xkv_bytes"}, {"xmetadata", "xkv_bytes"}}) {
+            resp.ask("MSET", "xkv_bytes", "bytes", "xmetadata", "meta");
+            String[] words = new String[named.length + 2];
+            words[0] = command;
+            System.arraycopy(named, 0, words, 1, named.length);
+            words[named.length + 1] = named[0]; // once more
+            assertThat(resp.ask(words)).isEqualTo(":" + named.length + "\r\n");
+            assertThat(resp.ask("EXISTS", "xmetadata", "xkv_bytes")).isEqualTo(":0\r\n");
+        }
     }
 
     @Test
