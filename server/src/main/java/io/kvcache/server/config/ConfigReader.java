@@ -74,7 +74,7 @@ public final class ConfigReader {
         LeaseConfig lease = LeaseConfig.read(from, otherwise.lease());
         TraceConfig trace = TraceConfig.read(from, otherwise.trace());
         TransportConfig transport = TransportConfig.read(from, otherwise.transport());
-        ValueConfig values = values(from, ValueConfig.defaults(memory.hostBytes()));
+        ValueConfig values = values(from, ValueConfig.defaults(memory.hostBytes()), memory.hostBytes());
         LogFormat log = from.get("log.format", otherwise.log(), text -> Values.choice(LogFormat.class, text));
         Duration drain = from.get("shutdown.drain", otherwise.drain(), Values::duration);
         return from.checked(
@@ -136,12 +136,12 @@ public final class ConfigReader {
         return from.checked(otherwise, () -> new NetLimits(connections, idle, stall, authenticate));
     }
 
-    private static ValueConfig values(Settings from, ValueConfig otherwise) {
+    private static ValueConfig values(Settings from, ValueConfig otherwise, long hostBytes) {
         long keyBytes = from.get("limits.key_bytes", otherwise.keyBytes(), Values::bytes);
         long valueBytes = from.get("limits.value_bytes", otherwise.valueBytes(), Values::bytes);
         long inFlight = from.get("limits.in_flight", otherwise.inFlightBytes(), Values::bytes);
         long sending = from.get("limits.sending", otherwise.sendingBytes(), Values::bytes);
-        return from.checked(otherwise, () -> new ValueConfig(keyBytes, valueBytes, inFlight, sending));
+        return from.checked(otherwise, () -> new ValueConfig(keyBytes, valueBytes, inFlight, sending).in(hostBytes));
     }
 
     private static PromiseConfig promise(Settings from, PromiseConfig otherwise) {

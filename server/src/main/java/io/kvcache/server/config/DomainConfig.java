@@ -25,7 +25,7 @@ public record DomainConfig(String path, String name, List<String> tenants, long 
         if (tenants.isEmpty()) {
             throw new IllegalArgumentException(path + ".tenants is not set; it takes names of tenants");
         }
-        if (hostBytes < SlabPool.SLAB_BYTES) {
+        if (hostBytes < SlabPool.SLAB_BYTES) { // one size of block does with one slab
             throw new IllegalArgumentException(
                     path + ".host_bytes is " + hostBytes + "; it takes " + SlabPool.SLAB_BYTES + " (32 MiB) and up");
         }

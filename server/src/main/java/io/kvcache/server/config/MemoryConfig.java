@@ -12,6 +12,9 @@ import io.kvcache.tiers.memory.StagingLimits;
 /// @param staging what clients on this host get to write into, beside that, where they map the memory
 public record MemoryConfig(long hostBytes, PolicyKind policy, Prefault prefault, StagingLimits staging) {
 
+    /// Two slabs: one for values, one for what is smaller, as the other half of LMCache's chunks.
+    public static final long LEAST_HOST_BYTES = 2L * SlabPool.SLAB_BYTES;
+
     private static final int DEFAULT_SHARE = 8;
 
     /// With the usual limits of what clients write into.
@@ -20,9 +23,9 @@ public record MemoryConfig(long hostBytes, PolicyKind policy, Prefault prefault,
     }
 
     public MemoryConfig {
-        if (hostBytes < SlabPool.SLAB_BYTES) {
-            throw new IllegalArgumentException(
-                    "memory.host_bytes is " + hostBytes + "; it takes " + SlabPool.SLAB_BYTES + " (32 MiB) and up");
+        if (hostBytes < LEAST_HOST_BYTES) {
+            throw new IllegalArgumentException("memory.host_bytes is " + hostBytes + "; it takes " + LEAST_HOST_BYTES
+                    + " (64 MiB) and up: it is used in slabs of 32 MiB, and values and what is smaller take one each");
         }
     }
 
@@ -31,6 +34,6 @@ public record MemoryConfig(long hostBytes, PolicyKind policy, Prefault prefault,
     /// @param machineBytes of the machine or its container
     public static MemoryConfig defaults(long machineBytes) {
         long share = machineBytes / DEFAULT_SHARE / SlabPool.SLAB_BYTES * SlabPool.SLAB_BYTES;
-        return new MemoryConfig(Math.max(SlabPool.SLAB_BYTES, share), PolicyKind.LRU, Prefault.BACKGROUND);
+        return new MemoryConfig(Math.max(LEAST_HOST_BYTES, share), PolicyKind.LRU, Prefault.BACKGROUND);
     }
 }

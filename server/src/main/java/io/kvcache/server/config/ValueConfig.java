@@ -1,5 +1,6 @@
 package io.kvcache.server.config;
 
+import io.kvcache.core.memory.SlabPool;
 import io.kvcache.server.keyspace.Keyspace;
 
 /// What clients may bring.
@@ -27,6 +28,24 @@ public record ValueConfig(long keyBytes, long valueBytes, long inFlightBytes, lo
 
     /// All that the store takes, and half of host memory on its way in each direction.
     public static ValueConfig defaults(long hostBytes) {
-        return new ValueConfig(Keyspace.MAX_KEY_BYTES, Keyspace.MAX_VALUE_BYTES, hostBytes / 2, hostBytes / 2);
+        return new ValueConfig(Keyspace.MAX_KEY_BYTES, mostValueBytes(hostBytes), hostBytes / 2, hostBytes / 2);
+    }
+
+    /// Largest value that host memory holds beside what is smaller: all slabs but one, and no more than an object has.
+    static long mostValueBytes(long hostBytes) {
+        long slabs = hostBytes / SlabPool.SLAB_BYTES - 1;
+        return Math.clamp(slabs * SlabPool.SLAB_BYTES, 1, Keyspace.MAX_VALUE_BYTES);
+    }
+
+    /// These limits in a server of so much host memory.
+    ///
+    /// @throws IllegalArgumentException when it cannot hold the largest value
+    ValueConfig in(long hostBytes) {
+        long most = mostValueBytes(hostBytes);
+        if (valueBytes > most) {
+            throw new IllegalArgumentException("limits.value_bytes is " + valueBytes + "; it takes 1 to " + most
+                    + ", all but 32 MiB of memory.host_bytes, which is " + hostBytes);
+        }
+        return this;
     }
 }

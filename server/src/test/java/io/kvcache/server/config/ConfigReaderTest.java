@@ -189,6 +189,21 @@ final class ConfigReaderTest {
     }
 
     @Test
+    void givenTooLittleHostMemory_whenRead_thenTheLeastIsNamed() throws ConfigException {
+        assertThat(problems("memory: {host_bytes: 48MiB}", Map.of()))
+                .singleElement()
+                .asString()
+                .contains("memory.host_bytes is 50331648; it takes 67108864 (64 MiB) and up");
+        assertThat(problems("memory: {host_bytes: 96MiB}\nlimits: {value_bytes: 65MiB}", Map.of()))
+                .singleElement()
+                .asString()
+                .contains(
+                        "limits.value_bytes is 68157440; it takes 1 to 67108864, all but 32 MiB of memory.host_bytes");
+        assertThat(read("memory: {host_bytes: 96MiB}", Map.of()).values().valueBytes())
+                .isEqualTo(64L << 20);
+    }
+
+    @Test
     void givenEvents_whenRead_thenTheyAreCheckedAsListenersAre() throws ConfigException {
         assertThat(read("", Map.of()).events().on()).isFalse();
         EventsConfig events = read("""
