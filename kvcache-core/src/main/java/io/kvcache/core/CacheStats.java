@@ -38,14 +38,24 @@ public record CacheStats(
     /// @param bytesEach all in: index, links, buckets and the policy's own state
     public record Records(int capacity, int live, long bytesEach) {}
 
-    /// Counts by [PutOutcome], and of writers that gave up.
+    /// Counts by [PutOutcome], each put once, and of writers that gave up.
     ///
     /// @param busy of a served store, as its client hears of it: with those that were foreign
+    /// @param noRoom puts whose caller was answered [PutOutcome#NO_ROOM]
+    /// @param attemptsWithoutRoom times that room was sought and not found: a put that waits seeks it again and
+    /// again, and may find it in the end
     public record Puts(
-            long reserved, long present, long busy, long noParent, long noRoom, long abandoned, long foreign) {}
+            long reserved,
+            long present,
+            long busy,
+            long noParent,
+            long noRoom,
+            long abandoned,
+            long foreign,
+            long attemptsWithoutRoom) {}
 
     /// Counts by [io.kvcache.core.event.EventKind].
-    public record Removals(long evicted, long dropped, long replaced) {}
+    public record Removals(long evicted, long dropped, long replaced, long quota) {}
 
     /// Blocks asked for by `acquire` and found, over all namespaces.
     public double hitRatio() {

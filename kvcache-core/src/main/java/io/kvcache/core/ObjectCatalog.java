@@ -24,6 +24,11 @@ public interface ObjectCatalog {
         }
 
         @Override
+        public boolean dropForQuota(BlockKey digest) {
+            return drop(digest);
+        }
+
+        @Override
         public boolean drop(BlockKey digest) {
             return false;
         }
@@ -46,4 +51,7 @@ public interface ObjectCatalog {
     ///
     /// @return whether it was here
     boolean drop(BlockKey digest);
+
+    /// As [#drop], because the owner's quota is full: it counts, and events tell of it, as that.
+    boolean dropForQuota(BlockKey digest);
 }

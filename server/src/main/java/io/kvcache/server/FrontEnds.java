@@ -16,6 +16,7 @@ import io.kvcache.server.keyspace.Reach;
 import io.kvcache.server.lm.LmLayout;
 import io.kvcache.server.lm.LmProtocol;
 import io.kvcache.server.metrics.BlockMetrics;
+import io.kvcache.server.metrics.DiskLatencies;
 import io.kvcache.server.metrics.EndpointMetrics;
 import io.kvcache.server.metrics.Latencies;
 import io.kvcache.server.metrics.ProcessMetrics;
@@ -158,6 +159,7 @@ final class FrontEnds {
             List<MeterBinder> binders = new ArrayList<>(List.of(
                     new KvCacheMetrics(cache, "server"),
                     new DiskMetrics(cache, "server"),
+                    new DiskLatencies(cache, "server"),
                     new PolicyMetrics(cache, "server"),
                     new HintMetrics(cache, "server"),
                     new ProcessMetrics(version()),

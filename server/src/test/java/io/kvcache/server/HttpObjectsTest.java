@@ -95,7 +95,7 @@ final class HttpObjectsTest {
                 .contains(
                         "kv_reads_total{result=\"hit\",tenant=\"default\"} 1.0",
                         "cache_puts_total",
-                        "kv_memory_capacity");
+                        "kv_memory_capacity_bytes");
     }
 
     @Test

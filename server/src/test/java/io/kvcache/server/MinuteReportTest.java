@@ -14,7 +14,7 @@ final class MinuteReportTest {
 
     private static MoverStats disk(long readErrors, long checksumErrors, long writesFailed) {
         TierStats tier = new TierStats("", 0, 0, 0, writesFailed, 0, 0, readErrors, checksumErrors, 0, 0, 0);
-        MoverStats.Latency none = new MoverStats.Latency(0, 0, 0, 0);
+        MoverStats.Latency none = MoverStats.Latency.none();
         return new MoverStats("disk /mnt/kv", TierState.SERVING, "", tier, 1, 0, 0, 0, 0, 0, 0, 0, none, none, 0);
     }
 

@@ -126,8 +126,8 @@ final class TrustDomainServerTest {
             assertThat(RemoteUse.verified(server.cache(), RemoteUse.chain(space("red"), 3)))
                     .isEqualTo(3);
             assertThat(new String(http.get("/metrics").body(), StandardCharsets.UTF_8))
-                    .contains("kv_memory_capacity{cache=\"domain blues\",tier=\"host\"}")
-                    .contains("kv_memory_capacity{cache=\"domain greens\",tier=\"host\"}");
+                    .contains("kv_memory_capacity_bytes{cache=\"domain blues\",tier=\"host\"}")
+                    .contains("kv_memory_capacity_bytes{cache=\"domain greens\",tier=\"host\"}");
         }
         assertThat(files(BLUES)).doesNotExist();
         assertThat(files(GREENS)).doesNotExist();

@@ -46,4 +46,9 @@ public final class BlockCatalog {
     public int drop(BlockKey key) {
         return store.drop(namespace, key);
     }
+
+    /// As [#drop], because the owner's quota is full: it counts, and events tell of it, as that.
+    public int dropForQuota(BlockKey key) {
+        return store.dropForQuota(namespace, key);
+    }
 }

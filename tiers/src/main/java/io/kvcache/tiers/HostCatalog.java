@@ -8,7 +8,7 @@ import io.kvcache.core.tree.Handle;
 import java.util.List;
 
 /// The objects of one namespace of a store.
-record HostCatalog(HostStore store, NamespaceEntry namespace) implements ObjectCatalog {
+record HostCatalog(HostStore store, NamespaceEntry namespace, Hints hints) implements ObjectCatalog {
 
     @Override
     public List<Entry> list() {
@@ -22,6 +22,18 @@ record HostCatalog(HostStore store, NamespaceEntry namespace) implements ObjectC
 
     @Override
     public boolean drop(BlockKey digest) {
-        return store.drop(digest.hi(), digest.lo()) > 0;
+        return unpinned(digest, store.drop(digest.hi(), digest.lo()) > 0);
+    }
+
+    @Override
+    public boolean dropForQuota(BlockKey digest) {
+        return unpinned(digest, store.dropForQuota(digest.hi(), digest.lo()) > 0);
+    }
+
+    private boolean unpinned(BlockKey digest, boolean dropped) {
+        if (dropped) {
+            hints.dropped(digest);
+        }
+        return dropped;
     }
 }

@@ -73,7 +73,7 @@ public final class TieredKvCache implements KvCache {
     TieredKvCache(HostTable.Source source, Closing closing, @Nullable HostShare share) {
         store = source.store();
         holders = source.holders();
-        Waiting waiting = new Waiting(source.clock());
+        Waiting waiting = new Waiting(source.clock(), store::countRefused);
         Expiries expiries = new Expiries(source.clock(), store.forecast());
         onboarding = new Onboarding(source, expiries);
         prefetching = new Prefetching(source);
@@ -305,7 +305,7 @@ public final class TieredKvCache implements KvCache {
     @Override
     public ObjectCatalog objects(Namespace namespace) {
         holders.requireOpen();
-        return new HostCatalog(store, store.require(namespace));
+        return new HostCatalog(store, store.require(namespace), hints);
     }
 
     /// The blocks of a namespace, one by one.

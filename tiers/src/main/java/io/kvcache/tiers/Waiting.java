@@ -20,9 +20,12 @@ final class Waiting {
     private static final long LONGEST_PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(1);
 
     private final Clock clock;
+    private final Runnable refused;
 
-    Waiting(Clock clock) {
+    /// @param refused run for each request for room that ends without any, however often it was tried
+    Waiting(Clock clock, Runnable refused) {
         this.clock = clock;
+        this.refused = refused;
     }
 
     /// Asks for room.
@@ -41,9 +44,13 @@ final class Waiting {
         long start = clock.nanos();
         Reserved spared = poll(Math.min(timeoutNanos, MOST_FOR_WRITES_NANOS), () -> attempt.reserve(true));
         boolean ended = timeoutNanos > 0 && Thread.currentThread().isInterrupted();
-        return spared.outcome() == PutOutcome.NO_ROOM && !ended // who was sent away evicts nothing any more
+        Reserved answer = spared.outcome() == PutOutcome.NO_ROOM && !ended // who was sent away evicts nothing any more
                 ? poll(left(start, timeoutNanos), () -> attempt.reserve(false))
                 : spared;
+        if (answer.outcome() == PutOutcome.NO_ROOM) {
+            refused.run();
+        }
+        return answer;
     }
 
     private Reserved poll(long timeoutNanos, Supplier<Reserved> attempt) {

@@ -16,6 +16,8 @@ final class WaitingTest {
     /// Whether each attempt spared what waits to be written.
     private final List<Boolean> attempts = new ArrayList<>();
 
+    private int refusals;
+
     private Reserved none(boolean sparing) {
         attempts.add(sparing);
         return new Reserved(PutOutcome.NO_ROOM, -1);
@@ -25,7 +27,7 @@ final class WaitingTest {
     void givenAnInterruptedThread_whenItWaitsForRoom_thenNothingIsEvictedUnwrittenForIt() {
         Thread.currentThread().interrupt();
 
-        Reserved answer = new Waiting(SystemClock.INSTANCE).reserve(LONG_NANOS, this::none);
+        Reserved answer = new Waiting(SystemClock.INSTANCE, () -> refusals++).reserve(LONG_NANOS, this::none);
 
         assertThat(Thread.interrupted()).as("it stays so").isTrue();
         assertThat(answer.outcome()).isEqualTo(PutOutcome.NO_ROOM);
@@ -34,8 +36,20 @@ final class WaitingTest {
 
     @Test
     void givenNoTime_whenAskedForRoom_thenWhatWaitsIsNotSparedInTheEnd() {
-        new Waiting(SystemClock.INSTANCE).reserve(0, this::none);
+        new Waiting(SystemClock.INSTANCE, () -> refusals++).reserve(0, this::none);
 
         assertThat(attempts).containsExactly(true, false);
+        assertThat(refusals).as("one for all attempts").isEqualTo(1);
+    }
+
+    @Test
+    void givenRoomAtTheLastAttempt_whenAskedForRoom_thenNothingIsRefused() {
+        Reserved there = new Reserved(PutOutcome.RESERVED, 7);
+        Waiting waiting = new Waiting(SystemClock.INSTANCE, () -> refusals++);
+
+        Reserved answer = waiting.reserve(0, sparing -> sparing ? none(true) : there);
+
+        assertThat(answer).isEqualTo(there);
+        assertThat(refusals).isZero();
     }
 }

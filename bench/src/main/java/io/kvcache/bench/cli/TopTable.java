@@ -41,11 +41,12 @@ record TopTable(String place, @Nullable JsonNode before, JsonNode now, double se
                 now.at("/connections/open").longValue(),
                 now.get("openViews").longValue());
         out.format(
-                "removed   evicted %d %s   dropped %d   replaced %d   no room %d%n",
+                "removed   evicted %d %s   dropped %d   replaced %d   quota %d   puts refused for room %d%n",
                 number(now, "/removals/evicted"),
                 rate("/removals/evicted"),
                 number(now, "/removals/dropped"),
                 number(now, "/removals/replaced"),
+                number(now, "/removals/quota"),
                 number(now, "/puts/noRoom"));
     }
 

@@ -170,7 +170,7 @@ final class WatchCommandsTest {
     private static JsonNode stats(int count) {
         return JsonMapper.shared().readTree("""
                 {"version":"v","host":{"heldBytes":1,"capacityBytes":2},"records":{"live":1,"capacity":2},
-                "connections":{"open":1},"openViews":0,"removals":{"evicted":0,"dropped":0,"replaced":0},
+                "connections":{"open":1},"openViews":0,"removals":{"evicted":0,"dropped":0,"replaced":0,"quota":0},
                 "puts":{"noRoom":0},"latency":{"resp get":{"count":%d,"p50Micros":20,"p99Micros":500}},
                 "tenants":{},"namespaces":[],"disks":[]}
                 """.formatted(count));

@@ -8,7 +8,9 @@ public enum EventKind {
     /// Was dropped by its owner, or its chain was.
     DROPPED(false),
     /// A newer object took its key.
-    REPLACED(false);
+    REPLACED(false),
+    /// Was given up because its owner's quota was full.
+    QUOTA(false);
 
     private final boolean enters;
 

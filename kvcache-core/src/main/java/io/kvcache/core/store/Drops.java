@@ -2,6 +2,7 @@ package io.kvcache.core.store;
 
 import static io.kvcache.core.policy.RecordView.NONE;
 
+import io.kvcache.core.event.EventKind;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.tier.TierBurial;
@@ -34,11 +35,12 @@ final class Drops {
 
     /// Drops a record and all below it.
     ///
+    /// @param cause [EventKind#DROPPED] or [EventKind#QUOTA]
     /// @return sealed records among them
-    int drop(long hi, long lo) {
+    int drop(long hi, long lo, EventKind cause) {
         lock.lock();
         try {
-            return dropUnder(hi, lo);
+            return dropUnder(hi, lo, cause);
         } finally {
             lock.unlock();
         }
@@ -53,7 +55,7 @@ final class Drops {
             int namespaceId = namespaces.require(chain.namespace()).id();
             int dropped = 0;
             for (int index = chain.length() - 1; index >= from; index--) {
-                dropped += dropKnownOrNot(chain.keyHi(index), chain.keyLo(index), namespaceId);
+                dropped += dropKnownOrNot(chain.keyHi(index), chain.keyLo(index), namespaceId, EventKind.DROPPED);
             }
             return dropped;
         } finally {
@@ -63,17 +65,18 @@ final class Drops {
 
     /// Drops a block and all below it; also one that a disk may have and the store does not know.
     ///
+    /// @param cause [EventKind#DROPPED] or [EventKind#QUOTA]
     /// @return sealed records among them
-    int drop(int namespaceId, BlockKey key) {
+    int drop(int namespaceId, BlockKey key, EventKind cause) {
         lock.lock();
         try {
-            return dropKnownOrNot(key.hi(), key.lo(), namespaceId);
+            return dropKnownOrNot(key.hi(), key.lo(), namespaceId, cause);
         } finally {
             lock.unlock();
         }
     }
 
-    private int dropKnownOrNot(long hi, long lo, int namespaceId) {
+    private int dropKnownOrNot(long hi, long lo, int namespaceId, EventKind cause) {
         int known = tree.findAny(hi, lo);
         if (known != NONE && !Identity.isBlockOf(pool.identity(known), namespaceId)) {
             return 0;
@@ -81,15 +84,15 @@ final class Drops {
         if (known == NONE) {
             disks.dropped(new TierBurial(hi, lo, namespaceId, false));
         }
-        return dropUnder(hi, lo);
+        return dropUnder(hi, lo, cause);
     }
 
-    private int dropUnder(long hi, long lo) {
+    private int dropUnder(long hi, long lo, EventKind cause) {
         touches.drain();
         disks.overtaken(hi, lo);
         int dropped = 0;
         for (int record = tree.findAny(hi, lo); record != NONE; record = tree.findAny(hi, lo)) {
-            dropped += lifecycle.drop(record);
+            dropped += lifecycle.drop(record, cause);
         }
         return dropped;
     }

@@ -5,6 +5,7 @@ import static io.kvcache.core.policy.RecordView.NONE;
 import io.kvcache.core.ObjectCatalog;
 import io.kvcache.core.PieceVisitor;
 import io.kvcache.core.SealOutcome;
+import io.kvcache.core.event.EventKind;
 import io.kvcache.core.event.EventLog;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
@@ -339,18 +340,39 @@ public final class HostStore implements AutoCloseable {
         }
     }
 
+    /// Counts a put whose caller is told that there is no room. Whoever asks for room says so, who alone knows which
+    /// attempt was the last.
+    public void countRefused() {
+        lock.lock();
+        try {
+            puts.countRefused();
+        } finally {
+            lock.unlock();
+        }
+    }
+
     /// Drops a record and all below it.
     ///
     /// @return sealed records among them
     public int drop(long hi, long lo) {
-        return drops.drop(hi, lo);
+        return drops.drop(hi, lo, EventKind.DROPPED);
+    }
+
+    /// As [#drop(long, long)], because the owner's quota is full.
+    public int dropForQuota(long hi, long lo) {
+        return drops.drop(hi, lo, EventKind.QUOTA);
     }
 
     /// Drops a block and all below it; also one that a disk may have and the store does not know.
     ///
     /// @return sealed records among them
     public int drop(NamespaceEntry entry, BlockKey key) {
-        return drops.drop(entry.id(), key);
+        return drops.drop(entry.id(), key, EventKind.DROPPED);
+    }
+
+    /// As [#drop(NamespaceEntry, BlockKey)], because the owner's quota is full.
+    public int dropForQuota(NamespaceEntry entry, BlockKey key) {
+        return drops.drop(entry.id(), key, EventKind.QUOTA);
     }
 
     /// Drops a block of a chain and all below it; of the chain also what a disk may have and the store does not know.

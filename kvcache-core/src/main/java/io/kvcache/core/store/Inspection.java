@@ -64,7 +64,8 @@ public final class Inspection implements EventStream {
                     new CacheStats.Removals(
                             reports.removedFromHost(EventKind.EVICTED),
                             reports.removedFromHost(EventKind.DROPPED),
-                            reports.removedFromHost(EventKind.REPLACED)),
+                            reports.removedFromHost(EventKind.REPLACED),
+                            reports.removedFromHost(EventKind.QUOTA)),
                     openTables,
                     counters.touches().lost(),
                     parts.namespaces().all().stream().map(NamespaceEntry::stats).toList());

@@ -250,14 +250,15 @@ final class Lifecycle {
     /// Drops a record and all below it, in every tier, and what disks may have of the blocks among them from
     /// before.
     ///
+    /// @param cause [EventKind#DROPPED] or [EventKind#QUOTA]
     /// @return known records among them
-    int drop(int root) {
+    int drop(int root, EventKind cause) {
         tree.eachBelow(root, record -> {
             if (state(record) != Control.DOOMED && !Identity.isObject(pool.identity(record))) {
                 offload.burials().buryElsewhere(record, disks.disks());
             }
         });
-        return doom(root, EventKind.DROPPED);
+        return doom(root, cause);
     }
 
     /// Ends a record and all below it, in every tier.
@@ -274,7 +275,7 @@ final class Lifecycle {
     int doomBelow(int root, EventKind cause) {
         int[] dropped = {0};
         tree.eachBelow(root, record -> {
-            if (cause == EventKind.DROPPED) {
+            if (cause == EventKind.DROPPED || cause == EventKind.QUOTA) {
                 overtaken.dropped(pool.keyHi(record), pool.keyLo(record));
             }
             dropped[0] += doomOne(record, cause) ? 1 : 0;

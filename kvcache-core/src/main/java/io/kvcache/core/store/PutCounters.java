@@ -7,11 +7,18 @@ import io.kvcache.core.PutOutcome;
 final class PutCounters {
 
     private final Tally<PutOutcome> outcomes = new Tally<>(PutOutcome.class);
+    private long refused;
     private long abandoned;
 
+    /// Counts one attempt. One without room may not be the last of its put: see [#countRefused].
     Reserved counted(Reserved answer) {
         outcomes.add(answer.outcome());
         return answer;
+    }
+
+    /// The caller of a put is told that there is no room.
+    void countRefused() {
+        refused++;
     }
 
     void countAbandoned() {
@@ -24,8 +31,9 @@ final class PutCounters {
                 outcomes.of(PutOutcome.PRESENT),
                 outcomes.of(PutOutcome.BUSY),
                 outcomes.of(PutOutcome.NO_PARENT),
-                outcomes.of(PutOutcome.NO_ROOM),
+                refused,
                 abandoned,
-                outcomes.of(PutOutcome.FOREIGN));
+                outcomes.of(PutOutcome.FOREIGN),
+                outcomes.of(PutOutcome.NO_ROOM));
     }
 }

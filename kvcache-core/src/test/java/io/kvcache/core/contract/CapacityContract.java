@@ -90,7 +90,7 @@ public abstract class CapacityContract extends KvCacheContract {
             try (ObjectWriter writer = cache().putObject(OBJECTS, KEY, 10, KvCache.NO_WAIT)) {
                 assertThat(writer.outcome()).isEqualTo(PutOutcome.NO_ROOM);
             }
-            assertThat(cache().stats().puts().noRoom()).isGreaterThanOrEqualTo(2);
+            assertThat(cache().stats().puts().noRoom()).as("one a put").isEqualTo(2);
             assertThat(cache().stats().removals().evicted()).isZero();
             requireContent(table, chain);
         }
@@ -151,7 +151,7 @@ public abstract class CapacityContract extends KvCacheContract {
     /// Until a put was told that there is no room.
     private void awaitRefusal() {
         long start = System.nanoTime();
-        while (cache().stats().puts().noRoom() == 0) {
+        while (cache().stats().puts().attemptsWithoutRoom() == 0) {
             assertThat(System.nanoTime() - start)
                     .isLessThan(subject().patience().toNanos());
             Thread.onSpinWait();

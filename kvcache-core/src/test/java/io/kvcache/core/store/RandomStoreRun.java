@@ -219,14 +219,16 @@ final class RandomStoreRun {
                         outcome(PutOutcome.PRESENT),
                         outcome(PutOutcome.BUSY),
                         outcome(PutOutcome.NO_PARENT),
-                        outcome(PutOutcome.NO_ROOM),
+                        0, // the store is asked itself here, and refuses nothing for good
                         abandoned,
-                        outcome(PutOutcome.FOREIGN)));
+                        outcome(PutOutcome.FOREIGN),
+                        outcome(PutOutcome.NO_ROOM)));
         assertThat(stats.removals())
                 .isEqualTo(new CacheStats.Removals(
                         follower.count(EventKind.EVICTED),
                         follower.count(EventKind.DROPPED),
-                        follower.count(EventKind.REPLACED)));
+                        follower.count(EventKind.REPLACED),
+                        follower.count(EventKind.QUOTA)));
     }
 
     private long outcome(PutOutcome outcome) {

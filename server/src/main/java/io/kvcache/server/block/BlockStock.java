@@ -8,9 +8,7 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Set;
 import java.util.TreeMap;
-import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.LongAdder;
 import org.jspecify.annotations.Nullable;
 
@@ -34,7 +32,6 @@ public final class BlockStock implements Stock {
     private final Quota quota;
     private final Map<BlockKey, Held> held = new HashMap<>();
     private final TreeMap<Long, Held> leaves = new TreeMap<>();
-    private final Set<BlockKey> dropping = ConcurrentHashMap.newKeySet();
     private final LongAdder evicted = new LongAdder();
     private final LongAdder refused = new LongAdder();
     private long unused = Long.MIN_VALUE;
@@ -214,14 +211,8 @@ public final class BlockStock implements Stock {
         }
     }
 
-    /// Whether a block that was dropped, as an event says, went because of the quota. Says so once.
-    boolean wentForQuota(BlockKey key) {
-        return dropping.remove(key);
-    }
-
     /// Events were lost: any of them may be gone.
     void checkAll() {
-        dropping.clear();
         List<BlockKey> keys;
         synchronized (this) {
             keys = List.copyOf(held.keySet());
@@ -259,10 +250,7 @@ public final class BlockStock implements Stock {
             oldest = first.getValue();
             leave(oldest);
         }
-        dropping.add(oldest.key);
-        if (oldest.catalog.drop(oldest.key) == 0) {
-            dropping.remove(oldest.key);
-        }
+        oldest.catalog.dropForQuota(oldest.key);
         evicted.increment();
         return true;
     }

@@ -123,7 +123,7 @@ public final class BlockStocks {
         BlockStock stock = of(namespace.tenant());
         BlockKey key = new BlockKey(event.keyHi(), event.keyLo());
         if (event.kind() != EventKind.STORED) {
-            reads.left(key, cause(event.kind(), stock, key));
+            reads.left(key, cause(event.kind()));
         }
         if (stock == null) {
             return;
@@ -136,11 +136,12 @@ public final class BlockStocks {
         }
     }
 
-    private static Departed.Cause cause(EventKind kind, @Nullable BlockStock stock, BlockKey key) {
-        if (kind != EventKind.DROPPED) {
-            return Departed.Cause.EVICTED;
-        }
-        return stock != null && stock.wentForQuota(key) ? Departed.Cause.QUOTA : Departed.Cause.DELETED;
+    private static Departed.Cause cause(EventKind kind) {
+        return switch (kind) {
+            case DROPPED -> Departed.Cause.DELETED;
+            case QUOTA -> Departed.Cause.QUOTA;
+            case STORED, EVICTED, REPLACED -> Departed.Cause.EVICTED;
+        };
     }
 
     /// What became of reads of blocks, whoever's.

@@ -74,7 +74,11 @@ final class KeyFollower {
     }
 
     private static Departed.Cause cause(EventKind kind) {
-        return kind == EventKind.DROPPED ? Departed.Cause.DELETED : Departed.Cause.EVICTED;
+        return switch (kind) {
+            case DROPPED -> Departed.Cause.DELETED;
+            case QUOTA -> Departed.Cause.QUOTA;
+            case STORED, EVICTED, REPLACED -> Departed.Cause.EVICTED;
+        };
     }
 
     private void check(BlockKey digest, Departed.Cause cause) {

@@ -29,7 +29,7 @@ final class Removal {
             if (entry != null) {
                 ground.index().remove(entry);
             }
-            boolean dropped = drop(key);
+            boolean dropped = dropped(key, cause);
             if (dropped || entry != null) {
                 ground.departed().note(hash, cause);
             }
@@ -61,7 +61,7 @@ final class Removal {
                 return true;
             }
             leave(entry, Departed.Cause.QUOTA);
-            drop(entry.key());
+            dropped(entry.key(), Departed.Cause.QUOTA);
         } finally {
             lock.unlock();
         }
@@ -88,15 +88,18 @@ final class Removal {
                 return;
             }
             leave(entry, cause);
-            drop(entry.key());
+            dropped(entry.key(), cause);
         } finally {
             lock.unlock();
         }
         ground.promises().withdraw(entry.key());
     }
 
-    private boolean drop(Key key) {
-        return ground.cache().dropObject(ground.namespace(), key.bytes());
+    /// Has the store forget a key; answers whether it had it.
+    private boolean dropped(Key key, Departed.Cause cause) {
+        return cause == Departed.Cause.QUOTA
+                ? ground.cache().objects(ground.namespace()).dropForQuota(ground.hash(key))
+                : ground.cache().dropObject(ground.namespace(), key.bytes());
     }
 
     private void leave(KeyEntry entry, Departed.Cause cause) {

@@ -67,7 +67,7 @@ final class Strangers {
         lock.lock();
         try {
             if (holdings.leaveStranger(digest)) {
-                catalog.drop(digest);
+                catalog.dropForQuota(digest);
             }
         } finally {
             lock.unlock();

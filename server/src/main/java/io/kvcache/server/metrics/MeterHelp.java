@@ -7,36 +7,18 @@ import io.micrometer.core.instrument.Tags;
 import io.micrometer.core.instrument.config.MeterFilter;
 import java.util.Map;
 
-/// What a meter counts, in a line, for who reads the numbers and not the code: the text after `# HELP`. Units of those
-/// whose names have none are here.
+/// What the server's meters count, in a line, for who reads the numbers and not the code: the text after `# HELP`.
+/// Meters of the store bring their own.
 final class MeterHelp implements MeterFilter {
 
     private static final Map<String, String> TEXTS = Map.ofEntries(
-            entry("cache.evictions", "Blocks and objects that went from the store, by cause."),
-            entry(
-                    "cache.gets",
-                    "Blocks and objects that were read, by namespace and result; kv_reads_total has EXISTS too."),
-            entry("cache.puts", "Blocks and objects that somebody wanted to put, by what became of it."),
-            entry("cache.size", "Blocks and objects that are in the store, in memory or on disk."),
             entry("kv.blocks", "Blocks that a tenant with a quota has."),
             entry("kv.blocks.evicted", "Blocks that went because of their tenant's quota."),
-            entry("kv.blocks.left.to.compute", "Blocks that were left on disk, as they are computed sooner than read."),
             entry("kv.blocks.reads", "Single blocks asked for over HTTP, by result; results as of kv_reads_total."),
             entry("kv.blocks.refused", "Blocks for which their tenant's quota had no room."),
             entry("kv.blocks.used", "Bytes of blocks of a tenant with a quota, a part of kv_used_bytes."),
             entry("kv.connections.closed", "Connections that ended, by reason; bug and too_many need somebody."),
             entry("kv.connections.open", "Connections that are open."),
-            entry("kv.disk.alive", "Bytes of blocks and objects on the disk that can be found."),
-            entry("kv.disk.budget", "Share of the day's write budget that is spent; 1 is all of it."),
-            entry("kv.disk.failures", "Reads and writes of the disk that failed, by cause; each is a miss."),
-            entry("kv.disk.latency", "Microseconds from the wish to its outcome, by quantile."),
-            entry("kv.disk.limit", "Bytes of blocks and objects that may be alive on the disk."),
-            entry("kv.disk.load.bytes", "Bytes of blocks and objects that were read from the disk."),
-            entry("kv.disk.loads", "Blocks and objects that were read from the disk."),
-            entry("kv.disk.serving", "1 while the disk reads and writes, 0 while it is out; /health/ready says why."),
-            entry("kv.disk.underway", "Reads and writes of the disk that are on their way."),
-            entry("kv.disk.waiting", "Reads that wait for the disk."),
-            entry("kv.disk.written", "Bytes written to the disk: of blocks and objects, and all."),
             entry("kv.dropped", "Values without room whose client was told nothing of that, as its protocol cannot."),
             entry("kv.endpoint.begun", "Sessions, leases and reservations of other JVMs, ever."),
             entry("kv.endpoint.closed", "Connections of other JVMs that ended, by reason."),
@@ -57,34 +39,12 @@ final class MeterHelp implements MeterFilter {
             entry("kv.evicted", "Values of a tenant that went, by cause: its quota, or room for others."),
             entry("kv.flight", "Bytes of values that are on their way now, in or out."),
             entry("kv.flight.most", "Bytes of values that may be on their way, in or out."),
-            entry("kv.hints", "Hints, by whether they were taken."),
-            entry("kv.hints.pinned", "Bytes of blocks and values that hints pin in host memory."),
-            entry(
-                    "kv.hints.released",
-                    "Blocks and values that became next victims, by what ended: their time, or their session."),
-            entry("kv.hints.said", "Blocks and values that were labelled, or given a weight."),
-            entry("kv.hints.sessions", "Sessions whose last turn is known from labels."),
-            entry("kv.hints.waiting", "Blocks and values that wait for the end of the time that a hint gave them."),
             entry("kv.keys", "Keys of a tenant that are known."),
             entry("kv.leases", "Leases of processes that read in place."),
             entry("kv.leases.expired", "Leases that were not released in time."),
             entry("kv.leases.held", "Bytes that are leased."),
             entry("kv.left.to.compute", "Values on disk that look-ups were not told of, as they are computed sooner."),
             entry("kv.logins", "Log-ins by outcome; later: not looked at, after too many wrong ones."),
-            entry("kv.memory.capacity", "Bytes of host memory for values and blocks."),
-            entry("kv.memory.held", "Bytes of host memory that values and blocks take; full is as it should be."),
-            entry("kv.memory.lru.dropped", "Uses that came too fast for the estimate of kv_memory_lru_hit_ratio."),
-            entry("kv.memory.lru.hit.ratio", "What LRU would find in so many times the memory; an estimate."),
-            entry(
-                    "kv.offload",
-                    "Blocks and objects that might have been written to disk, by what became of them;"
-                            + " those that are too_large for one stay in memory alone."),
-            entry("kv.policy.follows.lru", "1 while a policy that learns goes by last use, as LRU finds more."),
-            entry("kv.policy.hits", "Uses in the sample of a policy that learns which it, or LRU, would have found."),
-            entry("kv.policy.sampled", "Uses in the sample of a policy that learns."),
-            entry("kv.policy.switches", "Times that a policy that learns was made to go by last use."),
-            entry("kv.policy.uses", "Uses of blocks under a policy that learns, by the order that it went by."),
-            entry("kv.prefetch", "Blocks and objects read from disk ahead of who asks; wasted: nobody did in time."),
             entry(
                     "kv.promises",
                     "EXISTS that were answered with yes, by kind; broken: the value was gone when read; kept: it was read."),
@@ -98,9 +58,6 @@ final class MeterHelp implements MeterFilter {
             entry("kv.refusals", "Requests that were answered by an error."),
             entry("kv.requests", "Requests by protocol."),
             entry("kv.sent", "Bytes of values that were found."),
-            entry("kv.slabs.moved", "Slabs of host memory that went from one size of slots to another."),
-            entry("kv.tables.open", "Tables and views that hold blocks and objects in memory."),
-            entry("kv.touches.lost", "Uses that the order of eviction has not seen."),
             entry("kv.trace.capturing", "1 while the trace is written, 0 when its file is full or cannot be written."),
             entry("kv.trace.dropped", "Uses that came faster than the trace could be written."),
             entry("kv.trace.uses", "Uses that were written to the trace."),

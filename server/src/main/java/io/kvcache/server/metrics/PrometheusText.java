@@ -1,13 +1,16 @@
 package io.kvcache.server.metrics;
 
+import io.kvcache.tiers.metrics.DiskMetrics;
 import io.micrometer.core.instrument.binder.MeterBinder;
+import io.micrometer.core.instrument.config.MeterFilter;
 import io.micrometer.prometheusmetrics.PrometheusConfig;
 import io.micrometer.prometheusmetrics.PrometheusMeterRegistry;
 import java.util.List;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
-/// All meters as Prometheus reads them. Made when first asked for, so that a start does not wait for it.
+/// All meters as Prometheus reads them, where [DiskLatencies] has the disks' times as histograms. Made when first asked
+/// for, so that a start does not wait for it.
 public final class PrometheusText implements Supplier<String> {
 
     /// Media type of the text.
@@ -26,6 +29,7 @@ public final class PrometheusText implements Supplier<String> {
         if (known == null) {
             known = new PrometheusMeterRegistry(PrometheusConfig.DEFAULT);
             known.config().meterFilter(new MeterHelp());
+            known.config().meterFilter(MeterFilter.deny(id -> id.getName().equals(DiskMetrics.LATENCY)));
             for (MeterBinder binder : binders) {
                 binder.bindTo(known);
             }

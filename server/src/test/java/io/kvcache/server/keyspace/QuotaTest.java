@@ -48,6 +48,8 @@ final class QuotaTest {
                 assertThat(test.get("k" + i)).isEqualTo(value(i));
             }
             assertThat(usage(test)).isEqualTo(new KeyspaceStats.Usage(4 * CHARGED, 4 * CHARGED, 2));
+            assertThat(test.cache().stats().removals().quota()).isEqualTo(2);
+            assertThat(test.cache().stats().removals().dropped()).isZero();
         }
     }
 

@@ -6,10 +6,12 @@ import io.kvcache.core.tier.TierState;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.movement.MoverStats;
 import io.micrometer.core.instrument.FunctionCounter;
+import io.micrometer.core.instrument.FunctionTimer;
 import io.micrometer.core.instrument.Gauge;
 import io.micrometer.core.instrument.MeterRegistry;
 import io.micrometer.core.instrument.Tags;
 import io.micrometer.core.instrument.binder.MeterBinder;
+import java.util.concurrent.TimeUnit;
 import java.util.function.ToDoubleFunction;
 
 /// Meters of a store's disks, beside those of [KvCacheMetrics]:
@@ -22,7 +24,8 @@ import java.util.function.ToDoubleFunction;
 /// | `kv.disk.failures` | disk, cause | reads by cause, writes |
 /// | `kv.disk.written` | disk, what | bytes of blocks, and of everything |
 /// | `kv.disk.waiting`, `kv.disk.underway` | disk, what | loads that wait; loads and writes on their way |
-/// | `kv.disk.latency` | disk, what, quantile | microseconds |
+/// | `kv.disk.latency` | disk, what | how many, and their time together |
+/// | `kv.disk.latency.p50`, `kv.disk.latency.p99` | disk, what | seconds, of all since the store was opened |
 /// | `kv.disk.budget` | disk | share of a day's write budget that is spent |
 /// | `kv.offload` | outcome | records that might have been written, by what became of them |
 /// | `kv.prefetch` | outcome | records that were read before anybody asked for them |
@@ -30,6 +33,11 @@ import java.util.function.ToDoubleFunction;
 ///
 /// **Threads.** Any.
 public final class DiskMetrics implements MeterBinder {
+
+    /// The meter of reads' and writes' time, which a registry that takes histograms may want as one.
+    public static final String LATENCY = "kv.disk.latency";
+
+    private static final double MICROS = 1e6;
 
     private final TieredKvCache cache;
     private final Tags tags;
@@ -74,12 +82,8 @@ public final class DiskMetrics implements MeterBinder {
                 stats -> stats.tier().allBytesWritten());
         bindLatency(registry, disk, own.and("what", "load"), MoverStats::readLatency);
         bindLatency(registry, disk, own.and("what", "write"), MoverStats::writeLatency);
-        Gauge.builder("kv.disk.alive", cache, store -> alive(store, disk).bytes())
-                .tags(own)
-                .register(registry);
-        Gauge.builder("kv.disk.limit", cache, store -> alive(store, disk).limitBytes())
-                .tags(own)
-                .register(registry);
+        alive(registry, "kv.disk.alive", own, disk, DiskSideStats.Alive::bytes);
+        alive(registry, "kv.disk.limit", own, disk, DiskSideStats.Alive::limitBytes);
     }
 
     private void bindFailures(MeterRegistry registry, int disk, Tags own) {
@@ -108,18 +112,17 @@ public final class DiskMetrics implements MeterBinder {
     }
 
     private void bindLatency(MeterRegistry registry, int disk, Tags own, LatencyOf latency) {
-        gauge(
-                registry,
-                "kv.disk.latency",
-                own.and("quantile", "0.5"),
-                disk,
-                stats -> latency.in(stats).p50Micros());
-        gauge(
-                registry,
-                "kv.disk.latency",
-                own.and("quantile", "0.99"),
-                disk,
-                stats -> latency.in(stats).p99Micros());
+        FunctionTimer.builder(
+                        LATENCY,
+                        cache,
+                        store -> latency.in(store.diskStats().get(disk)).count(),
+                        store -> latency.in(store.diskStats().get(disk)).sumMicros(),
+                        TimeUnit.MICROSECONDS)
+                .tags(own)
+                .description(MeterText.of(LATENCY))
+                .register(registry);
+        gauge(registry, LATENCY + ".p50", own, disk, stats -> latency.in(stats).p50Micros() / MICROS);
+        gauge(registry, LATENCY + ".p99", own, disk, stats -> latency.in(stats).p99Micros() / MICROS);
     }
 
     private void bindOffload(MeterRegistry registry) {
@@ -134,24 +137,36 @@ public final class DiskMetrics implements MeterBinder {
         prefetch(registry, "used", PrefetchStats::used);
         prefetch(registry, "wasted", PrefetchStats::wasted);
         FunctionCounter.builder("kv.blocks.left.to.compute", cache, TieredKvCache::cheaperComputed)
+                .description(MeterText.of("kv.blocks.left.to.compute"))
                 .tags(tags)
                 .register(registry);
     }
 
     private void offload(MeterRegistry registry, String outcome, ToDoubleFunction<DiskSideStats> value) {
         FunctionCounter.builder("kv.offload", cache, store -> value.applyAsDouble(store.offloadStats()))
+                .description(MeterText.of("kv.offload"))
                 .tags(tags.and("outcome", outcome))
                 .register(registry);
     }
 
     private void prefetch(MeterRegistry registry, String outcome, ToDoubleFunction<PrefetchStats> value) {
         FunctionCounter.builder("kv.prefetch", cache, store -> value.applyAsDouble(store.prefetched()))
+                .description(MeterText.of("kv.prefetch"))
                 .tags(tags.and("outcome", outcome))
                 .register(registry);
     }
 
-    private static DiskSideStats.Alive alive(TieredKvCache store, int disk) {
-        return store.offloadStats().disks().get(disk);
+    private void alive(
+            MeterRegistry registry, String name, Tags own, int disk, ToDoubleFunction<DiskSideStats.Alive> value) {
+        Gauge.builder(
+                        name,
+                        cache,
+                        store ->
+                                value.applyAsDouble(store.offloadStats().disks().get(disk)))
+                .tags(own)
+                .description(MeterText.of(name))
+                .baseUnit(MeterText.unit(name))
+                .register(registry);
     }
 
     private void counter(MeterRegistry registry, String name, Tags own, int disk, ToDoubleFunction<MoverStats> value) {
@@ -160,6 +175,8 @@ public final class DiskMetrics implements MeterBinder {
                         cache,
                         store -> value.applyAsDouble(store.diskStats().get(disk)))
                 .tags(own)
+                .description(MeterText.of(name))
+                .baseUnit(MeterText.unit(name))
                 .register(registry);
     }
 
@@ -169,6 +186,8 @@ public final class DiskMetrics implements MeterBinder {
                         cache,
                         store -> value.applyAsDouble(store.diskStats().get(disk)))
                 .tags(own)
+                .description(MeterText.of(name))
+                .baseUnit(MeterText.unit(name))
                 .register(registry);
     }
 }

@@ -24,6 +24,7 @@ import java.util.function.ToDoubleFunction;
 /// | `cache.evictions` | `cause` | blocks and objects |
 /// | `cache.size` | `namespace`, `tenant` | blocks and objects |
 /// | `kv.memory.held`, `kv.memory.capacity` | `tier` | bytes |
+/// | `kv.room.attempts.failed` | | attempts to make room that found none, several for a put that waits |
 /// | `kv.tables.open`, `kv.slabs.moved`, `kv.touches.lost` | | |
 ///
 /// At most [LabelLimit#MOST] pairs of namespace and tenant get a series of their own, in order of registration;
@@ -61,6 +62,11 @@ public final class KvCacheMetrics implements MeterBinder {
                 "cache.evictions",
                 tags.and("cause", "replaced"),
                 stats -> stats.removals().replaced());
+        counter(
+                registry,
+                "cache.evictions",
+                tags.and("cause", "quota"),
+                stats -> stats.removals().quota());
         counter(registry, "kv.slabs.moved", tags, stats -> stats.host().slabMoves());
         counter(registry, "kv.touches.lost", tags, CacheStats::touchesLost);
         gauge(registry, "kv.tables.open", tags, CacheStats::openTables);
@@ -107,6 +113,7 @@ public final class KvCacheMetrics implements MeterBinder {
                 "cache.puts",
                 tags.and("outcome", "foreign"),
                 stats -> stats.puts().foreign());
+        counter(registry, "kv.room.attempts.failed", tags, stats -> stats.puts().attemptsWithoutRoom());
     }
 
     private void bindNamespaces(MeterRegistry registry, CacheStats now) {
@@ -139,12 +146,16 @@ public final class KvCacheMetrics implements MeterBinder {
     private void counter(MeterRegistry registry, String name, Tags own, ToDoubleFunction<CacheStats> value) {
         FunctionCounter.builder(name, cache, store -> value.applyAsDouble(store.stats()))
                 .tags(own)
+                .description(MeterText.of(name))
+                .baseUnit(MeterText.unit(name))
                 .register(registry);
     }
 
     private void gauge(MeterRegistry registry, String name, Tags own, ToDoubleFunction<CacheStats> value) {
         Gauge.builder(name, cache, store -> value.applyAsDouble(store.stats()))
                 .tags(own)
+                .description(MeterText.of(name))
+                .baseUnit(MeterText.unit(name))
                 .register(registry);
     }
 }

@@ -31,11 +31,13 @@ public final class MemoryMetrics implements MeterBinder {
             Gauge.builder(
                             "kv.memory.lru.hit.ratio",
                             () -> memory.get().sizes().get(index).lruHitRatio())
+                    .description(MeterText.of("kv.memory.lru.hit.ratio"))
                     .tags("factor", String.valueOf(sizes.get(i).factor()))
                     .register(registry);
         }
         FunctionCounter.builder(
                         "kv.memory.lru.dropped", memory, each -> each.get().dropped())
+                .description(MeterText.of("kv.memory.lru.dropped"))
                 .register(registry);
     }
 }

@@ -34,6 +34,7 @@ public final class PolicyMetrics implements MeterBinder {
     public void bindTo(MeterRegistry registry) {
         Gauge.builder("kv.policy.follows.lru", cache, store -> store.guard().followsLru() ? 1 : 0)
                 .tags(tags)
+                .description(MeterText.of("kv.policy.follows.lru"))
                 .register(registry);
         counter(registry, "kv.policy.switches", tags, Guard.Report::switches);
         counter(registry, "kv.policy.uses", tags.and("order", "own"), all -> all.uses() - all.usesAsLru());
@@ -46,6 +47,8 @@ public final class PolicyMetrics implements MeterBinder {
     private void counter(MeterRegistry registry, String name, Tags own, ToDoubleFunction<Guard.Report> value) {
         FunctionCounter.builder(name, cache, store -> value.applyAsDouble(store.guard()))
                 .tags(own)
+                .description(MeterText.of(name))
+                .baseUnit(MeterText.unit(name))
                 .register(registry);
     }
 }

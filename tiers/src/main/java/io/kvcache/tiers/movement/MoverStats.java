@@ -2,6 +2,9 @@ package io.kvcache.tiers.movement;
 
 import io.kvcache.core.tier.TierState;
 import io.kvcache.core.tier.TierStats;
+import java.util.Collections;
+import java.util.List;
+import java.util.stream.LongStream;
 
 /// What goes on between host memory and one tier.
 ///
@@ -36,6 +39,27 @@ public record MoverStats(
         Latency writeLatency,
         double budgetSpent) {
 
-    /// Percentiles in microseconds; 0 when nothing was measured.
-    public record Latency(long count, long p50Micros, long p99Micros, long maxMicros) {}
+    /// Microseconds since the store was opened; 0 when nothing was measured.
+    ///
+    /// @param within how many took no longer than each of [#BOUNDS_MICROS], and longer than the one before; the
+    /// last of all longer ones
+    public record Latency(
+            long count, long sumMicros, long p50Micros, long p99Micros, long maxMicros, List<Long> within) {
+
+        /// What `within` counts by: 1, 2, 5, 10 from 10 µs to 50 s.
+        public static final List<Long> BOUNDS_MICROS = LongStream.iterate(10, decade -> decade * 10)
+                .limit(7)
+                .flatMap(decade -> LongStream.of(decade, 2 * decade, 5 * decade))
+                .boxed()
+                .toList();
+
+        public Latency {
+            within = List.copyOf(within);
+        }
+
+        /// Nothing measured.
+        public static Latency none() {
+            return new Latency(0, 0, 0, 0, 0, Collections.nCopies(BOUNDS_MICROS.size() + 1, 0L));
+        }
+    }
 }

@@ -47,7 +47,7 @@ public final class EventCodec {
         return switch (kind) {
             case STORED -> 0;
             case EVICTED -> 1;
-            case DROPPED -> 2;
+            case DROPPED, QUOTA -> 2; // who follows over the wire need not know of quotas
             case REPLACED -> 3;
         };
     }

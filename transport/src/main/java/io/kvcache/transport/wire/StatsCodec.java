@@ -34,7 +34,7 @@ public final class StatsCodec {
         List<NamespaceStats> told = stats.namespaces().stream()
                 .filter(each -> ids.containsKey(each.namespace()))
                 .toList();
-        to.i64(0).i64(0).i32(0).i32(told.size());
+        to.i64(removals.quota()).i64(puts.attemptsWithoutRoom()).i32(0).i32(told.size());
         told.forEach(each -> write(each, ids.getOrDefault(each.namespace(), 0), to));
     }
 
@@ -50,17 +50,33 @@ public final class StatsCodec {
         CacheStats.Memory host =
                 new CacheStats.Memory(count(from), count(from), (int) count(from), (int) count(from), count(from));
         CacheStats.Records records = new CacheStats.Records((int) count(from), (int) count(from), count(from));
-        CacheStats.Puts puts =
-                new CacheStats.Puts(count(from), count(from), count(from), count(from), count(from), count(from), 0);
-        CacheStats.Removals removals = new CacheStats.Removals(count(from), count(from), count(from));
+        long[] puts = counts(from, 6);
+        long[] removals = counts(from, 3);
         long open = count(from);
         long lost = count(from);
-        int told = from.skip(20).count("namespaces");
+        long quota = count(from);
+        long attempts = count(from);
+        int told = from.skip(Integer.BYTES).count("namespaces");
         List<NamespaceStats> namespaces = new ArrayList<>();
         for (int i = 0; i < told; i++) {
             namespace(from, names, namespaces);
         }
-        return new CacheStats(host, records, puts, removals, open, lost, namespaces);
+        return new CacheStats(
+                host,
+                records,
+                new CacheStats.Puts(puts[0], puts[1], puts[2], puts[3], puts[4], puts[5], 0, attempts),
+                new CacheStats.Removals(removals[0], removals[1], removals[2], quota),
+                open,
+                lost,
+                namespaces);
+    }
+
+    private static long[] counts(BodyReader from, int count) throws Violation {
+        long[] counts = new long[count];
+        for (int i = 0; i < count; i++) {
+            counts[i] = count(from);
+        }
+        return counts;
     }
 
     private static void namespace(BodyReader from, Map<Integer, Namespace> names, List<NamespaceStats> to)

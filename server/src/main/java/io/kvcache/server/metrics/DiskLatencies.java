@@ -1,0 +1,70 @@
+package io.kvcache.server.metrics;
+
+import io.kvcache.tiers.TieredKvCache;
+import io.kvcache.tiers.movement.MoverStats;
+import io.micrometer.core.instrument.MeterRegistry;
+import io.micrometer.core.instrument.binder.MeterBinder;
+import io.micrometer.prometheusmetrics.PrometheusMeterRegistry;
+import io.prometheus.metrics.model.registry.Collector;
+import io.prometheus.metrics.model.snapshots.ClassicHistogramBuckets;
+import io.prometheus.metrics.model.snapshots.HistogramSnapshot;
+import io.prometheus.metrics.model.snapshots.Labels;
+import io.prometheus.metrics.model.snapshots.MetricSnapshot;
+import java.util.List;
+import java.util.stream.DoubleStream;
+
+/// How long reads and writes of the disks take, as a histogram in Prometheus' text, of which any quantile of any time
+/// can
+/// be made. It is in place of the meter [io.kvcache.tiers.metrics.DiskMetrics#LATENCY].
+///
+/// | meter | tags | what |
+/// |---|---|---|
+/// | `kv_disk_latency_seconds` | `disk`, `what` load or write | from the request to its outcome |
+public final class DiskLatencies implements MeterBinder {
+
+    private static final double MICROS = 1e6;
+    private static final double[] BOUNDS = DoubleStream.concat(
+                    MoverStats.Latency.BOUNDS_MICROS.stream().mapToDouble(micros -> micros / MICROS),
+                    DoubleStream.of(Double.POSITIVE_INFINITY))
+            .toArray();
+
+    private final TieredKvCache cache;
+    private final String name;
+
+    /// @param name value of the tag `cache`
+    public DiskLatencies(TieredKvCache cache, String name) {
+        this.cache = cache;
+        this.name = name;
+    }
+
+    /// Adds the histogram to a Prometheus registry; another kind of registry gets nothing.
+    @Override
+    public void bindTo(MeterRegistry registry) {
+        if (registry instanceof PrometheusMeterRegistry prometheus
+                && !cache.diskStats().isEmpty()) {
+            Collector collector = this::collect;
+            prometheus.getPrometheusRegistry().register(collector);
+        }
+    }
+
+    private MetricSnapshot collect() {
+        HistogramSnapshot.Builder all = HistogramSnapshot.builder()
+                .name("kv_disk_latency_seconds")
+                .help("Time from the request to its outcome, of reads and writes of the disk.");
+        List<MoverStats> disks = cache.diskStats();
+        for (int disk = 0; disk < disks.size(); disk++) {
+            all.dataPoint(point(disk, "load", disks.get(disk).readLatency()));
+            all.dataPoint(point(disk, "write", disks.get(disk).writeLatency()));
+        }
+        return all.build();
+    }
+
+    private HistogramSnapshot.HistogramDataPointSnapshot point(int disk, String what, MoverStats.Latency latency) {
+        return HistogramSnapshot.HistogramDataPointSnapshot.builder()
+                .labels(Labels.of("cache", name, "disk", Integer.toString(disk), "what", what))
+                .classicHistogramBuckets(
+                        ClassicHistogramBuckets.of(BOUNDS, latency.within().toArray(Number[]::new)))
+                .sum(latency.sumMicros() / MICROS)
+                .build();
+    }
+}
