@@ -113,7 +113,7 @@ final class FrontEnds {
             Map<String, Reach> served = objects ? tenants.reaches() : Map.of();
             List<Area> beside = new ArrayList<>();
             beside.addAll(objects ? areas.everybodys() : List.of());
-            beside.addAll(pages ? areas.operators() : List.of());
+            beside.addAll(pages ? areas.operators() : List.of(new OperatorsOnly(listen)));
             HttpProtocol http = new HttpProtocol(new HttpSite(
                     door,
                     served,

@@ -8,6 +8,8 @@ import java.io.InputStream;
 import java.io.OutputStream;
 import java.net.InetSocketAddress;
 import java.net.Socket;
+import java.net.SocketException;
+import java.net.SocketTimeoutException;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import javax.net.ssl.SSLContext;
@@ -27,11 +29,14 @@ public final class StoreClient implements AutoCloseable {
     private final Socket socket;
     private final InputStream in;
     private final OutputStream out;
+    private final Peer peer;
+    private boolean answered;
 
     /// Connects, and says who it is.
     ///
     /// @throws IOException when there is no server, when it is not believed, or when it refuses, with its reason
     public StoreClient(Peer peer) throws IOException {
+        this.peer = peer;
         socket = connect(peer);
         try {
             in = new BufferedInputStream(socket.getInputStream());
@@ -56,7 +61,7 @@ public final class StoreClient implements AutoCloseable {
             return tls == null ? plain : secured(plain, peer, tls);
         } catch (SSLException failed) {
             plain.close();
-            throw new IOException("no trust in " + peer.place() + ": " + failed.getMessage(), failed);
+            throw new IOException(peer.refusal(failed), failed);
         } catch (IOException failed) {
             plain.close();
             throw new IOException("no server at " + peer.place() + ": " + failed.getMessage(), failed);
@@ -88,7 +93,21 @@ public final class StoreClient implements AutoCloseable {
         ask(ascii("SET"), key.getBytes(StandardCharsets.UTF_8), value);
     }
 
+    /// Names the likely reason when a server says nothing at all.
     private Reply ask(byte[]... arguments) throws IOException {
+        try {
+            send(arguments);
+            return reply();
+        } catch (SSLException failed) {
+            throw answered ? failed : new IOException(peer.refusal(failed), failed);
+        } catch (EOFException | SocketException | SocketTimeoutException ended) {
+            throw answered
+                    ? ended
+                    : new IOException(peer.silence("the connection ended without an answer over RESP"), ended);
+        }
+    }
+
+    private void send(byte[]... arguments) throws IOException {
         ByteArrayOutputStream head = new ByteArrayOutputStream();
         head.writeBytes(ascii("*" + arguments.length + "\r\n"));
         for (byte[] argument : arguments) {
@@ -100,11 +119,11 @@ public final class StoreClient implements AutoCloseable {
         }
         head.writeTo(out);
         out.flush();
-        return reply();
     }
 
     private Reply reply() throws IOException {
         String line = line();
+        answered = true;
         String rest = line.substring(1);
         return switch (line.charAt(0)) {
             case '+', ':' -> new Reply(true, rest.getBytes(StandardCharsets.UTF_8));

@@ -7,10 +7,12 @@ import java.io.InputStreamReader;
 import java.net.ConnectException;
 import java.net.URI;
 import java.net.http.HttpClient;
+import java.net.http.HttpConnectTimeoutException;
 import java.net.http.HttpRequest;
 import java.net.http.HttpRequest.BodyPublishers;
 import java.net.http.HttpResponse;
 import java.net.http.HttpResponse.BodyHandlers;
+import java.net.http.HttpTimeoutException;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import javax.net.ssl.SSLContext;
@@ -25,6 +27,10 @@ import tools.jackson.databind.json.JsonMapper;
 public final class WebClient implements AutoCloseable {
 
     private static final Duration CONNECT = Duration.ofSeconds(5);
+
+    /// Until an answer begins; one that goes on may take as long as it does.
+    private static final Duration ANSWER = Duration.ofSeconds(60);
+
     private static final int OK_BELOW = 300;
 
     private final HttpClient client;
@@ -74,7 +80,8 @@ public final class WebClient implements AutoCloseable {
 
     private HttpRequest.Builder request(String path) {
         String scheme = peer.tls() == null ? "http://" : "https://";
-        HttpRequest.Builder request = HttpRequest.newBuilder(URI.create(scheme + place() + path));
+        HttpRequest.Builder request =
+                HttpRequest.newBuilder(URI.create(scheme + place() + path)).timeout(ANSWER);
         Login login = peer.login();
         return login == null ? request : request.header("Authorization", login.header());
     }
@@ -84,9 +91,13 @@ public final class WebClient implements AutoCloseable {
         try {
             reply = client.send(request, BodyHandlers.ofInputStream());
         } catch (SSLException failed) {
-            throw new IOException("no trust in " + place() + ": " + reason(failed), failed);
-        } catch (ConnectException none) {
+            throw new IOException(peer.refusal(failed), failed);
+        } catch (ConnectException | HttpConnectTimeoutException none) {
             throw new IOException("no server at " + place() + ": " + reason(none), none);
+        } catch (HttpTimeoutException silent) {
+            throw new IOException(peer.silence("no answer over HTTP within " + ANSWER.toSeconds() + " s"), silent);
+        } catch (IOException ended) {
+            throw new IOException(peer.silence("the connection ended without an answer over HTTP"), ended);
         } catch (InterruptedException stopped) {
             Thread.currentThread().interrupt();
             throw new IOException("stopped", stopped);

@@ -98,6 +98,42 @@ final class ClientAccessTest {
             assertThat(run(1, "ping", port, mine[0], mine[1], "--tls")).contains("no trust in 127.0.0.1:");
             assertThat(run(1, "top", "--once", port, mine[0], mine[1], "--tls")).contains("no trust in 127.0.0.1:");
             assertThat(run(1, "ping", port, "--ca=" + password)).contains("no PEM with certificates");
+            assertThat(run(1, "ping", port)).contains("the port may speak TLS: try --tls, or --ca FILE");
+            assertThat(run(1, "ping", port, mine[0], mine[1])).contains("the port may speak TLS: try --tls");
+            assertThat(run(1, "top", "--once", port)).contains("the port may speak TLS: try --tls, or --ca FILE");
+        }
+    }
+
+    @Test
+    void givenAServerWithoutTls_whenAskedByTls_thenThatIsSaid() throws Exception {
+        try (CacheServer server = server(Map.of())) {
+            String port = "--port=" + server.address().getPort();
+            for (String command : List.of("ping", "stat")) {
+                assertThat(run(1, command, port, "--tls"))
+                        .contains(
+                                "no TLS with 127.0.0.1:", "the port may speak plain text: try without --tls and --ca");
+            }
+            assertThat(run(1, "top", "--once", port, "--tls")).contains("try without --tls and --ca");
+        }
+    }
+
+    @Test
+    void givenAListenerWithoutPages_whenWatched_thenTheSettingIsNamed() throws Exception {
+        try (CacheServer server = server(Map.of("listeners.0.protocols", "resp, http"))) {
+            String[] mine = {"--port=" + server.address().getPort(), "--user=blue", "--password-file=" + password};
+            String setting = "add pages to listeners.0.protocols";
+            assertThat(run(1, "top", "--once", mine[0], mine[1], mine[2])).contains("404", setting);
+            assertThat(run(1, "disk", "list", mine[0], mine[1], mine[2])).contains("404", setting);
+            assertThat(run(1, "disk", "reopen", "0", mine[0], mine[1], mine[2])).contains("404", setting);
+            assertThat(run(1, "events", mine[0], mine[1], mine[2])).contains("404", setting);
+        }
+    }
+
+    @Test
+    void givenAListenerWithoutHttp_whenWatched_thenItsProtocolsAreNamed() throws Exception {
+        try (CacheServer server = server(Map.of("listeners.0.protocols", "resp"))) {
+            assertThat(run(1, "top", "--once", "--port=" + server.address().getPort()))
+                    .contains("its listener lacks this protocol", "listeners.N.protocols");
         }
     }
 

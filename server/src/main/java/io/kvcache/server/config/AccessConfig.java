@@ -1,8 +1,10 @@
 package io.kvcache.server.config;
 
+import java.net.InetSocketAddress;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
+import org.jspecify.annotations.Nullable;
 
 /// Where clients connect, and who they can be.
 ///
@@ -46,6 +48,31 @@ public record AccessConfig(List<ListenConfig> listeners, List<TenantConfig> tena
             }
             check(listener, tenants);
         }
+        requireOwnPorts(listeners);
+    }
+
+    private static void requireOwnPorts(List<ListenConfig> listeners) {
+        for (int later = 1; later < listeners.size(); later++) {
+            for (int earlier = 0; earlier < later; earlier++) {
+                ListenConfig taken = listeners.get(earlier);
+                ListenConfig listener = listeners.get(later);
+                if (taken.meets(listener.socketAddress())) {
+                    throw new IllegalArgumentException(listener.path() + ".port is " + listener.port() + " at "
+                            + listener.address() + ", and " + taken.path() + ".port is " + taken.port() + " at "
+                            + taken.address() + "; each listener takes a port of its own, 1 to 65535, or 0 for a free"
+                            + " one");
+                }
+            }
+        }
+    }
+
+    /// The listener that has an address, or another one of its port that cannot be had beside it; null when none has.
+    @Nullable
+    ListenConfig at(InetSocketAddress address) {
+        return listeners.stream()
+                .filter(each -> each.meets(address))
+                .findFirst()
+                .orElse(null);
     }
 
     private static void requireOwnLabels(List<TenantConfig> tenants) {

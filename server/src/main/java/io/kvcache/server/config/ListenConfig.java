@@ -98,6 +98,17 @@ public record ListenConfig(
         return new InetSocketAddress(resolve(path, address), port);
     }
 
+    /// Whether something else cannot listen at an address because this does: they have one port, and one address or all
+    /// addresses.
+    boolean meets(InetSocketAddress other) {
+        InetAddress own = resolve(path, address);
+        return port != 0
+                && port == other.getPort()
+                && (own.equals(other.getAddress())
+                        || own.isAnyLocalAddress()
+                        || other.getAddress().isAnyLocalAddress());
+    }
+
     private static InetAddress resolve(String path, String address) {
         try {
             return InetAddress.getByName(address);

@@ -3,9 +3,13 @@ package io.kvcache.server.config;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.server.log.LogFormat;
 import io.kvcache.server.net.NetLimits;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
 import java.time.Duration;
 import java.util.List;
 import java.util.function.IntPredicate;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 
 /// All that can be set of a server.
 ///
@@ -28,6 +32,8 @@ public record ServerConfig(
     /// A store has 255 queues; each tenant takes two of them for each of three sizes of slots.
     private static final int MOST_TENANTS_OF_TWO_QUEUES = 32;
 
+    private static final Pattern TCP = Pattern.compile("tcp://(\\S+):([1-9]\\d{0,4})");
+
     private static final Duration LONGEST_DRAIN = Duration.ofMinutes(10);
 
     public ServerConfig {
@@ -44,6 +50,7 @@ public record ServerConfig(
                     + access.tenants().size() + " tenants; with slru there may be " + MOST_TENANTS_OF_TWO_QUEUES);
         }
         transport.check(access.tenants(), lease);
+        requireOwnPorts(access, transport, events);
         access.domains().forEach(each -> each.check(transport, lease));
         List<String> tenants = access.tenants().stream().map(TenantConfig::name).toList();
         if (!tenants.contains(events.tenant())) {
@@ -52,11 +59,43 @@ public record ServerConfig(
         }
     }
 
+    private static void requireOwnPorts(AccessConfig access, TransportConfig transport, EventsConfig events) {
+        if (transport.on() && transport.port() != 0) {
+            requireOwnPort(access, "transport.listen", transport.listen(), transport.socketAddress());
+        }
+        requireOwnPort(access, "events.publish", events.publish());
+        requireOwnPort(access, "events.replay", events.replay());
+        if (TCP.matcher(events.publish()).matches() && events.publish().equals(events.replay())) {
+            throw new IllegalArgumentException("events.replay is " + events.replay()
+                    + ", as events.publish is; each takes an endpoint of its own");
+        }
+    }
+
+    private static void requireOwnPort(AccessConfig access, String setting, String endpoint) {
+        Matcher tcp = TCP.matcher(endpoint);
+        if (tcp.matches()) {
+            String host = tcp.group(1).equals("*") ? "0.0.0.0" : tcp.group(1);
+            InetSocketAddress address = new InetSocketAddress(host, Integer.parseInt(tcp.group(2)));
+            if (!address.isUnresolved()) {
+                requireOwnPort(access, setting, endpoint, address);
+            }
+        }
+    }
+
+    private static void requireOwnPort(AccessConfig access, String setting, String value, InetSocketAddress address) {
+        ListenConfig taken = access.at(address);
+        if (taken != null) {
+            throw new IllegalArgumentException(setting + " is " + value + ", and " + taken.path() + ".port is "
+                    + taken.port() + " at " + taken.address() + "; each takes a port of its own");
+        }
+    }
+
     /// As a server on this machine runs it: what is `auto` is decided.
     ///
     /// @param free whether a port of loopback can be had
     public ServerConfig settled(IntPredicate free) {
-        TransportConfig settled = transport.settled(access, free);
+        IntPredicate open = port -> access.at(new InetSocketAddress(InetAddress.getLoopbackAddress(), port)) == null;
+        TransportConfig settled = transport.settled(access, open.and(free));
         return new ServerConfig(
                 access, memory, network, limits, promise, disks, events, lease, trace, settled, values, log, drain);
     }

@@ -27,6 +27,20 @@ final class Settings {
 
     private static final Pattern MEMBER = Pattern.compile("(\\w+)\\.(\\d{1,4})(\\..*)?");
 
+    private static final Pattern NUMBER = Pattern.compile("\\d+");
+
+    /// What the lists of the configuration look like.
+    private static final Map<String, String> FORMS = Map.of(
+            DiskSettings.LIST,
+            " of DIR:SIZE or of settings, as in disks: [/mnt/nvme0/kvcache:1TiB] or"
+                    + " disks: [{ directory: /mnt/nvme0/kvcache, bytes: 1TiB }]",
+            "listeners",
+            " of settings, as in listeners: [{ name: data, address: 127.0.0.1, port: 7379 }]",
+            "tenants",
+            " of settings, as in tenants: [{ name: blue, password_file: /run/secrets/blue }]",
+            "domains",
+            " of settings, as in domains: [{ name: research, tenants: [blue, green], host_bytes: 8GiB }]");
+
     private final Map<String, Setting> given = new LinkedHashMap<>();
     private final Set<String> known = new TreeSet<>();
     private final Set<String> lists = new TreeSet<>();
@@ -167,6 +181,15 @@ final class Settings {
 
     private String mistake(String path) {
         String outer = path.substring(0, Math.max(0, path.lastIndexOf('.')));
+        String list = listOf(path);
+        if (!list.isEmpty()) {
+            return list + " is " + (list.equals(path) ? "one value" : "settings by name") + "; it takes a list"
+                    + FORMS.getOrDefault(list, "");
+        }
+        if (isSection(outer)
+                && NUMBER.matcher(path.substring(outer.length() + 1)).matches()) {
+            return outer + " is a list; it takes settings by name: " + below(outer);
+        }
         if (isOneValue(outer)) {
             return outer + " takes one value";
         }
@@ -179,8 +202,23 @@ final class Settings {
                         .orElseGet(() -> "; there are " + below(section(path)));
     }
 
+    /// The list that was given in another form: as one value, or as settings by name; empty when it is none.
+    private String listOf(String path) {
+        return lists.stream()
+                .filter(each -> !known.contains(each))
+                .filter(each -> path.equals(each)
+                        || (path.startsWith(each + ".")
+                                && !ITEM.matcher(path.substring(each.length())).lookingAt()))
+                .findFirst()
+                .orElse("");
+    }
+
     /// What is wrong about a list that nobody knows is wrong about all of its items.
     private String place(String path) {
+        String list = listOf(path);
+        if (!list.isEmpty()) {
+            return list;
+        }
         Matcher item = ITEM.matcher(path);
         return item.find() && !lists.contains(path.substring(0, item.start())) ? path.substring(0, item.start()) : path;
     }

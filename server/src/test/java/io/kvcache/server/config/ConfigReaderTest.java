@@ -39,6 +39,61 @@ final class ConfigReaderTest {
                 .containsExactly("kvcache.yaml:1: log takes settings below it: log.format");
     }
 
+    @ParameterizedTest
+    @CsvSource(
+            delimiter = '|',
+            value = {
+                "disks: /data/x | disks is one value; it takes a list of DIR:SIZE or of settings, as in disks: [/mnt",
+                "disks: { directory: /x, bytes: 1GiB } | disks is settings by name; it takes a list of DIR:SIZE",
+                "listeners: 7379 | listeners is one value; it takes a list of settings, as in listeners: [{ name",
+                "tenants: { blue: { quota: 1GiB } } | tenants is settings by name; it takes a list of settings, as in",
+                "domains: research | domains is one value; it takes a list of settings, as in domains: [{ name",
+                "memory: [1GiB] | memory is a list; it takes settings by name: memory.client_staging, memory.host",
+                "admission: [always] | admission takes one value",
+                "disks: [/data/x] | disks.0 is '/data/x'; it takes DIR:SIZE, for example /mnt/nvme0/kvcache:1TiB",
+            })
+    void givenAnotherForm_whenRead_thenTheRightOneIsShown(String yaml, String problem) {
+        assertThat(problems(yaml + "\n", Map.of())).singleElement().asString().startsWith("kvcache.yaml:1: " + problem);
+    }
+
+    @ParameterizedTest
+    @CsvSource(
+            delimiter = '|',
+            value = {
+                "listeners: [{ port: 7400 }, { port: 7401 }, { port: 7400 }] |"
+                        + " listeners.2.port is 7400 at 127.0.0.1, and listeners.0.port is 7400 at 127.0.0.1; each",
+                "{ allow_unauthenticated: [all], listeners: [{ port: 7400 },"
+                        + " { name: all, address: 0.0.0.0, port: 7400, protocols: [http] }] } |"
+                        + " listeners.1.port is 7400 at 0.0.0.0, and listeners.0.port is 7400 at 127.0.0.1; each",
+                "transport: { listen: '127.0.0.1:7379' } |"
+                        + " transport.listen is 127.0.0.1:7379, and listen.port is 7379 at 127.0.0.1; each takes a port",
+                "events: { publish: 'tcp://127.0.0.1:7379' } |"
+                        + " events.publish is tcp://127.0.0.1:7379, and listen.port is 7379 at 127.0.0.1; each takes",
+                "events: { publish: 'tcp://127.0.0.1:1', replay: 'tcp://127.0.0.1:1' } |"
+                        + " events.replay is tcp://127.0.0.1:1, as events.publish is; each takes an endpoint of its own",
+            })
+    void givenOnePortForTwo_whenRead_thenBothSettingsAreNamed(String yaml, String problem) {
+        assertThat(problems(yaml, Map.of())).anySatisfy(each -> assertThat(each).contains(problem));
+    }
+
+    @Test
+    void givenOnePortAtTwoAddressesOrAnyPort_whenRead_thenTheyAreGood() throws ConfigException {
+        assertThat(read("listeners: [{ port: 7400 }, { address: 127.0.0.2, port: 7400 }]\n", Map.of())
+                        .access()
+                        .listeners())
+                .hasSize(2);
+        assertThat(read("listeners: [{ port: 0 }, { port: 0 }]\n", Map.of())
+                        .access()
+                        .listeners())
+                .hasSize(2);
+    }
+
+    @Test
+    void givenAListenerAtTheUsualPortOfTheTransport_whenSettled_thenThatIsOff() throws ConfigException {
+        ServerConfig config = read("listen: { port: 7420 }\n", Map.of());
+        assertThat(config.settled(port -> true).transport().on()).isFalse();
+    }
+
     @Test
     void givenAnUnknownSettingOfASection_whenRead_thenThatSectionsAreNamed() {
         assertThat(problems("log: { whereabouts: here }\n", Map.of()))
