@@ -32,6 +32,7 @@ import io.kvcache.server.net.Connections;
 import io.kvcache.server.net.Listener;
 import io.kvcache.server.net.NetLimits;
 import io.kvcache.server.net.Networks;
+import io.kvcache.server.net.SlowRequests;
 import io.kvcache.server.net.Transport;
 import io.kvcache.server.net.TransportKind;
 import io.kvcache.server.quota.NamespaceShares;
@@ -71,6 +72,8 @@ public final class CacheServer implements AutoCloseable {
     /// Late enough that events of one moment are told together, soon enough for a router.
     private static final long EVENT_MILLIS = 20;
 
+    private static final long LEAVE_STEP_NANOS = TimeUnit.MILLISECONDS.toNanos(100);
+
     private static final long DRAIN_STEP_NANOS = TimeUnit.MILLISECONDS.toNanos(5);
 
     private final Clock clock;
@@ -105,7 +108,12 @@ public final class CacheServer implements AutoCloseable {
         LeaseConfig lease = config.lease();
         leases = new Leases(clock, config.memory().hostBytes() / 100 * lease.percent());
         Latencies latencies = new Latencies();
-        connections = new Connections(limits(config), clock, latencies, tenants::refusedReads);
+        connections = new Connections(
+                limits(config),
+                clock,
+                latencies,
+                new SlowRequests(config.log().slow(), clock),
+                tenants::refusedReads);
         logins = Logins.open(config.access().tenants(), clock);
         EventNames names = new EventNames(cache);
         blocks = new BlockStocks(cache, tenants.quotas(), names::of);
@@ -348,6 +356,18 @@ public final class CacheServer implements AutoCloseable {
     /// The store that is served.
     public TieredKvCache cache() {
         return cache;
+    }
+
+    /// Says that it is not ready, and serves on as before for a while: whoever sends clients here by that sends them
+    /// elsewhere before [#drain] sends them away.
+    ///
+    /// @param delay how long
+    public void leave(Duration delay) {
+        connections.leave();
+        long start = clock.nanos();
+        for (long left = delay.toNanos(); left > 0; left = delay.toNanos() - (clock.nanos() - start)) {
+            clock.pause(Math.min(left, LEAVE_STEP_NANOS));
+        }
     }
 
     /// Accepts no more and closes every connection as soon as its request is answered.

@@ -21,12 +21,12 @@ final class Health implements Supplier<String> {
     }
 
     boolean ready() {
-        return !connections.draining();
+        return !connections.leaving();
     }
 
     @Override
     public String get() {
-        StringBuilder text = new StringBuilder(ready() ? "ready\n" : "draining\n");
+        StringBuilder text = new StringBuilder(ready() ? "ready\n" : connections.draining() ? "draining\n" : "leaving\n");
         if (cache.recovering()) {
             text.append("recovering: not all that the disks hold is known yet, ")
                     .append(cache.offloadStats().restored())

@@ -60,6 +60,23 @@ final class DrainTest {
     }
 
     @Test
+    void givenAServerThatLeaves_whenAsked_thenItIsNotReadyAndServesNewConnections() throws Exception {
+        try (TestServer server = TestServer.start(TransportKind.AUTO)) {
+            server.server().leave(Duration.ZERO);
+
+            try (Socket late = connect(server)) {
+                String reply = ask(late, "GET /health/ready HTTP/1.1\r\nHost: localhost\r\n\r\n", 12);
+                assertThat(reply).isEqualTo("HTTP/1.1 503");
+            }
+            try (Socket late = connect(server)) {
+                assertThat(ask(late, "SET k v\r\nGET k\r\n", 12)).isEqualTo("+OK\r\n$1\r\nv\r\n");
+            }
+            server.server().drain(Duration.ofSeconds(60));
+            assertThatThrownBy(() -> connect(server)).isInstanceOf(IOException.class);
+        }
+    }
+
+    @Test
     void givenARequestThatNeverEnds_whenDrained_thenItIsCutOffInTime() throws Exception {
         try (TestServer server = TestServer.start(TransportKind.AUTO);
                 Socket busy = connect(server)) {

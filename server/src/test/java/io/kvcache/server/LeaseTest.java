@@ -12,16 +12,17 @@ import io.kvcache.server.config.EventsConfig;
 import io.kvcache.server.config.LeaseConfig;
 import io.kvcache.server.config.ListenConfig;
 import io.kvcache.server.config.ListenProtocol;
+import io.kvcache.server.config.LogConfig;
 import io.kvcache.server.config.MemoryConfig;
 import io.kvcache.server.config.NetworkConfig;
 import io.kvcache.server.config.Prefault;
 import io.kvcache.server.config.PromiseConfig;
 import io.kvcache.server.config.ServerConfig;
 import io.kvcache.server.config.TenantConfig;
+import io.kvcache.server.config.ShutdownConfig;
 import io.kvcache.server.config.TraceConfig;
 import io.kvcache.server.config.TransportConfig;
 import io.kvcache.server.config.ValueConfig;
-import io.kvcache.server.log.LogFormat;
 import io.kvcache.server.net.NetLimits;
 import io.kvcache.server.net.TransportKind;
 import java.io.ByteArrayOutputStream;
@@ -71,8 +72,8 @@ final class LeaseTest {
                 TraceConfig.defaults(),
                 TransportConfig.defaults(),
                 ValueConfig.defaults(hostBytes),
-                LogFormat.KEY_VALUE,
-                Duration.ofSeconds(5));
+                LogConfig.defaults(),
+                new ShutdownConfig(Duration.ZERO, Duration.ofSeconds(5)));
     }
 
     private static byte[] content(int seed, int bytes) {

@@ -6,15 +6,16 @@ import io.kvcache.server.config.DisksConfig;
 import io.kvcache.server.config.EventsConfig;
 import io.kvcache.server.config.LeaseConfig;
 import io.kvcache.server.config.ListenConfig;
+import io.kvcache.server.config.LogConfig;
 import io.kvcache.server.config.MemoryConfig;
 import io.kvcache.server.config.NetworkConfig;
 import io.kvcache.server.config.Prefault;
 import io.kvcache.server.config.PromiseConfig;
 import io.kvcache.server.config.ServerConfig;
+import io.kvcache.server.config.ShutdownConfig;
 import io.kvcache.server.config.TraceConfig;
 import io.kvcache.server.config.TransportConfig;
 import io.kvcache.server.config.ValueConfig;
-import io.kvcache.server.log.LogFormat;
 import io.kvcache.server.net.NetLimits;
 import io.kvcache.server.net.TransportKind;
 import java.io.IOException;
@@ -97,8 +98,8 @@ final class TestServer implements AutoCloseable {
                     TraceConfig.defaults(),
                     transport,
                     ValueConfig.defaults(HOST_BYTES),
-                    LogFormat.KEY_VALUE,
-                    Duration.ofSeconds(5))));
+                    LogConfig.defaults(),
+                    new ShutdownConfig(Duration.ZERO, Duration.ofSeconds(5)))));
         } catch (IOException e) {
             throw new UncheckedIOException(e);
         }

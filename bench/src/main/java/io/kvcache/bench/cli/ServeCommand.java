@@ -3,7 +3,9 @@ package io.kvcache.bench.cli;
 import io.kvcache.server.CacheServer;
 import io.kvcache.server.Stopped;
 import io.kvcache.server.config.ConfigException;
+import io.kvcache.server.config.LogConfig;
 import io.kvcache.server.config.ServerConfig;
+import io.kvcache.server.log.LogFormat;
 import io.kvcache.server.log.LogLines;
 import io.kvcache.server.memory.MemoryBudget;
 import io.kvcache.server.memory.MemoryLimit;
@@ -29,8 +31,8 @@ import picocli.CommandLine.Spec;
 
 /// `kvcache serve`: the cache server, until it is told to stop.
 ///
-/// SIGTERM and Ctrl-C drain it: it accepts no more, answers what has begun, brings what is in memory alone to disk, and
-/// exits with 0; or with 4 when not all of that got to disk.
+/// SIGTERM and Ctrl-C drain it: after `shutdown.delay`, in which it is not ready and serves on, it accepts no more, answers what has begun, brings what is in memory alone to disk, and
+/// exits with 0.
 @Command(
         name = "serve",
         description = "Serve the store to Redis clients and LMCache, until stopped.",
@@ -50,6 +52,8 @@ final class ServeCommand implements Callable<Integer> {
 
     private static final Duration LEAST_CLOSING = Duration.ofSeconds(1);
 
+    private LogConfig log = LogConfig.defaults();
+
     @Spec
     private CommandSpec spec = CommandSpec.create();
 
@@ -62,10 +66,26 @@ final class ServeCommand implements Callable<Integer> {
         try {
             config = settings.read();
         } catch (ConfigException wrong) {
-            wrong.problems().forEach(problem -> spec.commandLine().getErr().println("kvcache serve: " + problem));
+            log = wrong.log();
+            LogLines.install(log.format(), log.level());
+            wrong.problems().forEach(this::complain);
             return 2;
         }
-        LogLines.install(config.log());
+        log = config.log();
+        LogLines.install(log.format(), log.level());
+        try {
+            return serve(config);
+        } catch (IOException failed) {
+            if (log.format() != LogFormat.JSON) {
+                throw failed;
+            }
+            LOG.log(System.Logger.Level.ERROR, failed.getMessage(), failed);
+            return 1;
+        }
+    }
+
+    private Integer serve(ServerConfig asRead) throws IOException, InterruptedException {
+        ServerConfig config = asRead;
         config = config.settled(ServeCommand::isFree);
         MemoryLimit limit = MemoryLimit.here();
         MemoryBudget budget = CacheServer.budget(config);
@@ -88,7 +108,9 @@ final class ServeCommand implements Callable<Integer> {
                 (System.currentTimeMillis()
                                 - ManagementFactory.getRuntimeMXBean().getStartTime())
                         / 1000.0);
-        say(serves);
+        if (log.format() != LogFormat.JSON) {
+            say(serves);
+        }
         LOG.log(System.Logger.Level.INFO, serves);
         String asks = config.transport().guarded(config.access().tenants())
                 ? ", asks for a secret"
@@ -128,25 +150,28 @@ final class ServeCommand implements Callable<Integer> {
     /// The JVM would exit with 143 on SIGTERM. A server that lost nothing exits with 0.
     private void stopOnSignal(CacheServer server, ServerConfig config) {
         Runtime.getRuntime().addShutdownHook(new Thread(() -> {
-            String stops = "KVCache stops: answering what has begun, for "
-                    + config.drain().toSeconds() + " s at most";
-            say(stops);
-            LogLines.last(config.log(), Level.INFO, ServeCommand.class, stops);
-            Stopped stopped = server.stop(config.drain().minus(config.drain().dividedBy(CLOSING_SHARE)));
+            Duration delay = config.shutdown().delay();
+            Duration drain = config.shutdown().drain();
+            if (delay.isPositive()) {
+                last(
+                        Level.INFO,
+                        "KVCache stops: not ready from now on, and serving for " + delay.toSeconds()
+                                + " s more (shutdown.delay)");
+                server.leave(delay);
+            }
+            last(Level.INFO, "KVCache stops: answering what has begun, for " + drain.toSeconds() + " s at most");
+            Stopped stopped = server.stop(drain.minus(drain.dividedBy(CLOSING_SHARE)));
             if (!stopped.answered()) {
-                say("KVCache: " + CUT_OFF);
-                LogLines.last(config.log(), Level.WARNING, ServeCommand.class, CUT_OFF);
+                last(Level.WARNING, "KVCache: " + CUT_OFF);
             }
             if (!stopped.saved()) {
                 String left = "not all values got to disk: " + stopped.unsavedBytes()
                         + " bytes are in memory alone, and are lost, as shutdown.drain is over, a disk fails or is full,"
                         + " or they are larger than it takes";
-                say("KVCache: " + left);
-                LogLines.last(config.log(), Level.SEVERE, ServeCommand.class, left);
+                last(Level.SEVERE, "KVCache: " + left);
             }
-            close(server, config.drain().dividedBy(CLOSING_SHARE));
-            say("KVCache stopped");
-            LogLines.last(config.log(), Level.INFO, ServeCommand.class, "KVCache stopped");
+            close(server, drain.dividedBy(CLOSING_SHARE));
+            last(Level.INFO, "KVCache stopped");
             Runtime.getRuntime().halt(stopped.saved() ? 0 : EXIT_UNSAVED);
         }));
     }
@@ -156,7 +181,7 @@ final class ServeCommand implements Callable<Integer> {
         Thread closing = Thread.ofPlatform().daemon(true).name("kvcache-close").start(server::close);
         try {
             if (!closing.join(longest.compareTo(LEAST_CLOSING) < 0 ? LEAST_CLOSING : longest)) {
-                say("KVCache: closing took too long and was cut off");
+                last(Level.WARNING, "KVCache: closing took too long and was cut off");
             }
         } catch (InterruptedException stopped) {
             Thread.currentThread().interrupt();
@@ -171,7 +196,28 @@ final class ServeCommand implements Callable<Integer> {
         return (host.indexOf(':') < 0 ? host : "[" + host + "]") + ":" + address.getPort();
     }
 
+    /// Says something while the server goes down.
+    private void last(Level level, String line) {
+        if (log.format() != LogFormat.JSON) {
+            say(line);
+        }
+        LogLines.last(log.format(), log.level(), level, ServeCommand.class, line);
+    }
+
+    private void complain(String problem) {
+        if (log.format() == LogFormat.JSON) {
+            LOG.log(System.Logger.Level.ERROR, problem);
+        } else {
+            spec.commandLine().getErr().println("kvcache serve: " + problem);
+        }
+    }
+
+    /// Says something to who started the server. Where the log is JSON it is an event, as there is nothing else then.
     private void say(String line) {
+        if (log.format() == LogFormat.JSON) {
+            LOG.log(System.Logger.Level.INFO, line.strip());
+            return;
+        }
         PrintWriter out = spec.commandLine().getOut();
         out.println(line);
         out.flush();

@@ -15,11 +15,16 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import picocli.CommandLine;
+import tools.jackson.databind.json.JsonMapper;
 
+@Timeout(600)
 final class ServeCommandTest {
 
     @TempDir
@@ -46,6 +51,88 @@ final class ServeCommandTest {
             Shell.Run replayed = Shell.run("lab", "capture", trace.toString(), "--policy", "lru");
             assertThat(replayed.out()).as(replayed.err()).containsPattern("64 MiB +lru +2 +50.00 % +50.00 %");
         }
+    }
+
+    @Test
+    void givenALogOfJson_whenServedAndTerminated_thenThereIsNothingElseOnEitherStream() throws Exception {
+        Path errors = folder.resolve("errors");
+        Path out = folder.resolve("out");
+        Process server = process(out, errors, "--set", "log.format=json", "--set", "shutdown.delay=1s");
+        try {
+            int port = portOf(server, errors);
+            assertThat(ask(port, "SET k v\r\n", 5)).isEqualTo("+OK\r\n");
+            assertThat(server.toHandle().destroy()).isTrue();
+            assertThat(server.waitFor(120, TimeUnit.SECONDS)).isTrue();
+
+            assertThat(server.exitValue()).isZero();
+            assertThat(Files.readString(out)).isEmpty();
+            List<String> messages = messages(errors);
+            assertThat(messages)
+                    .anyMatch(line -> line.startsWith("memory: heap "))
+                    .containsSubsequence(
+                            "KVCache stops: not ready from now on, and serving for 1 s more (shutdown.delay)",
+                            "KVCache stops: answering what has begun, for 25 s at most",
+                            "KVCache stopped");
+        } finally {
+            server.destroyForcibly();
+        }
+    }
+
+    @Test
+    void givenALogOfJson_whenTheStartFails_thenTheReasonIsJsonToo() throws Exception {
+        Path errors = folder.resolve("errors");
+        Path out = folder.resolve("out");
+        Process wrong = process(out, errors, "--set", "log.format=json", "--set", "log.level=loud");
+        assertThat(wrong.waitFor(120, TimeUnit.SECONDS)).isTrue();
+        assertThat(wrong.exitValue()).isEqualTo(2);
+        assertThat(messages(errors))
+                .containsExactly("--set log.level=loud: log.level is 'loud'; it takes debug, info, warning, error");
+
+        try (ServerSocket taken = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
+            String port = "listen.port=" + taken.getLocalPort();
+            Process refused = process(out, errors, "--set", "log.format=json", "--set", port);
+            assertThat(refused.waitFor(120, TimeUnit.SECONDS)).isTrue();
+            assertThat(refused.exitValue()).isEqualTo(1);
+            assertThat(messages(errors).getLast()).startsWith("cannot listen at 127.0.0.1:" + taken.getLocalPort());
+        }
+        assertThat(Files.readString(out)).isEmpty();
+    }
+
+    private static Process process(Path out, Path errors, String... more) throws IOException {
+        List<String> command = new ArrayList<>(List.of(
+                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                "--enable-native-access=ALL-UNNAMED",
+                "--sun-misc-unsafe-memory-access=allow",
+                "-cp",
+                System.getProperty("java.class.path"),
+                Kvcache.class.getName(),
+                "serve",
+                "--host-bytes=64MiB",
+                "--set",
+                "listen.port=0"));
+        command.addAll(List.of(more));
+        return new ProcessBuilder(command)
+                .redirectOutput(out.toFile())
+                .redirectError(errors.toFile())
+                .start();
+    }
+
+    private static int portOf(Process server, Path errors) throws Exception {
+        Pattern serves = Pattern.compile(" serves at 127\\.0\\.0\\.1:(\\d+):");
+        Matcher found = serves.matcher(Files.readString(errors));
+        while (!found.find()) {
+            assertThat(server.waitFor(50, TimeUnit.MILLISECONDS))
+                    .as("ended: %s", Files.readString(errors))
+                    .isFalse();
+            found = serves.matcher(Files.readString(errors));
+        }
+        return Integer.parseInt(found.group(1));
+    }
+
+    private static List<String> messages(Path log) throws IOException {
+        return Files.readAllLines(log).stream()
+                .map(line -> JsonMapper.shared().readTree(line).get("msg").stringValue())
+                .toList();
     }
 
     private static String ask(int port, String requests, int answerBytes) throws IOException {

@@ -314,7 +314,7 @@ final class DeployTest {
         assertThat(stop.find()).isTrue();
         assertThat(Long.parseLong(stop.group(1)))
                 .isGreaterThan(
-                        ServerConfig.defaults(new Machine(8L << 30, 4)).drain().toSeconds());
+                        ServerConfig.defaults(new Machine(8L << 30, 4)).shutdown().drain().toSeconds());
         assertThat(Kvcache.commandLine().getSubcommands()).containsKey("serve");
         assertThat(unit).contains("kvcache serve --config ");
     }

@@ -56,7 +56,7 @@ public final class Door {
     ///
     /// @param then told the verdict, at once or later on another thread
     public void ask(SocketAddress from, String user, String password, Consumer<Verdict> then) {
-        logins.ask(from, user, password, verdict -> then.accept(here(verdict)));
+        logins.ask(from, user, password, verdict -> then.accept(here(verdict, from, user)));
     }
 
     /// The passwords of this moment, for [#isStillIn].
@@ -75,12 +75,18 @@ public final class Door {
         return still;
     }
 
-    private Verdict here(Verdict verdict) {
+    private Verdict here(Verdict verdict, SocketAddress from, String user) {
         if (verdict.tenant() == null) {
+            if (verdict.outcome() == Verdict.Outcome.LATER) {
+                logins.log().log(from, user, "not checked, after too many wrong ones");
+            } else if (verdict.outcome() == Verdict.Outcome.WRONG) {
+                logins.log().log(from, user, "wrong user or password");
+            }
             return verdict;
         }
         if (bound != null && !bound.equals(verdict.tenant())) {
             logins.wasElsewhere();
+            logins.log().log(from, user, "the listener is of tenant " + bound);
             return Verdict.WRONG;
         }
         logins.cameIn();

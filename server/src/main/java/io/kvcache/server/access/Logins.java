@@ -60,6 +60,7 @@ public final class Logins implements AutoCloseable {
     private final LongAdder delayed = new LongAdder();
     private final LongAdder in = new LongAdder();
     private final LongAdder elsewhere = new LongAdder();
+    private final RefusedLogins log;
     private volatile Credentials credentials;
 
     private Logins(List<TenantConfig> tenants, Clock clock, Executor slow, @Nullable ThreadPoolExecutor own)
@@ -68,6 +69,7 @@ public final class Logins implements AutoCloseable {
         this.slow = slow;
         this.own = own;
         this.clock = clock;
+        log = new RefusedLogins(clock);
         callers = Caffeine.newBuilder()
                 .maximumSize(MOST_ADDRESSES)
                 .expireAfterAccess(WRONG_LASTS)
@@ -242,6 +244,11 @@ public final class Logins implements AutoCloseable {
             wrongs++;
             wrong.merge(user.hashCode(), 1, Integer::sum);
         }
+    }
+
+    /// Where those are logged who do not come in.
+    RefusedLogins log() {
+        return log;
     }
 
     /// Somebody came in.

@@ -9,9 +9,17 @@ public final class ConfigException extends Exception {
 
     private final transient List<String> problems;
 
-    ConfigException(List<String> problems) {
+    private final transient LogConfig log;
+
+    ConfigException(List<String> problems, LogConfig log) {
         super(String.join("\n", problems));
         this.problems = List.copyOf(problems);
+        this.log = log;
+    }
+
+    /// How the rest of the configuration says that problems are to be logged.
+    public LogConfig log() {
+        return log;
     }
 
     /// Each names the setting, where it was set, the value, and what it takes.

@@ -1,7 +1,6 @@
 package io.kvcache.server.config;
 
 import io.kvcache.core.policy.PolicyKind;
-import io.kvcache.server.log.LogFormat;
 import io.kvcache.server.net.NetLimits;
 import io.kvcache.server.net.TransportKind;
 import io.kvcache.tiers.memory.StagingLimits;
@@ -48,11 +47,12 @@ public final class ConfigReader {
             settings.clear(DiskSettings.LIST); // `--disk` gives the whole list
         }
         settings.add(typed);
-        ServerConfig config = fill(settings);
+        LogConfig log = LogConfig.read(settings, LogConfig.defaults());
+        ServerConfig config = fill(settings, log);
         settings.reportUnknown();
         EnvironmentSettings.reportShort(environment, settings::isKnown, problems);
         if (!problems.isEmpty()) {
-            throw new ConfigException(problems);
+            throw new ConfigException(problems, log);
         }
         return config;
     }
@@ -62,7 +62,7 @@ public final class ConfigReader {
     /// @param name as typed, `--port`
     public record Option(String name, String text) {}
 
-    private ServerConfig fill(Settings from) {
+    private ServerConfig fill(Settings from, LogConfig log) {
         ServerConfig otherwise = ServerConfig.defaults(machine);
         AccessConfig access = new AccessReader(from).read(otherwise.access());
         MemoryConfig memory = memory(from, otherwise.memory(), access.domainBytes());
@@ -75,13 +75,12 @@ public final class ConfigReader {
         TraceConfig trace = TraceConfig.read(from, otherwise.trace());
         TransportConfig transport = TransportConfig.read(from, otherwise.transport());
         ValueConfig values = values(from, ValueConfig.defaults(memory.hostBytes()), memory.hostBytes());
-        LogFormat log = from.get("log.format", otherwise.log(), text -> Values.choice(LogFormat.class, text));
-        Duration drain = from.get("shutdown.drain", otherwise.drain(), Values::duration);
+        ShutdownConfig shutdown = ShutdownConfig.read(from, otherwise.shutdown());
         return from.checked(
                 otherwise,
                 () -> new ServerConfig(
                         access, memory, network, limits, promise, disks, events, lease, trace, transport, values, log,
-                        drain));
+                        shutdown));
     }
 
     private MemoryConfig memory(Settings from, MemoryConfig otherwise, long domainBytes) {

@@ -1,19 +1,15 @@
 package io.kvcache.server.config;
 
 import io.kvcache.core.policy.PolicyKind;
-import io.kvcache.server.log.LogFormat;
 import io.kvcache.server.net.NetLimits;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
-import java.time.Duration;
 import java.util.List;
 import java.util.function.IntPredicate;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
 /// All that can be set of a server.
-///
-/// @param drain how long a server that goes down waits for requests that have begun and for the disks, together
 public record ServerConfig(
         AccessConfig access,
         MemoryConfig memory,
@@ -26,20 +22,15 @@ public record ServerConfig(
         TraceConfig trace,
         TransportConfig transport,
         ValueConfig values,
-        LogFormat log,
-        Duration drain) {
+        LogConfig log,
+        ShutdownConfig shutdown) {
 
     /// A store has 255 queues; each tenant takes two of them for each of three sizes of slots.
     private static final int MOST_TENANTS_OF_TWO_QUEUES = 32;
 
     private static final Pattern TCP = Pattern.compile("tcp://(\\S+):([1-9]\\d{0,4})");
 
-    private static final Duration LONGEST_DRAIN = Duration.ofMinutes(10);
-
     public ServerConfig {
-        if (drain.isNegative() || drain.compareTo(LONGEST_DRAIN) > 0) {
-            throw new IllegalArgumentException("shutdown.drain is " + drain.toSeconds() + "s; it takes 0s to 600s");
-        }
         if (lease.on() && access.tenants().size() > 1) {
             throw new IllegalArgumentException("lease.shared_memory is " + lease.sharedMemory() + " and there are "
                     + access.tenants().size()
@@ -97,7 +88,7 @@ public record ServerConfig(
         IntPredicate open = port -> access.at(new InetSocketAddress(InetAddress.getLoopbackAddress(), port)) == null;
         TransportConfig settled = transport.settled(access, open.and(free));
         return new ServerConfig(
-                access, memory, network, limits, promise, disks, events, lease, trace, settled, values, log, drain);
+                access, memory, network, limits, promise, disks, events, lease, trace, settled, values, log, shutdown);
     }
 
     /// The first place where clients connect.
@@ -120,7 +111,7 @@ public record ServerConfig(
                 TransportConfig.defaults(),
                 ValueConfig.defaults(
                         MemoryConfig.defaults(machine.memoryBytes()).hostBytes()),
-                LogFormat.KEY_VALUE,
-                Duration.ofSeconds(25));
+                LogConfig.defaults(),
+                ShutdownConfig.defaults());
     }
 }

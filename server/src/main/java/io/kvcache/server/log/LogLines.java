@@ -1,5 +1,6 @@
 package io.kvcache.server.log;
 
+import java.io.PrintStream;
 import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.time.temporal.ChronoUnit;
@@ -17,6 +18,14 @@ import tools.jackson.databind.json.JsonMapper;
 /// One line an event, for programs that collect logs; a stack trace is one value in it.
 public final class LogLines extends Formatter {
 
+    /// Where events go, whatever standard error becomes.
+    private static final PrintStream ERRORS = System.err;
+
+    private static final Logger ROOT = Logger.getLogger("");
+
+    /// Held here, as loggers that nobody holds forget their level.
+    private static final Logger OURS = Logger.getLogger("io.kvcache");
+
     private final LogFormat format;
     private final JsonMapper json = JsonMapper.builder().build();
 
@@ -24,20 +33,36 @@ public final class LogLines extends Formatter {
         this.format = format;
     }
 
-    /// Has everything that this JVM logs written so.
-    public static void install(LogFormat format) {
-        for (Handler handler : Logger.getLogger("").getHandlers()) {
+    /// Has everything that this JVM logs from a level on written so. As JSON, that is all there is: what is printed
+    /// to standard output or error becomes an event too, and so does what ends a thread.
+    public static void install(LogFormat format, LogLevel level) {
+        for (Handler handler : ROOT.getHandlers()) { // made now, with what standard error is now
             handler.setFormatter(new LogLines(format));
+            handler.setLevel(level.level());
+        }
+        ROOT.setLevel(level == LogLevel.DEBUG ? Level.INFO : level.level()); // what others tell to debug drowns ours
+        OURS.setLevel(level.level());
+        if (format == LogFormat.JSON) {
+            System.setOut(PrintedLines.to(line -> write(format, level, Level.INFO, "stdout", line)));
+            System.setErr(PrintedLines.to(line -> write(format, level, Level.WARNING, "stderr", line)));
+            Thread.setDefaultUncaughtExceptionHandler((thread, thrown) ->
+                    OURS.log(Level.SEVERE, thrown, () -> "Thread " + thread.getName() + " ended by an exception"));
         }
     }
 
     /// Writes one event to standard error, where the others go, when it can no longer be logged: a JVM that ends takes
     /// its handlers away beside all else that ends.
-    public static void last(LogFormat format, Level level, Class<?> by, String message) {
-        LogRecord event = new LogRecord(level, message);
-        event.setLoggerName(by.getName());
-        System.err.print(new LogLines(format).format(event));
-        System.err.flush();
+    public static void last(LogFormat format, LogLevel least, Level level, Class<?> by, String message) {
+        write(format, least, level, by.getName(), message);
+    }
+
+    private static void write(LogFormat format, LogLevel least, Level level, String logger, String message) {
+        if (least.writes(level)) {
+            LogRecord event = new LogRecord(level, message);
+            event.setLoggerName(logger);
+            ERRORS.print(new LogLines(format).format(event));
+            ERRORS.flush();
+        }
     }
 
     @Override

@@ -5,6 +5,7 @@ import io.netty.channel.Channel;
 import io.netty.channel.ChannelFutureListener;
 import io.netty.channel.ChannelOutboundBuffer;
 import java.util.concurrent.TimeUnit;
+import java.util.Locale;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
@@ -43,6 +44,12 @@ public final class Connection {
     private long beganNanos;
     private long endedNanos;
     private String verb = "";
+
+    /// Of the request, while slow ones are logged.
+    private long waitedNanos;
+
+    private long waitingNanos;
+    private long bytesBefore;
 
     /// Not volatile, as it changes with each request: others see it a little later.
     private String asked = "";
@@ -196,16 +203,34 @@ public final class Connection {
         ProtocolKind spoken = protocol;
         if (!verb.isEmpty() && spoken != null) {
             endedNanos = owner.nanos();
-            owner.timer().took(spoken, verb, endedNanos - beganNanos);
+            long took = endedNanos - beganNanos;
+            owner.timer().took(spoken, verb, took);
+            if (owner.slow().isSlow(took)) {
+                logSlow(spoken, took);
+            }
             verb = "";
         } else {
             endedNanos = beganNanos; // an empty one takes no time, but the one before may be long over
         }
+        if (owner.slow().on()) {
+            waitedNanos = 0;
+            bytesBefore = bytesRead.getPlain();
+        }
         return draining;
+    }
+
+    private void logSlow(ProtocolKind spoken, long took) {
+        String what = spoken.name().toLowerCase(Locale.ROOT) + " " + verb;
+        owner.slow().log(this, what, took, waitedNanos, bytesRead.getPlain() - bytesBefore);
     }
 
     /// Whether the server, not the client, keeps a request from going on.
     public void waiting(boolean now) {
+        if (now != waiting && owner.slow().on()) {
+            long nanos = owner.nanos();
+            waitedNanos += now ? 0 : nanos - waitingNanos;
+            waitingNanos = nanos;
+        }
         waiting = now;
     }
 

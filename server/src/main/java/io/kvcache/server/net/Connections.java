@@ -2,6 +2,7 @@ package io.kvcache.server.net;
 
 import io.kvcache.core.Clock;
 import io.netty.channel.Channel;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.EnumMap;
@@ -39,6 +40,7 @@ public final class Connections {
     private final NetLimits limits;
     private final Clock clock;
     private final RequestTimer timer;
+    private final SlowRequests slow;
     private final LongSupplier refusedReads;
     private long refusedBefore;
     private final Set<Connection> open = ConcurrentHashMap.newKeySet();
@@ -48,6 +50,7 @@ public final class Connections {
     private long lookedNanos;
     private final AtomicLong accepted = new AtomicLong();
     private final Map<CloseReason, LongAdder> closed = new EnumMap<>(CloseReason.class);
+    private volatile boolean leaving;
     private volatile boolean draining;
 
     /// Without a timer.
@@ -55,10 +58,18 @@ public final class Connections {
         this(limits, clock, RequestTimer.NONE, () -> 0);
     }
 
-    /// @param timer told of every request
-    /// @param refusedReads reads so far that found nothing because others hold what is being sent
+    /// That logs no slow requests.
     public Connections(NetLimits limits, Clock clock, RequestTimer timer, LongSupplier refusedReads) {
+        this(limits, clock, timer, new SlowRequests(Duration.ZERO, clock), refusedReads);
+    }
+
+    /// @param timer told of every request
+    /// @param slow what logs those that take long
+    /// @param refusedReads reads so far that found nothing because others hold what is being sent
+    public Connections(
+            NetLimits limits, Clock clock, RequestTimer timer, SlowRequests slow, LongSupplier refusedReads) {
         this.timer = timer;
+        this.slow = slow;
         this.refusedReads = refusedReads;
         this.limits = limits;
         this.clock = clock;
@@ -208,6 +219,10 @@ public final class Connections {
         return timer;
     }
 
+    SlowRequests slow() {
+        return slow;
+    }
+
     long nanos() {
         return clock.nanos();
     }
@@ -221,6 +236,16 @@ public final class Connections {
         for (Connection connection : open) {
             connection.check(limits, now, pressed);
         }
+    }
+
+    /// Takes new connections still, but says that it will not for long.
+    public void leave() {
+        leaving = true;
+    }
+
+    /// Whether clients had better go elsewhere.
+    public boolean leaving() {
+        return leaving || draining;
     }
 
     /// Takes no new connections; closes each as soon as its request is answered.

@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import io.kvcache.server.config.EntryConfig;
 import io.kvcache.server.config.TenantConfig;
 import io.kvcache.server.keyspace.ManualTime;
+import io.kvcache.server.log.Heard;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
@@ -269,6 +270,36 @@ final class LoginsTest {
             assertThatThrownBy(() -> PasswordHash.parse(wrong))
                     .isInstanceOf(IllegalArgumentException.class)
                     .hasMessageNotContaining(wrong);
+        }
+    }
+
+    @Test
+    void givenRefusedLogins_whenLogged_thenUserAndAddressAreNamedAndNoPassword() throws IOException {
+        TenantConfig blue = tenant("blue", hash("of blue"), null);
+        try (Logins logins = logins(blue);
+                Heard heard = new Heard(RefusedLogins.class.getName())) {
+            EntryConfig asking = new EntryConfig(null, true, false, List.of(), List.of());
+            Door door = new Door(asking, List.of(blue), logins);
+            door.ask(THERE, "blue", "of blue", _ -> {});
+            door.ask(THERE, "blue", "guess", _ -> {});
+            for (int i = 0; i < 30; i++) {
+                door.ask(THERE, "x".repeat(1000), "guess", _ -> {});
+            }
+
+            assertThat(heard.messages()).hasSize(20);
+            assertThat(heard.messages().getFirst())
+                    .isEqualTo("Log-in refused: wrong user or password, user 'blue', from 10.0.0.1:1");
+            assertThat(heard.messages().getLast())
+                    .isEqualTo("Log-in refused: not checked, after too many wrong ones, user '" + "x".repeat(64)
+                            + "...', from 10.0.0.1:1");
+
+            time.pass(Duration.ofMinutes(1));
+            door.ask(HERE, "green", "guess", _ -> {});
+
+            assertThat(heard.messages().getLast())
+                    .isEqualTo("Log-in refused: wrong user or password, user 'green', from 127.0.0.1:1"
+                            + " (11 more before were not logged)");
+            assertThat(String.join("", heard.messages())).doesNotContain("guess");
         }
     }
 }

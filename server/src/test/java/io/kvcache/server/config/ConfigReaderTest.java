@@ -4,6 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import io.kvcache.core.tier.AdmissionKind;
+import io.kvcache.server.log.LogFormat;
+import io.kvcache.server.log.LogLevel;
 import io.kvcache.server.net.TransportKind;
 import io.kvcache.tiers.disk.DiskLogConfig.OnIncompatible;
 import java.nio.file.Path;
@@ -36,7 +38,7 @@ final class ConfigReaderTest {
     @Test
     void givenAValueWhereASectionBelongs_whenRead_thenItsSettingsAreNamed() {
         assertThat(problems("log: json\n", Map.of()))
-                .containsExactly("kvcache.yaml:1: log takes settings below it: log.format");
+                .containsExactly("kvcache.yaml:1: log takes settings below it: log.format, log.level, log.slow");
     }
 
     @ParameterizedTest
@@ -77,6 +79,27 @@ final class ConfigReaderTest {
     }
 
     @Test
+    void givenLogAndShutdown_whenRead_thenTheyAreAsSetAndTheirRangesAreNamed() throws ConfigException {
+        ServerConfig config = read(
+                "log: { format: json, level: warning, slow: 250ms }\nshutdown: { delay: 5s, drain: 20s }\n", Map.of());
+        assertThat(config.log()).isEqualTo(new LogConfig(LogFormat.JSON, LogLevel.WARNING, Duration.ofMillis(250)));
+        assertThat(config.shutdown().longest()).isEqualTo(Duration.ofSeconds(25));
+
+        String wrong = "log: { level: loud, format: json }\nshutdown: { delay: 11m }\n";
+        assertThat(problems(wrong, Map.of()))
+                .containsExactly(
+                        "kvcache.yaml:1: log.level is 'loud'; it takes debug, info, warning, error",
+                        "kvcache.yaml:2: shutdown.delay is 660s; it takes 0s to 600s");
+        assertThat(catchThrowableOfType(ConfigException.class, () -> read(wrong, Map.of()))
+                        .log()
+                        .format())
+                .isEqualTo(LogFormat.JSON);
+        assertThat(problems("log: { slow: 2h }\n", Map.of()))
+                .containsExactly(
+                        "kvcache.yaml:1: log.slow is 7200s; it takes 0 for no log of slow requests, or 1ms to 1h");
+    }
+
+    @Test
     void givenOnePortAtTwoAddressesOrAnyPort_whenRead_thenTheyAreGood() throws ConfigException {
         assertThat(read("listeners: [{ port: 7400 }, { address: 127.0.0.2, port: 7400 }]\n", Map.of())
                         .access()
@@ -97,7 +120,7 @@ final class ConfigReaderTest {
     @Test
     void givenAnUnknownSettingOfASection_whenRead_thenThatSectionsAreNamed() {
         assertThat(problems("log: { whereabouts: here }\n", Map.of()))
-                .containsExactly("kvcache.yaml:1: there is no setting log.whereabouts; there are log.format");
+                .containsExactly("kvcache.yaml:1: there is no setting log.whereabouts; there are log.format, log.level, log.slow");
     }
 
     @Test
@@ -153,7 +176,7 @@ final class ConfigReaderTest {
         assertThat(config.network()).isEqualTo(new NetworkConfig(TransportKind.NIO, 2));
         assertThat(config.limits().idle()).isEqualTo(Duration.ofMinutes(5));
         assertThat(config.promise()).isEqualTo(new PromiseConfig(Duration.ofMillis(500), 10));
-        assertThat(config.drain()).isEqualTo(Duration.ofSeconds(3));
+        assertThat(config.shutdown().drain()).isEqualTo(Duration.ofSeconds(3));
     }
 
     @Test

@@ -2,7 +2,10 @@ package io.kvcache.server.log;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import java.io.PrintStream;
 import java.time.Instant;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.logging.Level;
 import java.util.logging.LogRecord;
 import org.junit.jupiter.api.Test;
@@ -40,5 +43,25 @@ final class LogLinesTest {
         assertThat(fields.path("msg").stringValue()).isEqualTo("disk 7 is out");
         assertThat(fields.path("level").stringValue()).isEqualTo("error");
         assertThat(fields.path("error").stringValue()).contains("IllegalStateException: why", "\n\tat ", "cause");
+    }
+
+    @Test
+    void givenPrintedText_whenItsLinesEnd_thenEachIsAnEvent() {
+        List<String> events = new ArrayList<>();
+        PrintStream printed = PrintedLines.to(events::add);
+
+        printed.print("one ");
+        printed.flush();
+        printed.print("line\n\nand anöther\nnot yet");
+
+        assertThat(events).containsExactly("one line", "and anöther");
+    }
+
+    @Test
+    void givenALevel_whenAnEventIsLessImportant_thenItIsNotWritten() {
+        assertThat(LogLevel.WARNING.writes(Level.INFO)).isFalse();
+        assertThat(LogLevel.WARNING.writes(Level.SEVERE)).isTrue();
+        assertThat(LogLevel.DEBUG.writes(Level.FINE)).isTrue();
+        assertThat(LogLevel.INFO.writes(Level.FINE)).isFalse();
     }
 }

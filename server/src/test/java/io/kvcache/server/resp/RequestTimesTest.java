@@ -3,9 +3,11 @@ package io.kvcache.server.resp;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.server.keyspace.ManualTime;
+import io.kvcache.server.log.Heard;
 import io.kvcache.server.net.Connections;
 import io.kvcache.server.net.NetLimits;
 import io.kvcache.server.net.RequestTimer;
+import io.kvcache.server.net.SlowRequests;
 import io.kvcache.server.net.Wire;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -32,5 +34,50 @@ final class RequestTimesTest {
             }
         }
         assertThat(times).containsExactly("get 0", "get 0", "get 0", "get 0");
+    }
+
+    @Test
+    void givenAThreshold_whenARequestTakesLonger_thenItIsLoggedWithItsSizeAndTenant() {
+        try (RespWire resp = new RespWire();
+                Heard heard = new Heard(SlowRequests.class.getName())) {
+            ManualTime time = resp.test().time();
+            SlowRequests slow = new SlowRequests(Duration.ofSeconds(1), time);
+            Connections timed = new Connections(NetLimits.defaults(), time, RequestTimer.NONE, slow, () -> 0);
+            try (Wire wire = new Wire(resp.protocol(), timed)) {
+                wire.ask("GET a\r\n");
+                wire.ask("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$4\r\nha");
+                time.pass(Duration.ofMillis(2500));
+                wire.ask("lf\r\n");
+                wire.ask("GET a\r\n");
+            }
+            assertThat(heard.messages())
+                    .singleElement()
+                    .asString()
+                    .startsWith("Slow request: resp set took 2500.0 ms, 0.0 ms of them waiting for a disk,")
+                    .contains("; 30 bytes came with it, tenant default, from ", "; log.slow is 1000 ms");
+        }
+    }
+
+    @Test
+    void givenManySlowRequests_whenLogged_thenTheLogGetsSome() {
+        try (RespWire resp = new RespWire();
+                Heard heard = new Heard(SlowRequests.class.getName())) {
+            ManualTime time = resp.test().time();
+            SlowRequests slow = new SlowRequests(Duration.ofMillis(1), time);
+            Connections timed = new Connections(NetLimits.defaults(), time, RequestTimer.NONE, slow, () -> 0);
+            try (Wire wire = new Wire(resp.protocol(), timed)) {
+                for (int i = 0; i < 50; i++) {
+                    wire.ask("*2\r\n$3\r\nGET\r\n");
+                    time.pass(Duration.ofMillis(2));
+                    wire.ask("$1\r\na\r\n");
+                }
+                time.pass(Duration.ofSeconds(10));
+                wire.ask("*2\r\n$3\r\nGET\r\n");
+                time.pass(Duration.ofMillis(2));
+                wire.ask("$1\r\na\r\n");
+            }
+            assertThat(heard.messages()).hasSize(21);
+            assertThat(heard.messages().getLast()).endsWith(" (30 more before were not logged)");
+        }
     }
 }

@@ -1,0 +1,49 @@
+package io.kvcache.server.access;
+
+import io.kvcache.core.Clock;
+import io.kvcache.server.log.LineLimit;
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
+import java.net.InetSocketAddress;
+import java.net.SocketAddress;
+import java.time.Duration;
+
+/// Logs who was not let in, and from where: no more than some lines a minute, as who guesses passwords must not fill
+/// the log.
+///
+/// **Threads.** Any.
+final class RefusedLogins {
+
+    private static final Logger LOG = System.getLogger(RefusedLogins.class.getName());
+
+    private static final int MAX_LINES = 20;
+    private static final Duration SPAN = Duration.ofMinutes(1);
+
+    /// Of a user's name, which is whatever the client sent.
+    private static final int MAX_NAME = 64;
+
+    private final LineLimit limit;
+
+    RefusedLogins(Clock clock) {
+        limit = new LineLimit(clock, MAX_LINES, SPAN);
+    }
+
+    /// Logs one, if the log has room. Never shows what was given for a password.
+    ///
+    /// @param why `wrong user or password`
+    void log(SocketAddress from, String user, String why) {
+        long unsaid = limit.take();
+        if (unsaid != LineLimit.TOO_MANY) {
+            String name = user.length() <= MAX_NAME ? user : user.substring(0, MAX_NAME) + "...";
+            LOG.log(
+                    Level.WARNING,
+                    "Log-in refused: " + why + ", user '" + name + "', from " + text(from) + LineLimit.unsaid(unsaid));
+        }
+    }
+
+    private static String text(SocketAddress from) {
+        return from instanceof InetSocketAddress inet && inet.getAddress() != null
+                ? inet.getAddress().getHostAddress() + ":" + inet.getPort()
+                : String.valueOf(from);
+    }
+}

@@ -1,0 +1,66 @@
+package io.kvcache.server.net;
+
+import io.kvcache.core.Clock;
+import io.kvcache.server.log.LineLimit;
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
+import java.time.Duration;
+import java.util.Locale;
+
+/// Logs requests that take longer than a threshold, a line each, and no more than some in ten seconds.
+///
+/// **Threads.** Any.
+public final class SlowRequests {
+
+    private static final Logger LOG = System.getLogger(SlowRequests.class.getName());
+
+    private static final int MAX_LINES = 20;
+    private static final Duration SPAN = Duration.ofSeconds(10);
+    private static final double NANOS_PER_MILLI = 1e6;
+
+    private final Duration threshold;
+    private final long thresholdNanos;
+    private final LineLimit limit;
+
+    /// @param threshold zero for no log
+    public SlowRequests(Duration threshold, Clock clock) {
+        this.threshold = threshold;
+        thresholdNanos = threshold.isZero() ? Long.MAX_VALUE : threshold.toNanos();
+        limit = new LineLimit(clock, MAX_LINES, SPAN);
+    }
+
+    boolean on() {
+        return thresholdNanos != Long.MAX_VALUE;
+    }
+
+    boolean isSlow(long nanos) {
+        return nanos >= thresholdNanos;
+    }
+
+    /// Logs one.
+    ///
+    /// @param what protocol and verb, `resp get`
+    /// @param waitedNanos of its time, in which the server kept it waiting
+    /// @param bytes that the client sent with it, together with what it sent before it was answered
+    void log(Connection connection, String what, long nanos, long waitedNanos, long bytes) {
+        long unsaid = limit.take();
+        if (unsaid == LineLimit.TOO_MANY) {
+            return;
+        }
+        String tenant = connection.introduction().tenant();
+        LOG.log(
+                Level.WARNING,
+                String.format(
+                        Locale.ROOT,
+                        "Slow request: %s took %.1f ms, %.1f ms of them waiting for a disk, another writer or a"
+                                + " log-in; %d bytes came with it%s, from %s; log.slow is %d ms%s",
+                        what,
+                        nanos / NANOS_PER_MILLI,
+                        waitedNanos / NANOS_PER_MILLI,
+                        bytes,
+                        tenant.isEmpty() ? "" : ", tenant " + tenant,
+                        connection.channel().remoteAddress(),
+                        threshold.toMillis(),
+                        LineLimit.unsaid(unsaid)));
+    }
+}
