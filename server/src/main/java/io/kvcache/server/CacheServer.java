@@ -23,6 +23,7 @@ import io.kvcache.server.http.HintArea;
 import io.kvcache.server.lease.LeaseArea;
 import io.kvcache.server.lease.Leases;
 import io.kvcache.server.memory.MemoryBudget;
+import io.kvcache.server.metrics.CertificateMetrics;
 import io.kvcache.server.metrics.Latencies;
 import io.kvcache.server.metrics.LeaseMetrics;
 import io.kvcache.server.metrics.PublisherMetrics;
@@ -50,10 +51,13 @@ import java.io.IOException;
 import java.net.InetSocketAddress;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.time.Instant;
 import java.time.InstantSource;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.Objects;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Supplier;
 import java.util.stream.Stream;
@@ -86,6 +90,7 @@ public final class CacheServer implements AutoCloseable {
     private final Transport transport;
     private final @Nullable RemoteFront remote;
     private final List<Listener> listeners = new ArrayList<>();
+    private final Map<String, Supplier<Instant>> certificateEnds = new ConcurrentHashMap<>();
     private final @Nullable ZmqPublisher publisher;
     private final BlockStocks blocks;
     private final UseWatch uses;
@@ -109,11 +114,7 @@ public final class CacheServer implements AutoCloseable {
         leases = new Leases(clock, config.memory().hostBytes() / 100 * lease.percent());
         Latencies latencies = new Latencies();
         connections = new Connections(
-                limits(config),
-                clock,
-                latencies,
-                new SlowRequests(config.log().slow(), clock),
-                tenants::refusedReads);
+                limits(config), clock, latencies, new SlowRequests(config.log().slow(), clock), tenants::refusedReads);
         logins = Logins.open(config.access().tenants(), clock);
         EventNames names = new EventNames(cache);
         blocks = new BlockStocks(cache, tenants.quotas(), names::of);
@@ -216,6 +217,11 @@ public final class CacheServer implements AutoCloseable {
     private List<MeterBinder> moreMeters(ServerConfig config) {
         List<MeterBinder> more = new ArrayList<>();
         more.add(new LeaseMetrics(leases));
+        more.add(registry -> new CertificateMetrics(certificateEnds).bindTo(registry)); // when all listeners are open
+        Certificate ofTransport = remote == null ? null : remote.certificate();
+        if (ofTransport != null) {
+            certificateEnds.put("transport.tls", ofTransport::end);
+        }
         if (config.events().on()) {
             more.add(new PublisherMetrics(this::publisher));
         }
@@ -299,6 +305,7 @@ public final class CacheServer implements AutoCloseable {
             return null;
         }
         Certificate certificate = Certificate.open(config);
+        certificateEnds.put(config.path(), certificate::end);
         housekeeping.every(
                 WATCH_MILLIS, new WatchedFiles(config.path() + " files", certificate.files(), certificate::reload));
         return certificate::context;

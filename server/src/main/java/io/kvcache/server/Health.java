@@ -26,7 +26,8 @@ final class Health implements Supplier<String> {
 
     @Override
     public String get() {
-        StringBuilder text = new StringBuilder(ready() ? "ready\n" : connections.draining() ? "draining\n" : "leaving\n");
+        StringBuilder text =
+                new StringBuilder(ready() ? "ready\n" : connections.draining() ? "draining\n" : "leaving\n");
         if (cache.recovering()) {
             text.append("recovering: not all that the disks hold is known yet, ")
                     .append(cache.offloadStats().restored())

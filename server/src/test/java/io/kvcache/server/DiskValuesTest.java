@@ -131,6 +131,8 @@ final class DiskValuesTest {
                 assertThat(reply.statusCode()).isEqualTo(200);
                 assertThat(Arrays.equals(reply.body(), value(number))).isTrue();
             }
+            assertThat(page(client, server, "/metrics"))
+                    .containsPattern("kv_reads_from_disk_total\\{tenant=\"default\"} [1-9]");
         }
         assertThat(server.loaded()).isGreaterThan(before);
     }

@@ -14,6 +14,7 @@ import io.kvcache.server.config.TenantConfig;
 import io.kvcache.server.config.TlsConfig;
 import io.kvcache.server.config.TransportConfig;
 import io.kvcache.server.config.UcxConfig;
+import io.kvcache.server.metrics.MetricRules;
 import io.kvcache.server.net.CloseReason;
 import io.kvcache.server.tls.Certificate;
 import io.kvcache.transport.remote.RemoteKvCache;
@@ -30,13 +31,17 @@ import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 import java.nio.file.attribute.FileTime;
 import java.security.KeyStore;
+import java.security.cert.X509Certificate;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.Base64;
+import java.util.EnumSet;
 import java.util.List;
 import java.util.Objects;
 import java.util.Random;
 import java.util.Set;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import javax.net.ssl.SSLContext;
 import javax.net.ssl.SSLException;
 import javax.net.ssl.SSLSession;
@@ -144,6 +149,39 @@ final class TlsTest {
         SSLSocket socket = (SSLSocket) context.getSocketFactory().createSocket("127.0.0.1", server.port());
         socket.setSoTimeout(60_000);
         return socket;
+    }
+
+    @Test
+    void givenCertificates_whenMetricsAreRead_thenTheirEndsAreThereAndPrometheusRulesHold() throws Exception {
+        Path file = keystore("ends");
+        X509Certificate certificate = (X509Certificate) load(file).getCertificate("server");
+        long end = certificate.getNotAfter().toInstant().getEpochSecond();
+        TlsConfig store = ofStore(file);
+        TlsConfig pair = ofPair(file);
+        AccessConfig access = new AccessConfig(
+                List.of(
+                        ListenConfig.local(0),
+                        listener(
+                                1,
+                                new TlsConfig("listeners.1.tls", null, null, store.keystore(), store.passwordFile())),
+                        listener(2, new TlsConfig("listeners.2.tls", pair.certificate(), pair.key(), null, null))),
+                List.of(TenantConfig.anybody()));
+        try (TestServer server = TestServer.start(access);
+                Http http = new Http(server.port())) {
+            String metrics = new String(http.get("/metrics").body(), US_ASCII);
+            for (int listener = 1; listener <= 2; listener++) {
+                String meter = "kv_tls_certificate_expiry_seconds\\{setting=\"listeners." + listener + ".tls\"} (\\S+)";
+                Matcher found = Pattern.compile(meter).matcher(metrics);
+                assertThat(found.find()).as(metrics).isTrue();
+                assertThat((long) Double.parseDouble(found.group(1))).isEqualTo(end);
+            }
+            assertThat(MetricRules.broken(metrics)).isEmpty();
+        }
+    }
+
+    private static ListenConfig listener(int number, TlsConfig tls) {
+        String path = "listeners." + number;
+        return new ListenConfig(path, path, "127.0.0.1", 0, EnumSet.of(ListenProtocol.RESP), EntryConfig.OPEN, tls);
     }
 
     @Test

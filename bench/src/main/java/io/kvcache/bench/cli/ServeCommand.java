@@ -31,7 +31,8 @@ import picocli.CommandLine.Spec;
 
 /// `kvcache serve`: the cache server, until it is told to stop.
 ///
-/// SIGTERM and Ctrl-C drain it: after `shutdown.delay`, in which it is not ready and serves on, it accepts no more, answers what has begun, brings what is in memory alone to disk, and
+/// SIGTERM and Ctrl-C drain it: after `shutdown.delay`, in which it is not ready and serves on, it accepts no more,
+/// answers what has begun, brings what is in memory alone to disk, and
 /// exits with 0.
 @Command(
         name = "serve",

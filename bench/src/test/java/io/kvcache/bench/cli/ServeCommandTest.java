@@ -86,7 +86,7 @@ final class ServeCommandTest {
         assertThat(wrong.waitFor(120, TimeUnit.SECONDS)).isTrue();
         assertThat(wrong.exitValue()).isEqualTo(2);
         assertThat(messages(errors))
-                .containsExactly("--set log.level=loud: log.level is 'loud'; it takes debug, info, warning, error");
+                .containsExactly("--set log.level: log.level is 'loud'; it takes debug, info, warning, error");
 
         try (ServerSocket taken = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
             String port = "listen.port=" + taken.getLocalPort();

@@ -3,6 +3,7 @@ package io.kvcache.bench.launcher;
 import static java.nio.charset.StandardCharsets.US_ASCII;
 import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import io.kvcache.bench.cli.Kvcache;
 import io.kvcache.server.config.ConfigReader;
@@ -284,8 +285,17 @@ final class DeployTest {
                 .filter(line -> line.strip().startsWith("expr:"))
                 .forEach(line -> addMetrics(named, line));
 
+        assertThat(named)
+                .contains(
+                        "kv_request_seconds_bucket",
+                        "kv_memory_lru_hit_ratio",
+                        "kv_reads_from_disk_total",
+                        "kv_disk_latency_seconds_bucket",
+                        "kv_disk_budget_ratio",
+                        "kv_tls_certificate_expiry_seconds");
         served(
                 port -> {
+                    page(port, "/health/live"); // so that there is a request whose time is known
                     Set<String> there = page(port, "/metrics")
                             .lines()
                             .filter(line -> !line.startsWith("#"))
@@ -294,10 +304,75 @@ final class DeployTest {
                     assertThat(there).containsAll(named);
                 },
                 "serve",
-                "--port",
-                "0",
+                "--config",
+                withTls().toString(),
                 "--disk",
                 folder.resolve("disk") + ":64MiB");
+    }
+
+    /// Settings with a listener that speaks TLS beside one that has the metrics.
+    private Path withTls() throws Exception {
+        Path store = folder.resolve("server.p12");
+        String arguments = "-genkeypair -alias server -keyalg EC -groupname secp256r1 -dname CN=here"
+                + " -ext SAN=IP:127.0.0.1 -storetype PKCS12 -storepass changeit -validity 2 -keystore";
+        List<String> command = new ArrayList<>();
+        command.add(Path.of(System.getProperty("java.home"), "bin", "keytool").toString());
+        command.addAll(List.of(arguments.split(" ", -1)));
+        command.add(store.toString());
+        Process keytool = new ProcessBuilder(command).redirectErrorStream(true).start();
+        String said = new String(keytool.getInputStream().readAllBytes(), UTF_8);
+        assertThat(keytool.waitFor()).as(said).isZero();
+        Path secret = Files.writeString(folder.resolve("secret"), "changeit\n");
+        assertThat(secret.toFile().setReadable(false, false)).isTrue();
+        assertThat(secret.toFile().setReadable(true, true)).isTrue();
+        return Files.writeString(
+                folder.resolve("tls.yaml"),
+                "listeners:\n  - { name: plain, port: 0 }\n  - { name: tls, port: 0, tls: { keystore: " + store
+                        + ", password_file: " + secret + " } }\n");
+    }
+
+    @Test
+    void givenTheAlerts_whenPromtoolIsThere_thenItFindsNothingWrong() throws Exception {
+        Path promtool = Path.of("/usr/bin/promtool");
+        assumeTrue(Files.isExecutable(promtool), "promtool is not installed");
+        Process check = new ProcessBuilder(
+                        promtool.toString(),
+                        "check",
+                        "rules",
+                        DEPLOY.resolve("prometheus").resolve("alerts.yml").toString())
+                .redirectErrorStream(true)
+                .start();
+        String said = new String(check.getInputStream().readAllBytes(), UTF_8);
+        assertThat(check.waitFor()).as(said).isZero();
+    }
+
+    @Test
+    void givenTheDashboard_whenItsPanelsAreLookedAt_thenNoneLiesOnAnother() throws Exception {
+        JsonNode panels = JsonMapper.builder()
+                .build()
+                .readTree(Files.readString(DEPLOY.resolve("grafana").resolve("kvcache.json")))
+                .path("panels");
+        Set<String> taken = new TreeSet<>();
+        Set<Integer> ids = new TreeSet<>();
+        for (JsonNode panel : panels) {
+            JsonNode at = panel.path("gridPos");
+            assertThat(ids.add(panel.path("id").intValue()))
+                    .as(panel.path("title").stringValue())
+                    .isTrue();
+            assertThat(at.path("x").intValue() + at.path("w").intValue()).isLessThanOrEqualTo(24);
+            for (int y = at.path("y").intValue();
+                    y < at.path("y").intValue() + at.path("h").intValue();
+                    y++) {
+                for (int x = at.path("x").intValue();
+                        x < at.path("x").intValue() + at.path("w").intValue();
+                        x++) {
+                    assertThat(taken.add(x + " " + y))
+                            .as(panel.path("title").stringValue())
+                            .isTrue();
+                }
+            }
+        }
+        assertThat(ids).hasSizeGreaterThan(30);
     }
 
     private static void addMetrics(Set<String> to, String text) {
@@ -313,8 +388,10 @@ final class DeployTest {
         Matcher stop = Pattern.compile("TimeoutStopSec=(\\d+)").matcher(unit);
         assertThat(stop.find()).isTrue();
         assertThat(Long.parseLong(stop.group(1)))
-                .isGreaterThan(
-                        ServerConfig.defaults(new Machine(8L << 30, 4)).shutdown().drain().toSeconds());
+                .isGreaterThan(ServerConfig.defaults(new Machine(8L << 30, 4))
+                        .shutdown()
+                        .drain()
+                        .toSeconds());
         assertThat(Kvcache.commandLine().getSubcommands()).containsKey("serve");
         assertThat(unit).contains("kvcache serve --config ");
     }

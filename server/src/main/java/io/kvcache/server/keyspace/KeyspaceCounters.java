@@ -7,6 +7,7 @@ import java.util.concurrent.atomic.LongAdder;
 final class KeyspaceCounters {
 
     final LongAdder hits = new LongAdder();
+    final LongAdder fromDisk = new LongAdder();
     final LongAdder absent = new LongAdder();
     final LongAdder missedEvicted = new LongAdder();
     final LongAdder missedQuota = new LongAdder();
@@ -63,6 +64,7 @@ final class KeyspaceCounters {
                         bounds.leaving().bytes(),
                         bounds.arriving().bytes()),
                 evicted.sum(),
-                cheaperComputed.sum());
+                cheaperComputed.sum(),
+                fromDisk.sum());
     }
 }

@@ -12,6 +12,7 @@ package io.kvcache.server.keyspace;
 /// @param evicted values whose room the store took
 /// @param cheaperComputed look-ups of values on disk that are computed sooner than read, answered
 ///     as if they were not here
+/// @param fromDisk reads that found a value on disk and not in memory, a part of the hits
 public record KeyspaceStats(
         long keys,
         long expiringKeys,
@@ -21,7 +22,8 @@ public record KeyspaceStats(
         Usage usage,
         Traffic traffic,
         long evicted,
-        long cheaperComputed) {
+        long cheaperComputed,
+        long fromDisk) {
 
     /// Bytes of values.
     ///

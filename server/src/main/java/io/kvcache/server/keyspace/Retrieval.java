@@ -71,6 +71,9 @@ final class Retrieval {
         }
         Reading reading = opened(wanted, view);
         Value value = reading.value();
+        if (value != null) {
+            ground.counters().fromDisk.increment();
+        }
         if (value != null && ground.index().find(ground.hash(wanted)) == null) {
             adoption.adopt(wanted, value);
         }

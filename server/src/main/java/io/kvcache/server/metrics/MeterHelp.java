@@ -54,10 +54,14 @@ final class MeterHelp implements MeterFilter {
                     "kv.reads",
                     "Values looked up by EXISTS, GET and HEAD, by tenant and result; a GET after an EXISTS that said yes"
                             + " counts with it. The hit rate is hit of all."),
+            entry("kv.reads.from.disk", "Values that reads found on disk and not in memory, a part of the hits."),
             entry("kv.received", "Bytes of values that were stored."),
             entry("kv.refusals", "Requests that were answered by an error."),
             entry("kv.requests", "Requests by protocol."),
             entry("kv.sent", "Bytes of values that were found."),
+            entry(
+                    "kv.tls.certificate.expiry",
+                    "When the certificate of a listener ends, in seconds since 1970; of a chain, the first to end."),
             entry("kv.trace.capturing", "1 while the trace is written, 0 when its file is full or cannot be written."),
             entry("kv.trace.dropped", "Uses that came faster than the trace could be written."),
             entry("kv.trace.uses", "Uses that were written to the trace."),

@@ -40,6 +40,7 @@ import java.util.function.ToLongFunction;
 /// | `kv.sent`, `kv.received` | `tenant` | bytes of values that were found, and that were stored |
 /// | `kv.evicted` | `tenant`, `cause` quota or room | values |
 /// | `kv.promises.held` | `tenant` | bytes |
+/// | `kv.reads.from.disk` | `tenant` | values that reads found on disk and not in memory, a part of the hits |
 /// | `kv.left.to.compute` | `tenant` | values on disk that look-ups were not told of |
 public final class ServerMetrics implements MeterBinder {
 
@@ -128,6 +129,12 @@ public final class ServerMetrics implements MeterBinder {
         counts.add("kv.writes", "outcome", "refused", stats -> stats.writes().refused());
         counts.add("kv.evicted", "cause", "quota", stats -> stats.usage().evicted());
         counts.add("kv.evicted", "cause", "room", stats -> stats.evicted());
+        count(
+                registry,
+                "kv.reads.from.disk",
+                "tenant",
+                tenant,
+                () -> keyspace.stats().fromDisk());
         count(
                 registry,
                 "kv.left.to.compute",

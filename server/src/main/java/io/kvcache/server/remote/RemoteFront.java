@@ -198,6 +198,11 @@ public final class RemoteFront implements AutoCloseable {
         secrets.reload();
     }
 
+    /// Its certificate, or null without TLS.
+    public @Nullable Certificate certificate() {
+        return certificate;
+    }
+
     /// The files of its certificate; none without TLS.
     public List<Path> certificateFiles() {
         return certificate == null ? List.of() : certificate.files();

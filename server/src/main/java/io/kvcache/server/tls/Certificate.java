@@ -10,6 +10,12 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.security.GeneralSecurityException;
 import java.security.KeyStore;
+import java.security.cert.CertificateFactory;
+import java.security.cert.X509Certificate;
+import java.time.Instant;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.Comparator;
 import java.util.List;
 import java.util.Objects;
 import java.util.stream.Stream;
@@ -21,12 +27,15 @@ import javax.net.ssl.KeyManagerFactory;
 public final class Certificate {
 
     private final TlsConfig config;
-    private volatile SslContext context;
+    private volatile Loaded loaded;
 
     private Certificate(TlsConfig config) throws IOException {
         this.config = config;
-        context = load(config);
+        loaded = load(config);
     }
+
+    /// @param end of the first certificate of the chain that ends
+    private record Loaded(SslContext context, Instant end) {}
 
     /// Reads the files.
     ///
@@ -39,12 +48,17 @@ public final class Certificate {
     ///
     /// @throws IOException when they cannot be used; what was read before stays
     public void reload() throws IOException {
-        context = load(config);
+        loaded = load(config);
     }
 
     /// For new connections.
     public SslContext context() {
-        return context;
+        return loaded.context;
+    }
+
+    /// When it ends; of a chain, when the first of it does.
+    public Instant end() {
+        return loaded.end;
     }
 
     /// The files that it is made of.
@@ -55,11 +69,13 @@ public final class Certificate {
                 .toList();
     }
 
-    private static SslContext load(TlsConfig config) throws IOException {
+    private static Loaded load(TlsConfig config) throws IOException {
         try {
-            return (config.keystore() == null ? ofPair(config) : ofStore(config, config.keystore()))
-                    .protocols("TLSv1.3", "TLSv1.2")
-                    .build();
+            String store = config.keystore();
+            SslContextBuilder builder = store == null ? ofPair(config) : ofStore(config, store);
+            return new Loaded(
+                    builder.protocols("TLSv1.3", "TLSv1.2").build(),
+                    store == null ? endOfPair(config) : endOfStore(config, store));
         } catch (IOException | GeneralSecurityException | IllegalArgumentException unusable) {
             throw new IOException(config.path() + " cannot be used: " + reason(unusable), unusable);
         }
@@ -88,16 +104,45 @@ public final class Certificate {
     private static SslContextBuilder ofStore(TlsConfig config, String file)
             throws IOException, GeneralSecurityException {
         char[] password = password(config);
-        KeyStore store = KeyStore.getInstance("PKCS12");
-        try (InputStream in = Files.newInputStream(Path.of(file))) {
-            store.load(in, password);
-        }
+        KeyStore store = store(file, password);
         if (store.size() == 0) {
             throw new IOException(file + " is empty");
         }
         KeyManagerFactory keys = KeyManagerFactory.getInstance(KeyManagerFactory.getDefaultAlgorithm());
         keys.init(store, password);
         return SslContextBuilder.forServer(keys);
+    }
+
+    private static KeyStore store(String file, char[] password) throws IOException, GeneralSecurityException {
+        KeyStore store = KeyStore.getInstance("PKCS12");
+        try (InputStream in = Files.newInputStream(Path.of(file))) {
+            store.load(in, password);
+        }
+        return store;
+    }
+
+    private static Instant endOfPair(TlsConfig config) throws IOException, GeneralSecurityException {
+        try (InputStream in = Files.newInputStream(Path.of(Objects.requireNonNull(config.certificate())))) {
+            return end(CertificateFactory.getInstance("X.509").generateCertificates(in).stream());
+        }
+    }
+
+    private static Instant endOfStore(TlsConfig config, String file) throws IOException, GeneralSecurityException {
+        KeyStore store = store(file, password(config));
+        List<java.security.cert.Certificate> all = new ArrayList<>();
+        for (String alias : Collections.list(store.aliases())) {
+            if (store.isKeyEntry(alias)) {
+                all.addAll(List.of(store.getCertificateChain(alias)));
+            }
+        }
+        return end(all.stream());
+    }
+
+    private static Instant end(Stream<? extends java.security.cert.Certificate> chain) {
+        return chain.filter(X509Certificate.class::isInstance)
+                .map(each -> ((X509Certificate) each).getNotAfter().toInstant())
+                .min(Comparator.naturalOrder())
+                .orElse(Instant.EPOCH);
     }
 
     private static void requireReadable(File file) throws IOException {

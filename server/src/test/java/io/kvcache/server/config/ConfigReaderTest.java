@@ -120,7 +120,8 @@ final class ConfigReaderTest {
     @Test
     void givenAnUnknownSettingOfASection_whenRead_thenThatSectionsAreNamed() {
         assertThat(problems("log: { whereabouts: here }\n", Map.of()))
-                .containsExactly("kvcache.yaml:1: there is no setting log.whereabouts; there are log.format, log.level, log.slow");
+                .containsExactly(
+                        "kvcache.yaml:1: there is no setting log.whereabouts; there are log.format, log.level, log.slow");
     }
 
     @Test

@@ -20,6 +20,7 @@ import java.util.function.ToDoubleFunction;
 /// | meter | tags | unit |
 /// |---|---|---|
 /// | `cache.gets` | `result` hit or miss, `namespace`, `tenant` | blocks and objects |
+/// | `kv.blocks.arrived` | `namespace`, `tenant` | blocks that came from a slower tier for who asked |
 /// | `cache.puts` | `outcome` | blocks and objects |
 /// | `cache.evictions` | `cause` | blocks and objects |
 /// | `cache.size` | `namespace`, `tenant` | blocks and objects |
@@ -123,6 +124,7 @@ public final class KvCacheMetrics implements MeterBinder {
                 Tags own = tags.and("namespace", label.namespace(), "tenant", label.tenant());
                 counter(registry, "cache.gets", own.and("result", "hit"), sum(label, KvCacheMetrics::hits));
                 counter(registry, "cache.gets", own.and("result", "miss"), sum(label, KvCacheMetrics::misses));
+                counter(registry, "kv.blocks.arrived", own, sum(label, NamespaceStats::blocksArrived));
                 gauge(registry, "cache.size", own, sum(label, NamespaceStats::live));
             }
         }
