@@ -171,11 +171,11 @@ public final class Connections {
         List<Connection> found = open.stream()
                 .filter(each -> !each.entry().spare() && (others || each.entry().gate() == gate))
                 .filter(each -> held.getOrDefault(each.entry().address(), 0) >= own && each.givesWay(limits, now))
-                .sorted(Comparator.comparing((Connection each) -> held.getOrDefault(each.entry().address(), 0))
+                .sorted(Comparator.comparingInt((Connection each) -> held.getOrDefault(each.entry().address(), 0))
                         .reversed()
                         .thenComparing(each -> each.requests() > 0)
-                        .thenComparing(Connection::heardNanos)
-                        .thenComparing(Connection::id))
+                        .thenComparingLong(Connection::heardNanos)
+                        .thenComparingLong(Connection::id))
                 .limit(Math.max(1, limits.connections() / LEAVING_PART))
                 .toList();
         lookedInVain = found.isEmpty();

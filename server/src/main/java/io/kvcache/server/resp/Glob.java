@@ -50,25 +50,17 @@ final class Glob {
 
     /// Compiles the element at `p`; answers where the next one is.
     private int compile(int p) {
-        switch (pattern[p]) {
+        boolean last = p + 1 == pattern.length;
+        return switch (pattern[p]) {
             case '*' -> {
                 set(staying, 0, places);
-                return p + 1;
+                yield p + 1;
             }
-            case '?' -> {
-                return add(ANY, p + 1);
-            }
-            case '[' -> {
-                return addSet(p + 1);
-            }
-            case '\\' -> {
-                boolean last = p + 1 == pattern.length;
-                return add(pattern[last ? p : p + 1] & 0xff, last ? p + 1 : p + 2);
-            }
-            default -> {
-                return add(pattern[p] & 0xff, p + 1);
-            }
-        }
+            case '?' -> add(ANY, p + 1);
+            case '[' -> addSet(p + 1);
+            case '\\' -> add(pattern[last ? p : p + 1] & 0xff, last ? p + 1 : p + 2);
+            default -> add(pattern[p] & 0xff, p + 1);
+        };
     }
 
     private int add(int value, int next) {
@@ -116,7 +108,7 @@ final class Glob {
     }
 
     private boolean isIn(long[] set, int place) {
-        return (set[place / Long.SIZE] >>> place & 1) != 0;
+        return ((set[place / Long.SIZE] >>> place) & 1) != 0;
     }
 
     boolean matches(byte[] text) {
@@ -140,7 +132,7 @@ final class Glob {
         long any = 0;
         for (int word = 0; word < words; word++) {
             long moved = now[word] & matching[index + word];
-            long next = moved << 1 | carry | now[word] & staying[word];
+            long next = (moved << 1) | carry | (now[word] & staying[word]);
             carry = moved >>> (Long.SIZE - 1);
             now[word] = next;
             any |= next;

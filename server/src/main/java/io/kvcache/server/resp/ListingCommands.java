@@ -57,8 +57,9 @@ final class ListingCommands {
                 throws CommandException {
             this.session = session;
             keyspace = reach.listed(pattern);
-            boolean all = pattern == null || new String(pattern, StandardCharsets.ISO_8859_1).equals("*");
-            glob = all ? null : new Glob(pattern);
+            glob = pattern == null || new String(pattern, StandardCharsets.ISO_8859_1).equals("*")
+                    ? null
+                    : new Glob(pattern);
             this.cursor = cursor;
             this.left = left;
             this.done = done;
