@@ -98,6 +98,11 @@ record Worries(TieredKvCache cache, Tenants tenants, Connections connections, Lo
                 "values" + of + "were gone that EXISTS had just promised: the memory is too small for the load",
                 () -> keyspace.stats().promises().broken());
         report.add(
+                "values" + of
+                        + "were said not to be here, as clients had asked for promise.percent of the memory without"
+                        + " fetching it, and the store evicted: more memory or a higher promise.percent keeps more",
+                () -> keyspace.stats().promises().declined());
+        report.add(
                 "blocks" + of + "were refused: its quota is full of what is in use",
                 () -> blocks.stats().getOrDefault(tenant, NO_BLOCKS).refused());
     }

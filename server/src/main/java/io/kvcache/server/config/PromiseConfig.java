@@ -5,7 +5,7 @@ import java.time.Duration;
 /// How long a positive answer to EXISTS protects the value from eviction.
 ///
 /// @param time zero for not at all
-/// @param percent of host memory that may be protected so at one time
+/// @param percent of host memory that may be protected so at one time, all tenants together; zero for none
 public record PromiseConfig(Duration time, int percent) {
 
     private static final Duration LONGEST = Duration.ofMinutes(1);
@@ -19,8 +19,10 @@ public record PromiseConfig(Duration time, int percent) {
         }
     }
 
-    /// Two seconds, a quarter.
+    /// Two seconds, and half: a client may have asked for so much that it has not fetched yet, and what is not asked
+    /// for is
+    /// evicted first in any case.
     public static PromiseConfig defaults() {
-        return new PromiseConfig(Duration.ofSeconds(2), 25);
+        return new PromiseConfig(Duration.ofSeconds(2), 50);
     }
 }

@@ -34,10 +34,12 @@ final class ObjectRead implements Exchange.Plain {
 
     private void reply(Reading reading, HttpReplies out) {
         Value value = reading.value();
+        if (value != null && !withBody && !keyspace.told(key)) {
+            value.close(); // it cannot be kept until the GET that follows
+            out.problem(missing());
+            return;
+        }
         if (value != null) {
-            if (!withBody) {
-                keyspace.told(key);
-            }
             out.held(HeldBytes.of(value), range, withBody);
             return;
         }
@@ -45,7 +47,11 @@ final class ObjectRead implements Exchange.Plain {
                 switch (reading.outcome()) {
                     case BUSY -> Problem.sending(keyspace.bounds().leaving());
                     case LATE -> Problem.late(HttpResponseStatus.SERVICE_UNAVAILABLE);
-                    case FOUND, ABSENT, AWAY -> new Problem(HttpResponseStatus.NOT_FOUND, "there is no such object");
+                    case FOUND, ABSENT, AWAY -> missing();
                 });
+    }
+
+    private static Problem missing() {
+        return new Problem(HttpResponseStatus.NOT_FOUND, "there is no such object");
     }
 }

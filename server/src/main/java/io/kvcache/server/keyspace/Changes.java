@@ -87,7 +87,9 @@ final class Changes {
         }
         ground.counters().stored.increment();
         ground.counters().receivedBytes.add(info.bytes());
-        ground.promises().withdraw(key);
+        ground.promises()
+                .replaced(
+                        key, ground.cache(), ground.namespace(), ground.clock().nanos());
         if (Halves.other(key.bytes()) != null) {
             refusedHalves.forget(key);
         }

@@ -55,7 +55,7 @@ public final class Keyspace {
         Holdings holdings = new Holdings(quota);
         KeyIndex index = new KeyIndex(holdings);
         KeyLocks locks = new KeyLocks();
-        Promises promises = new Promises(options.promise().toNanos(), options.promiseBytes());
+        Promises promises = new Promises(options.promise().toNanos(), options.promisedAtMost());
         KeyspaceCounters counters = new KeyspaceCounters();
         ground = new Ground(cache, namespace, clock, wall, index, locks, promises, new Departed(), counters);
         cache.register(namespace);
@@ -136,9 +136,9 @@ public final class Keyspace {
         retrieval.fetch(new Key(key), mostNanos, executor, then);
     }
 
-    /// Whether a key is here; if so, it is kept here for a moment, with its other half. A look-up, and one with the
-    /// read
-    /// that follows it.
+    /// Whether a key is here and may be said to be; if so, it is kept here for a moment, with its other half. One that
+    /// cannot be kept, as too much is kept already, is said not to be here while the store evicts.
+    /// A look-up, and one with the read that follows it.
     public boolean exists(byte[] key) {
         boolean here = find(key);
         if (here) {
@@ -157,9 +157,12 @@ public final class Keyspace {
         ground.counters().hits.increment();
     }
 
-    /// A client was told that a key is here, and not given its value: that and the read that follows are one look-up.
-    public void told(byte[] key) {
-        retrieval.told(new Key(key));
+    /// A client is about to be told that a key is here, and not given its value: that and the read that follows are one
+    /// look-up.
+    ///
+    /// @return whether it may be told, as by [#exists]
+    public boolean told(byte[] key) {
+        return retrieval.told(new Key(key));
     }
 
     /// Whether a key has a value of this size and note already; if so, it counts as used now, but not as read.
@@ -283,8 +286,8 @@ public final class Keyspace {
 
     /// Does what time brings, a bounded part at a time: drops what has expired, hears what was evicted, ends promises.
     public void tick() {
-        ground.promises().sweep(ground.clock().nanos());
         follower.follow(16);
+        ground.promises().sweep(ground.clock().nanos(), ground.counters().pressure());
         long now = nowMillis();
         for (KeyEntry entry : ground.index().expired(now, EXPIRE_AT_ONCE)) {
             removal.expire(entry, now);

@@ -49,6 +49,11 @@ final class KeyspaceCounters {
                 cheaperComputed.sum());
     }
 
+    /// Grows when the store evicts, or refuses a write for want of room.
+    long pressure() {
+        return evicted.sum() + refused.sum();
+    }
+
     KeyspaceStats stats(KeyIndex index, Promises promises, Bounds bounds, KeyspaceStats.Usage usage) {
         return new KeyspaceStats(
                 index.count(),
@@ -56,7 +61,12 @@ final class KeyspaceCounters {
                 reads(),
                 new KeyspaceStats.Writes(stored.sum(), refused.sum(), deleted.sum()),
                 new KeyspaceStats.Promised(
-                        promises.given(), promises.bare(), promises.broken(), promises.heldBytes(), promises.kept()),
+                        promises.given(),
+                        promises.bare(),
+                        promises.broken(),
+                        promises.heldBytes(),
+                        promises.kept(),
+                        promises.declined()),
                 usage,
                 new KeyspaceStats.Traffic(
                         sentBytes.sum(),

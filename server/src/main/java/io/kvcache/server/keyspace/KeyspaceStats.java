@@ -81,7 +81,8 @@ public record KeyspaceStats(
     /// @param given positive answers that protect the value
     /// @param bare positive answers beyond the quota
     /// @param broken positive answers that were followed by a miss
+    /// @param declined values that are here and were said not to be, as the quota was full and the store evicted
     /// @param heldBytes protected now
     /// @param kept reads that followed a positive answer, and are one look-up with it
-    public record Promised(long given, long bare, long broken, long heldBytes, long kept) {}
+    public record Promised(long given, long bare, long broken, long heldBytes, long kept, long declined) {}
 }

@@ -6,21 +6,27 @@ import io.kvcache.core.identity.Namespace;
 import java.util.Queue;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.LongAdder;
 import org.jspecify.annotations.Nullable;
 
-/// Keeps what was said to exist from being evicted before whoever asked can fetch it.
+/// Keeps what was said to exist from being evicted before the client that asked can fetch it: LMCache's native client
+/// never returns from a fetch that misses after a yes.
 ///
-/// A positive answer pins the value for a moment, within a quota of bytes. Asking again does not prolong it: when the
-/// moment is over and nobody fetched the value, the key gets no new pin for four moments more, so a prober that
-/// never fetches holds a value a fifth of the time at most and can not keep a full store from evicting. A fetch
-/// clears that. Where the quota is used up the answer stands without a pin, and is counted as broken when the key is
-/// fetched in vain within the moment. Of a value that is on disk alone it is only remembered that it was asked for.
+/// A positive answer pins the value for a moment, within a quota of bytes. Asking again prolongs the pin. A value that
+/// was fetched as often as it was asked for stays pinned to the end of its moment too, but goes first when the quota
+/// is full. What is on disk alone is not pinned: it is only remembered that it was asked for.
 ///
 /// An answer and the fetch that follows it are one look-up: [#kept] says which fetch follows one.
 ///
-/// **Bound.** At most [#MOST] keys are remembered; answers beyond give no promise.
+/// **Beyond the quota** the store's state decides. While it evicts, the answer is no: a client computes what it is not
+/// told of, which is better than a yes that breaks. While nothing was evicted for a moment, the answer is yes without
+/// a pin (*bare*), so that whoever only counts what is there hears the truth. A bare yes is broken if the store begins
+/// to evict at once and takes this very value; that is counted.
+///
+/// **Bound.** [#MOST] keys are promised at one time, at most the quota's bytes. So clients that ask and never fetch
+/// keep the quota from eviction, and nothing more.
 ///
 /// **Threads.** Any.
 final class Promises {
@@ -28,92 +34,133 @@ final class Promises {
     /// Some 10 MB of heap when all are taken; two seconds of 30,000 positive answers a second.
     static final int MOST = 1 << 16;
 
-    /// Moments that pass before a key that was not fetched is pinned again.
-    private static final int PAUSE_MOMENTS = 4;
-
     private final long momentNanos;
     private final long quotaBytes;
     private final ConcurrentHashMap<Key, Promise> promises = new ConcurrentHashMap<>();
-    private final Queue<Promise> pinned = new ConcurrentLinkedQueue<>();
-    private final Queue<Promise> remembered = new ConcurrentLinkedQueue<>();
+    private final Queue<Promise> byTime = new ConcurrentLinkedQueue<>();
+    private final Queue<Promise> fetched = new ConcurrentLinkedQueue<>();
     private final AtomicLong heldBytes = new AtomicLong();
     private final LongAdder given = new LongAdder();
     private final LongAdder bare = new LongAdder();
+    private final LongAdder declined = new LongAdder();
     private final LongAdder broken = new LongAdder();
     private final LongAdder kept = new LongAdder();
 
+    /// Entries of [#byTime], also of promises that are over.
+    private final AtomicInteger timed = new AtomicInteger();
+
+    private volatile boolean evicts;
+
+    /// Read and written by [#sweep].
+    private long lastPressure;
+
+    /// Read and written by [#sweep].
+    private long pressedAtNanos;
+
     /// @param momentNanos how long a promise holds; 0 for no promises
-    /// @param quotaBytes most that may be pinned by promises
+    /// @param quotaBytes most that may be pinned by promises; 0 for no promises
     Promises(long momentNanos, long quotaBytes) {
         this.momentNanos = momentNanos;
         this.quotaBytes = quotaBytes;
     }
 
-    /// Whether the key is pinned by a promise, and so is there. It is asked for once more if so.
+    /// Whether the key is pinned by a promise.
     boolean holds(Key key) {
         Promise promise = promises.get(key);
-        if (promise == null || promise.view == null) {
+        return promise != null && promise.isHeld();
+    }
+
+    /// Somebody asks for a key: one that is pinned already is promised for another moment.
+    ///
+    /// @return whether it is
+    boolean renew(Key key, long now) {
+        Promise promise = promises.get(key);
+        return promise != null && promise.ask(now + momentNanos);
+    }
+
+    /// Promises a key that [#renew] did not.
+    ///
+    /// @return whether it may be said to be here
+    boolean promise(Key key, KvCache cache, Namespace namespace, long now) {
+        ObjectView view = momentNanos == 0 ? null : cache.holdObject(namespace, key.bytes());
+        if (view == null) {
+            boolean away = cache.containsObject(namespace, key.bytes()); // on disk alone, or gone this moment
+            if (away) {
+                remember(key, now, true);
+            }
+            return away;
+        }
+        if (!keep(key, view, now + momentNanos)) {
+            return isSaidBare(key, now);
+        }
+        if (cache.containsObject(namespace, key.bytes())) {
+            return true;
+        }
+        withdraw(key); // Deleted meanwhile, by somebody who saw no promise to withdraw.
+        return false;
+    }
+
+    /// Takes over a view and keeps it open as long as a promise lasts; closes it when there is no room for one.
+    ///
+    /// @return whether the key is pinned
+    private boolean keep(Key key, ObjectView view, long untilNanos) {
+        long bytes = view.bytes();
+        if (promises.size() >= MOST || timed.get() >= 2 * MOST || !takesRoom(bytes)) {
+            view.close();
             return false;
         }
-        promise.asked = true;
+        Promise promise = new Promise(key, view, bytes, untilNanos, false);
+        Promise before = promises.putIfAbsent(key, promise);
+        while (before != null) {
+            if (before.ask(untilNanos)) {
+                release(promise); // somebody else has pinned it
+                return true;
+            }
+            before = promises.replace(key, before, promise) ? null : promises.putIfAbsent(key, promise);
+        }
+        given.increment();
+        queue(promise);
         return true;
     }
 
-    /// Whether the key is promised, or was not long ago, so that there is no new promise to give.
-    boolean remembers(Key key) {
-        return promises.containsKey(key);
-    }
-
-    /// Promises a key that is here, unless it is promised or was not long ago.
-    void promise(Key key, KvCache cache, Namespace namespace, long now) {
-        Promise known = promises.get(key);
-        if (known != null) {
-            known.asked = true;
-            if (!known.away) {
-                return;
-            }
-        }
-        ObjectView view = cache.holdObject(namespace, key.bytes());
-        if (view == null && known == null) {
-            rememberAway(key, now);
-        } else if (view != null) {
-            if (known != null) {
-                promises.remove(key, known);
-            }
-            give(key, view, now);
-            if (!cache.containsObject(namespace, key.bytes())) {
-                withdraw(key); // Deleted meanwhile, by somebody who saw no promise to withdraw.
-            }
-        }
-    }
-
-    /// Takes over a view and keeps it open as long as a promise lasts; closes it when there is to be none.
-    void give(Key key, ObjectView view, long now) {
-        if (momentNanos == 0 || promises.size() >= MOST) {
-            view.close();
-            return;
-        }
-        long bytes = view.bytes();
-        boolean pins = heldBytes.addAndGet(bytes) <= quotaBytes;
-        Promise promise = new Promise(key, pins ? view : null, bytes, now + momentNanos, false);
-        boolean isNew = promises.putIfAbsent(key, promise) == null;
-        if (!isNew || !pins) {
+    /// Adds bytes to what is held, in place of what was fetched already if need be.
+    private boolean takesRoom(long bytes) {
+        while (heldBytes.addAndGet(bytes) > quotaBytes) {
             heldBytes.addAndGet(-bytes);
-            view.close();
+            Promise done = fetched.poll();
+            if (done == null) {
+                return false;
+            }
+            if (done.isStillFetched() && promises.remove(done.key, done)) {
+                release(done);
+            }
         }
-        if (isNew) {
-            (pins ? given : bare).increment();
-            (pins ? pinned : remembered).add(promise);
+        return true;
+    }
+
+    private boolean isSaidBare(Key key, long now) {
+        if (evicts && quotaBytes > 0) {
+            declined.increment();
+            return false;
+        }
+        bare.increment();
+        remember(key, now, false);
+        return true;
+    }
+
+    /// Remembers that a key was asked for which is not pinned.
+    private void remember(Key key, long now, boolean away) {
+        if (momentNanos > 0 && promises.size() < MOST && timed.get() < 2 * MOST) {
+            Promise unpinned = new Promise(key, null, 0, now + momentNanos, away);
+            if (promises.putIfAbsent(key, unpinned) == null) {
+                queue(unpinned);
+            }
         }
     }
 
-    private void rememberAway(Key key, long now) {
-        if (momentNanos > 0 && promises.size() < MOST) {
-            Promise away = new Promise(key, null, 0, now + momentNanos, true);
-            if (promises.putIfAbsent(key, away) == null) {
-                remembered.add(away);
-            }
-        }
+    private void queue(Promise promise) {
+        timed.incrementAndGet();
+        byTime.add(promise);
     }
 
     /// The key was fetched.
@@ -121,28 +168,40 @@ final class Promises {
     /// @return whether that follows an answer that no other fetch has followed yet
     boolean kept(Key key) {
         Promise promise = promises.get(key);
-        if (promise == null) {
+        if (promise == null || !promise.fetch()) {
             return false;
         }
-        promise.kept = true;
-        boolean follows = promise.asked;
-        if (follows) {
-            promise.asked = false;
-            kept.increment();
+        kept.increment();
+        if (promise.joins()) {
+            fetched.add(promise);
         }
-        return follows;
+        return true;
     }
 
     /// The key was asked for and not found.
     void missed(Key key, long now) {
         Promise promise = promises.get(key);
-        if (promise != null && !promise.away && now < promise.untilNanos && promises.remove(key, promise)) {
+        if (promise != null && !promise.away && now < promise.untilNanos() && promises.remove(key, promise)) {
             broken.increment();
             release(promise);
         }
     }
 
-    /// The value was deleted or replaced by its owner: nothing is promised any more.
+    /// The value was replaced by its owner: the promise holds for the new one.
+    void replaced(Key key, KvCache cache, Namespace namespace, long now) {
+        Promise promise = promises.get(key);
+        if (promise == null || !promises.remove(key, promise)) {
+            return;
+        }
+        long until = promise.untilNanos();
+        release(promise);
+        ObjectView view = now < until ? cache.holdObject(namespace, key.bytes()) : null;
+        if (view != null) {
+            var _ = keep(key, view, until);
+        }
+    }
+
+    /// The value was deleted by its owner: nothing is promised any more.
     void withdraw(Key key) {
         Promise promise = promises.remove(key);
         if (promise != null) {
@@ -155,21 +214,31 @@ final class Promises {
     }
 
     /// Ends what has lasted its time.
-    void sweep(long now) {
-        for (Promise first = pinned.peek(); first != null && first.untilNanos <= now; first = pinned.peek()) {
-            pinned.remove();
-            release(first);
-            if (first.kept) {
-                promises.remove(first.key, first);
-            } else {
-                remembered.add(first);
-            }
+    ///
+    /// @param pressure grows when the store evicts, or refuses a write for want of room
+    synchronized void sweep(long now, long pressure) {
+        if (pressure != lastPressure) {
+            lastPressure = pressure;
+            pressedAtNanos = now;
+            evicts = true;
+        } else if (evicts && now - pressedAtNanos >= momentNanos) {
+            evicts = false;
         }
-        // Bare promises and lapsed ones mix here, so a bare one may be remembered some moments too long.
-        long end = now - PAUSE_MOMENTS * momentNanos;
-        for (Promise first = remembered.peek(); first != null && first.untilNanos <= end; first = remembered.peek()) {
-            remembered.remove();
-            promises.remove(first.key, first);
+        Promise first = byTime.peek();
+        while (first != null && first.dueNanos <= now) {
+            byTime.remove();
+            if (first.isOver(now)) {
+                timed.decrementAndGet();
+                promises.remove(first.key, first);
+                release(first);
+            } else {
+                first.dueNanos = first.untilNanos(); // It was prolonged. What stands before it then may end late.
+                byTime.add(first);
+            }
+            first = byTime.peek();
+        }
+        for (Promise done = fetched.peek(); done != null && !done.isHeld(); done = fetched.peek()) {
+            fetched.remove(done);
         }
     }
 
@@ -190,9 +259,14 @@ final class Promises {
         return given.sum();
     }
 
-    /// Answers without a pin, for want of quota.
+    /// Positive answers without a pin, for want of quota.
     long bare() {
         return bare.sum();
+    }
+
+    /// Values that are here and were said not to be, for want of quota.
+    long declined() {
+        return declined.sum();
     }
 
     /// Answers that turned out wrong within their moment.
@@ -209,23 +283,68 @@ final class Promises {
 
         private final Key key;
         private final long bytes;
-        private final long untilNanos;
 
         /// The value was on disk alone: nothing is promised.
         private final boolean away;
 
-        private volatile @Nullable ObjectView view;
-        private volatile boolean kept;
+        private @Nullable ObjectView view;
+        private long untilNanos;
 
-        /// There was an answer that no fetch has followed yet.
-        private volatile boolean asked = true;
+        /// Answers that were not followed by a fetch yet.
+        private int asked = 1;
+
+        /// Whether it waits in [#fetched].
+        private boolean queued;
+
+        /// When it is looked at; of the sweep.
+        private long dueNanos;
 
         Promise(Key key, @Nullable ObjectView view, long bytes, long untilNanos, boolean away) {
-            this.away = away;
             this.key = key;
+            this.away = away;
             this.view = view;
             this.bytes = bytes;
             this.untilNanos = untilNanos;
+            dueNanos = untilNanos;
+        }
+
+        synchronized boolean isHeld() {
+            return view != null;
+        }
+
+        synchronized long untilNanos() {
+            return untilNanos;
+        }
+
+        /// Somebody asked again; answers whether it is pinned, and so prolonged.
+        synchronized boolean ask(long until) {
+            asked++;
+            untilNanos = Math.max(untilNanos, until);
+            return view != null;
+        }
+
+        /// Answers whether it was asked for more often than fetched.
+        synchronized boolean fetch() {
+            boolean follows = asked > 0;
+            asked -= follows ? 1 : 0;
+            return follows;
+        }
+
+        /// Whether it is to be queued, as it was fetched as often as asked for.
+        synchronized boolean joins() {
+            boolean joins = view != null && asked == 0 && !queued;
+            queued |= joins;
+            return joins;
+        }
+
+        /// It has left the queue; answers whether nobody has asked since.
+        synchronized boolean isStillFetched() {
+            queued = false;
+            return asked == 0;
+        }
+
+        synchronized boolean isOver(long now) {
+            return untilNanos <= now;
         }
 
         synchronized @Nullable ObjectView take() {

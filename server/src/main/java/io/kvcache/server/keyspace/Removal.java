@@ -45,13 +45,14 @@ final class Removal {
         forget(entry, Departed.Cause.EVICTED, _ -> true);
     }
 
-    /// Forgets a key to make room, with its other half, unless something newer has its place by now, or will have soon.
+    /// Forgets a key to make room, with its other half, unless something newer has its place by now, or will have soon,
+    /// or a client was promised that it stays.
     ///
     /// @param by the key that the room is for, whose own older value may go; null when it is for none
     /// @return whether it is gone
     boolean evict(KeyEntry entry, @Nullable Key by) {
         boolean own = by != null && entry.key().equals(by);
-        if (!own && writings.has(entry.key())) {
+        if (!own && (writings.has(entry.key()) || ground.promises().holds(entry.key()))) {
             return false;
         }
         ReentrantLock lock = ground.locks().of(entry.hash());

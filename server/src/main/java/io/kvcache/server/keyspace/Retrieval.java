@@ -110,35 +110,39 @@ final class Retrieval {
         return ground.index().find(hash) == null ? ground.departed().why(hash) : Departed.Cause.EVICTED;
     }
 
-    /// Whether a key is here; if so, it is kept here for a moment, with its other half. Counts a miss, and leaves a
-    /// hit to the caller, who may not tell of it.
+    /// Whether a key is here and may be said to be; if so, it is kept here for a moment, with its other half. Counts a
+    /// miss, and leaves a hit to the caller, who may not tell of it.
     boolean exists(Key wanted) {
-        boolean held = ground.promises().holds(wanted);
         if (lapses.isGone(wanted)) {
             return false;
         }
-        if (!held && !ground.stores(wanted)) {
-            ground.counters().missed(why(ground.hash(wanted)));
-            return false;
-        }
-        if (!held) {
-            promise(wanted);
-        }
-        byte[] other = Halves.other(wanted.bytes());
+        boolean here = promises().renew(wanted, now()) || (ground.stores(wanted) && promise(wanted));
+        byte[] other = here ? Halves.other(wanted.bytes()) : null;
         if (other != null) {
-            promise(new Key(other));
+            Key half = new Key(other);
+            here = told(half) || !ground.stores(half);
         }
-        return true;
+        if (!here) { // One that cannot be kept counts as evicted too: there is too little memory for it.
+            ground.counters().missed(why(ground.hash(wanted)));
+        }
+        return here;
     }
 
-    /// A client was told that a key is here, in another way than by [#exists].
-    void told(Key key) {
-        promise(key);
+    /// A client is about to be told that a key is here, in another way than by [#exists]; answers whether it may be.
+    boolean told(Key key) {
+        return promises().renew(key, now()) || promise(key);
     }
 
-    private void promise(Key key) {
-        ground.promises()
-                .promise(key, ground.cache(), ground.namespace(), ground.clock().nanos());
+    private Promises promises() {
+        return ground.promises();
+    }
+
+    private long now() {
+        return ground.clock().nanos();
+    }
+
+    private boolean promise(Key key) {
+        return promises().promise(key, ground.cache(), ground.namespace(), now());
     }
 
     /// Whether a key has a value of this size and note already; if so, it counts as used now, but not as read.

@@ -47,7 +47,7 @@ final class MeterHelp implements MeterFilter {
             entry("kv.logins", "Log-ins by outcome; later: not looked at, after too many wrong ones."),
             entry(
                     "kv.promises",
-                    "EXISTS that were answered with yes, by kind; broken: the value was gone when read; kept: it was read."),
+                    "EXISTS of what is here, by kind; broken: gone when read; kept: it was read; declined: answered with no."),
             entry("kv.promises.held", "Bytes that stay because EXISTS said that they are there."),
             entry("kv.quota", "Bytes that a tenant may have; 0 for no limit."),
             entry(

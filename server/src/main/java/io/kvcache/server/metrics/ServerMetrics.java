@@ -34,7 +34,7 @@ import java.util.function.ToLongFunction;
 /// | `kv.flight` | `tenant`, `direction` in or out | bytes of values and blocks that are on their way now |
 /// | `kv.flight.most` | `tenant`, `direction` in or out | bytes that may be |
 /// | `kv.writes` | `tenant`, `outcome` stored or refused | values |
-/// | `kv.promises` | `tenant`, `kind` given, bare, broken or kept | answers |
+/// | `kv.promises` | `tenant`, `kind` given, bare, broken, kept or declined | answers |
 /// | `kv.used` | `tenant` | bytes |
 /// | `kv.quota` | `tenant` | bytes; 0 for none |
 /// | `kv.sent`, `kv.received` | `tenant` | bytes of values that were found, and that were stored |
@@ -145,6 +145,7 @@ public final class ServerMetrics implements MeterBinder {
         counts.add("kv.promises", "kind", "bare", stats -> stats.promises().bare());
         counts.add("kv.promises", "kind", "broken", stats -> stats.promises().broken());
         counts.add("kv.promises", "kind", "kept", stats -> stats.promises().kept());
+        counts.add("kv.promises", "kind", "declined", stats -> stats.promises().declined());
     }
 
     private static void flight(MeterRegistry registry, String tenant, String direction, InFlight flight) {

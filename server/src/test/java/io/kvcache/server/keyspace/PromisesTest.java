@@ -5,6 +5,8 @@ import static io.kvcache.server.keyspace.TestKeyspace.key;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
@@ -41,33 +43,49 @@ final class PromisesTest {
     }
 
     @Test
-    void givenAPromise_whenAskedAgainAndAgain_thenItEndsAllTheSame() {
+    void givenAPromise_whenAskedAgain_thenItHoldsForAMomentFromThenAndNoLonger() {
         test.put("asked", content(1, MIB));
         keyspace.exists(key("asked"));
         test.time().pass(Duration.ofMillis(1500));
-        keyspace.exists(key("asked"));
-        test.time().pass(Duration.ofMillis(500));
-        keyspace.tick();
-
-        assertThat(keyspace.stats().promises().heldBytes()).isZero();
         assertThat(keyspace.exists(key("asked"))).isTrue();
+        test.time().pass(Duration.ofMillis(1900));
+        keyspace.tick();
+        overflow();
+        assertThat(test.get("asked")).isEqualTo(content(1, MIB));
+
+        test.time().pass(Duration.ofMillis(100));
+        keyspace.tick();
         assertThat(keyspace.stats().promises().heldBytes()).isZero();
         overflow();
         assertThat(test.get("asked")).isNull();
     }
 
     @Test
-    void givenALapsedPromise_whenSomeMomentsHavePassed_thenTheKeyCanBePromisedAgain() {
+    void givenAPromiseThatIsOver_whenAskedAgain_thenItIsPromisedAtOnce() {
         test.put("asked", content(1, MIB));
         keyspace.exists(key("asked"));
         test.time().pass(Duration.ofSeconds(2));
         keyspace.tick();
-        test.time().pass(Duration.ofSeconds(8));
-        keyspace.tick();
+        assertThat(keyspace.stats().promises().heldBytes()).isZero();
 
+        assertThat(keyspace.exists(key("asked"))).isTrue();
+
+        overflow();
+        assertThat(test.get("asked")).isEqualTo(content(1, MIB));
+    }
+
+    @Test
+    void givenAPromise_whenTheValueIsReplaced_thenTheNewOneIsKeptToItsEnd() {
+        test.put("asked", content(1, MIB));
         keyspace.exists(key("asked"));
+        test.time().pass(Duration.ofMillis(1900));
+        test.put("asked", content(2, MIB));
+        overflow();
+        assertThat(test.get("asked")).isEqualTo(content(2, MIB));
 
-        assertThat(keyspace.stats().promises().heldBytes()).isEqualTo(MIB + Trailer.BYTES);
+        test.time().pass(Duration.ofMillis(100));
+        keyspace.tick();
+        assertThat(keyspace.stats().promises().heldBytes()).isZero();
     }
 
     @Test
@@ -84,20 +102,93 @@ final class PromisesTest {
     }
 
     @Test
-    void givenMoreThanAQuarterAskedFor_whenTheStoreOverflows_thenPutsGoOnAndBrokenPromisesAreCounted() {
-        for (int i = 0; i < 40; i++) {
-            test.put("asked" + i, content(i, MIB));
+    void givenAStoreThatEvicts_whenMoreIsAskedForThanCanBeKept_thenNoYesIsBroken() {
+        overflow();
+        keyspace.tick();
+        List<String> told = new ArrayList<>();
+        int refused = 0;
+        for (int i = 0; i < 60; i++) {
+            String name = "asked" + i;
+            test.put(name, content(i, MIB));
+            if (keyspace.exists(key(name))) {
+                told.add(name);
+            } else {
+                refused++;
+            }
+        }
+        assertThat(told).hasSizeBetween(31, 32);
+        assertThat(keyspace.stats().promises().heldBytes()).isLessThanOrEqualTo(32 * MIB);
+        assertThat(keyspace.stats().promises().declined()).isEqualTo(refused);
+        overflow();
+
+        told.forEach(name -> assertThat(test.get(name)).as(name).isNotNull());
+        assertThat(keyspace.stats().promises().broken()).isZero();
+    }
+
+    @Test
+    void givenAStoreThatDoesNotEvict_whenMoreIsAskedForThanCanBeKept_thenAllOfItIsSaidToBeHere() {
+        for (int i = 0; i < 50; i++) {
+            test.put("asked" + i, content(i, MIB - 100));
+        }
+        for (int i = 0; i < 50; i++) {
             assertThat(keyspace.exists(key("asked" + i))).isTrue();
         }
-        assertThat(keyspace.stats().promises().heldBytes()).isLessThanOrEqualTo(16 * MIB);
+        assertThat(keyspace.stats().promises().bare()).isBetween(17L, 19L);
+        assertThat(keyspace.stats().promises().declined()).isZero();
         overflow();
 
         int missed = 0;
-        for (int i = 0; i < 40; i++) {
+        for (int i = 0; i < 50; i++) {
             missed += test.get("asked" + i) == null ? 1 : 0;
         }
-        assertThat(missed).isBetween(1, 25);
+        assertThat(missed).isBetween(1, 19);
         assertThat(keyspace.stats().promises().broken()).isEqualTo(missed);
+        keyspace.tick();
+        test.time().pass(Duration.ofSeconds(2));
+        keyspace.tick();
+        assertThat(keyspace.stats().promises().heldBytes()).isZero();
+    }
+
+    @Test
+    void givenAQuotaFullOfWhatWasFetched_whenMoreIsAskedFor_thenThatMakesRoom() {
+        overflow();
+        keyspace.tick();
+        for (int i = 0; i < 100; i++) {
+            test.put("asked" + i, content(i, MIB));
+            assertThat(keyspace.exists(key("asked" + i))).as("asked " + i).isTrue();
+            assertThat(test.get("asked" + i)).isNotNull();
+        }
+        assertThat(keyspace.stats().promises().heldBytes()).isLessThanOrEqualTo(32 * MIB);
+    }
+
+    @Test
+    void givenAValueThatOneClientFetched_whenAnotherHasAskedToo_thenItStaysForThatOne() {
+        overflow();
+        keyspace.tick();
+        test.put("both", content(7, MIB));
+        keyspace.exists(key("both"));
+        keyspace.exists(key("both"));
+        assertThat(test.get("both")).isNotNull();
+        for (int i = 0; i < 60; i++) {
+            test.put("asked" + i, content(i, MIB));
+            keyspace.exists(key("asked" + i));
+        }
+        overflow();
+        assertThat(test.get("both")).isEqualTo(content(7, MIB));
+    }
+
+    @Test
+    void givenATenantWithAQuota_whenItWritesMore_thenWhatItWasPromisedStays() {
+        try (TestKeyspace limited = new TestKeyspace(
+                64L << 20,
+                new KeyspaceOptions(Duration.ofSeconds(2), 32 * MIB, Duration.ZERO, 8 * MIB, Bounds.none()))) {
+            limited.put("asked", content(1, MIB));
+            assertThat(limited.keyspace().exists(key("asked"))).isTrue();
+            for (int i = 0; i < 30; i++) {
+                assertThat(limited.put("other" + i, content(i, MIB))).isEqualTo(PendingPut.State.WRITING);
+            }
+            assertThat(limited.get("asked")).isEqualTo(content(1, MIB));
+        }
     }
 
     @Test
