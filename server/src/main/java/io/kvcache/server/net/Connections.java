@@ -119,8 +119,8 @@ public final class Connections {
     }
 
     /// Takes a new connection in, or answers null when the server goes down. When all places are taken another
-    /// connection gives way. Where none does, the new one may ask for the server's health and nothing else, and takes
-    /// one of a few places for that.
+    /// connection gives way. Where none does, the new one may ask for the server's health and nothing else, and
+    /// takes one of a few places for that.
     @Nullable
     Connection accept(Channel channel, Gate gate) {
         long id = accepted.incrementAndGet();
@@ -156,8 +156,8 @@ public final class Connections {
     }
 
     /// The connections that give way to one of an address, several at once so that a flood does not have all looked at
-    /// again for each: of the address that has most, if it has no fewer than the new one's, those that were never asked
-    /// anything before others, the longest idle first.
+    /// again for each: of the address that has most, if it has no fewer than the new one's, those that were
+    /// never asked anything before others, the longest idle first.
     private List<Connection> givingWay(Gate gate, String address) {
         long now = clock.nanos();
         if (now - lookedNanos < LOOK_NANOS && lookedInVain) {
