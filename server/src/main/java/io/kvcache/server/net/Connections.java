@@ -171,7 +171,8 @@ public final class Connections {
         List<Connection> found = open.stream()
                 .filter(each -> !each.entry().spare() && (others || each.entry().gate() == gate))
                 .filter(each -> held.getOrDefault(each.entry().address(), 0) >= own && each.givesWay(limits, now))
-                .sorted(Comparator.comparingInt((Connection each) -> held.getOrDefault(each.entry().address(), 0))
+                .sorted(Comparator.comparingInt((Connection each) ->
+                                held.getOrDefault(each.entry().address(), 0))
                         .reversed()
                         .thenComparing(each -> each.requests() > 0)
                         .thenComparingLong(Connection::heardNanos)
