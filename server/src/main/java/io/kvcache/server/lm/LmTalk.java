@@ -34,7 +34,11 @@ final class LmTalk implements Talk {
     /// Less is copied sooner than read by a call of its own.
     private static final int LEAST_LANDING = 8 << 10;
 
-    private static final int LISTED_AT_ONCE = 10_000;
+    /// Keys listed before other clients of the same loop have their turn: about a millisecond.
+    static final int LISTED_AT_ONCE = 4096;
+
+    /// Bytes of all keys in one LIST, as the reply is made in memory. A longer one is answered FAIL.
+    private static final int MAX_LIST_BYTES = 32 << 20;
 
     private final Channel channel;
     private final ChannelHandlerContext context;
@@ -109,10 +113,7 @@ final class LmTalk implements Talk {
                 replies.code(spoken, here ? LmReplies.SUCCESS : LmReplies.FAIL);
                 answered();
             }
-            case LmRequest.LIST -> {
-                replies.text(spoken, list());
-                answered();
-            }
+            case LmRequest.LIST -> list(spoken, new ByteArrayOutputStream(), 0);
             case LmRequest.HEALTH -> {
                 replies.code(spoken, LmReplies.SUCCESS);
                 answered();
@@ -255,21 +256,40 @@ final class LmTalk implements Talk {
         goOn.run();
     }
 
-    /// All keys of the tenant's own, one a line.
-    private byte[] list() {
-        ByteArrayOutputStream lines = new ByteArrayOutputStream();
-        long cursor = 0;
-        do {
-            KeyPage page = reach.own().scan(cursor, LISTED_AT_ONCE);
-            for (byte[] key : page.keys()) {
-                if (lines.size() > 0) {
-                    lines.write('\n');
-                }
-                lines.writeBytes(key);
+    /// Answers all keys of the tenant's own, one a line, once they are collected page by page.
+    private void list(LmLayout spoken, ByteArrayOutputStream lines, long cursor) {
+        if (ended) {
+            return;
+        }
+        KeyPage page = reach.own().scan(cursor, LISTED_AT_ONCE);
+        for (byte[] key : page.keys()) {
+            if (lines.size() + key.length >= MAX_LIST_BYTES) {
+                replies.code(spoken, LmReplies.FAIL);
+                listed();
+                return;
             }
-            cursor = page.next();
-        } while (cursor != 0);
-        return lines.toByteArray();
+            if (lines.size() > 0) {
+                lines.write('\n');
+            }
+            lines.writeBytes(key);
+        }
+        if (page.next() == 0) {
+            replies.text(spoken, lines.toByteArray());
+            listed();
+        } else {
+            if (!awaiting) {
+                await();
+            }
+            channel.eventLoop().execute(() -> list(spoken, lines, page.next()));
+        }
+    }
+
+    private void listed() {
+        if (awaiting) {
+            resume();
+        } else {
+            answered();
+        }
     }
 
     private void answered() {

@@ -97,6 +97,29 @@ final class LmTalkTest {
         }
     }
 
+    @Test
+    void givenMoreKeysThanOnePage_whenListed_thenOthersHaveTheirTurnsAndAllAreThere() {
+        LmClient client = new LmClient("v0");
+        int count = LmTalk.LISTED_AT_ONCE + 1000;
+        List<String> keys = new ArrayList<>();
+        List<byte[]> between = new ArrayList<>();
+        try (Wire wire = connect()) {
+            for (int i = 0; i < count; i++) {
+                keys.add("model@" + i);
+                wire.send(client.put(keys.getLast(), LmClient.META, new byte[] {1}));
+            }
+            wire.channel().eventLoop().execute(() -> between.add(wire.bytes()));
+            wire.send(all(client.ask(LmClient.LIST, ""), client.ask(LmClient.HEALTH, "")));
+            assertThat(between).as("what is answered before others have a turn").containsExactly(new byte[0]);
+            byte[] reply = wire.bytes();
+            int listed = reply.length - 2 * client.success().length;
+            String text = new String(reply, client.success().length, listed, StandardCharsets.US_ASCII);
+            assertThat(text.split("\n")).containsExactlyInAnyOrderElementsOf(keys);
+            assertThat(Arrays.copyOfRange(reply, reply.length - client.success().length, reply.length))
+                    .isEqualTo(client.success());
+        }
+    }
+
     @ParameterizedTest
     @ValueSource(strings = {"v0", "v1a", "v1b"})
     void givenALargeValueAndTheLongestKey_whenPutAndGot_thenEveryByteIsRight(String generation) {
