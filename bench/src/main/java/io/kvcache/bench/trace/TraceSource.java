@@ -57,7 +57,8 @@ public sealed interface TraceSource {
                     .orElseThrow(() -> new FileNotFoundException(String.format(
                             Locale.ROOT,
                             "the %1$s trace is not here: get %1$s_trace.jsonl from github.com/kvcache-ai/Mooncake,"
-                                    + " folder FAST25-release/traces, and name its folder in %2$s",
+                                    + " folder FAST25-release/traces, and name its folder in %2$s;"
+                                    + " or take --trace generated:1",
                             name,
                             TraceFinder.VARIABLE)));
             return reader.read(file);
