@@ -179,7 +179,8 @@ final class HttpHandler extends ChannelInboundHandlerAdapter {
 
     private void begin(ChannelHandlerContext context, HttpRequest begun, Exchange found) {
         exchange = found;
-        if (found.refuses(HttpUtil.getContentLength(begun, 0L))) {
+        // The length of a request that cannot be read may be no number.
+        if (!begun.decoderResult().isFailure() && found.refuses(HttpUtil.getContentLength(begun, 0L))) {
             lingers = !HttpUtil.is100ContinueExpected(begun);
             end(context, found, true);
             return;
