@@ -59,7 +59,8 @@ final class CaptureReplayTest {
     void givenObjectsOfLmcache_whenTheCaptureIsReplayed_thenTheLiveHitRatio(OpaqueReplay.Speech speech)
             throws IOException {
         Path file = folder.resolve("trace.jsonl");
-        OpaqueReplay.Settings settings = new OpaqueReplay.Settings(PolicyKind.LRU, SlabPool.SLAB_BYTES, SLOT_BYTES, 0);
+        OpaqueReplay.Settings settings =
+                new OpaqueReplay.Settings(PolicyKind.LRU, 2L * SlabPool.SLAB_BYTES, SLOT_BYTES, 0);
 
         double live =
                 new OpaqueReplay(FOREST, settings, file.toString()).run(speech).blockHitRatio();

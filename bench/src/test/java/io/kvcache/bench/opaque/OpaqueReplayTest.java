@@ -20,7 +20,7 @@ final class OpaqueReplayTest {
     /// 512 chunks to a slab, so that a short trace fills it many times over.
     private static final int SLOT_BYTES = 64 << 10;
 
-    private static final int REQUESTS = 400;
+    private static final int REQUESTS = 800;
 
     private static final TraceForest FOREST = new TraceForest(
             new TraceGenerator(Workload.mixed(), 5).generate("generated:5", REQUESTS), ReplayRule.FULL_BLOCKS);
@@ -29,7 +29,7 @@ final class OpaqueReplayTest {
     @CsvSource({"LRU,RESP", "IMPORTANCE,RESP", "IMPORTANCE,LM"})
     void givenATrace_whenReplayedAsObjects_thenAboutAsMuchIsFoundAsOfBlocks(
             PolicyKind policy, OpaqueReplay.Speech speech) throws Exception {
-        OpaqueReplay.Settings settings = new OpaqueReplay.Settings(policy, SlabPool.SLAB_BYTES, SLOT_BYTES, 0);
+        OpaqueReplay.Settings settings = new OpaqueReplay.Settings(policy, 2L * SlabPool.SLAB_BYTES, SLOT_BYTES, 0);
         double blocks = new StoreReplay(FOREST, new StoreReplay.Settings(policy, settings.blocks(), SLOT_BYTES, 0))
                 .run(requests -> {})
                 .totals()
