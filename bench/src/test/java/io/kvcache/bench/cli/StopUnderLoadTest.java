@@ -276,6 +276,7 @@ final class StopUnderLoadTest {
         }
         assertThat(folder.resolve("errors"))
                 .content()
-                .containsPattern("level=error logger=\\S+ServeCommand msg=\"KVCache: not all values .* [12]\\d{5} bytes");
+                .containsPattern(
+                        "level=error logger=\\S+ServeCommand msg=\"KVCache: not all values .* [12]\\d{5} bytes");
     }
 }
