@@ -365,8 +365,8 @@ public final class CacheServer implements AutoCloseable {
         return cache;
     }
 
-    /// Says that it is not ready, and serves on as before for a while: whoever sends clients here by that sends them
-    /// elsewhere before [#drain] sends them away.
+    /// Reports not ready, and serves as before for a while: a load balancer that looks at that sends clients elsewhere
+    /// before [#drain] sends them away.
     ///
     /// @param delay how long
     public void leave(Duration delay) {

@@ -211,7 +211,7 @@ final class RecoveryWaitTest {
         assertGone(loading);
     }
 
-    /// A table that somebody waited for by a stage, and that was closed before its blocks came.
+    /// A table with a stage that waited for it, closed before its blocks came.
     private static WeakReference<BlockTable> waitedFor(TieredKvCache cache) {
         try (BlockTable table = cache.acquire(CHAIN, 0, TimeUnit.HOURS.toNanos(5))) {
             var _ = table.onReady(BLOCKS, Runnable::run);

@@ -340,8 +340,8 @@ public final class HostStore implements AutoCloseable {
         }
     }
 
-    /// Counts a put whose caller is told that there is no room. Whoever asks for room says so, who alone knows which
-    /// attempt was the last.
+    /// Counts a put that was refused for lack of room. The caller reports it, as only the caller knows which attempt
+    /// was the last.
     public void countRefused() {
         lock.lock();
         try {

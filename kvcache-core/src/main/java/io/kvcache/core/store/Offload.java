@@ -122,7 +122,7 @@ final class Offload {
         }
     }
 
-    /// An object was sealed in place of another one, which [#succeeds] was told of. That somebody stores a key again
+    /// An object was sealed in place of another one, which [#succeeds] was told of. Storing a key again
     /// counts as a use of it.
     void storedAgain(int record) {
         if (admission == null) {

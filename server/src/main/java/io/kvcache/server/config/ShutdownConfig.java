@@ -4,8 +4,7 @@ import java.time.Duration;
 
 /// How a server goes down.
 ///
-/// @param delay how long it says that it is not ready and serves on, so that whoever sends clients here sends them
-/// elsewhere
+/// @param delay how long the server reports not ready and still serves, so that load balancers send clients elsewhere
 /// @param drain how long it waits after that for requests that have begun and for the disks, together
 public record ShutdownConfig(Duration delay, Duration drain) {
 

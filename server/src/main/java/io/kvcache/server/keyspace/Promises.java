@@ -22,7 +22,7 @@ import org.jspecify.annotations.Nullable;
 ///
 /// **Beyond the quota** the store's state decides. While it evicts, the answer is no: a client computes what it is not
 /// told of, which is better than a yes that breaks. While nothing was evicted for a moment, the answer is yes without
-/// a pin (*bare*), so that whoever only counts what is there hears the truth. A bare yes is broken if the store begins
+/// a pin (*bare*), so that a client that only counts keys hears the truth. A bare yes is broken if the store begins
 /// to evict at once and takes this very value; that is counted.
 ///
 /// **Bound.** [#MOST] keys are promised at one time, at most the quota's bytes. So clients that ask and never fetch
@@ -70,7 +70,7 @@ final class Promises {
         return promise != null && promise.isHeld();
     }
 
-    /// Somebody asks for a key: one that is pinned already is promised for another moment.
+    /// Prolongs the promise of a key that is pinned already.
     ///
     /// @return whether it is
     boolean renew(Key key, long now) {
@@ -96,7 +96,7 @@ final class Promises {
         if (cache.containsObject(namespace, key.bytes())) {
             return true;
         }
-        withdraw(key); // Deleted meanwhile, by somebody who saw no promise to withdraw.
+        withdraw(key); // Deleted meanwhile, by a caller that saw no promise to withdraw.
         return false;
     }
 
@@ -113,7 +113,7 @@ final class Promises {
         Promise before = promises.putIfAbsent(key, promise);
         while (before != null) {
             if (before.ask(untilNanos)) {
-                release(promise); // somebody else has pinned it
+                release(promise); // another caller has pinned it
                 return true;
             }
             before = promises.replace(key, before, promise) ? null : promises.putIfAbsent(key, promise);
@@ -316,7 +316,7 @@ final class Promises {
             return untilNanos;
         }
 
-        /// Somebody asked again; answers whether it is pinned, and so prolonged.
+        /// Counts another request; answers whether the key is pinned, and so prolonged.
         synchronized boolean ask(long until) {
             asked++;
             untilNanos = Math.max(untilNanos, until);
@@ -337,7 +337,7 @@ final class Promises {
             return joins;
         }
 
-        /// It has left the queue; answers whether nobody has asked since.
+        /// It has left the queue; answers whether no request came since.
         synchronized boolean isStillFetched() {
             queued = false;
             return asked == 0;

@@ -6,8 +6,8 @@ import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.util.function.Consumer;
 
-/// Stands in for standard output or error: each line that is printed there becomes an event, so that whoever collects
-/// the log finds nothing else in it.
+/// Stands in for standard output or error: each line that is printed there becomes an event, so that a
+/// collector of the log finds nothing else in it.
 ///
 /// **Threads.** Any.
 final class PrintedLines extends OutputStream {

@@ -78,8 +78,8 @@ public final class Connections {
         }
     }
 
-    /// The connections of one listener: some places are kept for each, so that those of one listener keep nobody out of
-    /// another.
+    /// The connections of one listener: some places are kept for each, so that a full listener does not close the
+    /// others.
     public final class Gate {
 
         private final boolean asks;
