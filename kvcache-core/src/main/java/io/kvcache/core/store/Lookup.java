@@ -92,13 +92,17 @@ public final class Lookup {
         return isAt(findKnown(chain.keyHi(index), chain.keyLo(index)), index, namespace);
     }
 
-    /// Whether a handle is of a block of a namespace that lies so deep, with the same reserve as [#isOf].
+    /// Whether a handle is of a block of a namespace that lies so deep; of one that may go at any moment, which is a
+    /// matter of the caller's.
     private boolean isAt(long handle, int index, int namespace) {
-        return isOf(handle, namespace) && pool.depth(Handle.record(handle)) == index;
+        if (!Handle.found(handle)) {
+            return false;
+        }
+        long found = pool.identityAndDepth(Handle.record(handle));
+        return (int) found == index && Identity.isBlockOf((int) (found >>> 32), namespace);
     }
 
-    /// Whether a handle is of a block of a namespace; of one that may go at any moment, which is a matter of the
-    /// caller's.
+    /// Whether a handle is of a block of a namespace, with the same reserve.
     private boolean isOf(long handle, int namespace) {
         return Handle.found(handle) && Identity.isBlockOf(pool.identity(Handle.record(handle)), namespace);
     }
@@ -204,7 +208,7 @@ public final class Lookup {
     /// says; lets go of it when not. A chain of engine keys may begin in the middle of another: its keys are here,
     /// but the blocks above them are not its own.
     private boolean inPlace(long handle, int index, int namespace) {
-        boolean inPlace = pool.depth(Handle.record(handle)) == index && isOf(handle, namespace);
+        boolean inPlace = isAt(handle, index, namespace);
         if (!inPlace) {
             unpin(Handle.record(handle));
         }

@@ -249,6 +249,11 @@ public final class RecordPool implements RecordView {
         return getInt(hot(record) + RecordLayout.IDENTITY);
     }
 
+    /// Depth and identity in one read: `identity << 32 | depth`.
+    public long identityAndDepth(int record) {
+        return getLong(hot(record) + RecordLayout.DEPTH);
+    }
+
     /// Says of a record that stood for an unknown block what it is.
     public void describe(int record, NewRecord what) {
         depth(record, what.depth());
