@@ -273,14 +273,16 @@ final class Lifecycle {
 
     /// The same within a walk from below, which comes to the parent by itself: that one is left where it is.
     int doomBelow(int root, EventKind cause) {
-        int[] dropped = {0};
+        int[] ended = {0};
         tree.eachBelow(root, record -> {
-            if (cause == EventKind.DROPPED || cause == EventKind.QUOTA) {
+            boolean dropped = cause == EventKind.DROPPED || cause == EventKind.QUOTA;
+            boolean lastCopy = Identity.isObject(pool.identity(record)) && pool.diskPlace(record) != NONE;
+            if (dropped || (lastCopy && cause == EventKind.EVICTED)) {
                 overtaken.dropped(pool.keyHi(record), pool.keyLo(record));
             }
-            dropped[0] += doomOne(record, cause) ? 1 : 0;
+            ended[0] += doomOne(record, cause) ? 1 : 0;
         });
-        return dropped[0];
+        return ended[0];
     }
 
     /// Ends one record of a walk from below, and frees no other: a doomed parent, which may have had what a disk

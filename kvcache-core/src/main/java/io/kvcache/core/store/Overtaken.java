@@ -7,7 +7,8 @@ import java.util.HashMap;
 import java.util.Map;
 
 /// What was dropped, and which objects were put, while disks had not told everything that they
-/// held: their copies are older, and do not count.
+/// held: their copies are older, and do not count. An object whose newest copy was told and could not be
+/// kept counts as dropped: its older copies have other bytes.
 ///
 /// At the opening this is remembered key by key until all disks have told. A disk that was out may stay out
 /// for long;

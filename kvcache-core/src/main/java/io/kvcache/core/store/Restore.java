@@ -141,6 +141,9 @@ final class Restore {
     /// bytes; it may lie on another disk than the newer one, so it is buried there.
     private boolean adopt(int present, TierBlock block, long place) {
         if (block.object()) {
+            if (pool.diskPlace(present) == NONE) { // a put under way, which may be abandoned
+                overtaken.dropped(block.keyHi(), block.keyLo());
+            }
             offload.burials().buryOlder(TierBurial.of(block), present, DiskNumber.of(place));
             return false;
         }
@@ -226,6 +229,7 @@ final class Restore {
         if (record == NONE) {
             noRecord++;
             if (block.object()) {
+                overtaken.dropped(block.keyHi(), block.keyLo());
                 offload.burials().buryOlder(TierBurial.of(block), NONE, DiskNumber.of(place));
             }
             return false;

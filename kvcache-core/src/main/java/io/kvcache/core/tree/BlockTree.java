@@ -113,7 +113,8 @@ public final class BlockTree {
             firstControl = record == first ? after : firstControl;
             record = next;
         }
-        boolean sure = stillUnsealed(unsealed, unsealedControl, first, hi, lo) && unchanged(bucket, first, firstControl);
+        boolean sure =
+                stillUnsealed(unsealed, unsealedControl, first, hi, lo) && unchanged(bucket, first, firstControl);
         return sure ? Handle.MISS : Handle.UNSURE;
     }
 
