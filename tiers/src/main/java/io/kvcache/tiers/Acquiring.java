@@ -7,6 +7,7 @@ import io.kvcache.core.store.HostStore;
 import io.kvcache.core.store.Loads;
 import io.kvcache.core.store.NamespaceEntry;
 import io.kvcache.core.tree.Handle;
+import org.jspecify.annotations.Nullable;
 
 /// Pins what host memory has of a chain, and has a disk bring what it has behind that.
 ///
@@ -34,7 +35,7 @@ final class Acquiring {
         }
         Waiting.requireNotNegative(timeoutNanos);
         NamespaceEntry entry = store.require(chain.namespace());
-        BlockTable table = known(entry, chain, from, timeoutNanos, true);
+        BlockTable table = known(entry, chain, from, timeoutNanos, null);
         boolean mayBeTold = timeoutNanos > 0
                 && table.endBlock() < chain.length()
                 && table.cheaperComputed() == 0
@@ -50,12 +51,12 @@ final class Acquiring {
                 new RecoveringTable.Wanted(
                         chain.length(),
                         () -> store.lookup().matchKnown(chain, 0) == chain.length(),
-                        left -> again(chain, from, left)));
+                        deadline -> again(chain, from, deadline)));
     }
 
-    /// A second look for a request that was counted at the first.
-    BlockTable again(BlockChain chain, int from, long timeoutNanos) {
-        return known(store.require(chain.namespace()), chain, from, timeoutNanos, false);
+    /// A second look for a request that was counted at the first, and whose time began there.
+    BlockTable again(BlockChain chain, int from, Deadline first) {
+        return known(store.require(chain.namespace()), chain, from, Math.max(0, first.left()), first);
     }
 
     /// A table of what is known now, and of what is once the disks have told it.
@@ -65,8 +66,11 @@ final class Acquiring {
 
     /// The blocks that the store knows of by now.
     ///
-    /// @param counts whether this is a request of its own, or the second look of one
-    private BlockTable known(NamespaceEntry entry, BlockChain chain, int from, long timeoutNanos, boolean counts) {
+    /// @param timeoutNanos from now on
+    /// @param first the deadline of the request whose second look this is; null of a request of its own
+    private BlockTable known(
+            NamespaceEntry entry, BlockChain chain, int from, long timeoutNanos, @Nullable Deadline first) {
+        boolean counts = first == null;
         Hold hold = source.holders().enter(chain);
         long deepest = Handle.MISS;
         BlockTable table = null;
@@ -84,7 +88,8 @@ final class Acquiring {
             known = loads == null ? found : Math.max(0, here + loads.count() - from);
             if (loads != null) {
                 LoadingTable.Blocks blocks = new LoadingTable.Blocks(entry, deepest, here, loads, from);
-                table = new LoadingTable(source, hold, blocks, timeoutNanos);
+                Deadline deadline = first == null ? Deadline.in(source.clock(), timeoutNanos) : first;
+                table = new LoadingTable(source, hold, blocks, deadline);
             } else if (found > 0) {
                 table = new HostTable(source, hold, Handle.record(deepest), from, entry.blockBytes());
             }

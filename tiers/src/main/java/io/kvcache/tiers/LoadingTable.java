@@ -32,8 +32,7 @@ final class LoadingTable implements BlockTable {
     private final Runnable listener = this::look;
     private final ReadyWaiters waiters = new ReadyWaiters();
     private final Alarm timeout = new Alarm(this::timedOut);
-    private final long start;
-    private final long timeoutNanos;
+    private final Deadline deadline;
     private int @Nullable [] inOrder;
     private int arrived;
     private boolean ended;
@@ -51,15 +50,16 @@ final class LoadingTable implements BlockTable {
     record Blocks(NamespaceEntry entry, long deepest, int here, Loads loads, int firstBlock) {}
 
     /// Takes over all pins, and a hold.
-    LoadingTable(HostTable.Source source, Hold hold, Blocks blocks, long timeoutNanos) {
+    ///
+    /// @param deadline until when blocks may go on arriving
+    LoadingTable(HostTable.Source source, Hold hold, Blocks blocks, Deadline deadline) {
         this.source = source;
         this.hold = hold;
         this.blocks = blocks;
-        this.timeoutNanos = timeoutNanos;
+        this.deadline = deadline;
         loads = blocks.loads;
         records = source.store().records();
         scope = SegmentScope.open(source.checked());
-        start = source.clock().nanos();
         for (int i = 0; i < loads.count(); i++) {
             if (state(i) != Control.SEALED && source.movement() != null) {
                 source.movement().arrivals().listen(loads.record(i), listener);
@@ -102,8 +102,7 @@ final class LoadingTable implements BlockTable {
             goesOn = !ended;
         }
         if (goesOn) {
-            long left = timeoutNanos - (source.clock().nanos() - start);
-            timeout.in(Math.max(LEAST_TIMER_NANOS, left));
+            timeout.in(Math.max(LEAST_TIMER_NANOS, deadline.left()));
         }
     }
 
@@ -114,7 +113,7 @@ final class LoadingTable implements BlockTable {
         if (arrived < loads.count() && !ended) {
             int next = state(arrived);
             boolean comes = next == Control.LOADING || next == Control.LOADED || next == Control.SEALED;
-            ended = !comes || closed || source.clock().nanos() - start >= timeoutNanos;
+            ended = !comes || closed || deadline.over();
         } else {
             ended = true;
         }

@@ -8,7 +8,7 @@ import java.util.concurrent.CompletionStage;
 import java.util.concurrent.Executor;
 import java.util.concurrent.TimeUnit;
 import java.util.function.BooleanSupplier;
-import java.util.function.LongFunction;
+import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
 /// A table that was acquired while the disks still told what they hold: what was known at once, and what is found by
@@ -29,8 +29,7 @@ final class RecoveringTable implements BlockTable {
     private final Runnable listener = this::look;
     private final Alarm timeout = new Alarm(this::timedOut);
     private final ReadyWaiters waiters = new ReadyWaiters();
-    private final long start;
-    private final long timeoutNanos;
+    private final Deadline deadline;
 
     /// What the second look found, if it has more than the first one.
     private @Nullable BlockTable second;
@@ -45,8 +44,8 @@ final class RecoveringTable implements BlockTable {
     ///
     /// @param end the block behind the last
     /// @param known whether all of it is known by now
-    /// @param again looks a second time, with the time that is left; null when there is nothing
-    record Wanted(int end, BooleanSupplier known, LongFunction<@Nullable BlockTable> again) {}
+    /// @param again looks a second time, for blocks that arrive by the deadline; null when there is nothing
+    record Wanted(int end, BooleanSupplier known, Function<Deadline, @Nullable BlockTable> again) {}
 
     private RecoveringTable(
             HostTable.Source source, Movement movement, BlockTable first, long timeoutNanos, Wanted wanted) {
@@ -54,8 +53,7 @@ final class RecoveringTable implements BlockTable {
         this.movement = movement;
         this.first = first;
         this.wanted = wanted;
-        this.timeoutNanos = timeoutNanos;
-        start = source.clock().nanos();
+        deadline = Deadline.in(source.clock(), timeoutNanos);
     }
 
     /// @param first what is known at once, the table's from now on
@@ -76,13 +74,13 @@ final class RecoveringTable implements BlockTable {
             if (looked || closed) {
                 return;
             }
-            long left = timeoutNanos - (source.clock().nanos() - start);
-            if (left > 0 && movement.recovering() && !wanted.known.getAsBoolean()) {
+            boolean over = deadline.over();
+            if (!over && movement.recovering() && !wanted.known.getAsBoolean()) {
                 return;
             }
             looked = true;
-            if (left > 0) {
-                second = found(left);
+            if (!over) {
+                second = found();
                 followed = false;
             }
             notifyAll();
@@ -92,10 +90,10 @@ final class RecoveringTable implements BlockTable {
         follow();
     }
 
-    private @Nullable BlockTable found(long leftNanos) {
+    private @Nullable BlockTable found() {
         BlockTable found;
         try {
-            found = wanted.again.apply(leftNanos);
+            found = wanted.again.apply(deadline);
         } catch (IllegalStateException closing) {
             return null;
         }
@@ -122,7 +120,7 @@ final class RecoveringTable implements BlockTable {
             goesOn = !looked && !closed;
         }
         if (goesOn) {
-            timeout.in(Math.max(LOOK_NANOS, timeoutNanos - (source.clock().nanos() - start)));
+            timeout.in(Math.max(LOOK_NANOS, deadline.left()));
         }
     }
 

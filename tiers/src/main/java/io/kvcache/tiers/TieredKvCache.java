@@ -199,12 +199,12 @@ public final class TieredKvCache implements KvCache {
                         missing,
                         timeoutNanos,
                         new RecoveringTable.Wanted(
-                                1, () -> engine.knows(namespace, key), left -> toldOf(namespace, key, left)));
+                                1, () -> engine.knows(namespace, key), deadline -> toldOf(namespace, key, deadline)));
     }
 
-    private @Nullable BlockTable toldOf(Namespace namespace, EngineKey key, long timeoutNanos) {
+    private @Nullable BlockTable toldOf(Namespace namespace, EngineKey key, Deadline first) {
         BlockChain chain = engine.chainTo(namespace, key);
-        return chain == null ? null : acquiring.again(chain, chain.length() - 1, timeoutNanos);
+        return chain == null ? null : acquiring.again(chain, chain.length() - 1, first);
     }
 
     @Override

@@ -136,6 +136,26 @@ final class RecoveryWaitTest {
         }
     }
 
+    /// The second look takes time too, and adds none to the time-out.
+    @Test
+    void givenASecondLookThatTakesTime_whenTheTimeoutPasses_thenTheTableHasEnded() {
+        TieredKvCache cache = open();
+        long end = disk.nanos() + PATIENCE;
+        try (BlockTable table = cache.acquire(CHAIN, 0, PATIENCE)) {
+            disk.readingTakes(TimeUnit.MICROSECONDS.toNanos(1));
+            disk.until(() -> !cache.recovering());
+            disk.device().hang();
+            disk.readingTakes(0);
+            assertThat(table.readyBlocks()).isZero();
+
+            disk.passUntil(end - 1);
+            assertThat(table.endBlock()).isEqualTo(BLOCKS);
+            disk.passUntil(end);
+            assertThat(table.endBlock()).isZero();
+        }
+        disk.device().resume();
+    }
+
     @Test
     void givenARestart_whenTheBlocksAreToldAndTheTableIsAsked_thenTheyBecomeReady() {
         TieredKvCache cache = open();

@@ -61,9 +61,11 @@ final class TickedDisk implements TierOpener {
     /// Time that only a test moves, and ticks with it.
     private final class Time implements Clock {
         private long now;
+        private long readingNanos;
 
         @Override
         public long nanos() {
+            now += readingNanos;
             return now;
         }
 
@@ -148,6 +150,20 @@ final class TickedDisk implements TierOpener {
 
     void tick() {
         time.pause(MILLI);
+    }
+
+    long nanos() {
+        return time.now;
+    }
+
+    /// From here on the store's work takes time: so long for each time that it reads the clock.
+    void readingTakes(long nanos) {
+        time.readingNanos = nanos;
+    }
+
+    /// Lets time pass until `nanos`, in one tick.
+    void passUntil(long nanos) {
+        time.pause(nanos - time.now);
     }
 
     void until(BooleanSupplier holds) {
