@@ -176,7 +176,7 @@ public final class DiskDirectory implements AutoCloseable {
         Refusal refusal = log.refusal();
         String why = refusal == null ? log.cause() : refusal.message();
         String advice = log.state() == LogState.REFUSED
-                ? "name another directory, or choose onIncompatible DISCARD to lose what is there"
+                ? Findings.ADVICE
                 : "check the disk (dmesg, SMART), or name another directory";
         return new DiskRefusedException(folder, why + "; " + advice);
     }

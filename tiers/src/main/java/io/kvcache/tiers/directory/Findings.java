@@ -16,6 +16,11 @@ import java.nio.file.Path;
 /// @param bytes that are asked for, whole pages
 record Findings(Path folder, Path file, long bytes) {
 
+    /// What callers can do about a file that is refused: those of the server and those of the library.
+    static final String ADVICE = "name another directory; or, to lose what is there and format it anew, set"
+            + " 'on_incompatible: discard' for it under 'disks:' of the server's configuration"
+            + " (embedded: DiskOptions.withOnIncompatible(OnIncompatible.DISCARD))";
+
     /// What is to be done with the file that is there.
     enum Verdict {
         /// There is none, or none that anything was written to.
@@ -95,8 +100,7 @@ record Findings(Path folder, Path file, long bytes) {
             return Verdict.USE;
         }
         if (onIncompatible == OnIncompatible.REFUSE) {
-            throw new DiskRefusedException(
-                    folder, wrong + "; name another directory, or choose onIncompatible DISCARD to lose what is there");
+            throw new DiskRefusedException(folder, wrong + "; " + ADVICE);
         }
         requireSpace(size);
         return Verdict.DISCARD;

@@ -182,7 +182,8 @@ final class DiskDirectoryTest {
                 SimpleLog log = new SimpleLog(directory.device(), directory.config())) {
             log.append(1, 1000);
         }
-        requireRefusedUntouched("9437184", "8388608", "onIncompatible DISCARD");
+        requireRefusedUntouched(
+                "9437184", "8388608", "on_incompatible: discard", "withOnIncompatible(OnIncompatible.DISCARD)");
         requireDiscarded();
     }
 
@@ -256,7 +257,11 @@ final class DiskDirectoryTest {
         byte[] file = Files.readAllBytes(file());
         Arrays.fill(file, 0, 2 << 20, (byte) 0);
         Files.write(file(), file);
-        requireRefusedUntouched("superblocks are both blank", "Restore the first 2 MiB", "onIncompatible DISCARD");
+        requireRefusedUntouched(
+                "superblocks are both blank",
+                "Restore the first 2 MiB",
+                "on_incompatible: discard",
+                "withOnIncompatible(OnIncompatible.DISCARD)");
         requireDiscarded();
     }
 
@@ -276,7 +281,11 @@ final class DiskDirectoryTest {
                 assertThat(log.log().state()).isEqualTo(LogState.REFUSED);
                 assertThat(directory.refused(log.log()))
                         .isInstanceOf(DiskRefusedException.class)
-                        .hasMessageContainingAll(folder.toString(), "damaged", "onIncompatible DISCARD");
+                        .hasMessageContainingAll(
+                                folder.toString(),
+                                "damaged",
+                                "on_incompatible: discard",
+                                "withOnIncompatible(OnIncompatible.DISCARD)");
             }
         }
     }
