@@ -16,6 +16,7 @@ record AuditJson(
         long deviceBytes,
         long regionBytes,
         int soundSuperblocks,
+        int damagedSuperblock,
         long superblocksWritten,
         Map<String, Row> regions,
         List<Space> namespaces,
@@ -24,7 +25,8 @@ record AuditJson(
         long lostEntries,
         int forgottenRegions,
         long bad,
-        int repairedRegions) {
+        int repairedRegions,
+        boolean superblockRepaired) {
 
     /// Regions in one state; lives count regions in the order in which they were begun.
     record Row(long count, long entries, long bytes, long oldestLife, long newestLife) {}
@@ -53,6 +55,7 @@ record AuditJson(
                 report.geometry().deviceBytes(),
                 report.geometry().regionBytes(),
                 report.soundCopies(),
+                report.damagedCopy(),
                 report.superblocks(),
                 regions,
                 report.namespaces().stream().map(AuditJson::space).toList(),
@@ -61,7 +64,8 @@ record AuditJson(
                 report.lost(),
                 report.forgottenRegions(),
                 report.bad(),
-                report.repairedRegions());
+                report.repairedRegions(),
+                report.superblockRepaired());
     }
 
     /// Sums over the regions in a state.

@@ -120,10 +120,12 @@ final class AuditText {
                     report.lost(),
                     report.forgottenRegions()));
         }
-        if (report.bad() == 0 && report.lost() > 0) {
-            print("every block and object that is left has its checksum");
-        } else if (report.bad() == 0) {
+        damagedMetadata();
+        if (report.sound()) {
             print("clean: every block and object has its checksum");
+        } else if (report.bad() == 0) {
+            String which = report.lost() > 0 ? " that is left" : "";
+            print("every block and object" + which + " has its checksum");
         } else {
             print(String.format(
                     Locale.ROOT,
@@ -134,9 +136,34 @@ final class AuditText {
         }
         if (repaired) {
             print(String.format(Locale.ROOT, "repaired: %,d regions have a new trailer", report.repairedRegions()));
+            if (report.damagedCopy() > 0) {
+                print(copy() + (report.superblockRepaired() ? " is written anew" : " cannot be written"));
+            }
         } else if (report.bad() > 0) {
-            print("fsck --repair drops them");
+            print("fsck --repair drops them; no older value of a bad object comes back");
         }
+    }
+
+    /// Metadata that is damaged while nothing is lost.
+    private void damagedMetadata() {
+        if (report.damagedCopy() > 0) {
+            print(String.format(
+                    Locale.ROOT,
+                    "%s is damaged (MiB %d of the file); copy %d serves in its place."
+                            + " fsck --repair writes it anew, and so does the next opening",
+                    copy(),
+                    report.damagedCopy(),
+                    3 - report.damagedCopy()));
+        }
+        long trailers = report.count(RegionState.DAMAGED);
+        if (trailers > 0) {
+            print(String.format(
+                    Locale.ROOT, "%,d regions have a damaged trailer; fsck --repair writes it anew", trailers));
+        }
+    }
+
+    private String copy() {
+        return "copy " + report.damagedCopy() + " of 2 of the superblock";
     }
 
     private static String life(long life) {

@@ -18,7 +18,8 @@ import tools.jackson.databind.json.JsonMapper;
         description = "Read every block of a disk tier that nobody has open, and verify it.",
         footer = {
             "",
-            "Exit code: 0 all blocks are sound, 1 there are bad or lost ones, 2 the directory cannot be checked."
+            "Exit code: 0 all is sound, 1 blocks, objects or metadata are bad or lost, even if repaired now,",
+            "2 the directory cannot be checked."
         },
         mixinStandardHelpOptions = true,
         sortOptions = false)
@@ -32,7 +33,8 @@ final class FsckCommand implements Callable<Integer> {
 
     @Option(
             names = "--repair",
-            description = "Drop what is bad, so that it is not found again; and write damaged trailers anew.")
+            description =
+                    "Drop what is bad, so that it is not found again; and write damaged trailers and superblocks anew.")
     private boolean repair;
 
     @Option(names = "--json", description = "One JSON object instead of a page.")

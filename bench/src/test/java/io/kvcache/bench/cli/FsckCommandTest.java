@@ -109,6 +109,73 @@ final class FsckCommandTest {
     }
 
     @Test
+    void givenAZeroedSuperblock_whenChecked_thenItIsToldUntilItIsWrittenAnew() throws IOException {
+        for (int copy = 1; copy <= 2; copy++) {
+            fill(20);
+            try (RandomAccessFile file =
+                    new RandomAccessFile(folder.resolve("tier").toFile(), "rw")) {
+                file.seek((copy - 1L) << 20);
+                file.write(new byte[1 << 20]);
+            }
+            Shell.Run run = run("fsck");
+            assertThat(run.exitCode()).isOne();
+            assertThat(run.out())
+                    .contains("copy " + copy + " of 2 of the superblock is damaged", "copy " + (3 - copy) + " serves")
+                    .contains("fsck --repair writes it anew, and so does the next opening")
+                    .contains("every block and object has its checksum")
+                    .doesNotContain("clean");
+            Shell.Run repair = run("fsck", "--repair");
+            assertThat(repair.exitCode()).isOne();
+            assertThat(repair.out()).contains("copy " + copy + " of 2 of the superblock is written anew");
+            Shell.Run again = run("fsck");
+            assertThat(again.exitCode()).isZero();
+            assertThat(again.out()).contains("clean: ").doesNotContain("superblock");
+        }
+    }
+
+    @Test
+    void givenAZeroedSuperblock_whenOpened_thenItIsWrittenAnew() throws IOException {
+        fill(20);
+        try (RandomAccessFile file = new RandomAccessFile(folder.resolve("tier").toFile(), "rw")) {
+            file.write(new byte[1 << 20]);
+        }
+        fill(1);
+        assertThat(run("fsck").exitCode()).isZero();
+    }
+
+    @Test
+    void givenAnOverwrittenObject_whenItsNewValueIsDamagedAndRepaired_thenTheOldOneDoesNotComeBack()
+            throws IOException {
+        fill(1);
+        long newest = openAndOverwrite();
+        try (RandomAccessFile file = new RandomAccessFile(folder.resolve("tier").toFile(), "rw")) {
+            file.seek(newest);
+            int was = file.read();
+            file.seek(newest);
+            file.write(~was);
+        }
+        assertThat(run("fsck", "--repair").out()).contains("repaired: 1 regions");
+        Shell.Run clean = run("fsck");
+        assertThat(clean.exitCode()).isZero();
+        try (DiskDirectory directory = open();
+                SimpleLog log = new SimpleLog(directory.device(), directory.config())) {
+            assertThat(log.keys()).isEmpty();
+        }
+    }
+
+    /// Object 1 gets a new value, in the second region.
+    ///
+    /// @return where its bytes begin in the file
+    private long openAndOverwrite() {
+        try (DiskDirectory directory = open();
+                SimpleLog log = new SimpleLog(directory.device(), directory.config())) {
+            log.append(1, 5_000);
+            log.flush();
+        }
+        return FIRST_OBJECT + (1L << 20);
+    }
+
+    @Test
     void givenJson_whenChecked_thenOneObjectWithAllFields() throws IOException {
         fill(20);
         damage();
@@ -121,6 +188,7 @@ final class FsckCommandTest {
                         "deviceBytes",
                         "regionBytes",
                         "soundSuperblocks",
+                        "damagedSuperblock",
                         "superblocksWritten",
                         "regions",
                         "namespaces",
@@ -129,7 +197,8 @@ final class FsckCommandTest {
                         "lostEntries",
                         "forgottenRegions",
                         "bad",
-                        "repairedRegions");
+                        "repairedRegions",
+                        "superblockRepaired");
         assertThat(json.get("namespaces").get(0).get("objects").asInt()).isEqualTo(19);
         assertThat(json.get("bad").asInt()).as("was flushed").isOne();
         assertThat(json.get("lostEntries").asInt()).isZero();

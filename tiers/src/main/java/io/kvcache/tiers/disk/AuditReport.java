@@ -6,7 +6,7 @@ import java.util.List;
 /// What a [LogAudit] found on a device.
 ///
 /// @param superblocks how often a superblock was written: at each opening, and for each namespace
-/// @param soundCopies of the superblock, 1 or 2; the next opening repairs the other
+/// @param damagedCopy of the superblock, 1 or 2; 0 when both are sound. The next opening writes it anew
 /// @param regions all of them, by number
 /// @param namespaces by number
 /// @param torn blocks and objects of regions without a sound trailer that are not whole: they were being written
@@ -16,17 +16,19 @@ import java.util.List;
 /// @param forgottenRegions which the next opening forgets because of that, as what they hold may have been deleted or
 ///     replaced by what is lost
 /// @param repairedRegions whose trailer was written anew
+/// @param superblockRepaired whether the damaged copy of the superblock was written anew
 public record AuditReport(
         Geometry geometry,
         long superblocks,
-        int soundCopies,
+        int damagedCopy,
         List<RegionReport> regions,
         List<NamespaceReport> namespaces,
         long torn,
         long strange,
         long lost,
         int forgottenRegions,
-        int repairedRegions) {
+        int repairedRegions,
+        boolean superblockRepaired) {
 
     public AuditReport {
         regions = List.copyOf(regions);
@@ -89,9 +91,14 @@ public record AuditReport(
         return namespaces.stream().mapToLong(NamespaceReport::bad).sum();
     }
 
-    /// Whether all is as it was written.
+    /// Copies of the superblock that are sound, 1 or 2.
+    public int soundCopies() {
+        return damagedCopy == 0 ? 2 : 1;
+    }
+
+    /// Whether all is as it was written: blocks and objects, trailers, and both copies of the superblock.
     public boolean sound() {
-        return bad() == 0 && lost == 0;
+        return bad() == 0 && lost == 0 && damagedCopy == 0 && count(RegionState.DAMAGED) == 0;
     }
 
     /// Regions in a state.

@@ -21,9 +21,11 @@ import java.util.function.BooleanSupplier;
 /// what an opening would tell, newest first.
 ///
 /// It changes nothing, unless it is to repair: then the trailer of a region with bad blocks is written anew
-/// without their entries, so that no opening tells them again. A crash in between leaves the old trailer, the
-/// new one, or a torn one, and then the heads of the groups tell what they did before. A trailer that is
-/// damaged is written anew as well, with what the heads tell.
+/// without their entries, so that no opening tells them again. A bad object's entry becomes a tombstone: without it an
+/// older copy would count again, and that one has another value. A block's key stands for its bytes, so an older
+/// copy of a bad block is as good. A crash in between leaves the old trailer, the new one, or a footer whose table is
+/// another; then the heads of the groups tell what is left, as [RegionEntries] does for any damaged table. A trailer
+/// that is damaged is written anew as well, with what the heads tell, and so is a damaged copy of the superblock.
 ///
 /// Memory does not depend on the device, but for at most 33 bytes an entry.
 ///
@@ -56,7 +58,7 @@ public final class LogAudit {
     private final Scope scope;
     private final Progress progress;
     private final Found found;
-    private final int soundCopies;
+    private final int damagedCopy;
     private final Regions regions;
     private final RegionEntries entries;
     private final BlockProbe probe;
@@ -74,6 +76,7 @@ public final class LogAudit {
     private int forgotten;
     private boolean forgets;
     private int repaired;
+    private boolean copyRepaired;
 
     private LogAudit(BlockDevice device, Scope scope, Progress progress, Arena arena) {
         this.io = new Io(device, LIMITS);
@@ -83,7 +86,7 @@ public final class LogAudit {
         Found second = superblock(arena, 1);
         LogHeader header = LogHeader.of(first, second, device.size());
         this.found = Superblock.newer(first, second);
-        this.soundCopies = header.soundCopies();
+        this.damagedCopy = first.superblock() == null ? 1 : second.superblock() == null ? 2 : 0;
         Superblock superblock = found.superblock();
         if (header.refusal() != null || superblock == null) {
             String why =
@@ -134,6 +137,9 @@ public final class LogAudit {
     }
 
     private AuditReport run(Arena arena) {
+        if (scope == Scope.REPAIR && damagedCopy > 0) {
+            repairCopy(pages(arena, Geometry.SUPERBLOCK_BYTES));
+        }
         PagePool pool = new PagePool(pages(arena, PagePool.PAGES * (long) Geometry.PAGE_BYTES));
         Census census = new Census(io, regions, pool);
         await(() -> {
@@ -153,6 +159,13 @@ public final class LogAudit {
         return report();
     }
 
+    /// What the other copy says goes into the damaged one. Nothing depends on a damaged copy, so a crash loses nothing.
+    private void repairCopy(MemorySegment span) {
+        Superblock superblock = Objects.requireNonNull(found.superblock());
+        superblock.write(span);
+        copyRepaired = write(WriteKind.SUPERBLOCK, span, superblock.geometry().superblockOffset(damagedCopy - 1));
+    }
+
     private void read(Region region) {
         entries.read(region);
         await(entries::ready);
@@ -168,7 +181,7 @@ public final class LogAudit {
         long bytes = 0;
         for (int i = entries.count() - 1; i >= 0; i--) {
             DiskEntry entry = entries.entry(i);
-            if (!entry.fits(regions.geometry().regionPages()) || entry.namespace() >= tallies.size()) {
+            if (!hides(entry)) {
                 strange++;
                 bad.set(i);
             } else if (entry.isTombstone()) {
@@ -199,6 +212,11 @@ public final class LogAudit {
             reports[region.index()] = new RegionReport(RegionState.FORGOTTEN, region.life(), entries.count(), 0);
         }
         return forgets;
+    }
+
+    /// Whether an opening tells it, so that older copies do not count. Entries that it does not tell hide none.
+    private boolean hides(DiskEntry entry) {
+        return entry.fits(regions.geometry().regionPages()) && entry.namespace() < tallies.size();
     }
 
     private RegionState state() {
@@ -248,24 +266,39 @@ public final class LogAudit {
     /// Blocks before the new trailer must be durable, as before every trailer.
     private void rewrite(Region region, BitSet bad) {
         List<DiskEntry> kept = new ArrayList<>();
-        for (int i = bad.nextClearBit(0); i < entries.count(); i = bad.nextClearBit(i + 1)) {
-            kept.add(entries.entry(i));
+        for (int i = 0; i < entries.count(); i++) {
+            DiskEntry entry = entries.entry(i);
+            if (!bad.get(i)) {
+                kept.add(entry);
+            } else if (entry.isObject() && hides(entry)) {
+                kept.add(entry.tombstone().at(entry.page()));
+            }
         }
         int pages = Trailer.pages(kept.size());
         MemorySegment span = trailer.asSlice(0, (long) pages * Geometry.PAGE_BYTES);
         int regionPages = regions.geometry().regionPages();
         new Trailer(regions.life(region), kept, regions.over()).write(span, regionPages);
+        boolean written = write(WriteKind.TRAILER, span, regions.offset(region, regionPages - pages));
+        repaired += written ? 1 : 0;
+    }
+
+    /// Syncs, writes, and syncs.
+    ///
+    /// @return whether it is durable
+    private boolean write(WriteKind kind, MemorySegment span, long offset) {
         boolean[] ended = new boolean[1];
+        boolean[] written = new boolean[1];
         io.syncs()
                 .request(_ -> io.write(
-                        WriteKind.TRAILER,
+                        kind,
                         span,
-                        regions.offset(region, regionPages - pages),
+                        offset,
                         done -> io.syncs().request(durable -> {
-                            repaired += done && durable ? 1 : 0;
+                            written[0] = done && durable;
                             ended[0] = true;
                         })));
         await(() -> ended[0]);
+        return written[0];
     }
 
     private void findOrphans(Region region) {
@@ -290,13 +323,14 @@ public final class LogAudit {
         return new AuditReport(
                 superblock.geometry(),
                 superblock.sequence(),
-                soundCopies,
+                damagedCopy,
                 List.of(reports),
                 namespaces,
                 torn,
                 strange,
                 lost,
                 forgotten,
-                repaired);
+                repaired,
+                copyRepaired);
     }
 }

@@ -156,6 +156,69 @@ final class LogAuditTest {
     }
 
     @Test
+    void givenAnOverwrittenObject_whenTheNewValueIsDamagedAndRepaired_thenTheOldOneStaysGone() {
+        fill(1);
+        overwrite(5000);
+        damagePage(1, 1);
+        assertThat(audit(Scope.REPAIR).bad()).isOne();
+        NamespaceReport namespace = namespace(Scope.BLOCKS);
+        assertThat(namespace.bad()).isZero();
+        assertThat(namespace.objects()).isZero();
+        assertThat(namespace.tombstones()).isOne();
+        assertThat(namespace.replaced()).isOne();
+        try (SimpleLog log = open()) {
+            assertThat(log.keys()).isEmpty();
+        }
+        overwrite(6000);
+        try (SimpleLog log = open()) {
+            assertThat(log.keys()).as("a newer value counts").containsExactly(1L);
+            assertThat(log.readAll()).isOne();
+        }
+    }
+
+    @Test
+    void givenAnOverwrittenObject_whenTheOldValueIsDamagedAndRepaired_thenTheNewOneCounts() {
+        fill(1);
+        overwrite(5000);
+        damagePage(0, 1);
+        assertThat(audit(Scope.REPAIR).repairedRegions()).isOne();
+        assertThat(audit(Scope.BLOCKS).sound()).isTrue();
+        try (SimpleLog log = open()) {
+            assertThat(log.keys()).containsExactly(1L);
+            assertThat(log.readAll()).isOne();
+        }
+    }
+
+    @Test
+    void givenTwoValuesInOneRegion_whenTheNewOneIsDamagedAndRepaired_thenTheOldOneStaysGone() {
+        try (SimpleLog log = open()) {
+            log.append(1, BLOCK_BYTES);
+            log.append(2, BLOCK_BYTES);
+            log.flush();
+            log.append(1, 5000);
+            log.flush();
+        }
+        damagePage(0, 8);
+        assertThat(audit(Scope.REPAIR).bad()).isOne();
+        try (SimpleLog log = open()) {
+            assertThat(log.keys()).containsExactly(2L);
+        }
+    }
+
+    /// Gives object 1 another value; a new opening writes into a new region.
+    private void overwrite(int bytes) {
+        try (SimpleLog log = open()) {
+            log.append(1, bytes);
+            log.flush();
+        }
+    }
+
+    private void damagePage(int region, int page) {
+        long at = GEOMETRY.regionOffset(region) + (long) page * Geometry.PAGE_BYTES;
+        storage.set(JAVA_BYTE, at, (byte) ~storage.get(JAVA_BYTE, at));
+    }
+
+    @Test
     void givenADamagedTrailer_whenRepaired_thenItIsWrittenAnew() {
         fill(200);
         long table = GEOMETRY.regionOffset(0) + GEOMETRY.regionBytes() - 2L * Geometry.PAGE_BYTES;
