@@ -2,7 +2,13 @@ package io.kvcache.tiers;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.core.BlockWriter;
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.BlockShape;
+import io.kvcache.core.identity.Dtype;
+import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.tier.AdmissionKind;
+import io.kvcache.core.tier.TierState;
 import io.kvcache.tiers.device.Fault;
 import io.kvcache.tiers.device.FaultRates;
 import io.kvcache.tiers.movement.Flush;
@@ -12,6 +18,8 @@ import org.junit.jupiter.api.Test;
 final class StoredAgainTest {
 
     private static final int KEYS = 50;
+    private static final Namespace SPACE = Namespace.of("m", BlockShape.kv(1, 1, 128, 4, Dtype.BF16));
+    private static final BlockChain CHAIN = BlockChain.of(SPACE, new int[] {1, 2, 3, 4});
 
     private final TickedDisk disk = new TickedDisk();
 
@@ -151,5 +159,38 @@ final class StoredAgainTest {
         disk.put(1, 2);
         disk.until(() -> cache.cache().offloadStats().written() == 1);
         disk.close();
+    }
+
+    /// A disk that is reset loses what it had not synced, though it said that it was written.
+    @Test
+    void givenADropThatWasWrittenAndNotSynced_whenTheDiskLosesItAndComesBack_thenTheBlockDoesNot() {
+        TickedCache cache = opened(AdmissionKind.ALWAYS);
+        cache.cache().register(SPACE);
+        try (BlockWriter writer = cache.cache().put(CHAIN, 0, 0, 0)) {
+            writer.segment().fill((byte) 1);
+            writer.seal();
+        }
+        assertThat(disk.flush()).isTrue();
+        disk.device().rates(FaultRates.none().with(Fault.LOST_WRITE, 1));
+        assertThat(cache.cache().drop(CHAIN, 0)).isOne();
+        ticks(50);
+        assertThat(cache.movement().idle(0)).as("it is written").isTrue();
+        disk.device().hang();
+        disk.put(2, 2);
+        disk.until(() -> state(cache) == TierState.FAILED);
+        disk.device().resume();
+        disk.until(() -> state(cache) == TierState.SERVING && !cache.cache().recovering());
+        assertThat(cache.cache().match(CHAIN).blocks()).isZero();
+        assertThat(disk.flush()).isTrue();
+        disk.crash();
+        TickedCache again = opened(AdmissionKind.ALWAYS);
+        again.cache().register(SPACE);
+        assertThat(again.cache().match(CHAIN).blocks()).isZero();
+        assertThat(disk.value(2)).isEqualTo(2);
+        disk.close();
+    }
+
+    private static TierState state(TickedCache cache) {
+        return cache.movement().stats().getFirst().state();
     }
 }

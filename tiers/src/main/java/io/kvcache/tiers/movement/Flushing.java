@@ -10,9 +10,12 @@ import org.jspecify.annotations.Nullable;
 final class Flushing {
 
     private final MoverQueue queue;
-    private final Map<Long, CompletableFuture<Boolean>> underWay = new HashMap<>();
+    private final Map<Long, Begun> underWay = new HashMap<>();
     private @Nullable CompletableFuture<Boolean> held;
     private long nextTag;
+
+    /// A flush on its way, and the last burial that it covers, see [Writing#lastTaken].
+    private record Begun(CompletableFuture<Boolean> flush, long burials) {}
 
     Flushing(MoverQueue queue) {
         this.queue = queue;
@@ -23,6 +26,9 @@ final class Flushing {
     void pump(Tier tier, Writing writing) {
         CompletableFuture<Boolean> next = held == null ? queue.nextFlush() : held;
         held = null;
+        if (next == null && underWay.isEmpty() && writing.wantsFlush()) {
+            next = new CompletableFuture<>(); // for the burials' sake alone
+        }
         while (next != null) {
             if (!writing.pumpBurials(tier)) {
                 held = next;
@@ -30,7 +36,7 @@ final class Flushing {
             }
             long tag = ++nextTag;
             switch (tier.flush(tag)) {
-                case TAKEN -> underWay.put(tag, next);
+                case TAKEN -> underWay.put(tag, new Begun(next, writing.lastTaken()));
                 case GONE, REFUSED -> next.complete(false);
                 case LATER -> {
                     held = next;
@@ -41,15 +47,18 @@ final class Flushing {
         }
     }
 
-    void ended(long tag, boolean durable) {
-        CompletableFuture<Boolean> flush = underWay.remove(tag);
-        if (flush != null) {
-            flush.complete(durable);
+    void ended(long tag, boolean durable, Writing writing) {
+        Begun begun = underWay.remove(tag);
+        if (begun != null) {
+            if (durable) {
+                writing.synced(begun.burials);
+            }
+            begun.flush.complete(durable);
         }
     }
 
     void refuseAll() {
-        underWay.values().forEach(flush -> flush.complete(false));
+        underWay.values().forEach(begun -> begun.flush.complete(false));
         underWay.clear();
         if (held != null) {
             held.complete(false);

@@ -206,7 +206,7 @@ public final class Mover implements TierListener {
 
     @Override
     public void flushed(long tag, boolean durable) {
-        flushing.ended(tag, durable);
+        flushing.ended(tag, durable, writing);
     }
 
     @Override

@@ -7,11 +7,21 @@ import io.kvcache.core.tier.TierBurial;
 import io.kvcache.core.tier.TierState;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.NavigableMap;
+import java.util.TreeMap;
 import org.jspecify.annotations.Nullable;
 
 /// Writes what the store wants written to a tier, and buries there what it wants buried, burials first.
+///
+/// A burial that was written can still be lost until a flush that began after it: the group before it may have
+/// failed, or the disk loses what was not synced. So burials are kept until then, and told again to a tier that was
+/// taken out; else what was dropped would come back with it.
+///
 /// Owned by the mover's thread, but for the counters.
 final class Writing {
+
+    /// Burials that are kept until a flush before one is asked for because of them: some MiB of heap.
+    static final int MAX_UNSYNCED = 1 << 16;
 
     private final int disk;
     private final Disks disks;
@@ -20,6 +30,10 @@ final class Writing {
     private final WriteShares shares;
     private final Map<Long, Begun> underWay = new HashMap<>();
     private final Map<Long, TierBurial> burying = new HashMap<>();
+
+    /// Burials that were written, and that no flush has made durable yet. By tag, which grows.
+    private final NavigableMap<Long, TierBurial> unsynced = new TreeMap<>();
+
     private final Latencies latencies = new Latencies();
     private @Nullable TierBurial heldBurial;
     private @Nullable Begun held;
@@ -128,6 +142,8 @@ final class Writing {
         TierBurial buried = burying.remove(tag);
         if (buried != null && place < 0) {
             disks.notBuried(disk, buried);
+        } else if (buried != null) {
+            unsynced.put(tag, buried);
         }
         Begun begun = underWay.remove(tag);
         if (begun != null) {
@@ -136,6 +152,21 @@ final class Writing {
             disks.written(begun.write.record(), disk, place);
             recount();
         }
+    }
+
+    /// Number of the burial that the tier has taken last.
+    long lastTaken() {
+        return nextTag;
+    }
+
+    /// All burials up to a number are durable.
+    void synced(long taken) {
+        unsynced.headMap(taken, true).clear();
+    }
+
+    /// Whether so many burials wait for a flush that one should come by itself.
+    boolean wantsFlush() {
+        return unsynced.size() >= MAX_UNSYNCED;
     }
 
     /// A tier does not write any more: what it has not taken is not written. It will hear of burials when
@@ -161,6 +192,8 @@ final class Writing {
         underWay.clear();
         burying.values().forEach(burial -> disks.notTold(disk, burial));
         burying.clear();
+        unsynced.descendingMap().values().forEach(burial -> disks.notTold(disk, burial));
+        unsynced.clear();
         count = 0;
         bytes = 0;
     }
