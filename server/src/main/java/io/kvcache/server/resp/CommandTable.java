@@ -52,7 +52,7 @@ final class CommandTable {
                                 "CLIENT", -2, "noscript", CommandSpec.Places.NONE, new ClientCommand(context)::run)),
                         reads.commands(),
                         new TakingCommands(reach, reads, stats).commands(),
-                        new WriteCommands(reach, stats).commands(),
+                        new WriteCommands(context, stats).commands(),
                         new KeyCommands(reach).commands(),
                         new ExpiryCommands(reach).commands(),
                         new ListingCommands(reach, stats).commands(),

@@ -102,7 +102,9 @@ final class InfoCommands {
         settings.put("kvcache-policy", context.facts().policy().commandName());
         settings.put("maxmemory", Long.toString(text.most()));
         settings.put("maxmemory-policy", context.facts().redisPolicy());
-        settings.put("proto-max-bulk-len", Long.toString(RespLimits.defaults().bulkBytes()));
+        settings.put(
+                "proto-max-bulk-len",
+                Long.toString(context.reach().own().bounds().valueBytes()));
         settings.put("save", "");
         settings.put(
                 "timeout", Long.toString(context.connections().limits().idle().toSeconds()));

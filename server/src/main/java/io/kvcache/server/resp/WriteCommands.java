@@ -18,10 +18,12 @@ final class WriteCommands {
 
     private final Reach reach;
     private final RespStats stats;
+    private final DroppedValues dropped;
 
-    WriteCommands(Reach reach, RespStats stats) {
-        this.reach = reach;
+    WriteCommands(RespContext context, RespStats stats) {
+        reach = context.reach();
         this.stats = stats;
+        dropped = new DroppedValues(context.clock());
     }
 
     List<CommandSpec> commands() {
@@ -159,10 +161,12 @@ final class WriteCommands {
     /// value goes then: it may not be read after its successor was acknowledged.
     private void refuse(RespSession session, Request request, String reply, Replies out) {
         if (session.maybeNative() && request.count() == 3) {
-            if (Keys.possible(request.bytes(1))) {
-                reach.of(request.bytes(1)).delete(request.bytes(1));
+            byte[] key = request.bytes(1);
+            if (Keys.possible(key)) {
+                reach.of(key).delete(key);
             }
             stats.droppedAfterOk.increment();
+            dropped.log(reply, key.length, reach.of(key).bounds().valueBytes());
             out.ok();
         } else {
             stats.errors.increment();

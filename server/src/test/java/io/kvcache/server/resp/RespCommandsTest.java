@@ -209,6 +209,8 @@ final class RespCommandsTest {
         assertThat(ask("CONFIG GET sav*")).isEqualTo("*2\r\n$4\r\nsave\r\n$0\r\n\r\n");
         assertThat(ask("CONFIG GET kvcache-*")).isEqualTo("*2\r\n$14\r\nkvcache-policy\r\n$7\r\ns3-fifo\r\n");
         assertThat(ask("CONFIG GET maxmemory-*")).endsWith("$11\r\nallkeys-lfu\r\n");
+        assertThat(ask("CONFIG GET proto-max-bulk-len"))
+                .endsWith("\r\n" + resp.test().keyspace().bounds().valueBytes() + "\r\n");
         assertThat(ask("COMMAND INFO get nothing"))
                 .startsWith("*2\r\n*10\r\n$3\r\nget\r\n:2\r\n")
                 .endsWith("$-1\r\n");

@@ -3,6 +3,7 @@ package io.kvcache.server.resp;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.server.keyspace.Value;
+import io.kvcache.server.log.Heard;
 import io.kvcache.server.net.Wire;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
@@ -80,8 +81,18 @@ final class RespWritersTest {
         for (int i = 0; i < 300; i++) {
             resp.wire().send(part);
         }
-        assertThat(resp.wire().ask("\r\n")).isEqualTo("+OK\r\n");
-        assertThat(resp.ask("SET", "k".repeat(5000), "v")).isEqualTo("+OK\r\n");
+        try (Heard heard = new Heard(DroppedValues.class.getName())) {
+            assertThat(resp.wire().ask("\r\n")).isEqualTo("+OK\r\n");
+            assertThat(resp.ask("SET", "k".repeat(5000), "v")).isEqualTo("+OK\r\n");
+            assertThat(heard.messages()).hasSize(2);
+            assertThat(heard.messages().getFirst())
+                    .contains(
+                            "value of 300000000 bytes",
+                            "the key has 1 bytes",
+                            "limits.value_bytes",
+                            "kv_dropped_total");
+            assertThat(heard.messages().getLast()).contains("key of 5000 bytes");
+        }
         assertThat(resp.ask("GET", "k")).isEqualTo("$-1\r\n");
         assertThat(resp.protocol().droppedAfterOkCount()).isEqualTo(2);
     }

@@ -1,0 +1,43 @@
+package io.kvcache.server.resp;
+
+import io.kvcache.core.Clock;
+import io.kvcache.server.log.LineLimit;
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
+import java.time.Duration;
+
+/// Logs values that were dropped although their client was answered `+OK`, and no more than some in ten seconds.
+///
+/// **Threads.** Any.
+final class DroppedValues {
+
+    private static final Logger LOG = System.getLogger(DroppedValues.class.getName());
+
+    private static final int MAX_LINES = 5;
+    private static final Duration SPAN = Duration.ofSeconds(10);
+
+    private final LineLimit limit;
+
+    DroppedValues(Clock clock) {
+        limit = new LineLimit(clock, MAX_LINES, SPAN);
+    }
+
+    /// Logs one.
+    ///
+    /// @param refusal what another client would have been answered
+    /// @param keyBytes size of its key
+    /// @param mostBytes largest value that the keyspace takes
+    void log(String refusal, int keyBytes, long mostBytes) {
+        long unsaid = limit.take();
+        if (unsaid == LineLimit.TOO_MANY) {
+            return;
+        }
+        LOG.log(
+                Level.WARNING,
+                "A SET was answered +OK and its value dropped, as the client may be LMCache's native one, which cannot"
+                        + " read an error: " + refusal.substring(refusal.indexOf(' ') + 1) + "; the key has " + keyBytes
+                        + " bytes, and a value may have " + mostBytes
+                        + " (limits.value_bytes). kv_dropped_total and values_dropped_after_ok of INFO count these"
+                        + LineLimit.unsaid(unsaid));
+    }
+}
