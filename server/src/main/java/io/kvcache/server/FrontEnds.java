@@ -84,7 +84,8 @@ final class FrontEnds {
         this.cache = cache;
         this.tenants = tenants;
         this.clock = clock;
-        facts = new ServerFacts(version(), policy, clock.nanos());
+        facts = new ServerFacts(
+                version(), policy, clock.nanos(), !cache.diskStats().isEmpty());
         arguments = RespProtocol.argumentsOfHeap();
     }
 

@@ -81,7 +81,7 @@ final class ArrivalsTest {
                                         Reach.of(keyspace),
                                         connections,
                                         store.time(),
-                                        new ServerFacts("test", PolicyKind.LRU, 0))),
+                                        new ServerFacts("test", PolicyKind.LRU, 0, true))),
                         InFlight.unlimited());
             case LM -> new LmProtocol(Reach.of(keyspace), LmLayout.V0);
             case HTTP ->

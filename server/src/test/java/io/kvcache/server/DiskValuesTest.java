@@ -247,8 +247,8 @@ final class DiskValuesTest {
                             "*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$" + value.length() + "\r\n" + value + "\r\nSAVE\r\n"))
                     .containsExactly(
                             "+OK",
-                            "-ERR not all is on disk, 6291505 bytes are in memory alone: the server has no disk, or one"
-                                    + " that fails, is full or slow, or a value is larger than half a percent of it");
+                            "-ERR not all is on disk, 6291505 bytes are in memory alone: a disk fails, is full or slow,"
+                                    + " or a value is larger than half a percent of it");
         }
     }
 

@@ -38,14 +38,16 @@ final class SaveCommand {
                     + " may not run 'save': it writes the values of all tenants, and is for tenant "
                     + TenantConfig.DEFAULT);
         }
+        if (!context.facts().hasDisk()) {
+            throw new CommandException("ERR no disk is configured, so nothing can be saved; set disks");
+        }
         session.awaitSlow(this::saved, unsavedBytes -> {
             if (unsavedBytes == ALL_SAVED) {
                 stats.savedSeconds.set(context.reach().own().nowMillis() / 1000);
                 out.ok();
             } else {
                 out.error("ERR not all is on disk, " + unsavedBytes + " bytes are in memory alone:"
-                        + " the server has no disk, or one that fails, is full or slow,"
-                        + " or a value is larger than half a percent of it");
+                        + " a disk fails, is full or slow, or a value is larger than half a percent of it");
             }
         });
     }

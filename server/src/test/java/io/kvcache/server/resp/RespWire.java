@@ -41,7 +41,7 @@ public final class RespWire implements AutoCloseable {
                                 Reach.of(test.keyspace()),
                                 connections,
                                 test.time(),
-                                new ServerFacts("test", PolicyKind.S3_FIFO, 0))),
+                                new ServerFacts("test", PolicyKind.S3_FIFO, 0, false))),
                 arguments);
         wire = connect();
     }

@@ -96,6 +96,7 @@ final class TakingCommandsTest {
         assertThat(ask("ROLE")).isEqualTo("*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n");
         assertThat(ask("ACL WHOAMI")).isEqualTo("$7\r\ndefault\r\n");
         assertThat(ask("ACL LIST")).startsWith("-ERR unknown subcommand 'LIST'");
+        assertThat(ask("SAVE")).startsWith("-ERR no disk is configured");
         assertThat(ask("LASTSAVE")).isEqualTo(":0\r\n");
     }
 }
