@@ -279,6 +279,9 @@ final class HttpBlocksTest {
         http.put("/v1/namespaces/m", SMALL);
         assertThat(problem(http.get("/v1/blocks/n/" + key(0)), 404)).endsWith(":unknown-namespace");
         assertThat(problem(http.get("/v1/namespaces/n"), 404)).endsWith(":unknown-namespace");
+        assertThat(http.post("/v1/blocks/match", "{}").body())
+                .asString(US_ASCII)
+                .contains("\"status\":400", "namespace is missing");
         assertThat(problem(http.post("/v1/blocks/match", "{\"namespace\":\"n\",\"keys\":[]}"), 404))
                 .endsWith(":unknown-namespace");
         problem(http.get("/v1/blocks/m/abc"), 400);

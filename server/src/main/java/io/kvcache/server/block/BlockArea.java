@@ -217,6 +217,9 @@ public final class BlockArea implements Area {
     private void match(HttpRequest request, JsonNode body, String tenant, HttpReplies out) {
         JsonRequest.requireOnly(body, List.of("namespace", "keys"));
         String name = JsonRequest.text(body, "namespace", "");
+        if (name.isBlank()) {
+            throw new IllegalArgumentException("namespace is missing; it takes the name of one that is registered");
+        }
         Namespace namespace = namespaces.find(tenant, name);
         if (namespace == null) {
             out.problem(NamespaceArea.unknown(name));
