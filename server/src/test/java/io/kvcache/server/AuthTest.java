@@ -198,7 +198,9 @@ final class AuthTest {
     void givenWrongPasswords_whenThereWereTen_thenMoreAreNotLookedAt() throws IOException {
         assertThat(raw(0, "AUTH blue no\r\n".repeat(11) + "AUTH blue sky\r\nQUIT\r\n"))
                 .endsWith("-ERR too many failed attempts, try again later\r\n".repeat(2) + "+OK\r\n");
-        assertThat(http(0, "GET", "/v1/objects/k", basic("blue:sky"))).startsWith("HTTP/1.1 429");
+        assertThat(http(0, "GET", "/v1/objects/k", basic("blue:sky")))
+                .startsWith("HTTP/1.1 429")
+                .containsIgnoringCase("retry-after: 60\r\n");
         assertThat(http(0, "GET", "/v1/objects/k", basic("green:grass"))).startsWith("HTTP/1.1 404");
     }
 

@@ -47,7 +47,9 @@ public final class Logins implements AutoCloseable {
 
     private static final int MOST_WRONG = 10;
     private static final int MOST_WRONG_OF_ADDRESS = 100;
-    private static final Duration WRONG_LASTS = Duration.ofMinutes(1);
+
+    /// How long wrong passwords keep an address out.
+    public static final Duration WRONG_LASTS = Duration.ofMinutes(1);
     private static final int MOST_ADDRESSES = 10_000;
 
     private final List<TenantConfig> tenants;

@@ -28,9 +28,6 @@ import org.jspecify.annotations.Nullable;
 /// **Threads.** The connection's loop.
 public final class HttpReplies {
 
-    /// When to ask again after a limit was reached: what reaches it is over within parts of a second, mostly.
-    private static final int RETRY_SECONDS = 1;
-
     private static final String CHALLENGE = "Basic realm=\"kvcache\", charset=\"UTF-8\"";
 
     private final ChannelHandlerContext context;
@@ -71,8 +68,8 @@ public final class HttpReplies {
     private void problem(Problem problem, String allowed) {
         stats.problems.increment();
         text(problem.status(), Problem.CONTENT_TYPE, problem.json(), true, headers -> {
-            if (problem.passes()) {
-                headers.set(HttpHeaderNames.RETRY_AFTER, RETRY_SECONDS);
+            if (problem.passesSeconds() > 0) {
+                headers.set(HttpHeaderNames.RETRY_AFTER, problem.passesSeconds());
             }
             if (!allowed.isEmpty()) {
                 headers.set(HttpHeaderNames.ALLOW, allowed);

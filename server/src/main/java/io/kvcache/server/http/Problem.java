@@ -1,5 +1,6 @@
 package io.kvcache.server.http;
 
+import io.kvcache.server.access.Logins;
 import io.kvcache.server.quota.InFlight;
 import io.netty.handler.codec.http.HttpResponseStatus;
 import java.util.LinkedHashMap;
@@ -57,9 +58,13 @@ public record Problem(HttpResponseStatus status, String type, String detail, Map
                 "it is on disk, and did not come in the time that it may take, or found no room in memory; try again");
     }
 
-    /// Whether the same request may be answered otherwise in a moment.
-    boolean passes() {
-        return status.code() == HttpResponseStatus.SERVICE_UNAVAILABLE.code() || type.equals(NAMED + "late");
+    /// After how many seconds the same request may be answered otherwise; 0 for never. What reaches a limit of bytes
+    /// is mostly over within parts of a second.
+    int passesSeconds() {
+        if (status.code() == HttpResponseStatus.TOO_MANY_REQUESTS.code()) {
+            return Math.toIntExact(Logins.WRONG_LASTS.toSeconds());
+        }
+        return status.code() == HttpResponseStatus.SERVICE_UNAVAILABLE.code() || type.equals(NAMED + "late") ? 1 : 0;
     }
 
     /// The same with one member more.
