@@ -13,6 +13,8 @@ import java.util.Collection;
 import java.util.EnumMap;
 import java.util.Map;
 import java.util.function.Supplier;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
 /// Accepts connections at one address.
@@ -30,6 +32,9 @@ public final class Listener implements AutoCloseable {
     /// Reads before others have their turn, as long as each fills the room it has: what a value's beginning came with
     /// mostly has the rest of it behind it, and asking the system whether it has costs as much as the read.
     private static final int READS = 4;
+
+    /// How the library tells of the system's errors.
+    private static final Pattern NUMBER = Pattern.compile("error\\(-(\\d+)\\)");
 
     private final Channel channel;
 
@@ -57,10 +62,22 @@ public final class Listener implements AutoCloseable {
         if (!bound.isSuccess()) {
             throw new IOException(
                     "cannot listen at " + address.getAddress().getHostAddress() + ":" + address.getPort() + ": "
-                            + bound.cause().getMessage() + "; stop what has that port, or set another one",
+                            + reason(bound.cause()) + "; stop what has that port, or set another one",
                     bound.cause());
         }
         return new Listener(bound.channel());
+    }
+
+    /// What the system says, in words where the network's library has only the number.
+    static String reason(Throwable refused) {
+        String message = String.valueOf(refused.getMessage());
+        Matcher number = NUMBER.matcher(message);
+        return switch (number.find() ? number.group(1) : "") {
+            case "98" -> "address already in use";
+            case "99" -> "this machine has no such address";
+            case "13" -> "permission denied";
+            default -> message.contains("Address already in use") ? "address already in use" : message;
+        };
     }
 
     /// Where it listens; has the port that the system chose when 0 was asked for.
