@@ -30,6 +30,7 @@ final class FixedBuffers {
 
     private final Ring ring;
     private final List<Pool> pools = new ArrayList<>();
+    private long offeredBytes;
 
     /// @param first number of its first buffer
     private record Pool(MemorySegment memory, int first) {
@@ -43,13 +44,19 @@ final class FixedBuffers {
         this.ring = ring;
     }
 
-    boolean isEmpty() {
-        return pools.isEmpty();
+    /// What most of the memory is to the kernel, in words that end with a comma; nothing before it was told of any.
+    String words() {
+        if (offeredBytes == 0) {
+            return "";
+        }
+        long here = pools.stream().mapToLong(pool -> pool.memory.byteSize()).sum();
+        return here > offeredBytes / 2 ? "fixed buffers, " : "plain buffers, ";
     }
 
     /// Tells the ring of one more pool. The kernel's table is replaced as a whole, so nothing may be on its
     /// way.
     void add(MemorySegment memory) {
+        offeredBytes += memory.byteSize();
         pools.add(new Pool(memory, bufferCount()));
         long result = replaceTable();
         if (result < 0) {

@@ -168,8 +168,7 @@ final class UringEngine implements Engine {
     }
 
     private String words() {
-        return "io_uring, %s buffers, %s"
-                .formatted(buffers.isEmpty() ? "plain" : "fixed", direct ? "O_DIRECT" : "page cache");
+        return "io_uring, " + buffers.words() + (direct ? "O_DIRECT" : "page cache");
     }
 
     /// The kernel takes a ring apart some time after its descriptor is closed. Without the file and the

@@ -60,9 +60,20 @@ class FileDeviceTest {
         assumeThat(FileDeviceContractTest.hasUring()).as("io_uring is allowed").isTrue();
         try (Arena arena = Arena.ofConfined();
                 BlockDevice device = FileDevice.open(options())) {
-            assertThat(device.describe()).startsWith("io_uring, plain buffers, ");
+            assertThat(device.describe()).startsWith("io_uring, ").doesNotContain("buffers");
             device.register(arena.allocate(4 * ALIGNMENT, ALIGNMENT)); // who may lock little may lock that
             assertThat(device.describe()).startsWith("io_uring, fixed buffers, ");
+        }
+    }
+
+    @Test
+    void givenMostMemoryIsRefused_whenLessIsRegistered_thenTheDescriptionIsOfTheMost() throws IOException {
+        assumeThat(FileDeviceContractTest.hasUring()).as("io_uring is allowed").isTrue();
+        try (Arena arena = Arena.ofConfined();
+                BlockDevice device = FileDevice.open(options())) {
+            device.register(MemorySegment.ofAddress(ALIGNMENT).reinterpret(16 * ALIGNMENT)); // nothing is there
+            device.register(arena.allocate(4 * ALIGNMENT, ALIGNMENT));
+            assertThat(device.describe()).startsWith("io_uring, plain buffers, ");
         }
     }
 
@@ -121,7 +132,7 @@ class FileDeviceTest {
         assumeThat(FileDeviceContractTest.hasUring()).as("io_uring is allowed").isTrue();
         try (LogCapture log = new LogCapture(DeviceFile.class);
                 BlockDevice device = refusal.run(() -> FileDevice.open(options()))) {
-            assertThat(device.describe()).isEqualTo("io_uring, plain buffers, page cache");
+            assertThat(device.describe()).isEqualTo("io_uring, page cache");
             requireWorks(device);
             assertThat(log.warnings()).singleElement().asString().contains("refuses O_DIRECT");
         }
