@@ -5,6 +5,7 @@ import io.kvcache.server.config.DomainConfig;
 import io.kvcache.server.config.ServerConfig;
 import io.kvcache.tiers.directory.DiskDirectory;
 import io.kvcache.tiers.directory.DiskRefusedException;
+import io.kvcache.tiers.directory.FileReason;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.file.Files;
@@ -72,7 +73,7 @@ final class Places {
                 wrong.add(setting + ": " + root + " has room for " + room + " bytes; it is to hold " + bytes);
             }
         } catch (IOException | UncheckedIOException failure) {
-            wrong.add(setting + ": " + own + " cannot be looked at: " + failure);
+            wrong.add(setting + ": " + own + " cannot be looked at: " + FileReason.of(failure, own.toString()));
         }
     }
 

@@ -1,5 +1,6 @@
 package io.kvcache.server.access;
 
+import io.kvcache.tiers.directory.FileReason;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
@@ -65,7 +66,8 @@ public final class SecretFile {
                     .filter(line -> !line.isBlank())
                     .toList();
         } catch (IOException unreadable) {
-            throw new IOException(setting + " " + file + " cannot be read: " + unreadable, unreadable);
+            throw new IOException(
+                    setting + " " + file + " cannot be read: " + FileReason.of(unreadable, file), unreadable);
         }
         if (lines.isEmpty()) {
             throw new IOException(setting + " " + file + " has no " + what);

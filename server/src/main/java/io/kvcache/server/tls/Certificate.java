@@ -1,6 +1,7 @@
 package io.kvcache.server.tls;
 
 import io.kvcache.server.config.TlsConfig;
+import io.kvcache.tiers.directory.FileReason;
 import io.netty.handler.ssl.SslContext;
 import io.netty.handler.ssl.SslContextBuilder;
 import java.io.File;
@@ -87,7 +88,7 @@ public final class Certificate {
         while (cause.getCause() != null) {
             cause = cause.getCause();
         }
-        return cause.toString();
+        return FileReason.of(cause, "");
     }
 
     private static SslContextBuilder ofPair(TlsConfig config) throws IOException {
@@ -147,7 +148,8 @@ public final class Certificate {
 
     private static void requireReadable(File file) throws IOException {
         if (!file.canRead()) {
-            throw new IOException(file + " cannot be read");
+            throw new IOException(
+                    file + " cannot be read: " + (file.exists() ? "permission denied" : "it does not exist"));
         }
     }
 

@@ -66,7 +66,8 @@ final class DirectoryLock implements AutoCloseable {
                     folder, "this user may not open its file lock; be the user whose server made it", denied);
         } catch (IOException failure) {
             letGo(identity, channel);
-            throw new DiskRefusedException(folder, "its lock file gave " + failure, failure);
+            throw new DiskRefusedException(
+                    folder, "its lock file cannot be used: " + FileReason.of(failure, ""), failure);
         } catch (DiskRefusedException refused) {
             letGo(identity, channel);
             throw refused;
@@ -79,7 +80,8 @@ final class DirectoryLock implements AutoCloseable {
             Object key = Files.readAttributes(folder, BasicFileAttributes.class).fileKey();
             return key == null ? folder.toRealPath() : key;
         } catch (IOException failure) {
-            throw new DiskRefusedException(folder, "it cannot be looked at: " + failure, failure);
+            throw new DiskRefusedException(
+                    folder, "it cannot be looked at: " + FileReason.of(failure, folder.toString()), failure);
         }
     }
 

@@ -68,7 +68,7 @@ public final class DiskDirectory implements AutoCloseable {
             return open(findings, lock, options, true);
         } catch (IOException failure) {
             lock.close();
-            throw new DiskRefusedException(folder, String.valueOf(failure.getMessage()), failure);
+            throw new DiskRefusedException(folder, FileReason.of(failure, folder.toString()), failure);
         } catch (RuntimeException failure) {
             lock.close();
             throw failure;
@@ -101,7 +101,7 @@ public final class DiskDirectory implements AutoCloseable {
             return open(findings, lock, options, false);
         } catch (IOException failure) {
             lock.close();
-            throw new DiskRefusedException(folder, String.valueOf(failure.getMessage()), failure);
+            throw new DiskRefusedException(folder, FileReason.of(failure, folder.toString()), failure);
         } catch (RuntimeException failure) {
             lock.close();
             throw failure;
@@ -109,6 +109,10 @@ public final class DiskDirectory implements AutoCloseable {
     }
 
     private static DiskRefusedException noTier(Path folder) {
+        if (Files.isRegularFile(folder)) {
+            Path parent = folder.toAbsolutePath().getParent();
+            return new DiskRefusedException(folder, "it is a file; name the directory that it is in, " + parent);
+        }
         return new DiskRefusedException(
                 folder,
                 Files.isDirectory(folder)
@@ -122,7 +126,11 @@ public final class DiskDirectory implements AutoCloseable {
                     folder.toAbsolutePath(),
                     PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------")));
         } catch (IOException failure) {
-            throw new DiskRefusedException(folder, "it cannot be made: " + failure, failure);
+            throw new DiskRefusedException(
+                    folder,
+                    "it cannot be made: "
+                            + FileReason.of(failure, folder.toAbsolutePath().toString()),
+                    failure);
         }
     }
 

@@ -37,7 +37,8 @@ record Findings(Path folder, Path file, long bytes) {
             requireFolder();
             return checkFile(onIncompatible);
         } catch (IOException failure) {
-            throw new DiskRefusedException(folder, "looking at it gave " + failure, failure);
+            throw new DiskRefusedException(
+                    folder, "it cannot be looked at: " + FileReason.of(failure, folder.toString()), failure);
         }
     }
 

@@ -2,6 +2,7 @@ package io.kvcache.tiers.directory;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assumptions.assumeThat;
 
 import io.kvcache.core.identity.Namespace;
@@ -299,6 +300,9 @@ final class DiskDirectoryTest {
         assertThat(folder).isEmptyDirectory();
         Files.write(file(), new byte[8192]);
         requireRefused(() -> DiskDirectory.openExisting(folder, REFUSE), "there is no disk tier in it");
+        assertThatThrownBy(() -> DiskDirectory.openExisting(file(), REFUSE))
+                .isInstanceOf(DiskRefusedException.class)
+                .hasMessageEndingWith("it is a file; name the directory that it is in, " + folder.toAbsolutePath());
     }
 
     @Test

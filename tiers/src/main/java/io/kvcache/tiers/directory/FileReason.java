@@ -1,0 +1,47 @@
+package io.kvcache.tiers.directory;
+
+import java.io.EOFException;
+import java.io.IOException;
+import java.nio.charset.CharacterCodingException;
+import java.nio.file.AccessDeniedException;
+import java.nio.file.DirectoryNotEmptyException;
+import java.nio.file.FileAlreadyExistsException;
+import java.nio.file.FileSystemException;
+import java.nio.file.NoSuchFileException;
+import java.nio.file.NotDirectoryException;
+
+/// Why a file or folder cannot be used, in words for people: without the names of Java's classes.
+public final class FileReason {
+
+    private FileReason() {}
+
+    /// The reason, with the file where it is another than the one that was asked for.
+    ///
+    /// @param asked the file that the rest of the message names; empty when it names none
+    public static String of(Throwable failure, String asked) {
+        if (failure instanceof CharacterCodingException) {
+            return "it is not UTF-8 text";
+        }
+        if (failure instanceof EOFException) {
+            return "it ends too early";
+        }
+        if (!(failure instanceof FileSystemException of)) {
+            String message = failure.getMessage();
+            return failure instanceof IOException && message != null ? message : failure.toString();
+        }
+        String file = of.getFile();
+        return (file == null || file.equals(asked) ? "it" : file) + " " + words(of);
+    }
+
+    private static String words(FileSystemException failure) {
+        return switch (failure) {
+            case NoSuchFileException _ -> "does not exist";
+            case AccessDeniedException _ -> "may not be used by this user: permission denied";
+            case FileAlreadyExistsException _ -> "already exists, and is no directory";
+            case NotDirectoryException _ -> "is no directory";
+            case DirectoryNotEmptyException _ -> "is not empty";
+            default ->
+                "cannot be used: " + (failure.getReason() == null ? "the system says no more" : failure.getReason());
+        };
+    }
+}
