@@ -1,6 +1,7 @@
 package io.kvcache.server.config;
 
 import java.net.InetSocketAddress;
+import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
@@ -26,41 +27,50 @@ public record AccessConfig(List<ListenConfig> listeners, List<TenantConfig> tena
             throw new IllegalArgumentException("tenants are " + tenants.size() + " and listeners " + listeners.size()
                     + "; there may be " + MOST_TENANTS + " and " + MOST_LISTENERS);
         }
+        List<String> problems = problems(listeners, tenants, domains);
+        if (!problems.isEmpty()) {
+            throw new IllegalArgumentException(problems.getFirst());
+        }
+    }
+
+    /// All that is wrong with listeners, tenants and domains together; each begins with the setting's name.
+    static List<String> problems(List<ListenConfig> listeners, List<TenantConfig> tenants, List<DomainConfig> domains) {
+        List<String> problems = new ArrayList<>();
         Set<String> names = new HashSet<>();
         Set<String> users = new HashSet<>();
         for (TenantConfig tenant : tenants) {
             if (!names.add(tenant.name())) {
-                throw new IllegalArgumentException(
-                        tenant.path() + ".name is " + tenant.name() + ", as another's is already");
-            }
-            if (!users.add(tenant.user())) {
-                throw new IllegalArgumentException(
-                        tenant.path() + ".user is " + tenant.user() + ", as another's is already");
+                problems.add(tenant.path() + ".name is " + tenant.name() + ", as another's is already");
+            } else if (!users.add(tenant.user())) {
+                problems.add(tenant.path() + ".user is " + tenant.user() + ", as another's is already");
             }
         }
-        requireOwnLabels(tenants);
-        DomainConfig.check(domains, tenants);
+        addStrangeLabels(tenants, problems);
+        try {
+            DomainConfig.check(domains, tenants);
+        } catch (IllegalArgumentException mistake) {
+            problems.add(String.valueOf(mistake.getMessage()));
+        }
         Set<String> places = new HashSet<>();
         for (ListenConfig listener : listeners) {
             if (!places.add(listener.name())) {
-                throw new IllegalArgumentException(
-                        listener.path() + ".name is " + listener.name() + ", as another's is already");
+                problems.add(listener.path() + ".name is " + listener.name() + ", as another's is already");
             }
-            check(listener, tenants);
+            addEntry(listener, tenants, problems);
         }
-        requireOwnPorts(listeners);
+        addTakenPorts(listeners, problems);
+        return problems;
     }
 
-    private static void requireOwnPorts(List<ListenConfig> listeners) {
+    private static void addTakenPorts(List<ListenConfig> listeners, List<String> problems) {
         for (int later = 1; later < listeners.size(); later++) {
             for (int earlier = 0; earlier < later; earlier++) {
                 ListenConfig taken = listeners.get(earlier);
                 ListenConfig listener = listeners.get(later);
                 if (taken.meets(listener.socketAddress())) {
-                    throw new IllegalArgumentException(listener.path() + ".port is " + listener.port() + " at "
-                            + listener.address() + ", and " + taken.path() + ".port is " + taken.port() + " at "
-                            + taken.address() + "; each listener takes a port of its own, 1 to 65535, or 0 for a free"
-                            + " one");
+                    problems.add(listener.path() + ".port is " + listener.port() + " at " + listener.address()
+                            + ", and " + taken.path() + ".port is " + taken.port() + " at " + taken.address()
+                            + "; each listener takes a port of its own, 1 to 65535, or 0 for a free one");
                 }
             }
         }
@@ -75,36 +85,36 @@ public record AccessConfig(List<ListenConfig> listeners, List<TenantConfig> tena
                 .orElse(null);
     }
 
-    private static void requireOwnLabels(List<TenantConfig> tenants) {
+    private static void addStrangeLabels(List<TenantConfig> tenants, List<String> problems) {
         Set<String> prefixes = new HashSet<>();
         Set<String> salts = new HashSet<>();
         for (TenantConfig tenant : tenants) {
             for (String prefix : tenant.labels().prefixes()) {
                 if (!prefixes.add(prefix)) {
-                    throw new IllegalArgumentException(
-                            tenant.path() + ".prefixes has '" + prefix + "', as another's have already");
+                    problems.add(tenant.path() + ".prefixes has '" + prefix + "', as another's have already");
                 }
             }
             for (String salt : tenant.labels().salts()) {
                 if (!salts.add(salt)) {
-                    throw new IllegalArgumentException(tenant.path() + ".salts has one that another's have already");
+                    problems.add(tenant.path() + ".salts has one that another's have already");
                 }
             }
         }
     }
 
-    private static void check(ListenConfig listener, List<TenantConfig> tenants) {
+    private static void addEntry(ListenConfig listener, List<TenantConfig> tenants, List<String> problems) {
         String bound = listener.entry().tenant();
         if (bound != null && tenants.stream().noneMatch(each -> each.name().equals(bound))) {
-            throw new IllegalArgumentException(listener.path() + ".tenant is " + bound + "; there are "
+            problems.add(listener.path() + ".tenant is " + bound + "; there are "
                     + String.join(", ", tenants.stream().map(TenantConfig::name).toList()));
+            return;
         }
         boolean somebody = tenants.stream()
                 .anyMatch(each ->
                         each.hasPassword() && (bound == null || each.name().equals(bound)));
         if (listener.entry().auth() && !somebody) {
-            throw new IllegalArgumentException(listener.path() + ".auth is true and nobody has a password who could"
-                    + " come in there; it takes password_hash or password_file at a tenant");
+            problems.add(listener.path() + ".auth is true and nobody has a password who could come in there; it takes"
+                    + " password_hash or password_file at a tenant");
         }
     }
 

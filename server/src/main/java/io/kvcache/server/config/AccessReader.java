@@ -24,7 +24,11 @@ final class AccessReader {
         List<TenantConfig> tenants = tenants();
         List<ListenConfig> listeners = listeners(otherwise.listeners().getFirst());
         List<DomainConfig> domains = DomainConfig.read(from);
-        return from.checked(otherwise, () -> new AccessConfig(listeners, tenants, domains));
+        List<String> problems = AccessConfig.problems(listeners, tenants, domains);
+        problems.forEach(from::problem);
+        return problems.isEmpty()
+                ? from.checked(otherwise, () -> new AccessConfig(listeners, tenants, domains))
+                : otherwise;
     }
 
     private List<ListenConfig> listeners(ListenConfig otherwise) {

@@ -112,9 +112,10 @@ public final class ConfigReader {
     private MemoryConfig fits(MemoryConfig memory, long domainBytes) {
         long most = machine.memoryBytes() / 100 * MOST_PERCENT - domainBytes;
         if (memory.hostBytes() > most) {
-            throw new IllegalArgumentException("memory.host_bytes is " + memory.hostBytes() + "; it takes up to " + most
-                    + ", which is " + MOST_PERCENT + " % of the memory there is"
-                    + (domainBytes == 0 ? "" : " without the " + domainBytes + " of the domains"));
+            throw new IllegalArgumentException("memory.host_bytes is " + memory.hostBytes()
+                    + " bytes; it takes up to " + most + " bytes, which is " + MOST_PERCENT
+                    + " % of the memory there is"
+                    + (domainBytes == 0 ? "" : " without the " + domainBytes + " bytes of the domains"));
         }
         return memory;
     }

@@ -94,6 +94,16 @@ final class AccessReaderTest {
                 .anySatisfy(line -> assertThat(line).contains(problem));
     }
 
+    @Test
+    void givenMistakesOfSeveralKinds_whenRead_thenAllAreSaid() {
+        assertThat(problems("tenants: [{name: a}, {name: a}]\nlisteners: [{name: x, port: 1, tenant: absent},"
+                        + " {name: y, port: 2}, {name: y, port: 2}]\n"))
+                .anySatisfy(line -> assertThat(line).contains("tenants.1.name is a, as another's is already"))
+                .anySatisfy(line -> assertThat(line).contains("listeners.0.tenant is absent"))
+                .anySatisfy(line -> assertThat(line).contains("listeners.2.name is y, as another's is already"))
+                .anySatisfy(line -> assertThat(line).contains("listeners.2.port is 2 at"));
+    }
+
     @ParameterizedTest
     @CsvSource(delimiter = '|', textBlock = """
             listen: {port: 1}\\nlisteners: [{port: 2}] | listeners are set, and listen (or --address, --port) beside them

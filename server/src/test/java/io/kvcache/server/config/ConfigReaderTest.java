@@ -264,7 +264,7 @@ final class ConfigReaderTest {
         assertThat(problems("memory: {host_bytes: 15GiB}", Map.of()))
                 .singleElement()
                 .asString()
-                .contains("memory.host_bytes is 16106127360; it takes up to 15461882");
+                .contains("memory.host_bytes is 16106127360 bytes; it takes up to 15461882");
     }
 
     @Test
