@@ -154,34 +154,51 @@ final class DiskReplay {
 
     private static String tiers(Line line) {
         return String.format(
-                Locale.ROOT,
-                "%s, %s: %,d blocks in host memory, %,d alive on disk, of %s (%s)%n"
-                        + "  hits     %.4f of blocks = %.4f in host memory + %.4f from disk;"
-                        + " one LRU of %,d has %.4f, %+.2f points%n"
-                        + "  writes   %s of blocks for %s put = %.1f %% saved; %.2f bytes for each byte;"
-                        + " %,d evicted unwritten%n"
-                        + "  correct  %,d blocks served, %,d wrong, %,d did not come   %.1f s",
-                line.policy,
-                line.admission,
-                line.hostBlocks,
-                line.diskBlocks,
-                new ByteSize(line.blockBytes),
-                line.rule,
-                line.blockHitRatio,
-                line.hostHitRatio,
-                line.diskHitRatio,
-                line.diskBlocks,
-                line.oneLruHitRatio,
-                -line.pointsBelowOneLru(),
-                size(line.diskBlockBytes),
-                size(line.putBytes),
-                100 * line.writesSaved,
-                line.writeAmplification,
-                line.evictedUnwritten,
-                line.blocksServed,
-                line.wrongBlocks,
-                line.notArrived,
-                line.seconds);
+                        Locale.ROOT,
+                        "%s, %s: %,d blocks in host memory, %,d alive on disk, of %s (%s)%n"
+                                + "  hits     %.4f of blocks = %.4f in host memory + %.4f from disk;"
+                                + " one LRU of %,d has %.4f, %+.2f points%n"
+                                + "  writes   %s of blocks for %s put = %.1f %% saved; %.2f bytes for each byte;"
+                                + " %,d evicted unwritten%n"
+                                + "  correct  %,d blocks served, %,d wrong, %,d did not come   %.1f s",
+                        line.policy,
+                        line.admission,
+                        line.hostBlocks,
+                        line.diskBlocks,
+                        new ByteSize(line.blockBytes),
+                        line.rule,
+                        line.blockHitRatio,
+                        line.hostHitRatio,
+                        line.diskHitRatio,
+                        line.diskBlocks,
+                        line.oneLruHitRatio,
+                        -line.pointsBelowOneLru(),
+                        size(line.diskBlockBytes),
+                        size(line.putBytes),
+                        100 * line.writesSaved,
+                        line.writeAmplification,
+                        line.evictedUnwritten,
+                        line.blocksServed,
+                        line.wrongBlocks,
+                        line.notArrived,
+                        line.seconds)
+                + remarks(line.writesSaved, line.notArrived);
+    }
+
+    /// What a number means that looks like a mistake.
+    static String remarks(double writesSaved, long notArrived) {
+        String remarks = "";
+        if (writesSaved < 0) {
+            remarks += String.format(
+                    Locale.ROOT, "%n  less than 0 %% saved: blocks that the disk had given up came to it again");
+        }
+        if (notArrived > 0) {
+            remarks += String.format(
+                    Locale.ROOT,
+                    "%n  did not come: the disk had them at the look-up, and they were gone, unreadable or"
+                            + " without room in memory at the read; they count as misses");
+        }
+        return remarks;
     }
 
     /// What the second rule saves of the first one's writes, and the hits that it costs.

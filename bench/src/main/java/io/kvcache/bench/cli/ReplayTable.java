@@ -74,7 +74,9 @@ final class ReplayTable implements ReplayReport {
 
     @Override
     public void end() {
-        print("Belady knows the future: no policy can do better. Of the gap: the way from LRU to Belady with bypass.");
+        print("Belady knows the future. No policy can do better than with bypass; without it Belady has to admit every"
+                + " block, and a policy that may leave blocks out can do better.");
+        print("Of the gap: the way from LRU to Belady with bypass.");
         print(
                 "w-tinylfu, mooncake and lmcache-cost may keep a block without the blocks before it, which then cannot be a"
                         + " hit; pensieve's engine computes what is missing before it, so there it is one.");

@@ -2,6 +2,7 @@ package io.kvcache.bench.trace;
 
 import java.io.BufferedReader;
 import java.io.IOException;
+import java.io.InputStream;
 import java.nio.charset.CharacterCodingException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -46,6 +47,9 @@ public final class TraceReader {
         if (Files.isDirectory(file)) {
             throw new TraceFormatException(file + ": is a directory; a trace is a file");
         }
+        if (isGzip(file)) {
+            throw new TraceFormatException(file + ": is compressed by gzip; unpack it first: gunzip -k " + file);
+        }
         Lines read = new Lines();
         long number = 0;
         try (BufferedReader lines = Files.newBufferedReader(file)) {
@@ -64,6 +68,13 @@ public final class TraceReader {
         }
         read.requests.sort(Comparator.comparingLong(TraceRequest::timestampMillis));
         return new Trace(nameOf(file), format.blockTokens(), read.requests);
+    }
+
+    private static boolean isGzip(Path file) throws IOException {
+        try (InputStream in = Files.newInputStream(file)) {
+            byte[] first = in.readNBytes(2);
+            return first.length == 2 && (first[0] & 0xff) == 0x1f && (first[1] & 0xff) == 0x8b;
+        }
     }
 
     /// What came of the lines so far.

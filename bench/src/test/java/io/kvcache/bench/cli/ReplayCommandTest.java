@@ -208,6 +208,13 @@ final class ReplayCommandTest {
     }
 
     @Test
+    void givenNumbersThatLookLikeMistakes_whenPrinted_thenEachIsExplained() {
+        assertThat(DiskReplay.remarks(0, 0)).isEmpty();
+        assertThat(DiskReplay.remarks(-0.1, 0)).contains("less than 0 % saved").doesNotContain("did not come");
+        assertThat(DiskReplay.remarks(0.1, 3)).contains("did not come: ").doesNotContain("saved");
+    }
+
+    @Test
     void givenADirectoryWithSomethingInIt_whenReplayedOverIt_thenItIsLeftAlone() throws IOException {
         Path file = Files.writeString(folder.resolve("two.jsonl"), LINE + LINE);
         Shell.Run run = Shell.run("replay", "--trace", file.toString(), "--blocks", "9", "--disk", folder + ":64MiB");

@@ -212,7 +212,7 @@ final class ServeCommandTest {
             String port = Integer.toString(taken.getLocalPort());
 
             assertThat(run(1, "serve", "--port", port, "--host-bytes", "64MiB", "--transport", "off"))
-                    .startsWith("kvcache: cannot listen at 127.0.0.1:" + port + ": ")
+                    .startsWith("kvcache: cannot listen at 127.0.0.1:" + port + ": address already in use")
                     .endsWith("; stop what has that port, or set another one\n");
         }
     }
@@ -239,9 +239,10 @@ final class ServeCommandTest {
         String[] check = {"config", "check", "--config", file.toString(), "--host-bytes", "64MiB"};
 
         assertThat(run(1, check))
-                .contains("tenants.0.password_file /nowhere/passwords cannot be read")
+                .contains("tenants.0.password_file /nowhere/passwords cannot be read: it does not exist")
                 .contains("tenants.1.salt_file " + salts + " has a line that is none; it takes 8 to 128")
-                .contains("/nowhere/server.pem")
+                .contains("/nowhere/server.pem cannot be read: it does not exist")
+                .doesNotContain("Exception")
                 .doesNotContain("bad@salt");
         assertThat(run(
                         0,

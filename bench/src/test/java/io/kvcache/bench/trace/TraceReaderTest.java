@@ -93,6 +93,14 @@ final class TraceReaderTest {
     }
 
     @Test
+    void givenACompressedFile_whenRead_thenTheErrorSaysSo() throws IOException {
+        Path file = Files.write(folder.resolve("some.jsonl.gz"), new byte[] {0x1f, (byte) 0x8b, 8, 0, 0});
+        assertThatThrownBy(() -> new TraceReader(MalformedLine.Choice.SKIP, skipped::add).read(file))
+                .isInstanceOf(TraceFormatException.class)
+                .hasMessageContaining("is compressed by gzip");
+    }
+
+    @Test
     void givenNoFile_whenRead_thenTheUsualException() {
         assertThatThrownBy(() ->
                         new TraceReader(MalformedLine.Choice.SKIP, skipped::add).read(folder.resolve("absent.jsonl")))
