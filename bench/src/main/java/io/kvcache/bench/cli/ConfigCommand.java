@@ -67,7 +67,9 @@ final class ConfigCommand implements Runnable {
                 budget.requireWithin(limit);
                 List<String> unusable = noFiles ? List.of() : unusable(config);
                 if (!unusable.isEmpty()) {
-                    unusable.forEach(spec.commandLine().getErr()::println);
+                    unusable.stream()
+                            .map(settings::placed)
+                            .forEach(spec.commandLine().getErr()::println);
                     return 1;
                 }
                 ConfigText.of(config).forEach(spec.commandLine().getOut()::println);

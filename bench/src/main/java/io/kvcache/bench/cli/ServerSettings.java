@@ -67,6 +67,8 @@ final class ServerSettings {
             description = "Any setting, for example limits.connections=100. May be given again.")
     private Map<String, String> more = new LinkedHashMap<>();
 
+    private final ConfigReader reader = new ConfigReader(Machine.here(), System.getenv());
+
     /// Reads file, environment and options.
     ServerConfig read() throws IOException, ConfigException {
         Map<String, ConfigReader.Option> options = new LinkedHashMap<>();
@@ -82,7 +84,12 @@ final class ServerSettings {
         }
         ConfigReader.Source source =
                 file == null ? ConfigReader.Source.NONE : new ConfigReader.Source(file.toString(), text(file));
-        return new ConfigReader(Machine.here(), System.getenv()).read(source, options);
+        return reader.read(source, options);
+    }
+
+    /// A problem with the place before it where its setting was set, if that is known.
+    String placed(String problem) {
+        return reader.placed(problem);
     }
 
     private static String text(Path file) throws IOException {

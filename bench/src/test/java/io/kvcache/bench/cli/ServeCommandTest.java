@@ -239,7 +239,7 @@ final class ServeCommandTest {
         String[] check = {"config", "check", "--config", file.toString(), "--host-bytes", "64MiB"};
 
         assertThat(run(1, check))
-                .contains("tenants.0.password_file /nowhere/passwords cannot be read: it does not exist")
+                .contains("files.yaml:2: tenants.0.password_file /nowhere/passwords cannot be read: it does not exist")
                 .contains("tenants.1.salt_file " + salts + " has a line that is none; it takes 8 to 128")
                 .contains("/nowhere/server.pem cannot be read: it does not exist")
                 .doesNotContain("Exception")

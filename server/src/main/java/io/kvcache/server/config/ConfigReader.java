@@ -9,6 +9,7 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import org.jspecify.annotations.Nullable;
 
 /// Makes a configuration of a file, the environment and the command line, the later before the earlier, over the
 /// defaults. Everything is looked at before anything is said.
@@ -19,6 +20,7 @@ public final class ConfigReader {
 
     private final Machine machine;
     private final Map<String, String> environment;
+    private @Nullable Settings last;
 
     public ConfigReader(Machine machine, Map<String, String> environment) {
         this.machine = machine;
@@ -39,6 +41,7 @@ public final class ConfigReader {
     public ServerConfig read(Source file, Map<String, Option> options) throws ConfigException {
         List<String> problems = new ArrayList<>();
         Settings settings = new Settings(problems);
+        last = settings;
         settings.add(YamlSettings.read(file.name(), file.text(), problems));
         settings.add(EnvironmentSettings.read(environment));
         Map<String, Setting> typed = new LinkedHashMap<>();
@@ -55,6 +58,13 @@ public final class ConfigReader {
             throw new ConfigException(problems, log);
         }
         return config;
+    }
+
+    /// What was found wrong later about a setting that was read last, with the place where it was set if that is known.
+    ///
+    /// @param problem begins with the setting's name
+    public String placed(String problem) {
+        return last == null ? problem : last.placed(problem);
     }
 
     /// An option of the command line.

@@ -132,7 +132,12 @@ final class Settings {
 
     /// Adds to what is wrong.
     void problem(String text) {
-        problems.add(origin(text) + text);
+        problems.add(placed(text));
+    }
+
+    /// A problem with the place before it where its setting was set, if that is known.
+    String placed(String text) {
+        return origin(text) + text;
     }
 
     /// A record of values, or the default when its checks fail.
