@@ -120,11 +120,19 @@ final class AuditText {
                     report.lost(),
                     report.forgottenRegions()));
         }
+        if (report.missingRegions() > 0) {
+            print(String.format(
+                    Locale.ROOT,
+                    "%,d regions are lost that were durable: their trailers and first heads are damaged;"
+                            + " the next opening forgets %,d older regions, as what they hold may have been deleted or replaced",
+                    report.missingRegions(),
+                    report.forgottenRegions()));
+        }
         damagedMetadata();
         if (report.sound()) {
             print("clean: every block and object has its checksum");
         } else if (report.bad() == 0) {
-            String which = report.lost() > 0 ? " that is left" : "";
+            String which = report.lost() + report.missingRegions() > 0 ? " that is left" : "";
             print("every block and object" + which + " has its checksum");
         } else {
             print(String.format(

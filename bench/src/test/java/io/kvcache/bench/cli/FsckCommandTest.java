@@ -195,6 +195,7 @@ final class FsckCommandTest {
                         "torn",
                         "strangeEntries",
                         "lostEntries",
+                        "missingRegions",
                         "forgottenRegions",
                         "bad",
                         "repairedRegions",

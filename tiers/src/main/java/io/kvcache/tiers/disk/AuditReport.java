@@ -13,6 +13,7 @@ import java.util.List;
 ///     when the log ended, or have gone bad since. No opening tells them
 /// @param strange entries beyond their region or of an unknown namespace; no opening tells them
 /// @param lost entries that were durable, and that damaged metadata hides
+/// @param missingRegions that were durable and are not found, as their trailer and their first head are damaged
 /// @param forgottenRegions which the next opening forgets because of that, as what they hold may have been deleted or
 ///     replaced by what is lost
 /// @param repairedRegions whose trailer was written anew
@@ -26,6 +27,7 @@ public record AuditReport(
         long torn,
         long strange,
         long lost,
+        int missingRegions,
         int forgottenRegions,
         int repairedRegions,
         boolean superblockRepaired) {
@@ -98,7 +100,7 @@ public record AuditReport(
 
     /// Whether all is as it was written: blocks and objects, trailers, and both copies of the superblock.
     public boolean sound() {
-        return bad() == 0 && lost == 0 && damagedCopy == 0 && count(RegionState.DAMAGED) == 0;
+        return bad() == 0 && lost == 0 && missingRegions == 0 && damagedCopy == 0 && count(RegionState.DAMAGED) == 0;
     }
 
     /// Regions in a state.

@@ -6,7 +6,8 @@ import java.util.Deque;
 
 /// Writes the trailers of regions that are full: once all their groups have ended, and a sync has made those
 /// durable. So a footer that says CLOSED vouches for all groups, and the footer before it, which says FREE,
-/// is not touched while the first head may still be lost.
+/// is not touched while the first head may still be lost. They are written in the order of lives, so one vouches for
+/// that before it ([Predecessor]).
 final class Closing {
 
     private final Io io;
@@ -45,16 +46,14 @@ final class Closing {
         if (busy || io.condition().halted()) {
             return;
         }
-        for (OpenRegion each : waiting) {
-            if (each.flying() == 0) {
-                busy = true;
-                io.syncs().request(durable -> {
-                    if (durable) {
-                        write(each);
-                    }
-                });
-                return;
-            }
+        OpenRegion first = waiting.peek();
+        if (first != null && first.flying() == 0) {
+            busy = true;
+            io.syncs().request(durable -> {
+                if (durable) {
+                    write(first);
+                }
+            });
         }
     }
 

@@ -45,8 +45,9 @@ public record DiskLogStats(
     /// @param entries blocks and objects, those that are buried included
     /// @param strange entries that were left out: of an unknown namespace, or beyond their region
     /// @param lost entries that were durable, and that damaged metadata hides
+    /// @param missing regions that were durable, and that damaged metadata hides
     /// @param forgotten regions that were left out for that: what they hold may have been deleted or replaced
-    public record Recovered(long entries, long tombstones, long strange, long lost, int forgotten) {}
+    public record Recovered(long entries, long tombstones, long strange, long lost, int missing, int forgotten) {}
 
     /// Regions by what they are in; together with those not looked at yet, all.
     ///

@@ -312,14 +312,15 @@ public final class DiskTier implements Tier {
         public void recoveryEnded() {
             buriedNamespaces.clear();
             DiskLogStats.Recovered recovered = log.stats().recovered();
-            if (recovered.lost() > 0) {
+            if (recovered.lost() > 0 || recovered.missing() > 0) {
                 LOG.log(
                         Level.WARNING,
-                        "{0} lacks {1} entries that were durable: metadata in the file is damaged. {2} regions were"
+                        "{0} lacks {1} entries and {2} whole regions that were durable: metadata in the file is damaged. {3} regions were"
                                 + " forgotten, as what they hold may have been deleted or replaced by what is lost."
                                 + " Check the disk (dmesg, SMART)",
                         name,
                         recovered.lost(),
+                        recovered.missing(),
                         recovered.forgotten());
             }
             listener.recoveryEnded();

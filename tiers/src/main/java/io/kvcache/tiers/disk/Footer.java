@@ -14,6 +14,7 @@ import org.jspecify.annotations.Nullable;
 /// 16  life, 20 bytes               36  int32  page of the table      40  int32  CRC32C of the table
 /// 44  int32  entries that may replace others, and 1; 0 in footers of before
 /// 48  int64  life that is over
+/// 56  int64  of a closed region the life of its predecessor, or 0   64  int32  1 when that replaces nothing
 /// of an open region               36  int32  durable pages          40  int32  durable entries
 /// ```
 ///
@@ -32,7 +33,9 @@ import org.jspecify.annotations.Nullable;
 /// @param tableChecksum of an open region the durable entries
 /// @param replacing entries that may replace others, see [Durable]; or [#UNKNOWN]
 /// @param over number of a life that had ended when this was written, with all earlier ones of the device
-record Footer(Life life, int entries, int tablePage, int tableChecksum, int replacing, long over) {
+/// @param predecessor of a closed region; unknown in footers of before
+record Footer(
+        Life life, int entries, int tablePage, int tableChecksum, int replacing, long over, Predecessor predecessor) {
 
     /// Instead of a number of entries.
     static final int FREE = -1;
@@ -47,12 +50,13 @@ record Footer(Life life, int entries, int tablePage, int tableChecksum, int repl
 
     /// The footer of a region that holds nothing.
     static Footer free(Life last, long over) {
-        return new Footer(last, FREE, 0, 0, UNKNOWN, over);
+        return new Footer(last, FREE, 0, 0, UNKNOWN, over, Predecessor.UNKNOWN);
     }
 
     /// The footer of a region that groups are added to.
     static Footer open(Life life, Durable durable, long over) {
-        return new Footer(life, OPEN, durable.pages(), durable.entries(), durable.replacing(), over);
+        return new Footer(
+                life, OPEN, durable.pages(), durable.entries(), durable.replacing(), over, Predecessor.UNKNOWN);
     }
 
     boolean isFree() {
@@ -87,6 +91,8 @@ record Footer(Life life, int entries, int tablePage, int tableChecksum, int repl
         page.set(INT32, 40, tableChecksum);
         page.set(INT32, 44, replacing + 1);
         page.set(INT64, 48, over);
+        page.set(INT64, 56, predecessor.life());
+        page.set(INT32, 64, predecessor.replaces() ? 0 : 1);
         Seal.close(page);
     }
 
@@ -101,7 +107,8 @@ record Footer(Life life, int entries, int tablePage, int tableChecksum, int repl
                 page.get(INT32, 36),
                 page.get(INT32, 40),
                 page.get(INT32, 44) - 1,
-                page.get(INT64, 48));
+                page.get(INT64, 48),
+                new Predecessor(page.get(INT64, 56), page.get(INT32, 64) == 0));
         boolean fits = footer.isClosed()
                 && footer.entries <= Trailer.maxEntries(regionPages)
                 && footer.tablePage >= 0

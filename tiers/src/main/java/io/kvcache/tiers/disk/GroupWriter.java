@@ -201,12 +201,14 @@ final class GroupWriter {
         if (regions.free() < (first.isRewrite() ? 1 : 2)) {
             return null;
         }
+        boolean replaces = open == null || open.replaces();
         if (open != null) {
             closing.close(open);
             open = null;
         }
+        Predecessor before = new Predecessor(regions.newestHeld(), replaces);
         Region next = regions.open();
-        open = next == null ? null : new OpenRegion(regions, next);
+        open = next == null ? null : new OpenRegion(regions, next, before);
         return open;
     }
 

@@ -67,12 +67,14 @@ public final class LogAudit {
     private final Map<Region, BitSet> counting = new HashMap<>();
     private final KeyPrints prints = new KeyPrints();
     private final Set<Long> badPrints = new HashSet<>();
+    private final Set<Long> lives = new HashSet<>();
     private final KeyPrints tombstones = new KeyPrints();
     private final BitSet buriedNamespaces = new BitSet();
     private final List<NamespaceTally> tallies = new ArrayList<>();
     private long torn;
     private long strange;
     private long lost;
+    private int missing;
     private int forgotten;
     private boolean forgets;
     private int repaired;
@@ -150,6 +152,7 @@ public final class LogAudit {
             reports[region.index()] = new RegionReport(RegionState.UNMARKED, 0, 0, 0);
         }
         List<Region> newestFirst = census.newestFirst();
+        newestFirst.forEach(region -> lives.add(region.life()));
         int done = 0;
         for (Region region : newestFirst) {
             look(region);
@@ -200,6 +203,7 @@ public final class LogAudit {
         if (scope == Scope.REPAIR && (!bad.isEmpty() || state() == RegionState.DAMAGED)) {
             rewrite(region, bad);
         }
+        missBefore();
     }
 
     /// Whether an opening forgets the region, see [Recovery]. Nothing of it counts, and a repair leaves it alone: a new
@@ -212,6 +216,15 @@ public final class LogAudit {
             reports[region.index()] = new RegionReport(RegionState.FORGOTTEN, region.life(), entries.count(), 0);
         }
         return forgets;
+    }
+
+    /// Whether the region before is nowhere, which an opening notices in the same way.
+    private void missBefore() {
+        Predecessor before = entries.predecessor();
+        if (before.life() > regions.over() && !lives.contains(before.life())) {
+            missing++;
+            forgets |= before.replaces();
+        }
     }
 
     /// Whether an opening tells it, so that older copies do not count. Entries that it does not tell hide none.
@@ -277,7 +290,7 @@ public final class LogAudit {
         int pages = Trailer.pages(kept.size());
         MemorySegment span = trailer.asSlice(0, (long) pages * Geometry.PAGE_BYTES);
         int regionPages = regions.geometry().regionPages();
-        new Trailer(regions.life(region), kept, regions.over()).write(span, regionPages);
+        new Trailer(regions.life(region), kept, regions.over(), entries.predecessor()).write(span, regionPages);
         boolean written = write(WriteKind.TRAILER, span, regions.offset(region, regionPages - pages));
         repaired += written ? 1 : 0;
     }
@@ -329,6 +342,7 @@ public final class LogAudit {
                 torn,
                 strange,
                 lost,
+                missing,
                 forgotten,
                 repaired,
                 copyRepaired);

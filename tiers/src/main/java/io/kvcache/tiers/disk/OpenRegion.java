@@ -9,6 +9,7 @@ final class OpenRegion {
     private final Region region;
     private final Life life;
     private final int regionPages;
+    private final Predecessor predecessor;
     private final List<PlacedGroup> groups = new ArrayList<>();
     private int nextPage;
     private int entries;
@@ -18,16 +19,18 @@ final class OpenRegion {
     private Durable written = Durable.NOTHING;
     private Durable marked = Durable.NOTHING;
 
-    OpenRegion(Regions regions, Region region) {
+    OpenRegion(Regions regions, Region region, Predecessor predecessor) {
         this.region = region;
         this.life = regions.life(region);
         this.regionPages = regions.geometry().regionPages();
+        this.predecessor = predecessor;
     }
 
     /// A region that was open when the log ended; no more is added to it, because the remains of groups that
-    /// were never finished may lie behind its last whole one.
+    /// were never finished may lie behind its last whole one. Its trailer is not written in the order of
+    /// lives, so it names no predecessor.
     static OpenRegion recovered(Regions regions, Region region, List<DiskEntry> entries) {
-        OpenRegion open = new OpenRegion(regions, region);
+        OpenRegion open = new OpenRegion(regions, region, Predecessor.UNKNOWN);
         open.entries = entries.size();
         open.groups.add(new PlacedGroup(new Group(open.life, 0, 0, entries), true));
         return open;
@@ -94,6 +97,12 @@ final class OpenRegion {
         flying--;
     }
 
+    /// Whether it may hold entries that replace others.
+    boolean replaces() {
+        return groups.stream()
+                .anyMatch(placed -> Durable.replacing(placed.group().entries()) > 0);
+    }
+
     /// Groups, and the footer, on their way.
     int flying() {
         return flying;
@@ -111,6 +120,6 @@ final class OpenRegion {
                 written.addAll(placed.group().entries());
             }
         }
-        return new Trailer(life, written, over);
+        return new Trailer(life, written, over, predecessor);
     }
 }

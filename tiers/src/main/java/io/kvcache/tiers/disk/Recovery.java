@@ -2,8 +2,10 @@ package io.kvcache.tiers.disk;
 
 import java.util.ArrayDeque;
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Queue;
+import java.util.Set;
 
 /// Tells the index what the regions hold, newest region first and in it the last entry first, a bounded
 /// number at a time. While one region is told, the next ones are read.
@@ -18,6 +20,7 @@ final class Recovery {
     private final Freeing freeing;
     private final NamespaceTable namespaces;
     private final Queue<Region> ahead;
+    private final Set<Long> lives = new HashSet<>();
     private final Queue<RegionEntries> reading = new ArrayDeque<>();
     private final Queue<RegionEntries> lanes;
     private int told;
@@ -25,6 +28,7 @@ final class Recovery {
     private long tombstones;
     private long strange;
     private long lost;
+    private int missing;
     private int forgotten;
     private boolean forgets;
     private boolean ended;
@@ -42,6 +46,7 @@ final class Recovery {
         this.namespaces = target.namespaces;
         this.ahead = new ArrayDeque<>(newestFirst);
         this.lanes = new ArrayDeque<>(lanes);
+        newestFirst.forEach(region -> lives.add(region.life()));
     }
 
     boolean ended() {
@@ -66,6 +71,11 @@ final class Recovery {
     /// Entries that were durable and are not found.
     long lost() {
         return lost;
+    }
+
+    /// Regions that must be there and are not found: each is the [Predecessor] of another.
+    int missing() {
+        return missing;
     }
 
     /// Regions that are not told of because of that.
@@ -111,12 +121,27 @@ final class Recovery {
     private void miss(RegionEntries front) {
         lost += forgets ? 0 : front.lost();
         if (!forgets && front.losesReplacing()) {
-            forgets = true;
-            regions.end(front.region().life());
-            forgotten += ahead.size();
-            ahead.forEach(freeing::free);
-            ahead.clear();
+            forgetUpTo(front.region().life());
         }
+    }
+
+    /// Where a whole region is not found, what is older than it may have been ended by it.
+    private void missBefore(RegionEntries front) {
+        Predecessor before = front.predecessor();
+        if (before.life() > regions.over() && !lives.contains(before.life())) {
+            missing++;
+            if (before.replaces()) {
+                forgetUpTo(front.region().life() - 1);
+            }
+        }
+    }
+
+    private void forgetUpTo(long life) {
+        forgets = true;
+        regions.end(life);
+        forgotten += ahead.size();
+        ahead.forEach(freeing::free);
+        ahead.clear();
     }
 
     private void forget(RegionEntries front) {
@@ -149,6 +174,7 @@ final class Recovery {
 
     /// A region that was open gets the trailer that it lacks.
     private void end(RegionEntries front) {
+        missBefore(front);
         if (front.unclosed()) {
             List<DiskEntry> all = new ArrayList<>(front.count());
             for (int i = 0; i < front.count(); i++) {

@@ -20,6 +20,7 @@ final class RegionEntries {
     private boolean ready = true;
     private boolean complete;
     private boolean unclosed;
+    private Predecessor predecessor = Predecessor.UNKNOWN;
     private Durable durable = Durable.NOTHING;
     private Durable found = Durable.NOTHING;
 
@@ -47,6 +48,7 @@ final class RegionEntries {
         ready = false;
         complete = false;
         unclosed = false;
+        predecessor = Predecessor.UNKNOWN;
         durable = Durable.NOTHING;
         found = Durable.NOTHING;
         io.transfers().add(Transfer.read(page, regions.footerOffset(region), this::footer));
@@ -95,6 +97,11 @@ final class RegionEntries {
         return lost() > 0 && (!known || durable.replacing() > found.replacing());
     }
 
+    /// What the trailer names, unknown when there is none.
+    Predecessor predecessor() {
+        return predecessor;
+    }
+
     private void footer(IoOutcome outcome) {
         Footer footer = outcome.done() ? Footer.read(page, pages()) : null;
         boolean own = footer != null && footer.life().equals(regions.life(region));
@@ -102,6 +109,7 @@ final class RegionEntries {
         unclosed = outcome.done() && !closed;
         if (own && footer != null && !footer.isFree()) {
             durable = footer.durable();
+            predecessor = footer.predecessor();
         }
         if (footer == null || !closed) {
             readHead();

@@ -93,6 +93,19 @@ final class Regions {
         return free.size();
     }
 
+    /// The latest life of a region that is full; 0 when none is.
+    long newestHeld() {
+        long newest = 0;
+        for (Region region : all) {
+            boolean held = switch (region.state()) {
+                case CLOSING, CLOSED, RECLAIMING -> true;
+                case UNKNOWN, FREE, OPEN, FREEING, BAD -> false;
+            };
+            newest = held ? Math.max(newest, region.life()) : newest;
+        }
+        return newest;
+    }
+
     /// Gives the region that has been free longest its next life.
     @Nullable
     Region open() {

@@ -150,12 +150,13 @@ final class Running {
 
     DiskLogStats.Recovered recovered() {
         return recovery == null
-                ? new DiskLogStats.Recovered(0, 0, 0, 0, 0)
+                ? new DiskLogStats.Recovered(0, 0, 0, 0, 0, 0)
                 : new DiskLogStats.Recovered(
                         recovery.entries(),
                         recovery.tombstones(),
                         recovery.strange(),
                         recovery.lost(),
+                        recovery.missing(),
                         recovery.forgotten());
     }
 

@@ -12,7 +12,8 @@ import java.util.List;
 ///
 /// @param entries all blocks and tombstones of the region, in the order they lie
 /// @param over see [Footer]
-record Trailer(Life life, List<DiskEntry> entries, long over) {
+/// @param predecessor see [Footer]
+record Trailer(Life life, List<DiskEntry> entries, long over, Predecessor predecessor) {
 
     Trailer {
         entries = List.copyOf(entries);
@@ -48,7 +49,7 @@ record Trailer(Life life, List<DiskEntry> entries, long over) {
         long tableBytes = target.byteSize() - Geometry.PAGE_BYTES;
         int checksum = Checksum.of(target.asSlice(0, tableBytes));
         int tablePage = regionPages - pages(entries.size());
-        new Footer(life, entries.size(), tablePage, checksum, Durable.replacing(entries), over)
+        new Footer(life, entries.size(), tablePage, checksum, Durable.replacing(entries), over, predecessor)
                 .write(target.asSlice(tableBytes));
     }
 }

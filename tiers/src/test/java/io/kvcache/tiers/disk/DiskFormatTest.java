@@ -84,7 +84,7 @@ final class DiskFormatTest {
     @ParameterizedTest
     @ValueSource(ints = {0, 1, 64, 65, 500})
     void givenATrailer_whenWrittenAndRead_thenTheSame(int count) {
-        Trailer trailer = new Trailer(LIFE, entries(count), 9);
+        Trailer trailer = new Trailer(LIFE, entries(count), 9, new Predecessor(7, false));
         MemorySegment span = pages(Trailer.pages(count));
         trailer.write(span, REGION_PAGES);
         Footer footer = Footer.read(span.asSlice(span.byteSize() - Geometry.PAGE_BYTES), REGION_PAGES);
@@ -110,7 +110,7 @@ final class DiskFormatTest {
     void givenAnyFlippedBit_whenRead_thenNothingComesBack() {
         Group group = Group.of(LIFE, 0, entries(60));
         MemorySegment head = pages(Group.HEAD_PAGES);
-        Trailer trailer = new Trailer(LIFE, entries(90), 9);
+        Trailer trailer = new Trailer(LIFE, entries(90), 9, Predecessor.UNKNOWN);
         MemorySegment span = pages(Trailer.pages(90));
         for (int round = 0; round < 500; round++) {
             group.write(head);

@@ -61,7 +61,7 @@ final class LogBuryTest {
         assertThat(rig.flushes).containsExactly(true);
         reopen();
         assertThat(rig.known.keySet()).containsExactly(1L, 3L);
-        assertThat(rig.log().stats().recovered()).isEqualTo(new DiskLogStats.Recovered(3, 1, 0, 0, 0));
+        assertThat(rig.log().stats().recovered()).isEqualTo(new DiskLogStats.Recovered(3, 1, 0, 0, 0, 0));
     }
 
     @Test

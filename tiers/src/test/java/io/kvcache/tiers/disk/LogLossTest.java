@@ -15,7 +15,7 @@ import org.junit.jupiter.api.Test;
 /// What an opening and an audit make of metadata that was durable and is damaged since.
 final class LogLossTest {
 
-    private static final long BYTES = 7L << 20;
+    private static final long BYTES = 10L << 20;
     private static final Geometry GEOMETRY = Geometry.of(BYTES);
     private static final DiskLogConfig CONFIG = DiskLogConfig.of(GEOMETRY, 0xABCDEF);
 
@@ -128,6 +128,53 @@ final class LogLossTest {
         reopen();
         assertThat(rig.known.keySet()).isNotEmpty().allMatch(key -> key > 90);
         assertThat(audit().sound()).isTrue();
+    }
+
+    @Test
+    void givenTombstonesInAClosedRegion_whenItsFooterAndFirstHeadAreDamaged_thenWhatTheyBuriedStaysGone() {
+        fillRegion();
+        bury(1, 80);
+        fillRegion();
+        fillRegion();
+        zero(1, 0, 1);
+        zero(1, GEOMETRY.regionPages() - 1, 1);
+
+        AuditReport report = audit();
+        assertThat(report.missingRegions()).isOne();
+        assertThat(report.forgottenRegions()).isOne();
+        assertThat(report.sound()).isFalse();
+
+        reopen();
+        assertThat(rig.log().stats().recovered().missing()).isOne();
+        assertThat(rig.log().stats().recovered().forgotten()).isOne();
+        assertThat(rig.known.keySet()).isNotEmpty().allMatch(key -> key > 90);
+        reopen();
+        assertThat(rig.log().stats().recovered().missing()).isZero();
+        assertThat(rig.known.keySet()).isNotEmpty().allMatch(key -> key > 90);
+        assertThat(audit().sound()).isTrue();
+    }
+
+    @Test
+    void givenAClosedRegionOfBlocksAlone_whenItsFooterAndFirstHeadAreDamaged_thenTheLossIsSaidAndOlderOnesAreThere() {
+        fillRegion();
+        fillRegion();
+        fillRegion();
+        zero(1, 0, 1);
+        zero(1, GEOMETRY.regionPages() - 1, 1);
+        assertThat(audit().missingRegions()).isOne();
+        assertThat(audit().sound()).isFalse();
+        reopen();
+        assertThat(rig.log().stats().recovered().missing()).isOne();
+        assertThat(rig.log().stats().recovered().forgotten()).isZero();
+        assertThat(rig.known).containsKey(1L);
+    }
+
+    private void fillRegion() {
+        for (int i = 0; i < 90; i++) { // 85 fill a region
+            rig.appendWaiting(BLOCK_BYTES);
+            rig.settle();
+        }
+        flush();
     }
 
     @Test
