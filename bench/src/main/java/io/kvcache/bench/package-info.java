@@ -1,4 +1,5 @@
-/// Measurement: trace replay, the demo, JMH benchmarks, and the command line that runs them.
+/// Planning and measurement: trace replay, the demo, JMH benchmarks, and a command line that adds them to the
+/// server's.
 ///
 /// Stands on top of everything; nothing may import it. JMH is used nowhere else.
 @NullMarked

@@ -9,6 +9,8 @@ import io.kvcache.bench.store.StoreReplay;
 import io.kvcache.bench.store.StoreReplayResult;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.policy.PolicyKind;
+import io.kvcache.server.cli.ByteSize;
+import io.kvcache.server.cli.Progress;
 import java.io.PrintWriter;
 import java.util.List;
 import java.util.Locale;

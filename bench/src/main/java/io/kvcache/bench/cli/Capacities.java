@@ -1,6 +1,7 @@
 package io.kvcache.bench.cli;
 
 import io.kvcache.core.identity.ModelPreset;
+import io.kvcache.server.cli.ByteSize;
 import java.util.List;
 import java.util.Optional;
 import java.util.stream.Stream;

@@ -3,6 +3,7 @@ package io.kvcache.bench.cli;
 import io.kvcache.bench.capture.CaptureReplay;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.PolicyKind;
+import io.kvcache.server.cli.ByteSize;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.file.Path;

@@ -8,6 +8,8 @@ import io.kvcache.engines.chat.ChatServer;
 import io.kvcache.engines.generator.GeneratorOptions;
 import io.kvcache.engines.generator.PrefixCachedGenerator;
 import io.kvcache.engines.jlama.JlamaModel;
+import io.kvcache.server.cli.ByteSize;
+import io.kvcache.server.cli.ServingCommand;
 import io.kvcache.tiers.DiskOptions;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.TieredKvCacheBuilder;
@@ -44,7 +46,7 @@ import picocli.CommandLine.Spec;
         description = "Serve a model to OpenAI's clients by Jlama, with a store that says what it saved.",
         mixinStandardHelpOptions = true,
         sortOptions = false)
-final class ChatServerCommand implements Callable<Integer> {
+final class ChatServerCommand implements Callable<Integer>, ServingCommand {
 
     private static final int MOST_PORT = 65_535;
     private static final long FLUSH_SECONDS = 30;

@@ -4,6 +4,7 @@ import io.kvcache.bench.constant.Constant;
 import io.kvcache.bench.constant.ConstantLaboratory;
 import io.kvcache.bench.constant.ConstantRow;
 import io.kvcache.bench.constant.Constants;
+import io.kvcache.server.cli.Progress;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.file.Path;

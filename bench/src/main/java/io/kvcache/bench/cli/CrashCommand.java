@@ -8,6 +8,7 @@ import io.kvcache.bench.replay.TraceForest;
 import io.kvcache.bench.trace.MalformedLine;
 import io.kvcache.bench.trace.TraceReader;
 import io.kvcache.bench.trace.TraceSource;
+import io.kvcache.server.cli.Progress;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.file.Files;

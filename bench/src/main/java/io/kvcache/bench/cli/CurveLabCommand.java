@@ -6,6 +6,7 @@ import io.kvcache.bench.replay.ReplayRule;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceSource;
 import io.kvcache.core.identity.ModelPreset;
+import io.kvcache.server.cli.ByteSize;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.util.ArrayList;

@@ -10,6 +10,9 @@ import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceFinder;
 import io.kvcache.bench.trace.TraceReader;
 import io.kvcache.bench.trace.TraceSource;
+import io.kvcache.server.cli.ByteSize;
+import io.kvcache.server.cli.Progress;
+import io.kvcache.server.cli.Version;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.lang.management.ManagementFactory;
@@ -110,7 +113,7 @@ final class DemoCommand implements Callable<Integer> {
         Demo.Settings settings = settings();
         PrintWriter out = spec.commandLine().getOut();
         if (!json) {
-            out.println(DemoText.heading(Kvcache.Version.text(), hostBytes()));
+            out.println(DemoText.heading(Version.text(), hostBytes()));
             out.flush();
         }
         TraceReader reader = new TraceReader(

@@ -2,6 +2,7 @@ package io.kvcache.bench.cli;
 
 import io.kvcache.bench.store.TierReplay;
 import io.kvcache.core.tier.AdmissionKind;
+import io.kvcache.server.cli.ByteSize;
 import io.kvcache.tiers.DiskOptions;
 import io.kvcache.tiers.disk.Geometry;
 import java.nio.file.Path;

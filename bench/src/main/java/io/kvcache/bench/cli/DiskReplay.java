@@ -9,6 +9,7 @@ import io.kvcache.bench.store.TierReplay.Settings;
 import io.kvcache.bench.store.TierReplayResult;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.tier.AdmissionKind;
+import io.kvcache.server.cli.ByteSize;
 import io.kvcache.tiers.disk.Geometry;
 import java.io.IOException;
 import java.util.ArrayList;

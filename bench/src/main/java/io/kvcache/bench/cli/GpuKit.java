@@ -2,6 +2,7 @@ package io.kvcache.bench.cli;
 
 import io.kvcache.bench.gpu.BenchDevice;
 import io.kvcache.bench.gpu.GpuBusy;
+import io.kvcache.gpu.GpuProbe;
 import java.io.PrintWriter;
 import java.nio.charset.StandardCharsets;
 import java.util.concurrent.TimeUnit;
@@ -30,7 +31,7 @@ public final class GpuKit {
     }
 
     private static int probe() {
-        GpuProbe.lines().forEach(System.out::println);
+        new GpuProbe().lines().forEach(System.out::println);
         return 0;
     }
 

@@ -1,104 +1,40 @@
 package io.kvcache.bench.cli;
 
-import io.kvcache.core.KvCache;
-import io.kvcache.tiers.memory.MemoryRefusedException;
-import java.io.IOException;
-import java.nio.file.AccessDeniedException;
-import java.nio.file.NoSuchFileException;
-import java.util.HashMap;
-import java.util.Map;
+import io.kvcache.server.cli.CommandGroup;
+import io.kvcache.server.cli.CommandLineBuilder;
 import picocli.CommandLine;
-import picocli.CommandLine.Command;
-import picocli.CommandLine.Model.CommandSpec;
-import picocli.CommandLine.Model.UsageMessageSpec;
-import picocli.CommandLine.ParameterException;
-import picocli.CommandLine.Spec;
 
-/// The main class of the command line.
-@Command(
-        name = "kvcache",
-        description = "An LLM-serving KV-cache store: run it, use it, plan with it, check it.",
-        mixinStandardHelpOptions = true,
-        versionProvider = Kvcache.Version.class)
-public final class Kvcache implements Runnable {
+/// The main class of the command line that plans and measures: the server's commands and those of this module.
+public final class Kvcache {
 
-    /// Columns of a usage message.
-    private static final int USAGE_WIDTH = 110;
-
-    @Spec
-    private CommandSpec spec = CommandSpec.create();
+    private Kvcache() {}
 
     /// Runs a command and exits: 0 done, 1 it failed, 2 the command was not understood.
     public static void main(String... arguments) {
-        CommandLine line = commandLine();
-        line.setExecutionStrategy(parsed -> {
-            ToolLog.begin(parsed);
-            return new CommandLine.RunLast().execute(parsed);
-        });
-        System.exit(line.execute(arguments));
+        System.exit(commands().run(arguments));
     }
 
-    /// The command line with all commands of [CommandTable]; its writers can be replaced.
+    /// The commands of the server, of this module, and those that the launcher script `kvcache` handles itself.
+    public static CommandLineBuilder commands() {
+        return io.kvcache.server.cli.Kvcache.commands()
+                .add(CommandGroup.RUN, new DemoCommand())
+                .add(CommandGroup.RUN, new ChatServerCommand())
+                .add(CommandGroup.PLAN, new ReplayCommand())
+                .add(CommandGroup.PLAN, new LabCommand())
+                .add(CommandGroup.PLAN, new SizeCommand())
+                .add(CommandGroup.PLAN, new TraceCommand())
+                .add(CommandGroup.CHECK, new BenchCommand())
+                .add(CommandGroup.CHECK, new CrashCommand())
+                .add(CommandGroup.CHECK, new SimCommand())
+                .addExternal(CommandGroup.CHECK, "test", "Run all tests, or with --quick those of two minutes.")
+                .addExternal(CommandGroup.DEVELOP, "gpu-kit", "Pack tests and benchmarks for a machine with a GPU.")
+                .addExternal(CommandGroup.DEVELOP, "jar", "Make one jar of the server, for java -jar.")
+                .addExternal(CommandGroup.DEVELOP, "build", "Build without checks; other commands do when needed.")
+                .addExternal(CommandGroup.DEVELOP, "clean", "Remove what was built.");
+    }
+
+    /// The command line; its writers can be replaced.
     public static CommandLine commandLine() {
-        CommandLine line = new CommandLine(new Kvcache());
-        Map<String, CommandGroup> groups = new HashMap<>();
-        for (CommandTable.Entry entry : CommandTable.entries()) {
-            CommandLine command = new CommandLine(entry.command());
-            groups.put(command.getCommandName(), entry.group());
-            line.addSubcommand(command);
-        }
-        line.setUsageHelpWidth(USAGE_WIDTH);
-        line.setParameterExceptionHandler((mistake, arguments) -> explain(mistake));
-        line.setExecutionExceptionHandler((failure, failed, parsed) -> report(failure, failed));
-        line.getHelpSectionMap().put(UsageMessageSpec.SECTION_KEY_COMMAND_LIST, new GroupedHelp(groups));
-        line.getHelpSectionMap().remove(UsageMessageSpec.SECTION_KEY_COMMAND_LIST_HEADING);
-        return line;
-    }
-
-    /// Without a command there is nothing to do.
-    @Override
-    public void run() {
-        throw new ParameterException(spec.commandLine(), "kvcache: which command?");
-    }
-
-    /// The mistake, what was probably meant, and where to read on; not a screenful of options.
-    private static int explain(ParameterException mistake) {
-        CommandLine failed = mistake.getCommandLine();
-        failed.getErr().println(mistake.getMessage());
-        CommandLine.UnmatchedArgumentException.printSuggestions(mistake, failed.getErr());
-        failed.getErr().println("See: " + failed.getCommandSpec().qualifiedName() + " --help");
-        failed.getErr().flush();
-        return CommandLine.ExitCode.USAGE;
-    }
-
-    /// What went wrong outside is one line; a bug is its stack trace.
-    private static int report(Exception failure, CommandLine failed) {
-        if (failure instanceof NoSuchFileException missing) {
-            failed.getErr().println("kvcache: no such file: " + missing.getFile());
-        } else if (failure instanceof AccessDeniedException denied) {
-            failed.getErr()
-                    .println("kvcache: " + denied.getFile()
-                            + " may not be read or written by this user; check its owner" + " and mode");
-        } else if (failure instanceof IOException || failure instanceof MemoryRefusedException) {
-            failed.getErr().println("kvcache: " + failure.getMessage());
-        } else {
-            failure.printStackTrace(failed.getErr());
-        }
-        failed.getErr().flush();
-        return CommandLine.ExitCode.SOFTWARE;
-    }
-
-    /// The jar's version, or a word that there is no jar.
-    static final class Version implements CommandLine.IVersionProvider {
-
-        @Override
-        public String[] getVersion() {
-            return new String[] {"kvcache " + text()};
-        }
-
-        static String text() {
-            String version = KvCache.class.getPackage().getImplementationVersion();
-            return version == null ? "(development)" : version;
-        }
+        return commands().build();
     }
 }

@@ -9,6 +9,7 @@ import io.kvcache.bench.report.LabPage;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceSource;
 import io.kvcache.core.policy.PolicyKind;
+import io.kvcache.server.cli.Progress;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;

@@ -6,6 +6,8 @@ import io.kvcache.bench.store.PrefetchReplay;
 import io.kvcache.bench.store.PrefetchReplay.Result;
 import io.kvcache.bench.store.TierFiles;
 import io.kvcache.core.policy.PolicyKind;
+import io.kvcache.server.cli.ByteSize;
+import io.kvcache.server.cli.Progress;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.file.Files;

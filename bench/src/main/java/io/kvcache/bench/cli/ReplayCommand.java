@@ -9,6 +9,8 @@ import io.kvcache.bench.trace.TraceReader;
 import io.kvcache.bench.trace.TraceSource;
 import io.kvcache.core.identity.ModelPreset;
 import io.kvcache.core.store.HostStoreConfig;
+import io.kvcache.server.cli.ByteSize;
+import io.kvcache.server.cli.Progress;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.util.ArrayList;

@@ -4,6 +4,7 @@ import io.kvcache.bench.replay.ReplayComparison;
 import io.kvcache.bench.replay.ReplayRule;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.core.identity.ModelPreset;
+import io.kvcache.server.cli.ByteSize;
 import java.io.PrintWriter;
 import java.util.Locale;
 import java.util.Optional;

@@ -2,6 +2,7 @@ package io.kvcache.bench.cli;
 
 import io.kvcache.bench.sim.RareCounts;
 import io.kvcache.bench.sim.SimSuite;
+import io.kvcache.server.cli.Progress;
 import java.io.PrintWriter;
 import java.util.concurrent.Callable;
 import java.util.concurrent.TimeUnit;

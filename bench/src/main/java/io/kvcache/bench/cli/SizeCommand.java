@@ -5,6 +5,7 @@ import io.kvcache.bench.lab.Route;
 import io.kvcache.bench.lab.SizeAnswer;
 import io.kvcache.bench.lab.Sizing;
 import io.kvcache.bench.trace.TraceSource;
+import io.kvcache.server.cli.ByteSize;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.util.List;

@@ -1,6 +1,7 @@
 package io.kvcache.bench.cli;
 
 import io.kvcache.bench.lab.SizeAnswer;
+import io.kvcache.server.cli.ByteSize;
 import java.io.PrintWriter;
 import java.util.Locale;
 

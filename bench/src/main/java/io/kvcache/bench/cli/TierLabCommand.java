@@ -9,6 +9,7 @@ import io.kvcache.bench.report.TierPage;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceSource;
 import io.kvcache.core.tier.AdmissionKind;
+import io.kvcache.server.cli.Progress;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.file.Files;

@@ -1,6 +1,7 @@
 package io.kvcache.bench.cli;
 
 import io.kvcache.bench.lab.TierRow;
+import io.kvcache.server.cli.ByteSize;
 import java.io.PrintWriter;
 import java.util.Locale;
 import tools.jackson.databind.json.JsonMapper;

@@ -1,6 +1,6 @@
 package io.kvcache.bench.disk;
 
-import io.kvcache.bench.program.Program;
+import io.kvcache.server.program.Program;
 import java.io.IOException;
 import java.time.Duration;
 import java.util.ArrayList;

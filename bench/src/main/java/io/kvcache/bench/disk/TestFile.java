@@ -4,7 +4,7 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 
-/// A file that trials go to, in a folder of its own, all of it written once, unless it was asked for [#empty].
+/// A file that trials go to, in a folder of its own, all of it written once.
 ///
 /// **Ownership.** Whoever made it closes it; it is removed then, or when the JVM ends without that.
 ///
@@ -24,8 +24,7 @@ record TestFile(Path folder, long bytes) implements AutoCloseable {
         return Files.getFileStore(folder).type().equals("tmpfs");
     }
 
-    /// A file that is yet to be written.
-    static TestFile empty(Path folder, long bytes) throws IOException {
+    private static TestFile empty(Path folder, long bytes) throws IOException {
         Path own = Files.createTempDirectory(folder, "kvcache-bench-");
         TestFile file = new TestFile(own, bytes);
         own.toFile().deleteOnExit(); // Last, as they go in reverse order.

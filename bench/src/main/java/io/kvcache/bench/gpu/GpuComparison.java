@@ -37,15 +37,6 @@ public record GpuComparison(int rounds, long bytes, Consumer<String> progress) {
         }
     }
 
-    /// How fast a bare copy gets there, and back: two figures, and no others.
-    public List<GpuCell> bareCopies(DeviceDriver driver) {
-        try (GpuStage stage = new GpuStage(driver, bytes)) {
-            GpuWay there = new GpuWay("there", bytes, stage::bareUp, stage::bareUp, 0);
-            GpuWay back = new GpuWay("back", bytes, stage::bareDown, stage::bareDown, 0);
-            return List.of(measure(stage, there, bytes, _ -> {}), measure(stage, back, bytes, _ -> {}));
-        }
-    }
-
     private GpuCell measure(GpuStage stage, GpuWay way, long bareBytes, Consumer<GpuCell> each) {
         progress.accept(way.name());
         double[] ours = new double[rounds];

@@ -1,8 +1,8 @@
 package io.kvcache.bench.opaque;
 
-import io.kvcache.bench.client.Peer;
-import io.kvcache.bench.client.Reply;
-import io.kvcache.bench.client.StoreClient;
+import io.kvcache.server.client.Peer;
+import io.kvcache.server.client.Reply;
+import io.kvcache.server.client.StoreClient;
 import java.io.IOException;
 
 /// Chunks by Redis' protocol, as LMCache's `resp://` asks for them.

@@ -57,6 +57,14 @@ final class BordersTest {
             .allowEmptyShould(true);
 
     @ArchTest
+    static final ArchRule THE_SERVER_SHIPS_WITHOUT_GPU_AND_ENGINES = noClasses()
+            .that()
+            .resideInAPackage("io.kvcache.server..")
+            .should()
+            .dependOnClassesThat()
+            .resideInAnyPackage("io.kvcache.gpu..", "io.kvcache.engines..");
+
+    @ArchTest
     static final ArchRule ENGINES_KNOW_THE_STORE_BY_ITS_FACE_ONLY = noClasses()
             .that()
             .resideInAPackage("io.kvcache.engines..")

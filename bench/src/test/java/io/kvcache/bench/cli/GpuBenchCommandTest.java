@@ -3,10 +3,6 @@ package io.kvcache.bench.cli;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assumptions.assumeThat;
 
-import io.kvcache.gpu.driver.DeviceDriver;
-import io.kvcache.gpu.driver.DeviceError;
-import io.kvcache.gpu.driver.DeviceException;
-import io.kvcache.gpu.host.HostDriver;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
@@ -41,43 +37,6 @@ final class GpuBenchCommandTest {
                 assertThat(run.exitCode()).as("budgets are for GPUs").isZero();
             }
         }
-    }
-
-    @Test
-    void givenNoGpuOrSome_whenProbed_thenALineEachSaysSo() {
-        assertThat(GpuProbe.lines())
-                .isNotEmpty()
-                .allSatisfy(line -> assertThat(line)
-                        .doesNotContain("\n")
-                        .containsPattern("NO_DRIVER|NO_DEVICE|GB/s back|\\(CUDA_ERROR"));
-    }
-
-    @Test
-    void givenADeviceThatIsLeftWithSomething_whenProbed_thenThatIsALineToo() {
-        assertThat(GpuProbe.lines(ordinal -> {
-                    if (ordinal == 1) {
-                        throw new DeviceException(DeviceError.NO_DEVICE, "open", "that was all");
-                    }
-                    DeviceDriver driver = HostDriver.open(1L << 30);
-                    driver.allocate(1);
-                    return driver;
-                }))
-                .hasSize(2)
-                .anyMatch(line -> line.contains("GB/s back"))
-                .anyMatch(line -> line.startsWith("GPU 0: ") && line.contains("before all was given back"));
-    }
-
-    /// As beside an engine, which takes nearly all of it.
-    @Test
-    void givenADeviceThatIsFull_whenProbed_thenThatIsItsOnlyLineAndNothingIsLeftThere() {
-        assertThat(GpuProbe.lines(ordinal -> {
-                    if (ordinal == 1) {
-                        throw new DeviceException(DeviceError.NO_DEVICE, "open", "that was all");
-                    }
-                    return HostDriver.open(100L << 20);
-                }))
-                .hasSize(1)
-                .allSatisfy(line -> assertThat(line).contains("OUT_OF_MEMORY"));
     }
 
     @Test

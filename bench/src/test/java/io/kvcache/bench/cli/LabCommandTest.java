@@ -4,11 +4,18 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.bench.lab.LabRow;
 import io.kvcache.bench.lab.MarginRow;
+import io.kvcache.server.CacheServer;
+import io.kvcache.server.client.Peer;
+import io.kvcache.server.client.StoreClient;
+import io.kvcache.server.config.ConfigReader;
+import io.kvcache.server.config.Machine;
+import io.kvcache.server.config.ServerConfig;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Map;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
@@ -342,6 +349,27 @@ final class LabCommandTest {
         Shell.Run run = Shell.run("lab", "capture", "trace.jsonl", option, value);
         assertThat(run.exitCode()).isEqualTo(2);
         assertThat(run.err()).contains(option).contains(value).contains("must be");
+    }
+
+    @Test
+    void givenTheTraceOfAServer_whenReplayed_thenItFindsWhatTheServerFound(@TempDir Path folder) throws Exception {
+        Path trace = folder.resolve("trace.jsonl");
+        Map<String, ConfigReader.Option> options = Map.of(
+                "listen.port", new ConfigReader.Option("port", "0"),
+                "transport.listen", new ConfigReader.Option("transport", "off"),
+                "memory.host_bytes", new ConfigReader.Option("host", "64MiB"),
+                "trace.out", new ConfigReader.Option("trace", trace.toString()));
+        ServerConfig config = new ConfigReader(Machine.here(), Map.of()).read(ConfigReader.Source.NONE, options);
+        try (CacheServer server = CacheServer.start(config);
+                StoreClient client =
+                        new StoreClient(Peer.open("127.0.0.1", server.address().getPort()))) {
+            client.set("k", new byte[1]);
+            assertThat(client.ask("GET", "k").here()).isTrue();
+        }
+
+        Shell.Run run = Shell.run("lab", "capture", trace.toString(), "--policy", "lru");
+
+        assertThat(run.out()).as(run.err()).containsPattern("64 MiB +lru +2 +50.00 % +50.00 %");
     }
 
     @Test

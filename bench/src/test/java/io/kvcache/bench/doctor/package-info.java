@@ -1,4 +1,0 @@
-@NullMarked
-package io.kvcache.bench.doctor;
-
-import org.jspecify.annotations.NullMarked;

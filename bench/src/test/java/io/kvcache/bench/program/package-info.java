@@ -1,4 +1,0 @@
-@NullMarked
-package io.kvcache.bench.program;
-
-import org.jspecify.annotations.NullMarked;

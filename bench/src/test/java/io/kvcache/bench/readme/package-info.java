@@ -1,3 +1,0 @@
-/// What README.md and docs show, tried as written.
-@org.jspecify.annotations.NullMarked
-package io.kvcache.bench.readme;

@@ -1,0 +1,100 @@
+package io.kvcache.server.cli;
+
+import io.kvcache.tiers.disk.AuditReport;
+import io.kvcache.tiers.disk.AuditReport.NamespaceReport;
+import io.kvcache.tiers.disk.AuditReport.RegionReport;
+import io.kvcache.tiers.disk.AuditReport.RegionState;
+import io.kvcache.tiers.disk.LogHeader;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+
+/// What an audit found, as one object. The names are what programs rely on.
+record AuditJson(
+        int formatVersion,
+        long deviceBytes,
+        long regionBytes,
+        int soundSuperblocks,
+        int damagedSuperblock,
+        long superblocksWritten,
+        Map<String, Row> regions,
+        List<Space> namespaces,
+        long torn,
+        long strangeEntries,
+        long lostEntries,
+        int missingRegions,
+        int forgottenRegions,
+        long bad,
+        int repairedRegions,
+        boolean superblockRepaired) {
+
+    /// Regions in one state; lives count regions in the order in which they were begun.
+    record Row(long count, long entries, long bytes, long oldestLife, long newestLife) {}
+
+    /// One namespace, without its salt and its digest: who knows either can compute keys.
+    record Space(
+            String model,
+            String revision,
+            String tenant,
+            long blocks,
+            long objects,
+            long bytes,
+            long orphans,
+            long replaced,
+            long tombstones,
+            long badChecksums,
+            long unreadable) {}
+
+    static AuditJson of(AuditReport report) {
+        Map<String, Row> regions = new LinkedHashMap<>();
+        for (RegionState state : RegionState.values()) {
+            regions.put(state.name().toLowerCase(Locale.ROOT), row(report, state));
+        }
+        return new AuditJson(
+                LogHeader.FORMAT_VERSION,
+                report.geometry().deviceBytes(),
+                report.geometry().regionBytes(),
+                report.soundCopies(),
+                report.damagedCopy(),
+                report.superblocks(),
+                regions,
+                report.namespaces().stream().map(AuditJson::space).toList(),
+                report.torn(),
+                report.strange(),
+                report.lost(),
+                report.missingRegions(),
+                report.forgottenRegions(),
+                report.bad(),
+                report.repairedRegions(),
+                report.superblockRepaired());
+    }
+
+    /// Sums over the regions in a state.
+    static Row row(AuditReport report, RegionState state) {
+        List<RegionReport> all = report.regions().stream()
+                .filter(region -> region.state() == state)
+                .toList();
+        return new Row(
+                all.size(),
+                all.stream().mapToLong(RegionReport::entries).sum(),
+                all.stream().mapToLong(RegionReport::bytes).sum(),
+                all.stream().mapToLong(RegionReport::life).min().orElse(0),
+                all.stream().mapToLong(RegionReport::life).max().orElse(0));
+    }
+
+    private static Space space(NamespaceReport report) {
+        return new Space(
+                report.namespace().model(),
+                report.namespace().revision(),
+                report.namespace().tenant(),
+                report.blocks(),
+                report.objects(),
+                report.bytes(),
+                report.orphans(),
+                report.replaced(),
+                report.tombstones(),
+                report.badChecksums(),
+                report.unreadable());
+    }
+}

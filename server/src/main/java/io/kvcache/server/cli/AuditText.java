@@ -1,0 +1,192 @@
+package io.kvcache.server.cli;
+
+import io.kvcache.tiers.disk.AuditReport;
+import io.kvcache.tiers.disk.AuditReport.NamespaceReport;
+import io.kvcache.tiers.disk.AuditReport.RegionState;
+import io.kvcache.tiers.disk.LogHeader;
+import java.io.PrintWriter;
+import java.util.List;
+import java.util.Locale;
+
+/// What an audit found, for people.
+final class AuditText {
+
+    private static final String REGION_ROW = "%10s  %8s  %10s  %12s  %6s  %12s  %12s";
+    private static final String NAMESPACE_ROW = "%10s  %10s  %10s  %8s  %8s  %10s  %8s  %s";
+
+    private final PrintWriter out;
+    private final AuditReport report;
+
+    AuditText(PrintWriter out, AuditReport report) {
+        this.out = out;
+        this.report = report;
+    }
+
+    /// What the superblock says.
+    void format() {
+        print(String.format(
+                Locale.ROOT,
+                "format version %d, %s in %,d regions of %s; %d of 2 superblocks sound, written %,d times",
+                LogHeader.FORMAT_VERSION,
+                size(report.geometry().deviceBytes()),
+                report.geometry().regions(),
+                size(report.geometry().regionBytes()),
+                report.soundCopies(),
+                report.superblocks()));
+        print("");
+    }
+
+    /// Regions by state.
+    void regions() {
+        print(String.format(
+                Locale.ROOT, REGION_ROW, "regions", "state", "entries", "bytes", "full", "oldest", "newest"));
+        for (RegionState state : RegionState.values()) {
+            AuditJson.Row row = AuditJson.row(report, state);
+            if (row.count() > 0) {
+                double full =
+                        (double) row.bytes() / row.count() / report.geometry().regionBytes();
+                print(String.format(
+                        Locale.ROOT,
+                        REGION_ROW,
+                        number(row.count()),
+                        state.name().toLowerCase(Locale.ROOT),
+                        number(row.entries()),
+                        size(row.bytes()),
+                        String.format(Locale.ROOT, "%.0f %%", 100 * full),
+                        life(row.oldestLife()),
+                        life(row.newestLife())));
+            }
+        }
+        print("Oldest and newest: which opening began the region, and its number in that opening.");
+        if (report.count(RegionState.DAMAGED) > 0) {
+            print("Damaged: the trailer is; what was found was found by the heads of groups.");
+        }
+        if (report.count(RegionState.FORGOTTEN) > 0) {
+            print("Forgotten: entries are lost that may have deleted or replaced what it holds.");
+        }
+        print("");
+    }
+
+    /// What counts, by namespace.
+    void namespaces() {
+        List<NamespaceReport> all = report.namespaces();
+        print(String.format(
+                Locale.ROOT,
+                NAMESPACE_ROW,
+                "blocks",
+                "objects",
+                "bytes",
+                "orphans",
+                "replaced",
+                "tombstones",
+                "bad",
+                "namespace"));
+        for (NamespaceReport each : all) {
+            print(String.format(
+                    Locale.ROOT,
+                    NAMESPACE_ROW,
+                    number(each.blocks()),
+                    number(each.objects()),
+                    size(each.bytes()),
+                    number(each.orphans()),
+                    number(each.replaced()),
+                    number(each.tombstones()),
+                    number(each.bad()),
+                    each.namespace()));
+        }
+        print("");
+    }
+
+    /// Whether all is well.
+    void verdict(boolean repaired) {
+        long checksums = report.namespaces().stream()
+                .mapToLong(NamespaceReport::badChecksums)
+                .sum();
+        long unreadable = report.namespaces().stream()
+                .mapToLong(NamespaceReport::unreadable)
+                .sum();
+        if (report.torn() > 0) {
+            print(String.format(
+                    Locale.ROOT, "%,d not whole, in regions without a trailer; no opening takes them", report.torn()));
+        }
+        if (report.strange() > 0) {
+            print(String.format(Locale.ROOT, "%,d entries cannot be right; no opening takes them", report.strange()));
+        }
+        if (report.lost() > 0) {
+            print(String.format(
+                    Locale.ROOT,
+                    "%,d entries are lost that were durable: their metadata is damaged;"
+                            + " the next opening forgets %,d regions, as what they hold may have been deleted or replaced by what is lost",
+                    report.lost(),
+                    report.forgottenRegions()));
+        }
+        if (report.missingRegions() > 0) {
+            print(String.format(
+                    Locale.ROOT,
+                    "%,d regions are lost that were durable: their trailers and first heads are damaged;"
+                            + " the next opening forgets %,d older regions, as what they hold may have been deleted or replaced",
+                    report.missingRegions(),
+                    report.forgottenRegions()));
+        }
+        damagedMetadata();
+        if (report.sound()) {
+            print("clean: every block and object has its checksum");
+        } else if (report.bad() == 0) {
+            String which = report.lost() + report.missingRegions() > 0 ? " that is left" : "";
+            print("every block and object" + which + " has its checksum");
+        } else {
+            print(String.format(
+                    Locale.ROOT,
+                    "%,d bad: %,d with a wrong checksum, %,d unreadable; a store never serves them",
+                    report.bad(),
+                    checksums,
+                    unreadable));
+        }
+        if (repaired) {
+            print(String.format(Locale.ROOT, "repaired: %,d regions have a new trailer", report.repairedRegions()));
+            if (report.damagedCopy() > 0) {
+                print(copy() + (report.superblockRepaired() ? " is written anew" : " cannot be written"));
+            }
+        } else if (report.bad() > 0) {
+            print("fsck --repair drops them; no older value of a bad object comes back");
+        }
+    }
+
+    /// Metadata that is damaged while nothing is lost.
+    private void damagedMetadata() {
+        if (report.damagedCopy() > 0) {
+            print(String.format(
+                    Locale.ROOT,
+                    "%s is damaged (MiB %d of the file); copy %d serves in its place."
+                            + " fsck --repair writes it anew, and so does the next opening",
+                    copy(),
+                    report.damagedCopy(),
+                    3 - report.damagedCopy()));
+        }
+        long trailers = report.count(RegionState.DAMAGED);
+        if (trailers > 0) {
+            print(String.format(
+                    Locale.ROOT, "%,d regions have a damaged trailer; fsck --repair writes it anew", trailers));
+        }
+    }
+
+    private String copy() {
+        return "copy " + report.damagedCopy() + " of 2 of the superblock";
+    }
+
+    private static String life(long life) {
+        return life == 0 ? "-" : (life >>> Integer.SIZE) + "." + (int) life;
+    }
+
+    private static String number(long number) {
+        return String.format(Locale.ROOT, "%,d", number);
+    }
+
+    private static String size(long bytes) {
+        return bytes == 0 ? "0 B" : new ByteSize(bytes).toString();
+    }
+
+    private void print(String line) {
+        out.println(line.stripTrailing());
+    }
+}

@@ -1,0 +1,92 @@
+package io.kvcache.server.cli;
+
+import io.kvcache.tiers.memory.MemoryRefusedException;
+import java.io.IOException;
+import java.nio.file.AccessDeniedException;
+import java.nio.file.NoSuchFileException;
+import java.util.ArrayList;
+import java.util.List;
+import picocli.CommandLine;
+import picocli.CommandLine.Model.UsageMessageSpec;
+import picocli.CommandLine.ParameterException;
+
+/// Puts commands together into one command line, each under a heading of `help`.
+///
+/// A module with commands of its own starts from the builder of the module below it, so that each command is declared
+/// once: `Kvcache.commands().add(CommandGroup.PLAN, new ReplayCommand())`.
+public final class CommandLineBuilder {
+
+    /// Columns of a usage message.
+    private static final int USAGE_WIDTH = 110;
+
+    private final List<CommandLine> commands = new ArrayList<>();
+    private final GroupedHelp help = new GroupedHelp();
+
+    CommandLineBuilder() {}
+
+    /// Adds a command below those that its group already has.
+    ///
+    /// @param command an object with the annotations of picocli
+    public CommandLineBuilder add(CommandGroup group, Object command) {
+        CommandLine line = new CommandLine(command);
+        commands.add(line);
+        help.list(group, line.getCommandSpec());
+        return this;
+    }
+
+    /// Lists a command that another program runs, such as the script that starts this one.
+    public CommandLineBuilder addExternal(CommandGroup group, String name, String description) {
+        help.list(group, name, description);
+        return this;
+    }
+
+    /// Runs a command: 0 done, 1 it failed, 2 the command was not understood. Commands that do not serve log warnings
+    /// only, from here on in this JVM.
+    public int run(String... arguments) {
+        CommandLine line = build();
+        line.setExecutionStrategy(parsed -> {
+            ToolLog.begin(parsed);
+            return new CommandLine.RunLast().execute(parsed);
+        });
+        return line.execute(arguments);
+    }
+
+    /// A command line whose writers can be replaced. Each builder makes one, as a command belongs to one parent.
+    public CommandLine build() {
+        CommandLine line = new CommandLine(new Kvcache());
+        commands.forEach(line::addSubcommand);
+        line.setUsageHelpWidth(USAGE_WIDTH);
+        line.setParameterExceptionHandler((mistake, arguments) -> explain(mistake));
+        line.setExecutionExceptionHandler((failure, failed, parsed) -> report(failure, failed));
+        line.getHelpSectionMap().put(UsageMessageSpec.SECTION_KEY_COMMAND_LIST, help);
+        line.getHelpSectionMap().remove(UsageMessageSpec.SECTION_KEY_COMMAND_LIST_HEADING);
+        return line;
+    }
+
+    /// The mistake, what was probably meant, and where to read on; not a screenful of options.
+    private static int explain(ParameterException mistake) {
+        CommandLine failed = mistake.getCommandLine();
+        failed.getErr().println(mistake.getMessage());
+        CommandLine.UnmatchedArgumentException.printSuggestions(mistake, failed.getErr());
+        failed.getErr().println("See: " + failed.getCommandSpec().qualifiedName() + " --help");
+        failed.getErr().flush();
+        return CommandLine.ExitCode.USAGE;
+    }
+
+    /// What went wrong outside is one line; a bug is its stack trace.
+    private static int report(Exception failure, CommandLine failed) {
+        if (failure instanceof NoSuchFileException missing) {
+            failed.getErr().println("kvcache: no such file: " + missing.getFile());
+        } else if (failure instanceof AccessDeniedException denied) {
+            failed.getErr()
+                    .println("kvcache: " + denied.getFile()
+                            + " may not be read or written by this user; check its owner and mode");
+        } else if (failure instanceof IOException || failure instanceof MemoryRefusedException) {
+            failed.getErr().println("kvcache: " + failure.getMessage());
+        } else {
+            failure.printStackTrace(failed.getErr());
+        }
+        failed.getErr().flush();
+        return CommandLine.ExitCode.SOFTWARE;
+    }
+}

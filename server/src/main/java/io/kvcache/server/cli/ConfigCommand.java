@@ -1,0 +1,123 @@
+package io.kvcache.server.cli;
+
+import io.kvcache.server.CacheServer;
+import io.kvcache.server.access.PasswordHash;
+import io.kvcache.server.config.ConfigException;
+import io.kvcache.server.config.ServerConfig;
+import io.kvcache.server.memory.MemoryBudget;
+import io.kvcache.server.memory.MemoryLimit;
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.nio.charset.StandardCharsets;
+import java.security.SecureRandom;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.Callable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.Spec;
+
+/// `kvcache config`: what a server would run with.
+@Command(
+        name = "config",
+        description = "Check a server's settings, or hash a password for them.",
+        mixinStandardHelpOptions = true,
+        subcommands = {ConfigCommand.Check.class, ConfigCommand.HashPassword.class})
+final class ConfigCommand implements Runnable {
+
+    @Spec
+    private CommandSpec spec = CommandSpec.create();
+
+    @Override
+    public void run() {
+        throw new ParameterException(spec.commandLine(), "kvcache config: what? There are check and hash-password");
+    }
+
+    /// `kvcache config check`: says what is wrong, all of it, or that nothing is.
+    @Command(
+            name = "check",
+            description = "Read file, environment and options as serve would, and say what is wrong.",
+            mixinStandardHelpOptions = true,
+            sortOptions = false)
+    static final class Check implements Callable<Integer> {
+
+        @Spec
+        private CommandSpec spec = CommandSpec.create();
+
+        @Mixin
+        private ServerSettings settings = new ServerSettings();
+
+        @Option(
+                names = "--no-files",
+                description =
+                        "Do not look into files of passwords, secrets, salts and certificates, nor at folders of disks"
+                                + " and shared memory.")
+        private boolean noFiles;
+
+        @Override
+        public Integer call() throws IOException {
+            try {
+                ServerConfig config = settings.read();
+                MemoryLimit limit = MemoryLimit.here();
+                MemoryBudget budget = CacheServer.budget(config);
+                budget.requireWithin(limit);
+                List<String> unusable = noFiles ? List.of() : unusable(config);
+                if (!unusable.isEmpty()) {
+                    unusable.stream()
+                            .map(settings::placed)
+                            .forEach(spec.commandLine().getErr()::println);
+                    return 1;
+                }
+                ConfigText.of(config).forEach(spec.commandLine().getOut()::println);
+                spec.commandLine().getOut().println(budget.line(limit));
+                return 0;
+            } catch (IllegalStateException tooMuch) {
+                spec.commandLine().getErr().println(tooMuch.getMessage());
+                return 1;
+            } catch (ConfigException wrong) {
+                wrong.problems().forEach(spec.commandLine().getErr()::println);
+                return 1;
+            } finally {
+                spec.commandLine().getOut().flush();
+                spec.commandLine().getErr().flush();
+            }
+        }
+    }
+
+    private static List<String> unusable(ServerConfig config) {
+        List<String> unusable = new ArrayList<>(CacheServer.unusableFiles(config));
+        unusable.addAll(CacheServer.unusablePlaces(config));
+        return unusable;
+    }
+
+    /// `kvcache config hash-password`: what is kept of a password.
+    @Command(
+            name = "hash-password",
+            description =
+                    "Read a password from standard input and print its hash for password_hash or a password_file.",
+            mixinStandardHelpOptions = true)
+    static final class HashPassword implements Callable<Integer> {
+
+        @Spec
+        private CommandSpec spec = CommandSpec.create();
+
+        @Override
+        public Integer call() throws IOException {
+            String password = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8)).readLine();
+            if (password == null || password.isEmpty()) {
+                spec.commandLine().getErr().println("kvcache config hash-password: a password is expected on a line");
+                spec.commandLine().getErr().flush();
+                return 1;
+            }
+            spec.commandLine()
+                    .getOut()
+                    .println(PasswordHash.of(password, PasswordHash.USUAL_ITERATIONS, new SecureRandom()));
+            spec.commandLine().getOut().flush();
+            return 0;
+        }
+    }
+}

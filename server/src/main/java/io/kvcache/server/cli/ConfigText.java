@@ -1,0 +1,115 @@
+package io.kvcache.server.cli;
+
+import io.kvcache.core.policy.PolicyKind;
+import io.kvcache.server.config.DiskConfig;
+import io.kvcache.server.config.DomainConfig;
+import io.kvcache.server.config.EntryConfig;
+import io.kvcache.server.config.LabelConfig;
+import io.kvcache.server.config.ListenConfig;
+import io.kvcache.server.config.ServerConfig;
+import io.kvcache.server.config.TenantConfig;
+import io.kvcache.server.config.TransportConfig;
+import io.kvcache.transport.aeron.AeronAddress;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+import java.util.stream.Collectors;
+
+/// What a server would run with, in lines: every place where it listens and who may come in
+/// there, every tenant.
+final class ConfigText {
+
+    private ConfigText() {}
+
+    static List<String> of(ServerConfig config) {
+        List<String> lines = new ArrayList<>();
+        lines.add("good: " + new ByteSize(config.memory().hostBytes()) + " of host memory, "
+                + config.network().loops() + " loops");
+        config.access().listeners().forEach(each -> lines.add(line(each)));
+        TransportConfig transport = config.settled(port -> true).transport();
+        String asks = transport.guarded(config.access().tenants()) ? ", asks for a secret" : ", asks nobody who he is";
+        if (transport.on()) {
+            lines.add("transport: " + transport.listen() + (transport.tls() == null ? ", no TLS" : ", TLS") + asks
+                    + (config.transport().on() ? "" : ", if that port is free"));
+        }
+        if (transport.aeron().on()) {
+            AeronAddress aeron = transport.aeron().at(transport.port());
+            lines.add("transport: " + aeron.text() + (aeron.folder() == null ? "" : " in " + aeron.folder()) + asks);
+        }
+        config.access().tenants().forEach(each -> lines.add(line(each)));
+        lines.addAll(domains(config));
+        for (DiskConfig disk : config.disks().disks()) {
+            lines.add("disk " + disk.directory() + ": " + size(disk));
+        }
+        lines.add(hints(config));
+        return lines;
+    }
+
+    /// How much a disk holds, and of what: what is too large for it is nowhere but in memory, and
+    /// of what is larger than half of that each takes as much as the largest.
+    static String size(DiskConfig disk) {
+        return new ByteSize(disk.bytes()) + ", for values below " + new ByteSize(disk.regionBytes()) + " (from about "
+                + new ByteSize(disk.regionBytes() / 2) + " on each takes " + new ByteSize(disk.regionBytes()) + ")";
+    }
+
+    /// Where it matters what clients say of classes and weights: a disk goes by last use whatever
+    /// they say.
+    private static String hints(ServerConfig config) {
+        PolicyKind policy = config.memory().policy();
+        if (!policy.listens()) {
+            return "hints: LABEL and WEIGH are not taken, memory.policy is " + policy.commandName()
+                    + "; they take importance. Sessions, FORGET, EXPIRE, EXPECT and PIN count";
+        }
+        return "hints: all count"
+                + (config.disks().disks().isEmpty()
+                        ? ""
+                        : "; LABEL decides in memory alone, as disks go by last use, and WEIGH also what admission by value"
+                                + " writes");
+    }
+
+    /// The trust domains, a line each.
+    static List<String> domains(ServerConfig config) {
+        return config.access().domains().stream().map(ConfigText::line).toList();
+    }
+
+    private static String line(ListenConfig listen) {
+        EntryConfig entry = listen.entry();
+        String protocols = listen.protocols().stream()
+                .map(each -> each.name().toLowerCase(Locale.ROOT).replace('_', '-'))
+                .sorted()
+                .collect(Collectors.joining(", "));
+        return "listener " + listen.name() + ": " + listen.address() + ":" + listen.port() + ", " + protocols
+                + (listen.tls() == null ? ", no TLS" : ", TLS")
+                + (entry.auth() ? ", asks for a password" : ", asks nobody who he is")
+                + (entry.tenant() == null ? "" : ", tenant " + entry.tenant())
+                + (entry.cidrs().isEmpty() ? "" : ", from " + String.join(", ", entry.cidrs()));
+    }
+
+    private static String line(TenantConfig tenant) {
+        return "tenant " + tenant.name() + ": user " + tenant.user()
+                + (tenant.hasPassword() ? "" : " without a password")
+                + ", weight " + tenant.weight()
+                + (tenant.quotaBytes() == 0 ? "" : ", quota " + new ByteSize(tenant.quotaBytes()))
+                + labels(tenant.labels());
+    }
+
+    private static String line(DomainConfig domain) {
+        Path folder = domain.folder();
+        return "domain " + domain.name() + ": " + new ByteSize(domain.hostBytes()) + " of its own for tenants "
+                + String.join(", ", domain.tenants())
+                + (folder == null
+                        ? ", not mapped"
+                        : ", which they and processes of the server's own user may map at " + folder);
+    }
+
+    /// Salts are not shown.
+    private static String labels(LabelConfig labels) {
+        String salts = labels.saltFile() == null ? "" : ", keys that end with a salt of " + labels.saltFile();
+        return (labels.prefixes().isEmpty() ? "" : ", keys that begin with " + String.join(" or ", labels.prefixes()))
+                + (labels.salts().isEmpty()
+                        ? ""
+                        : ", keys that end with one of " + labels.salts().size() + " salts")
+                + salts;
+    }
+}

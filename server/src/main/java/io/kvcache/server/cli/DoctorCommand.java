@@ -1,0 +1,105 @@
+package io.kvcache.server.cli;
+
+import io.kvcache.core.DeviceProbe;
+import io.kvcache.server.doctor.Checkup;
+import io.kvcache.server.doctor.Fact;
+import java.io.PrintWriter;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.ServiceLoader;
+import java.util.concurrent.Callable;
+import java.util.stream.Collectors;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.Parameters;
+import picocli.CommandLine.Spec;
+import tools.jackson.databind.json.JsonMapper;
+
+/// `kvcache doctor`: what this machine, or this container, has of what KVCache uses.
+@Command(
+        name = "doctor",
+        description = "Say what this machine has of what KVCache uses, and what to do.",
+        mixinStandardHelpOptions = true,
+        sortOptions = false)
+final class DoctorCommand implements Callable<Integer> {
+
+    private static final String NO_GPU_MODULE =
+            "not asked: to ask it, add the jars kvcache-gpu-bridge and jcuda to the class path";
+
+    @Spec
+    private CommandSpec spec = CommandSpec.create();
+
+    @Parameters(
+            paramLabel = "DIR",
+            arity = "0..1",
+            description =
+                    "Where a disk tier would be: writes and reads 256 MiB there, within seconds, and removes them.")
+    private @Nullable Path disk;
+
+    @Option(names = "--json", description = "One JSON object: facts, and below \"advice\" what to do about some.")
+    private boolean json;
+
+    @Override
+    public Integer call() {
+        if (disk != null && !Files.isDirectory(disk)) {
+            throw new ParameterException(
+                    spec.commandLine(), "kvcache doctor: DIR is '" + disk + "', must be a directory that is there");
+        }
+        List<Fact> facts = new ArrayList<>(Checkup.run(disk));
+        List<String> gpus = hangs(facts) ? List.of("not asked, as nvidia-smi does not answer") : gpus();
+        for (int ordinal = 0; ordinal < gpus.size(); ordinal++) {
+            facts.add(new Fact(ordinal == 0 ? "GPU driver" : "GPU " + ordinal, gpus.get(ordinal), ""));
+        }
+        PrintWriter out = spec.commandLine().getOut();
+        if (json) {
+            out.println(JsonMapper.builder().build().writeValueAsString(object(facts)));
+        } else {
+            facts.forEach(fact -> show(fact, out));
+        }
+        out.flush();
+        return 0;
+    }
+
+    /// A line for each GPU, as far as the module that uses them is there.
+    private static List<String> gpus() {
+        return ServiceLoader.load(DeviceProbe.class).stream()
+                .flatMap(probe -> probe.get().lines().stream())
+                .collect(Collectors.collectingAndThen(
+                        Collectors.toList(), lines -> lines.isEmpty() ? List.of(NO_GPU_MODULE) : lines));
+    }
+
+    /// Whether the GPU's driver is known to hang: a call into it would not come back either.
+    private static boolean hangs(List<Fact> facts) {
+        return facts.stream()
+                .anyMatch(fact ->
+                        fact.name().equals(Checkup.GPU) && !fact.advice().isEmpty());
+    }
+
+    private static void show(Fact fact, PrintWriter out) {
+        out.println(String.format(Locale.ROOT, "%-18s %s", fact.name(), fact.value()));
+        if (!fact.advice().isEmpty()) {
+            out.println(String.format(Locale.ROOT, "%-18s do this: %s", "", fact.advice()));
+        }
+    }
+
+    private static Map<String, Object> object(List<Fact> facts) {
+        Map<String, Object> object = new LinkedHashMap<>();
+        Map<String, String> advice = new LinkedHashMap<>();
+        for (Fact fact : facts) {
+            object.put(fact.name(), fact.value());
+            if (!fact.advice().isEmpty()) {
+                advice.put(fact.name(), fact.advice());
+            }
+        }
+        object.put("advice", advice);
+        return object;
+    }
+}

@@ -1,0 +1,166 @@
+package io.kvcache.server.cli;
+
+import io.kvcache.server.client.Reply;
+import io.kvcache.server.client.StoreClient;
+import java.io.IOException;
+import java.io.PrintStream;
+import java.io.PrintWriter;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.concurrent.Callable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Parameters;
+import picocli.CommandLine.Spec;
+
+/// Small clients: `kvcache ping`, `put`, `get`, `del` and `stat`, each one request to a server that runs.
+final class KeyCommands {
+
+    private static final String STANDARD = "-";
+
+    private KeyCommands() {}
+
+    static List<Object> all() {
+        return List.of(new Ping(), new Put(), new Get(), new Del(), new Stat());
+    }
+
+    private static int say(CommandSpec spec, boolean done, String text) {
+        PrintWriter to = done ? spec.commandLine().getOut() : spec.commandLine().getErr();
+        to.println(text);
+        to.flush();
+        return done ? 0 : 1;
+    }
+
+    /// `kvcache ping`.
+    @Command(name = "ping", description = "Ask a server whether it answers.", mixinStandardHelpOptions = true)
+    static final class Ping implements Callable<Integer> {
+
+        @Spec
+        private CommandSpec spec = CommandSpec.create();
+
+        @Mixin
+        private ServerAddress server = new ServerAddress();
+
+        @Override
+        public Integer call() throws IOException {
+            try (StoreClient client = server.connect()) {
+                return say(spec, true, client.ask("PING").text());
+            }
+        }
+    }
+
+    /// `kvcache put`.
+    @Command(name = "put", description = "Store a file as a value.", mixinStandardHelpOptions = true)
+    static final class Put implements Callable<Integer> {
+
+        @Spec
+        private CommandSpec spec = CommandSpec.create();
+
+        @Mixin
+        private ServerAddress server = new ServerAddress();
+
+        @Parameters(index = "0", paramLabel = "KEY")
+        private String key = "";
+
+        @Parameters(
+                index = "1",
+                arity = "0..1",
+                paramLabel = "FILE",
+                defaultValue = STANDARD,
+                description = "Default: standard input.")
+        private String file = STANDARD;
+
+        @Override
+        public Integer call() throws IOException {
+            byte[] value = file.equals(STANDARD) ? System.in.readAllBytes() : Files.readAllBytes(Path.of(file));
+            try (StoreClient client = server.connect()) {
+                client.ask("PING"); // a connection that only sets is not told when there is no room
+                client.set(key, value);
+                return say(spec, true, "stored " + value.length + " bytes");
+            }
+        }
+    }
+
+    /// `kvcache get`.
+    @Command(name = "get", description = "Write a value to a file.", mixinStandardHelpOptions = true)
+    static final class Get implements Callable<Integer> {
+
+        @Spec
+        private CommandSpec spec = CommandSpec.create();
+
+        @Mixin
+        private ServerAddress server = new ServerAddress();
+
+        @Parameters(index = "0", paramLabel = "KEY")
+        private String key = "";
+
+        @Parameters(
+                index = "1",
+                arity = "0..1",
+                paramLabel = "FILE",
+                defaultValue = STANDARD,
+                description = "Default: standard output.")
+        private String file = STANDARD;
+
+        @Override
+        public Integer call() throws IOException {
+            try (StoreClient client = server.connect()) {
+                Reply reply = client.ask("GET", key);
+                if (!reply.here()) {
+                    return say(spec, false, "kvcache get: there is no " + key);
+                }
+                if (file.equals(STANDARD)) {
+                    PrintStream out = System.out;
+                    out.writeBytes(reply.bytes());
+                    out.flush();
+                } else {
+                    Files.write(Path.of(file), reply.bytes());
+                }
+                return 0;
+            }
+        }
+    }
+
+    /// `kvcache del`.
+    @Command(name = "del", description = "Forget a key.", mixinStandardHelpOptions = true)
+    static final class Del implements Callable<Integer> {
+
+        @Spec
+        private CommandSpec spec = CommandSpec.create();
+
+        @Mixin
+        private ServerAddress server = new ServerAddress();
+
+        @Parameters(paramLabel = "KEY")
+        private String key = "";
+
+        @Override
+        public Integer call() throws IOException {
+            try (StoreClient client = server.connect()) {
+                boolean was = client.ask("DEL", key).number() > 0;
+                return say(spec, was, was ? "deleted" : "kvcache del: there is no " + key);
+            }
+        }
+    }
+
+    /// `kvcache stat`.
+    @Command(name = "stat", description = "What a server says of itself.", mixinStandardHelpOptions = true)
+    static final class Stat implements Callable<Integer> {
+
+        @Spec
+        private CommandSpec spec = CommandSpec.create();
+
+        @Mixin
+        private ServerAddress server = new ServerAddress();
+
+        @Override
+        public Integer call() throws IOException {
+            try (StoreClient client = server.connect()) {
+                return say(
+                        spec, true, client.ask("INFO").text().replace("\r", "").strip());
+            }
+        }
+    }
+}

@@ -1,0 +1,61 @@
+package io.kvcache.server.cli;
+
+import io.kvcache.server.client.Peer;
+import io.kvcache.server.client.StoreClient;
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.ServerSocket;
+import java.util.concurrent.Callable;
+import java.util.concurrent.TimeUnit;
+import picocli.CommandLine.Command;
+
+/// `kvcache rehearse`: starts a server and asks it for a value, so that a JVM that watches knows what a server loads
+/// and links.
+///
+/// The launcher runs this once a build with `-XX:AOTCacheOutput`, and the image once when it is made. A start with what
+/// came of it takes half of the processor time, which matters most where the machine is busy.
+@Command(
+        name = "rehearse",
+        description = "Serve one value and exit, for java -XX:AOTCacheOutput=FILE.",
+        hidden = true,
+        mixinStandardHelpOptions = true)
+final class RehearseCommand implements Callable<Integer>, ServingCommand {
+
+    private static final long LONGEST_NANOS = TimeUnit.SECONDS.toNanos(60);
+    private static final long PAUSE_MILLIS = 20;
+
+    @Override
+    public Integer call() throws IOException, InterruptedException {
+        int port = freePort();
+        Thread.ofPlatform()
+                .daemon()
+                .start(() -> Kvcache.commandLine()
+                        .execute("serve", "--port", Integer.toString(port), "--host-bytes", "128MiB"));
+        try (StoreClient client = connect(port)) {
+            client.set("key", new byte[100_000]);
+            client.ask("EXISTS", "key");
+            client.ask("GET", "key");
+        }
+        return 0;
+    }
+
+    private static int freePort() throws IOException {
+        try (ServerSocket any = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
+            return any.getLocalPort();
+        }
+    }
+
+    private static StoreClient connect(int port) throws IOException, InterruptedException {
+        long end = System.nanoTime() + LONGEST_NANOS;
+        while (true) {
+            try {
+                return new StoreClient(Peer.open("127.0.0.1", port));
+            } catch (IOException notYet) {
+                if (System.nanoTime() > end) {
+                    throw notYet;
+                }
+                Thread.sleep(PAUSE_MILLIS);
+            }
+        }
+    }
+}

@@ -1,0 +1,226 @@
+package io.kvcache.server.cli;
+
+import io.kvcache.server.CacheServer;
+import io.kvcache.server.Stopped;
+import io.kvcache.server.config.ConfigException;
+import io.kvcache.server.config.LogConfig;
+import io.kvcache.server.config.ServerConfig;
+import io.kvcache.server.log.LogFormat;
+import io.kvcache.server.log.LogLines;
+import io.kvcache.server.memory.MemoryBudget;
+import io.kvcache.server.memory.MemoryLimit;
+import io.kvcache.tiers.directory.DiskRefusedException;
+import io.kvcache.tiers.movement.MoverStats;
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.lang.management.ManagementFactory;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.net.ServerSocket;
+import java.time.Duration;
+import java.util.List;
+import java.util.Locale;
+import java.util.concurrent.Callable;
+import java.util.concurrent.CountDownLatch;
+import java.util.logging.Level;
+import java.util.stream.Collectors;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Spec;
+
+/// `kvcache serve`: the cache server, until it is told to stop.
+///
+/// SIGTERM and Ctrl-C drain it: after `shutdown.delay`, in which it is not ready and serves on, it accepts no more,
+/// answers what has begun, brings what is in memory alone to disk, and
+/// exits with 0.
+@Command(
+        name = "serve",
+        description = "Serve the store to Redis clients and LMCache, until stopped.",
+        mixinStandardHelpOptions = true,
+        sortOptions = false)
+final class ServeCommand implements Callable<Integer>, ServingCommand {
+
+    /// Of the time that a server has to go down: so much is for closing what is open.
+    private static final int CLOSING_SHARE = 10;
+
+    /// A stop could not bring all values to disk. Errors end with 1, wrong settings with 2, a full heap with 3.
+    private static final int EXIT_UNSAVED = 4;
+
+    private static final String CUT_OFF = "some requests took too long and were cut off";
+
+    private static final System.Logger LOG = System.getLogger(ServeCommand.class.getName());
+
+    private static final Duration LEAST_CLOSING = Duration.ofSeconds(1);
+
+    private LogConfig log = LogConfig.defaults();
+
+    @Spec
+    private CommandSpec spec = CommandSpec.create();
+
+    @Mixin
+    private ServerSettings settings = new ServerSettings();
+
+    @Override
+    public Integer call() throws IOException, InterruptedException {
+        ServerConfig config;
+        try {
+            config = settings.read();
+        } catch (ConfigException wrong) {
+            log = wrong.log();
+            LogLines.install(log.format(), log.level());
+            wrong.problems().forEach(this::complain);
+            return 2;
+        }
+        log = config.log();
+        LogLines.install(log.format(), log.level());
+        try {
+            return serve(config);
+        } catch (IOException failed) {
+            if (log.format() != LogFormat.JSON) {
+                throw failed;
+            }
+            LOG.log(System.Logger.Level.ERROR, failed.getMessage(), failed);
+            return 1;
+        }
+    }
+
+    private Integer serve(ServerConfig asRead) throws IOException, InterruptedException {
+        ServerConfig config = asRead;
+        config = config.settled(ServeCommand::isFree);
+        MemoryLimit limit = MemoryLimit.here();
+        MemoryBudget budget = CacheServer.budget(config);
+        CacheServer server;
+        try {
+            budget.requireWithin(limit);
+            server = CacheServer.start(config);
+        } catch (IllegalStateException | DiskRefusedException refused) {
+            throw new IOException(refused.getMessage(), refused);
+        }
+        stopOnSignal(server, config);
+        String serves = String.format(
+                Locale.ROOT,
+                "KVCache %s serves at %s: %s of host memory, %s, %d loops, ready %.1f s after start",
+                Version.text(),
+                server.addresses().stream().map(ServeCommand::place).collect(Collectors.joining(", ")),
+                new ByteSize(config.memory().hostBytes()),
+                server.transport().name().toLowerCase(Locale.ROOT),
+                config.network().loops(),
+                (System.currentTimeMillis()
+                                - ManagementFactory.getRuntimeMXBean().getStartTime())
+                        / 1000.0);
+        if (log.format() != LogFormat.JSON) {
+            say(serves);
+        }
+        LOG.log(System.Logger.Level.INFO, serves);
+        String asks = config.transport().guarded(config.access().tenants())
+                ? ", asks for a secret"
+                : ", asks nobody who he is";
+        InetSocketAddress remote = server.remoteAddress();
+        if (remote != null) {
+            say("  other JVMs at " + (config.transport().tls() == null ? "" : "tls:")
+                    + remote.getAddress().getHostAddress() + ":" + remote.getPort() + asks);
+        }
+        if (server.aeronAddress() != null) {
+            say("  other JVMs at " + server.aeronAddress() + asks);
+        }
+        ConfigText.domains(config).forEach(line -> say("  " + line));
+        List<MoverStats> disks = server.cache().diskStats();
+        for (int number = 0; number < disks.size(); number++) {
+            say("  " + disks.get(number).name() + ": "
+                    + ConfigText.size(config.disks().disks().get(number)) + ", "
+                    + disks.get(number).tier().path());
+        }
+        say("  " + budget.line(limit));
+        new CountDownLatch(1).await();
+        return 0;
+    }
+
+    /// Whether a port of loopback can be had, so that the second server of a machine starts too.
+    private static boolean isFree(int port) {
+        try (ServerSocket probe = new ServerSocket(port, 1, InetAddress.getLoopbackAddress())) {
+            return probe.isBound();
+        } catch (IOException taken) {
+            LOG.log(
+                    System.Logger.Level.INFO,
+                    "Port " + port + ", where other JVMs would connect, is taken; transport.listen names another");
+            return false;
+        }
+    }
+
+    /// The JVM would exit with 143 on SIGTERM. A server that lost nothing exits with 0.
+    private void stopOnSignal(CacheServer server, ServerConfig config) {
+        Runtime.getRuntime().addShutdownHook(new Thread(() -> {
+            Duration delay = config.shutdown().delay();
+            Duration drain = config.shutdown().drain();
+            if (delay.isPositive()) {
+                last(
+                        Level.INFO,
+                        "KVCache stops: not ready from now on, and serving for " + delay.toSeconds()
+                                + " s more (shutdown.delay)");
+                server.leave(delay);
+            }
+            last(Level.INFO, "KVCache stops: answering what has begun, for " + drain.toSeconds() + " s at most");
+            Stopped stopped = server.stop(drain.minus(drain.dividedBy(CLOSING_SHARE)));
+            if (!stopped.answered()) {
+                last(Level.WARNING, "KVCache: " + CUT_OFF);
+            }
+            if (!stopped.saved()) {
+                String left = "not all values got to disk: " + stopped.unsavedBytes()
+                        + " bytes are in memory alone, and are lost, as shutdown.drain is over, a disk fails or is full,"
+                        + " or they are larger than it takes";
+                last(Level.SEVERE, "KVCache: " + left);
+            }
+            close(server, drain.dividedBy(CLOSING_SHARE));
+            last(Level.INFO, "KVCache stopped");
+            Runtime.getRuntime().halt(stopped.saved() ? 0 : EXIT_UNSAVED);
+        }));
+    }
+
+    /// Lets go of all, but does not wait for ever for a disk that does not answer: what is durable is so without that.
+    private void close(CacheServer server, Duration longest) {
+        Thread closing = Thread.ofPlatform().daemon(true).name("kvcache-close").start(server::close);
+        try {
+            if (!closing.join(longest.compareTo(LEAST_CLOSING) < 0 ? LEAST_CLOSING : longest)) {
+                last(Level.WARNING, "KVCache: closing took too long and was cut off");
+            }
+        } catch (InterruptedException stopped) {
+            Thread.currentThread().interrupt();
+        }
+    }
+
+    private static String place(InetSocketAddress address) {
+        String host = address.getAddress().getHostAddress();
+        if (address.getAddress().isAnyLocalAddress()) {
+            return "*:" + address.getPort();
+        }
+        return (host.indexOf(':') < 0 ? host : "[" + host + "]") + ":" + address.getPort();
+    }
+
+    /// Says something while the server goes down.
+    private void last(Level level, String line) {
+        if (log.format() != LogFormat.JSON) {
+            say(line);
+        }
+        LogLines.last(log.format(), log.level(), level, ServeCommand.class, line);
+    }
+
+    private void complain(String problem) {
+        if (log.format() == LogFormat.JSON) {
+            LOG.log(System.Logger.Level.ERROR, problem);
+        } else {
+            spec.commandLine().getErr().println("kvcache serve: " + problem);
+        }
+    }
+
+    /// Says something to who started the server. Where the log is JSON it is an event, as there is nothing else then.
+    private void say(String line) {
+        if (log.format() == LogFormat.JSON) {
+            LOG.log(System.Logger.Level.INFO, line.strip());
+            return;
+        }
+        PrintWriter out = spec.commandLine().getOut();
+        out.println(line);
+        out.flush();
+    }
+}

@@ -1,0 +1,77 @@
+package io.kvcache.server.cli;
+
+import io.kvcache.server.client.Login;
+import io.kvcache.server.client.Peer;
+import io.kvcache.server.client.StoreClient;
+import io.kvcache.server.client.WebClient;
+import io.kvcache.transport.remote.Trust;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
+import java.nio.file.Path;
+import java.util.stream.Stream;
+import javax.net.ssl.SSLContext;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.Option;
+
+/// Which server a command asks, and as whom.
+final class ServerAddress {
+
+    /// The variable that may hold the password, as an argument would be seen by everybody on the machine.
+    private static final String PASSWORD = "KVCACHE_PASSWORD";
+
+    @Option(names = "--host", paramLabel = "HOST", description = "Where the server is. Default: ${DEFAULT-VALUE}.")
+    private String host = "127.0.0.1";
+
+    @Option(names = "--port", paramLabel = "PORT", description = "Its port. Default: ${DEFAULT-VALUE}.")
+    private int port = 7379;
+
+    @Option(names = "--user", paramLabel = "NAME", description = "Who to be. Default: the listener's usual user.")
+    private @Nullable String user;
+
+    @Option(
+            names = "--password-file",
+            paramLabel = "FILE",
+            description = "Its first line is the password. Default: $" + PASSWORD + ", or none.")
+    private @Nullable Path passwordFile;
+
+    @Option(names = "--tls", description = "Connect through TLS.")
+    private boolean tls;
+
+    @Option(
+            names = "--ca",
+            paramLabel = "FILE",
+            description = "PEM with the certificates to believe; implies --tls. Default: the JDK's.")
+    private @Nullable Path authorities;
+
+    WebClient web() throws IOException {
+        return new WebClient(peer());
+    }
+
+    StoreClient connect() throws IOException {
+        return new StoreClient(peer());
+    }
+
+    private Peer peer() throws IOException {
+        Path file = authorities;
+        SSLContext trust = file != null ? Trust.of(file) : tls ? Trust.usual() : null;
+        return new Peer(host, port, login(), trust);
+    }
+
+    private @Nullable Login login() throws IOException {
+        String password = passwordFile == null ? System.getenv(PASSWORD) : firstLine(passwordFile);
+        if (password == null && user != null) {
+            throw new IOException("--user " + user + " without a password: give --password-file or set " + PASSWORD);
+        }
+        return password == null ? null : new Login(user, password);
+    }
+
+    private static String firstLine(Path file) throws IOException {
+        try (Stream<String> lines = Files.lines(file)) {
+            return lines.findFirst()
+                    .orElseThrow(() -> new IOException(file + " is empty; its first line is to be the password"));
+        } catch (NoSuchFileException none) {
+            throw new IOException("there is no password file " + file, none);
+        }
+    }
+}

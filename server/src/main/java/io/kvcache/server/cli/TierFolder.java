@@ -1,0 +1,31 @@
+package io.kvcache.server.cli;
+
+import io.kvcache.tiers.directory.DirectoryOptions;
+import io.kvcache.tiers.directory.DiskDirectory;
+import io.kvcache.tiers.directory.DiskRefusedException;
+import io.kvcache.tiers.disk.AuditReport;
+import io.kvcache.tiers.disk.LogAudit;
+import io.kvcache.tiers.disk.LogAudit.Scope;
+import java.nio.file.Path;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.ParameterException;
+
+/// Looks into the directory of a disk tier for a command.
+final class TierFolder {
+
+    private TierFolder() {}
+
+    /// Audits the tier.
+    ///
+    /// @throws ParameterException when the directory is refused: it holds no tier, or somebody has it open
+    static AuditReport audit(CommandSpec command, Path folder, Scope scope) {
+        try (DiskDirectory directory = DiskDirectory.openExisting(folder, DirectoryOptions.usual());
+                Progress progress = new Progress(command.commandLine().getErr())) {
+            return LogAudit.run(
+                    directory.device(), scope, (done, all) -> progress.show("region " + done + " of " + all));
+        } catch (DiskRefusedException refused) {
+            String text = command.qualifiedName() + ": " + refused.getMessage();
+            throw new ParameterException(command.commandLine(), text, refused);
+        }
+    }
+}

@@ -1,0 +1,67 @@
+package io.kvcache.server.cli;
+
+import io.kvcache.server.client.WebClient;
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.util.concurrent.Callable;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Spec;
+import tools.jackson.databind.JsonNode;
+
+/// `kvcache top`: a server's statistics each second, or once.
+@Command(name = "top", description = "Watch what a server does.", mixinStandardHelpOptions = true)
+final class TopCommand implements Callable<Integer> {
+
+    private static final long SECOND_MILLIS = 1000;
+
+    /// Cursor home, clear to the end.
+    private static final String CLEAR = "\033[H\033[2J";
+
+    @Spec
+    private CommandSpec spec = CommandSpec.create();
+
+    @Mixin
+    private ServerAddress server = new ServerAddress();
+
+    @Option(names = "--once", description = "Print it once and stop.")
+    private boolean once;
+
+    @Override
+    public Integer call() throws IOException {
+        PrintWriter out = spec.commandLine().getOut();
+        try (WebClient client = server.web()) {
+            JsonNode before = null;
+            long beforeNanos = System.nanoTime();
+            while (true) {
+                JsonNode now = client.get("/v1/stats");
+                long nowNanos = System.nanoTime();
+                out.print(once ? "" : CLEAR);
+                out.print(table(client.place(), before, now, (nowNanos - beforeNanos) / 1e9));
+                out.flush();
+                if (once || !pause()) {
+                    return 0;
+                }
+                before = now;
+                beforeNanos = nowNanos;
+            }
+        }
+    }
+
+    private static String table(String place, @Nullable JsonNode before, JsonNode now, double seconds) {
+        return new TopTable(place, before, now, seconds).text();
+    }
+
+    private static boolean pause() {
+        try {
+            Thread.sleep(SECOND_MILLIS);
+            return true;
+        } catch (InterruptedException stopped) {
+            Thread.currentThread().interrupt();
+            return false;
+        }
+    }
+}

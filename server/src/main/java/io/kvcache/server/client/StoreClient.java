@@ -1,0 +1,170 @@
+package io.kvcache.server.client;
+
+import java.io.BufferedInputStream;
+import java.io.ByteArrayOutputStream;
+import java.io.EOFException;
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.OutputStream;
+import java.net.InetSocketAddress;
+import java.net.Socket;
+import java.net.SocketException;
+import java.net.SocketTimeoutException;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import javax.net.ssl.SSLContext;
+import javax.net.ssl.SSLException;
+import javax.net.ssl.SSLParameters;
+import javax.net.ssl.SSLSocket;
+
+/// One connection to a server.
+///
+/// **Threads.** One at a time.
+public final class StoreClient implements AutoCloseable {
+
+    private static final int CONNECT_MILLIS = (int) Duration.ofSeconds(5).toMillis();
+    private static final int ANSWER_MILLIS = (int) Duration.ofSeconds(60).toMillis();
+    private static final byte[] END = {'\r', '\n'};
+
+    private final Socket socket;
+    private final InputStream in;
+    private final OutputStream out;
+    private final Peer peer;
+    private boolean answered;
+
+    /// Connects, and says who it is.
+    ///
+    /// @throws IOException when there is no server, when it is not believed, or when it refuses, with its reason
+    public StoreClient(Peer peer) throws IOException {
+        this.peer = peer;
+        socket = connect(peer);
+        try {
+            in = new BufferedInputStream(socket.getInputStream());
+            out = socket.getOutputStream();
+            Login login = peer.login();
+            if (login != null) {
+                ask(login.command());
+            }
+        } catch (IOException failed) {
+            socket.close();
+            throw failed;
+        }
+    }
+
+    private static Socket connect(Peer peer) throws IOException {
+        Socket plain = new Socket();
+        try {
+            plain.connect(new InetSocketAddress(peer.host(), peer.port()), CONNECT_MILLIS);
+            plain.setSoTimeout(ANSWER_MILLIS);
+            plain.setTcpNoDelay(true); // a request is several writes, and none is to wait for an acknowledgement
+            SSLContext tls = peer.tls();
+            return tls == null ? plain : secured(plain, peer, tls);
+        } catch (SSLException failed) {
+            plain.close();
+            throw new IOException(peer.refusal(failed), failed);
+        } catch (IOException failed) {
+            plain.close();
+            throw new IOException("no server at " + peer.place() + ": " + failed.getMessage(), failed);
+        }
+    }
+
+    private static Socket secured(Socket plain, Peer peer, SSLContext tls) throws IOException {
+        SSLSocket socket = (SSLSocket) tls.getSocketFactory().createSocket(plain, peer.host(), peer.port(), true);
+        SSLParameters parameters = socket.getSSLParameters();
+        parameters.setEndpointIdentificationAlgorithm("HTTPS"); // the name must be the certificate's
+        socket.setSSLParameters(parameters);
+        socket.startHandshake();
+        return socket;
+    }
+
+    /// Asks with words.
+    ///
+    /// @throws IOException when the server refuses, with its reason
+    public Reply ask(String... words) throws IOException {
+        byte[][] arguments = new byte[words.length][];
+        for (int i = 0; i < words.length; i++) {
+            arguments[i] = words[i].getBytes(StandardCharsets.UTF_8);
+        }
+        return ask(arguments);
+    }
+
+    /// Stores a value.
+    public void set(String key, byte[] value) throws IOException {
+        ask(ascii("SET"), key.getBytes(StandardCharsets.UTF_8), value);
+    }
+
+    /// Names the likely reason when a server says nothing at all.
+    private Reply ask(byte[]... arguments) throws IOException {
+        try {
+            send(arguments);
+            return reply();
+        } catch (SSLException failed) {
+            throw answered ? failed : new IOException(peer.refusal(failed), failed);
+        } catch (EOFException | SocketException | SocketTimeoutException ended) {
+            throw answered
+                    ? ended
+                    : new IOException(peer.silence("the connection ended without an answer over RESP"), ended);
+        }
+    }
+
+    private void send(byte[]... arguments) throws IOException {
+        ByteArrayOutputStream head = new ByteArrayOutputStream();
+        head.writeBytes(ascii("*" + arguments.length + "\r\n"));
+        for (byte[] argument : arguments) {
+            head.writeBytes(ascii("$" + argument.length + "\r\n"));
+            head.writeTo(out);
+            head.reset();
+            out.write(argument);
+            head.writeBytes(END);
+        }
+        head.writeTo(out);
+        out.flush();
+    }
+
+    private Reply reply() throws IOException {
+        String line = line();
+        answered = true;
+        String rest = line.substring(1);
+        return switch (line.charAt(0)) {
+            case '+', ':' -> new Reply(true, rest.getBytes(StandardCharsets.UTF_8));
+            case '-' -> throw new IOException("the server says: " + rest);
+            case '$' -> bulk(Integer.parseInt(rest));
+            default -> throw new IOException("the server does not speak Redis' protocol");
+        };
+    }
+
+    private Reply bulk(int bytes) throws IOException {
+        if (bytes < 0) {
+            return new Reply(false, new byte[0]);
+        }
+        byte[] value = in.readNBytes(bytes);
+        if (value.length < bytes || in.readNBytes(END.length).length < END.length) {
+            throw new EOFException("the server closed the connection within an answer");
+        }
+        return new Reply(true, value);
+    }
+
+    private String line() throws IOException {
+        ByteArrayOutputStream line = new ByteArrayOutputStream();
+        for (int next = in.read(); next != '\n'; next = in.read()) {
+            if (next < 0) {
+                throw new EOFException("the server closed the connection");
+            }
+            line.write(next);
+        }
+        String text = line.toString(StandardCharsets.UTF_8).stripTrailing();
+        if (text.isEmpty()) {
+            throw new IOException("the server does not speak Redis' protocol");
+        }
+        return text;
+    }
+
+    private static byte[] ascii(String text) {
+        return text.getBytes(StandardCharsets.US_ASCII);
+    }
+
+    @Override
+    public void close() throws IOException {
+        socket.close();
+    }
+}

@@ -1,0 +1,132 @@
+package io.kvcache.server.client;
+
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.InputStreamReader;
+import java.net.ConnectException;
+import java.net.URI;
+import java.net.http.HttpClient;
+import java.net.http.HttpConnectTimeoutException;
+import java.net.http.HttpRequest;
+import java.net.http.HttpRequest.BodyPublishers;
+import java.net.http.HttpResponse;
+import java.net.http.HttpResponse.BodyHandlers;
+import java.net.http.HttpTimeoutException;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import javax.net.ssl.SSLContext;
+import javax.net.ssl.SSLException;
+import tools.jackson.core.JacksonException;
+import tools.jackson.databind.JsonNode;
+import tools.jackson.databind.json.JsonMapper;
+
+/// A server as HTTP shows it.
+///
+/// **Threads.** Any.
+public final class WebClient implements AutoCloseable {
+
+    private static final Duration CONNECT = Duration.ofSeconds(5);
+
+    /// Until an answer begins; one that goes on may take as long as it does.
+    private static final Duration ANSWER = Duration.ofSeconds(60);
+
+    private static final int OK_BELOW = 300;
+
+    private final HttpClient client;
+    private final Peer peer;
+
+    public WebClient(Peer peer) {
+        this.peer = peer;
+        HttpClient.Builder builder =
+                HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1).connectTimeout(CONNECT);
+        SSLContext tls = peer.tls();
+        client = (tls == null ? builder : builder.sslContext(tls)).build();
+    }
+
+    /// Host and port.
+    public String place() {
+        return peer.place();
+    }
+
+    /// Reads a page of JSON.
+    ///
+    /// @throws IOException when there is no server, or it refuses, with its reason
+    public JsonNode get(String path) throws IOException {
+        return json(request(path).GET().build());
+    }
+
+    /// Asks for something to be done.
+    ///
+    /// @throws IOException when there is no server, or it refuses, with its reason
+    public JsonNode post(String path) throws IOException {
+        return json(request(path).POST(BodyPublishers.noBody()).build());
+    }
+
+    private JsonNode json(HttpRequest request) throws IOException {
+        try (InputStream body = send(request)) {
+            return JsonMapper.shared().readTree(body);
+        } catch (JacksonException other) {
+            throw new IOException("the server at " + place() + " answers by something else than JSON", other);
+        }
+    }
+
+    /// Opens a page that goes on, to be read line by line.
+    ///
+    /// @throws IOException when there is no server, or it refuses, with its reason
+    public BufferedReader lines(String path) throws IOException {
+        return new BufferedReader(new InputStreamReader(send(request(path).GET().build()), StandardCharsets.UTF_8));
+    }
+
+    private HttpRequest.Builder request(String path) {
+        String scheme = peer.tls() == null ? "http://" : "https://";
+        HttpRequest.Builder request =
+                HttpRequest.newBuilder(URI.create(scheme + place() + path)).timeout(ANSWER);
+        Login login = peer.login();
+        return login == null ? request : request.header("Authorization", login.header());
+    }
+
+    private InputStream send(HttpRequest request) throws IOException {
+        HttpResponse<InputStream> reply;
+        try {
+            reply = client.send(request, BodyHandlers.ofInputStream());
+        } catch (SSLException failed) {
+            throw new IOException(peer.refusal(failed), failed);
+        } catch (ConnectException | HttpConnectTimeoutException none) {
+            throw new IOException("no server at " + place() + ": " + reason(none), none);
+        } catch (HttpTimeoutException silent) {
+            throw new IOException(peer.silence("no answer over HTTP within " + ANSWER.toSeconds() + " s"), silent);
+        } catch (IOException ended) {
+            throw new IOException(peer.silence("the connection ended without an answer over HTTP"), ended);
+        } catch (InterruptedException stopped) {
+            Thread.currentThread().interrupt();
+            throw new IOException("stopped", stopped);
+        }
+        if (reply.statusCode() < OK_BELOW) {
+            return reply.body();
+        }
+        String why;
+        try (InputStream body = reply.body()) {
+            why = detail(new String(body.readAllBytes(), StandardCharsets.UTF_8));
+        }
+        throw new IOException("the server says " + reply.statusCode() + ": " + why);
+    }
+
+    private static String reason(Throwable failure) {
+        return failure.getMessage() == null ? "connection refused" : failure.getMessage();
+    }
+
+    private static String detail(String problem) {
+        try {
+            JsonNode detail = JsonMapper.shared().readTree(problem).get("detail");
+            return detail == null ? problem.strip() : detail.stringValue();
+        } catch (JacksonException other) {
+            return problem.strip();
+        }
+    }
+
+    @Override
+    public void close() {
+        client.shutdownNow();
+    }
+}

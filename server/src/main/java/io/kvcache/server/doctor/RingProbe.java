@@ -1,0 +1,44 @@
+package io.kvcache.server.doctor;
+
+import io.kvcache.tiers.os.Call;
+import io.kvcache.tiers.os.Errno;
+import io.kvcache.tiers.os.Libc;
+import java.lang.foreign.Arena;
+
+/// Asks the kernel for a small io_uring, and gives it back.
+final class RingProbe {
+
+    private static final long IO_URING_SETUP = 425;
+
+    /// struct io_uring_params
+    private static final long PARAMETERS_BYTES = 120;
+
+    private RingProbe() {}
+
+    static Fact fact() {
+        Libc libc = Libc.ofThisMachine();
+        try (Arena arena = Arena.ofConfined()) {
+            long parameters = arena.allocate(PARAMETERS_BYTES, Long.BYTES).address();
+            long result = libc.call(Call.SYSCALL, IO_URING_SETUP, 1L, parameters, 0L, 0L, 0L, 0L);
+            if (result >= 0) {
+                libc.call(Call.CLOSE, (int) result);
+                return Fact.of("io_uring", "allowed");
+            }
+            return fact(result);
+        }
+    }
+
+    /// @param result a negated errno
+    static Fact fact(long result) {
+        String advice;
+        if (Errno.EPERM.is(result)) {
+            advice =
+                    "sysctl -w kernel.io_uring_disabled=0, or a seccomp profile for the container that lets io_uring in";
+        } else if (Errno.ENOMEM.is(result)) {
+            advice = "raise ulimit -l: it has no memory to pin";
+        } else {
+            advice = "run Linux 6.1 or later, in a container with a seccomp profile that lets io_uring in";
+        }
+        return new Fact("io_uring", "refused, " + Errno.name(result) + ": disks go through threads", advice);
+    }
+}

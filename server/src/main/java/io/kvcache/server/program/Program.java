@@ -1,0 +1,72 @@
+package io.kvcache.server.program;
+
+import java.io.IOException;
+import java.lang.ProcessBuilder.Redirect;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+
+/// Runs a program to its end, or to a limit of time.
+///
+/// The program prints into a file and not into a pipe: a pipe stays open while any descendant holds it, so reading it
+/// to
+/// its end has no limit of time.
+public final class Program {
+
+    private Program() {}
+
+    /// What a program printed.
+    ///
+    /// @param text standard output, and standard error where that was asked for
+    /// @param exitCode its exit code, or [#UNENDED] when it ran past its limit and was killed
+    public record Output(String text, int exitCode) {
+
+        /// No program ends with this code.
+        public static final int UNENDED = -1;
+
+        /// Whether the program ended within its limit.
+        public boolean ended() {
+            return exitCode != UNENDED;
+        }
+
+        /// Whether it ended within its limit, and well.
+        public boolean succeeded() {
+            return exitCode == 0;
+        }
+    }
+
+    /// Runs a command.
+    ///
+    /// @throws IOException when it cannot be started, or the thread is interrupted
+    public static Output run(Duration limit, List<String> command) throws IOException {
+        return run(limit, new ProcessBuilder(command).redirectError(Redirect.DISCARD));
+    }
+
+    /// Runs what a builder describes, whose standard input and output are set here.
+    ///
+    /// @throws IOException when it cannot be started, or the thread is interrupted
+    public static Output run(Duration limit, ProcessBuilder builder) throws IOException {
+        Path printed = Files.createTempFile("kvcache-program", ".out");
+        try {
+            Process process = builder.redirectInput(Path.of("/dev/null").toFile())
+                    .redirectOutput(printed.toFile())
+                    .start();
+            try {
+                boolean ended = process.waitFor(limit.toNanos(), TimeUnit.NANOSECONDS);
+                String text = new String(Files.readAllBytes(printed), StandardCharsets.UTF_8);
+                return new Output(text, ended ? process.exitValue() : Output.UNENDED);
+            } catch (InterruptedException stopped) {
+                Thread.currentThread().interrupt();
+                throw new IOException("interrupted while " + builder.command().getFirst() + " ran", stopped);
+            } finally {
+                process.descendants().forEach(ProcessHandle::destroyForcibly);
+                process.destroyForcibly();
+            }
+        } finally {
+            Files.deleteIfExists(printed);
+        }
+    }
+}

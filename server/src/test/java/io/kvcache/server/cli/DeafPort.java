@@ -1,0 +1,25 @@
+package io.kvcache.server.cli;
+
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.net.Socket;
+
+/// A port of this machine at which nobody listens, and nobody else can for as long as this is open.
+final class DeafPort implements AutoCloseable {
+
+    private final Socket bound = new Socket();
+
+    DeafPort() throws IOException {
+        bound.bind(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0));
+    }
+
+    int number() {
+        return bound.getLocalPort();
+    }
+
+    @Override
+    public void close() throws IOException {
+        bound.close();
+    }
+}

@@ -1,0 +1,60 @@
+package io.kvcache.server.cli;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.condition.EnabledOnOs;
+import org.junit.jupiter.api.condition.OS;
+import org.junit.jupiter.api.io.TempDir;
+import tools.jackson.databind.JsonNode;
+import tools.jackson.databind.json.JsonMapper;
+
+@EnabledOnOs(OS.LINUX)
+final class DoctorCommandTest {
+
+    @TempDir
+    private Path folder = Path.of("");
+
+    @Test
+    void givenADirectory_whenAskedForJson_thenItSaysWhatThereIsAndHowFastItIs() throws IOException {
+        Shell.Run run = Shell.run("doctor", "--json", folder.toString());
+
+        assertThat(run.exitCode()).as(run.err()).isZero();
+        JsonNode facts = JsonMapper.builder().build().readTree(run.out());
+        assertThat(facts.path("io_uring").asString()).containsPattern("^(allowed|refused, )");
+        assertThat(facts.path("huge pages").asString()).contains("set apart");
+        assertThat(facts.path("reads " + folder).asString()).endsWith(" GB/s");
+        assertThat(facts.path("writes " + folder).asString()).endsWith(" GB/s");
+        assertThat(facts.propertyNames())
+                .contains("kernel", "vm.max_map_count", "memlock", "open files", "somaxconn", "THP enabled", "fio")
+                .contains("GPU driver", "advice");
+        assertThat(facts.path("advice").isObject()).isTrue();
+        assertThat(facts.path("vm.max_map_count").asString())
+                .isEqualTo(Files.readAllLines(Path.of("/proc/sys/vm/max_map_count"))
+                        .getFirst());
+        assertThat(folder).isEmptyDirectory();
+    }
+
+    @Test
+    void givenNothing_whenAsked_thenEachFactIsALineAndAdviceHangsBelowIt() {
+        Shell.Run run = Shell.run("doctor");
+
+        assertThat(run.exitCode()).isZero();
+        assertThat(run.out().lines())
+                .allSatisfy(line -> assertThat(line).matches("\\S.{17,} \\S.*| {19}do this: \\S.*"));
+        assertThat(run.out())
+                .contains("kernel ", "io_uring ")
+                .doesNotContain("GB/s" + System.lineSeparator() + "reads");
+    }
+
+    @Test
+    void givenNoSuchDirectory_whenAsked_thenItIsNamed() {
+        Shell.Run run = Shell.run("doctor", folder.resolve("missing").toString());
+
+        assertThat(run.exitCode()).isEqualTo(2);
+        assertThat(run.err()).contains(folder.resolve("missing").toString(), "a directory that is there");
+    }
+}

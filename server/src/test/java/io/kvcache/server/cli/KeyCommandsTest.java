@@ -1,0 +1,74 @@
+package io.kvcache.server.cli;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.kvcache.server.CacheServer;
+import io.kvcache.server.config.ConfigReader;
+import io.kvcache.server.config.Machine;
+import java.io.PrintWriter;
+import java.io.StringWriter;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Map;
+import java.util.Random;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import picocli.CommandLine;
+
+final class KeyCommandsTest {
+
+    @TempDir
+    private Path folder = Path.of("");
+
+    private static CacheServer server() throws Exception {
+        return CacheServer.start(new ConfigReader(Machine.here(), Map.of())
+                .read(
+                        ConfigReader.Source.NONE,
+                        Map.of(
+                                "listen.port", new ConfigReader.Option("--port", "0"),
+                                "memory.host_bytes", new ConfigReader.Option("--host-bytes", "64MiB"))));
+    }
+
+    private static String run(int expected, String... arguments) {
+        StringWriter said = new StringWriter();
+        CommandLine line = Kvcache.commandLine();
+        line.setOut(new PrintWriter(said));
+        line.setErr(new PrintWriter(said));
+        assertThat(line.execute(arguments)).isEqualTo(expected);
+        return said.toString();
+    }
+
+    @Test
+    void givenAServer_whenUsedFromTheCommandLine_thenValuesComeBack() throws Exception {
+        byte[] value = new byte[3_000_001];
+        new Random(1).nextBytes(value);
+        String file = Files.write(folder.resolve("value"), value).toString();
+        Path copy = folder.resolve("copy");
+        try (CacheServer server = server()) {
+            String port = "--port=" + server.address().getPort();
+
+            assertThat(run(0, "ping", port)).isEqualTo("PONG\n");
+            assertThat(run(0, "put", port, "some key", file)).isEqualTo("stored 3000001 bytes\n");
+            assertThat(run(0, "get", port, "some key", copy.toString())).isEmpty();
+            assertThat(Files.readAllBytes(copy)).isEqualTo(value);
+            assertThat(run(0, "stat", port)).contains("kvcache_version:", "values_stored:1");
+            assertThat(run(0, "del", port, "some key")).isEqualTo("deleted\n");
+            assertThat(run(1, "get", port, "some key")).isEqualTo("kvcache get: there is no some key\n");
+            assertThat(run(1, "del", port, "some key")).isEqualTo("kvcache del: there is no some key\n");
+        }
+    }
+
+    @Test
+    void givenPutAndGet_whenAskedForHelp_thenTheFileMayBeLeftOut() {
+        assertThat(Shell.run("put", "--help").out()).contains(" KEY [FILE]\n");
+        assertThat(Shell.run("get", "--help").out()).contains(" KEY [FILE]\n");
+    }
+
+    @Test
+    void givenNoServer_whenAsked_thenThatIsSaid() throws Exception {
+        try (DeafPort deaf = new DeafPort()) {
+            assertThat(run(1, "ping", "--port=" + deaf.number()))
+                    .startsWith("kvcache: no server at 127.0.0.1:" + deaf.number() + ": ");
+        }
+    }
+}

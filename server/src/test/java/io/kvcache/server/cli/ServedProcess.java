@@ -1,0 +1,96 @@
+package io.kvcache.server.cli;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import java.util.stream.Stream;
+
+/// `kvcache serve` in a process of its own, with 64 MiB of host memory at a port of its own.
+final class ServedProcess implements AutoCloseable {
+
+    static final long HOST_BYTES = 64L << 20;
+
+    private static final Pattern SERVES = Pattern.compile("KVCache .* serves at 127\\.0\\.0\\.1:(\\d+): 64 MiB .*");
+    private static final int KILLED = 137;
+    private static final long PATIENCE_SECONDS = 120;
+
+    private final Process process;
+    private final BufferedReader said;
+    private final int port;
+
+    /// @param errors a file for what it writes to standard error
+    ServedProcess(Path errors, String... more) throws IOException {
+        List<String> command = Stream.concat(
+                        Stream.of(
+                                Path.of(System.getProperty("java.home"), "bin", "java")
+                                        .toString(),
+                                "--enable-native-access=ALL-UNNAMED",
+                                "--sun-misc-unsafe-memory-access=allow",
+                                "-cp",
+                                System.getProperty("java.class.path"),
+                                Kvcache.class.getName(),
+                                "serve",
+                                "--port",
+                                "0",
+                                "--host-bytes",
+                                HOST_BYTES + ""),
+                        Stream.of(more))
+                .toList();
+        ProcessBuilder builder = new ProcessBuilder(command).redirectError(errors.toFile());
+        builder.environment().put("KVCACHE__SHUTDOWN__DRAIN", "4m"); // a tenth of it is for closing all
+        process = builder.start();
+        said = process.inputReader(UTF_8);
+        Matcher serves = SERVES.matcher(String.valueOf(said.readLine()));
+        assertThat(serves.matches()).isTrue();
+        port = Integer.parseInt(serves.group(1));
+    }
+
+    long pid() {
+        return process.pid();
+    }
+
+    int port() {
+        return port;
+    }
+
+    String line() throws IOException {
+        return String.valueOf(said.readLine());
+    }
+
+    /// Sends SIGTERM.
+    void terminate() {
+        assertThat(process.toHandle().destroy()).isTrue();
+    }
+
+    /// Waits until it has ended well after [#terminate]; what it said since the last line that was read.
+    String ended() throws IOException, InterruptedException {
+        return ended(0);
+    }
+
+    /// Waits until it has ended with an exit code after [#terminate]; what it said since the last line that was read.
+    String ended(int exitCode) throws IOException, InterruptedException {
+        String rest = said.readAllAsString();
+        assertThat(process.waitFor(PATIENCE_SECONDS, TimeUnit.SECONDS)).isTrue();
+        assertThat(process.exitValue()).isEqualTo(exitCode);
+        return rest;
+    }
+
+    void kill() throws InterruptedException {
+        process.destroyForcibly();
+        assertThat(process.waitFor(PATIENCE_SECONDS, TimeUnit.SECONDS)).isTrue();
+        assertThat(process.exitValue()).isEqualTo(KILLED);
+    }
+
+    @Override
+    public void close() throws IOException {
+        process.destroyForcibly();
+        said.close();
+    }
+}

@@ -1,0 +1,178 @@
+package io.kvcache.server.cli;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.kvcache.core.BlockWriter;
+import io.kvcache.core.KvCache;
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.BlockShape;
+import io.kvcache.core.identity.Dtype;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.server.CacheServer;
+import io.kvcache.server.config.ConfigReader;
+import io.kvcache.server.config.Machine;
+import io.kvcache.server.zmq.ZmqPublisher;
+import java.io.PrintWriter;
+import java.io.StringWriter;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.Objects;
+import java.util.concurrent.CompletableFuture;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+import picocli.CommandLine;
+import tools.jackson.databind.JsonNode;
+import tools.jackson.databind.json.JsonMapper;
+
+/// `kvcache top`, `events` and `disk` with a server.
+@Timeout(300)
+final class WatchCommandsTest {
+
+    @TempDir
+    private Path folder = Path.of("");
+
+    private static CacheServer server(Map<String, String> more) throws Exception {
+        Map<String, ConfigReader.Option> options = new HashMap<>();
+        options.put("listen.port", new ConfigReader.Option("--port", "0"));
+        options.put("memory.host_bytes", new ConfigReader.Option("--host-bytes", "96MiB"));
+        more.forEach((path, text) -> options.put(path, new ConfigReader.Option(path, text)));
+        return CacheServer.start(new ConfigReader(Machine.here(), Map.of()).read(ConfigReader.Source.NONE, options));
+    }
+
+    private static String run(int expected, String... arguments) {
+        StringWriter said = new StringWriter();
+        CommandLine line = Kvcache.commandLine();
+        line.setOut(new PrintWriter(said));
+        line.setErr(new PrintWriter(said));
+        assertThat(line.execute(arguments)).as("%s", said).isEqualTo(expected);
+        return said.toString();
+    }
+
+    @Test
+    void givenAServer_whenWatched_thenWhatItDidIsShown() throws Exception {
+        Path file = Files.write(folder.resolve("value"), new byte[1000]);
+        try (CacheServer server = server(Map.of())) {
+            String port = "--port=" + server.address().getPort();
+            run(0, "put", port, "k", file.toString());
+            run(0, "get", port, "k", folder.resolve("copy").toString());
+            run(0, "del", port, "k");
+
+            assertThat(run(0, "top", "--once", port))
+                    .contains(" at 127.0.0.1:" + server.address().getPort(), "of 96 MiB")
+                    .containsPattern("resp get +1 ")
+                    .contains("memory x   0.5: 50.0 %  1.0: 50.0 %  2.0: 50.0 %  4.0: 50.0 %")
+                    .containsPattern("default +0 +1 +100.0 +1 ")
+                    .containsPattern("objects \\(default\\) +0 ");
+            String events = run(0, "events", port, "--from-oldest", "--count=2");
+            assertThat(events.lines()).hasSize(2);
+            assertThat(events).containsPattern("^\\w+-0 stored \\{").containsPattern("\\w+-1 removed \\{.*dropped");
+            String first = events.substring(0, events.indexOf(' '));
+            assertThat(run(0, "events", port, "--after=" + first, "--count=1")).contains("-1 removed");
+            assertThat(run(1, "events", port, "--after=nonsense")).contains("the server says 400: Last-Event-ID");
+            assertThat(run(1, "disk", "reopen", port, "0")).contains("404: there is no disk 0; there are none");
+        }
+    }
+
+    private static void putBlock(CacheServer server, int number) {
+        Namespace model = Namespace.of("m", BlockShape.kv(1, 1, 8, 4, Dtype.BF16)).toBuilder()
+                .tenant("default")
+                .build();
+        server.cache().register(model);
+        BlockChain chain = BlockChain.of(model, new int[] {number, 1, 2, 3});
+        try (BlockWriter writer = server.cache().put(chain, 0, 0, KvCache.NO_WAIT)) {
+            writer.seal();
+        }
+    }
+
+    @Test
+    void givenAPublisher_whenFollowedOverZeroMq_thenWhatIsStoredIsShown() throws Exception {
+        Map<String, String> events =
+                Map.of("events.publish", "tcp://127.0.0.1:*", "events.replay", "tcp://127.0.0.1:*");
+        try (CacheServer server = server(events)) {
+            ZmqPublisher publisher = Objects.requireNonNull(server.publisher());
+            String from = "--zmq=" + publisher.publishEndpoint();
+            String replay = "--replay=" + publisher.replayEndpoint();
+            putBlock(server, 1);
+            while (publisher.published() == 0) {
+                Thread.onSpinWait(); // until it was told
+            }
+            assertThat(run(0, "events", from, replay, "--from-oldest", "--count=1"))
+                    .containsPattern("^0 BlockStored \\{.*\"block_hashes\":\\[\\d+].*\"medium\":\"CPU\"");
+            assertThat(run(0, "events", from, replay, "--snapshot", "--count=2").lines())
+                    .satisfiesExactly(
+                            line -> assertThat(line).startsWith("1 AllBlocksCleared "),
+                            line -> assertThat(line).startsWith("1 BlockStored "));
+            CompletableFuture<String> live =
+                    CompletableFuture.supplyAsync(() -> run(0, "events", from, replay, "--after=0", "--count=2"));
+            for (int number = 2; !live.isDone(); number++) {
+                long before = publisher.published();
+                putBlock(server, number);
+                while (publisher.published() == before && !live.isDone()) {
+                    Thread.onSpinWait(); // so that they do not come faster than they can be published
+                }
+            }
+            assertThat(live.get().lines())
+                    .satisfiesExactly(
+                            line -> assertThat(line).startsWith("1 BlockStored "),
+                            line -> assertThat(line).startsWith("2 BlockStored "));
+            assertThat(run(2, "events", from, "--snapshot")).contains("take --replay beside --zmq");
+            assertThat(run(2, "events", replay)).contains("--replay is for --zmq");
+            assertThat(run(2, "events", from, replay, "--after=x")).contains("takes the number of a message");
+            assertThat(run(1, "events", "--zmq=nowhere")).contains("nowhere is no ZeroMQ endpoint");
+        }
+    }
+
+    @Test
+    void givenWhatIsStored_whenEventsBeginWithASnapshot_thenItComesFirst() throws Exception {
+        try (CacheServer server = server(Map.of())) {
+            putBlock(server, 1);
+            assertThat(run(0, "events", "--port=" + server.address().getPort(), "--snapshot", "--count=3")
+                            .lines())
+                    .satisfiesExactly(
+                            line -> assertThat(line).startsWith("- snapshot {\"entries\":1}"),
+                            line -> assertThat(line).startsWith("- stored {"),
+                            line -> assertThat(line).contains(" live {"));
+        }
+    }
+
+    @Test
+    void givenADisk_whenListedAndReopened_thenItsStateIsSaid() throws Exception {
+        String disk = folder.resolve("disk").toString();
+        try (CacheServer server = server(Map.of("disks.0", disk + ":256MiB"))) {
+            String port = "--port=" + server.address().getPort();
+            assertThat(run(0, "disk", "list", port)).isEqualTo("0 disk " + disk + " is serving\n");
+            assertThat(run(0, "disk", "reopen", port, disk)).isEqualTo("0 disk " + disk + " is serving\n");
+            assertThat(run(0, "top", "--once", port)).contains("disk " + disk).contains("serving");
+            assertThat(run(2, "disk")).contains("list or reopen?");
+        }
+    }
+
+    @Test
+    void givenNoServer_whenWatched_thenThatIsSaid() throws Exception {
+        try (DeafPort deaf = new DeafPort()) {
+            assertThat(run(1, "top", "--once", "--port=" + deaf.number()))
+                    .startsWith("kvcache: no server at 127.0.0.1:" + deaf.number());
+        }
+    }
+
+    @Test
+    void givenTwoReadings_whenShown_thenRatesAreOfTheTimeBetween() {
+        JsonNode before = stats(100);
+        JsonNode now = stats(160);
+        String text = new TopTable("here:1", before, now, 2).text();
+        assertThat(text).contains("kvcache v at here:1").containsPattern("resp get +160 +30/s +20 +500");
+        assertThat(new TopTable("here:1", null, now, 2).text()).containsPattern("resp get +160 +- ");
+    }
+
+    private static JsonNode stats(int count) {
+        return JsonMapper.shared().readTree("""
+                {"version":"v","host":{"heldBytes":1,"capacityBytes":2},"records":{"live":1,"capacity":2},
+                "connections":{"open":1},"openViews":0,"removals":{"evicted":0,"dropped":0,"replaced":0,"quota":0},
+                "puts":{"noRoom":0},"latency":{"resp get":{"count":%d,"p50Micros":20,"p99Micros":500}},
+                "tenants":{},"namespaces":[],"disks":[]}
+                """.formatted(count));
+    }
+}

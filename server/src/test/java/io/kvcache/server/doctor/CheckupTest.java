@@ -1,0 +1,48 @@
+package io.kvcache.server.doctor;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.time.Duration;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.condition.EnabledOnOs;
+import org.junit.jupiter.api.condition.OS;
+import org.junit.jupiter.api.io.TempDir;
+
+@EnabledOnOs(OS.LINUX)
+@Timeout(120)
+final class CheckupTest {
+
+    @TempDir
+    private Path folder = Path.of("");
+
+    private String program(String script) throws IOException {
+        Path file = folder.resolve("nvidia-smi");
+        Files.writeString(file, "#!/bin/sh\n" + script + "\n");
+        Files.setPosixFilePermissions(file, PosixFilePermissions.fromString("rwx------"));
+        return file.toString();
+    }
+
+    @Test
+    void givenAProgramThatHangsAsItsChildDoes_whenAsked_thenTheFactSaysSoWithAdvice() throws IOException {
+        String hanging = program("sleep 3600 &\nsleep 3600");
+
+        Fact fact = Checkup.said("GPU", Duration.ofSeconds(1), "read dmesg", hanging, "-L");
+
+        assertThat(fact).isEqualTo(new Fact("GPU", hanging + " did not end within 1 s", "read dmesg"));
+    }
+
+    @Test
+    void givenAProgram_whenAsked_thenTheFactIsItsFirstLine() throws IOException {
+        String sound = program("echo 'GPU 0: one'\necho more");
+
+        assertThat(Checkup.said("GPU", Duration.ofSeconds(60), "read dmesg", sound, "-L"))
+                .isEqualTo(Fact.of("GPU", "GPU 0: one"));
+        assertThat(Checkup.said("GPU", Duration.ofSeconds(60), "read dmesg", "/nowhere/nvidia-smi"))
+                .isEqualTo(Fact.of("GPU", "none"));
+    }
+}

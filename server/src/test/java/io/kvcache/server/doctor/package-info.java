@@ -1,0 +1,4 @@
+@NullMarked
+package io.kvcache.server.doctor;
+
+import org.jspecify.annotations.NullMarked;

@@ -1,0 +1,4 @@
+@NullMarked
+package io.kvcache.server.program;
+
+import org.jspecify.annotations.NullMarked;
