@@ -32,7 +32,7 @@ gpu_kit() {
     rm -f "$work"/lib/{jcstress,jna,jopt}*.jar # of core's stress tests, which are not run there
     cp "$work"/lib/*.jar "$root"/gpu-bridge/target/kvcache-gpu-bridge-*.jar "$kit/lib/"
     for jar in kvcache-core kvcache-bench picocli jackson-; do
-        cp "$current"/{,lib/}"$jar"*.jar "$kit/lib/" 2>/dev/null || true
+        cp "$current"/bench/{,lib/}"$jar"*.jar "$kit/lib/" 2>/dev/null || true
     done
     (cd "$root/gpu-bridge/target/test-classes" && "$JAVA_HOME/bin/jar" --create --file "$kit/lib/gpu-tests.jar" .)
     "$JAVA_HOME/bin/jlink" --add-modules "$gpu_kit_modules" --strip-debug --no-header-files --no-man-pages \

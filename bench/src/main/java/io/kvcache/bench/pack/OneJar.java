@@ -35,7 +35,7 @@ public final class OneJar {
     /// The folder that holds a folder of licences for each jar.
     static final String LICENCES = "META-INF/licenses/";
 
-    private static final String MAIN_CLASS = "io.kvcache.bench.cli.Kvcache";
+    private static final String MAIN_CLASS = "io.kvcache.server.cli.Kvcache";
 
     private final JarOutputStream out;
     private final long time;

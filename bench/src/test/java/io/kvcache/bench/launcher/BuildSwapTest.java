@@ -17,7 +17,9 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 /// How `./kvcache` replaces what runs, in a checkout whose Maven and JVM are a few lines of shell: this Maven puts the
-/// content of the file `version` into the jars, this JVM prints what its jars hold, and again after a line of input.
+/// content of the file `version` into the jars, this JVM prints its main class and what its jars hold, and the jars
+/// again
+/// after a line of input.
 class BuildSwapTest {
 
     private static final Path REPOSITORY = Path.of("..").toAbsolutePath().normalize();
@@ -28,8 +30,9 @@ class BuildSwapTest {
             echo '[INFO] Building KVCache core 1                  [1/2]'
             [ ! -f broken ] || { echo '[ERROR] it is broken'; exit 1; }
             echo '[INFO] Building KVCache bench 1                 [2/2]'
-            mkdir -p bench/target/lib bench/target/engines
-            for jar in kvcache-bench-1.jar lib/a.jar engines/b.jar; do cp version bench/target/$jar; done
+            mkdir -p {server,bench}/target/lib bench/target/engines
+            for jar in {server,bench}/target/lib/a.jar bench/target/engines/b.jar; do cp version $jar; done
+            for part in server bench; do cp version $part/target/kvcache-$part-1.jar; done
             """;
 
     private static final String JVM = """
@@ -38,6 +41,7 @@ class BuildSwapTest {
             [ "$4" != rehearse ] || exit 0
             jar=${2%%:*}
             cat "$jar" "${jar%/*}"/lib/a.jar
+            echo "$3 from ${jar##*/}"
             read -r _ || true
             cat "$jar" "${jar%/*}"/lib/a.jar
             """;
@@ -76,6 +80,14 @@ class BuildSwapTest {
     }
 
     @Test
+    void givenACommand_whenItRuns_thenItsOwnPartOfTheBuildRunsIt() throws Exception {
+        assertThat(answer("doctor", 0)).contains("io.kvcache.server.cli.Kvcache from kvcache-server-1.jar");
+        assertThat(answer("--version", 0)).contains("io.kvcache.server.cli.Kvcache from kvcache-server-1.jar");
+        assertThat(answer("lab", 0)).contains("io.kvcache.bench.cli.Kvcache from kvcache-bench-1.jar");
+        assertThat(answer("help", 0)).contains("io.kvcache.bench.cli.Kvcache from kvcache-bench-1.jar");
+    }
+
+    @Test
     void givenABuild_whenTheNextOneFails_thenWhatWasBuiltIsStillThere() throws Exception {
         answer("doctor", 0);
         version("two");
@@ -91,7 +103,7 @@ class BuildSwapTest {
         answer("doctor", 0);
         Files.writeString(folder.resolve("broken"), "");
         answer("test", 1);
-        assertThat(folder.resolve("bench/target/lib")).doesNotExist();
+        assertThat(folder.resolve("server/target/lib")).doesNotExist();
         assertThat(answer("doctor", 0)).doesNotContain("No such file").contains("one");
     }
 

@@ -3,8 +3,8 @@ package io.kvcache.bench.pack;
 import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.kvcache.bench.client.Peer;
-import io.kvcache.bench.client.StoreClient;
+import io.kvcache.server.client.Peer;
+import io.kvcache.server.client.StoreClient;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -23,7 +23,8 @@ import org.junit.jupiter.api.io.TempDir;
 final class OneJarIT {
 
     private static final Path ROOT = Path.of("..").toAbsolutePath().normalize();
-    private static final Path TARGET = Path.of("target").toAbsolutePath();
+    private static final Path TARGET =
+            Path.of("..", "server", "target").normalize().toAbsolutePath();
     private static final String JAVA =
             Path.of(System.getProperty("java.home"), "bin", "java").toString();
     private static final Pattern SERVES = Pattern.compile("KVCache (\\S+) serves at 127\\.0\\.0\\.1:(\\d+): .*");
@@ -37,7 +38,7 @@ final class OneJarIT {
     @BeforeAll
     static void makeIt() throws IOException {
         List<Path> ours;
-        try (var files = Files.newDirectoryStream(TARGET, "kvcache-bench-*.jar")) {
+        try (var files = Files.newDirectoryStream(TARGET, "kvcache-server-*.jar")) {
             ours = Stream.of(files.iterator().next()).toList();
         }
         jar = folder.resolve("kvcache.jar");

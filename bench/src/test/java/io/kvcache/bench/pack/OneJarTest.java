@@ -151,7 +151,7 @@ final class OneJarTest {
             assertThat(values(flags, "--enable-native-access=([A-Z-]+)"))
                     .containsExactly(main.getValue("Enable-Native-Access"));
             assertThat(values(flags, "(--add-opens)")).isEmpty();
-            assertThat(main.getValue("Main-Class")).isEqualTo("io.kvcache.bench.cli.Kvcache");
+            assertThat(main.getValue("Main-Class")).isEqualTo("io.kvcache.server.cli.Kvcache");
             assertThat(main.getValue("Implementation-Version")).isEqualTo("a.jar");
             assertThat(jar.isMultiRelease()).isTrue();
         }
