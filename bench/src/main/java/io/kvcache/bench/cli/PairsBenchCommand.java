@@ -49,7 +49,7 @@ final class PairsBenchCommand implements Callable<Integer> {
             names = "--old",
             paramLabel = "PLACE",
             required = true,
-            description = "A checkout that was built, or one jar.")
+            description = "A checkout that was built, or the one jar of a server, for the suite server.")
     private Path older = Path.of("");
 
     @Option(names = "--new", paramLabel = "PLACE", description = "Likewise; this build when not given.")
@@ -107,7 +107,7 @@ final class PairsBenchCommand implements Callable<Integer> {
     }
 
     private Map<BuildTrial, Set<String>> chosen() {
-        List<BuildTrial> all = List.of(new CoreTrial(), new ServerTrial(Kvcache.class.getName(), time));
+        List<BuildTrial> all = List.of(new CoreTrial(), new ServerTrial(time));
         String known = all.stream().map(BuildTrial::suite).collect(Collectors.joining(", "));
         for (String name : suites) {
             if (all.stream().noneMatch(trial -> trial.suite().equals(name))) {

@@ -60,8 +60,7 @@ final class ServerBenchCommand implements Callable<Integer> {
 
     @Override
     public Integer call() throws IOException, InterruptedException {
-        String main = Kvcache.class.getName();
-        Rounds rounds = quick ? Rounds.quick(main, this::say) : Rounds.full(main, this::say);
+        Rounds rounds = quick ? Rounds.quick(this::say) : Rounds.full(this::say);
         List<Answer> answers = new ArrayList<>();
         for (ServerPart part : chosen()) {
             say(part.title() + ", load " + Machine.here().load());

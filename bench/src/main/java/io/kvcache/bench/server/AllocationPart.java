@@ -29,7 +29,7 @@ final class AllocationPart implements ServerPart {
     @Override
     public List<Answer> run(Rounds rounds) throws IOException, InterruptedException {
         List<Answer> answers = new ArrayList<>();
-        try (Contender ours = Contender.ours(rounds.mainClass(), rounds.hostBytes(HOST_BYTES));
+        try (Contender ours = Contender.ours(rounds.hostBytes(HOST_BYTES));
                 AllocationMeter meter = AllocationMeter.attach(ours.processId())) {
             for (int bytes : SIZES) {
                 answers.add(measure(new Load(false, bytes, 1), ours, meter, rounds));

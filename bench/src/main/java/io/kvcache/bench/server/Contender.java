@@ -28,21 +28,20 @@ public final class Contender implements AutoCloseable {
 
     /// The server of this checkout, as `./kvcache serve` starts it.
     ///
-    /// @param mainClass of the command line
     /// @param hostBytes for values
-    static Contender ours(String mainClass, long hostBytes) throws IOException, InterruptedException {
-        return serving("KVCache", java(), mainClass, hostBytes);
+    static Contender ours(long hostBytes) throws IOException, InterruptedException {
+        Build build = Build.shipped();
+        List<String> command = unrehearsed(build.classPath());
+        command.addAll(1, build.rehearsedFlags());
+        return serving("KVCache", command, build.mainClass(), hostBytes);
     }
 
     /// The server of any build, under the flags that this JVM has. What was rehearsed for one build fits no other, and
     /// would favour it.
     ///
-    /// @param mainClass of the command line
     /// @param hostBytes for values
-    static Contender of(Build build, String mainClass, long hostBytes) throws IOException, InterruptedException {
-        List<String> command = java(build.classPath());
-        command.removeIf(flag -> flag.startsWith("-XX:AOT") || flag.startsWith("-Xlog:aot"));
-        return serving(build.name(), command, mainClass, hostBytes);
+    static Contender of(Build build, long hostBytes) throws IOException, InterruptedException {
+        return serving(build.name(), unrehearsed(build.classPath()), build.mainClass(), hostBytes);
     }
 
     private static Contender serving(String name, List<String> java, String mainClass, long hostBytes)
@@ -59,7 +58,7 @@ public final class Contender implements AutoCloseable {
     /// A [Responder].
     static Contender responder() throws IOException, InterruptedException {
         int port = freePort();
-        List<String> command = new ArrayList<>(java());
+        List<String> command = unrehearsed(System.getProperty("java.class.path"));
         command.addAll(List.of(Responder.class.getName(), Integer.toString(port)));
         Contender started = start("bare responder", port, command);
         try {
@@ -71,15 +70,12 @@ public final class Contender implements AutoCloseable {
         }
     }
 
-    /// The JVM that this runs in, with the flags that the launcher gave it.
-    private static List<String> java() {
-        return java(System.getProperty("java.class.path"));
-    }
-
-    private static List<String> java(String classPath) {
+    /// The JVM that this runs in, with the flags that the launcher gave it, but for what was rehearsed.
+    private static List<String> unrehearsed(String classPath) {
         List<String> command = new ArrayList<>();
         command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
         command.addAll(ManagementFactory.getRuntimeMXBean().getInputArguments());
+        command.removeIf(flag -> flag.startsWith("-XX:AOT") || flag.startsWith("-Xlog:aot"));
         command.addAll(List.of("-cp", classPath));
         return command;
     }

@@ -44,7 +44,7 @@ final class EvictionPart implements ServerPart {
     public List<Answer> run(Rounds rounds) throws IOException, InterruptedException {
         List<Answer> answers = new ArrayList<>();
         try (Contender redis = Contender.redis(HOST_BYTES);
-                Contender ours = Contender.ours(rounds.mainClass(), HOST_BYTES)) {
+                Contender ours = Contender.ours(HOST_BYTES)) {
             Duel duel = new Duel(ours, redis, rounds);
             for (int bytes : SIZES) {
                 compare(bytes, duel, answers);

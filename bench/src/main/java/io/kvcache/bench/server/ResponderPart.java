@@ -29,7 +29,7 @@ final class ResponderPart implements ServerPart {
     @Override
     public List<Answer> run(Rounds rounds) throws IOException, InterruptedException {
         try (Contender bare = Contender.responder();
-                Contender ours = Contender.ours(rounds.mainClass(), HOST_BYTES)) {
+                Contender ours = Contender.ours(HOST_BYTES)) {
             Paired speed = compare(LARGE, new Duel(ours, bare, rounds), result -> result.gigabytes(LARGE));
             Paired latency = compare(SMALL, new Duel(ours, bare, rounds), LoadResult::p50Micros);
             return List.of(

@@ -8,21 +8,20 @@ import java.util.function.Consumer;
 /// @param count times that each load is put on each server, in turn, so that what else the machine does meets all
 /// @param time of a load
 /// @param mostHostBytes for values in a part that can do with less, so that a test can run it beside others
-/// @param mainClass of the command line, whose `serve` is measured
 /// @param progress told what is about to run
-public record Rounds(int count, Duration time, long mostHostBytes, String mainClass, Consumer<String> progress) {
+public record Rounds(int count, Duration time, long mostHostBytes, Consumer<String> progress) {
 
     /// More than the largest working set of a [Load].
     private static final long QUICK_HOST_BYTES = 768L << 20;
 
     /// Enough to find the middle of, with a second each.
-    public static Rounds full(String mainClass, Consumer<String> progress) {
-        return new Rounds(5, Duration.ofSeconds(1), Long.MAX_VALUE, mainClass, progress);
+    public static Rounds full(Consumer<String> progress) {
+        return new Rounds(5, Duration.ofSeconds(1), Long.MAX_VALUE, progress);
     }
 
     /// Shows what is broken, not what is slow.
-    public static Rounds quick(String mainClass, Consumer<String> progress) {
-        return new Rounds(1, Duration.ofMillis(200), QUICK_HOST_BYTES, mainClass, progress);
+    public static Rounds quick(Consumer<String> progress) {
+        return new Rounds(1, Duration.ofMillis(200), QUICK_HOST_BYTES, progress);
     }
 
     /// What a part gives a server for values, who wants so much.

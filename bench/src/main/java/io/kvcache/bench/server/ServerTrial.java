@@ -24,15 +24,12 @@ public final class ServerTrial implements BuildTrial {
     private static final int SMALL_CONNECTIONS = 2;
     private static final Duration WARMING = Duration.ofMillis(700);
 
-    private final String mainClass;
     private final Duration time;
 
     /// Measures `serve`.
     ///
-    /// @param mainClass of the command line
     /// @param time of a load
-    public ServerTrial(String mainClass, Duration time) {
-        this.mainClass = mainClass;
+    public ServerTrial(Duration time) {
         this.time = time;
     }
 
@@ -57,8 +54,8 @@ public final class ServerTrial implements BuildTrial {
             throws IOException, InterruptedException {
         progress.accept("starting and warming both servers");
         Map<String, Double> ratios = new LinkedHashMap<>();
-        try (Contender first = Contender.of(newFirst ? newer : older, mainClass, HOST_BYTES);
-                Contender second = Contender.of(newFirst ? older : newer, mainClass, HOST_BYTES)) {
+        try (Contender first = Contender.of(newFirst ? newer : older, HOST_BYTES);
+                Contender second = Contender.of(newFirst ? older : newer, HOST_BYTES)) {
             List<Contender> both = List.of(first, second);
             small(both, cells, ratios, progress);
             values(both, cells, ratios, progress);

@@ -39,7 +39,7 @@ record SoakPart(Duration time) implements ServerPart {
     @Override
     public List<Answer> run(Rounds rounds) throws IOException, InterruptedException {
         rounds.say("soaking for " + time.toSeconds() + " s");
-        try (Contender ours = Contender.ours(rounds.mainClass(), HOST_BYTES);
+        try (Contender ours = Contender.ours(HOST_BYTES);
                 ExecutorService threads = Executors.newFixedThreadPool(CONNECTIONS)) {
             long end = System.nanoTime() + time.toNanos();
             List<Future<MixedTraffic>> running = new ArrayList<>();

@@ -29,15 +29,15 @@ final class StartPart implements ServerPart {
         rounds.say("starting with " + size);
         Paired seconds = new Paired();
         for (int round = 0; round < rounds.count(); round++) {
-            seconds.add(firstGet(rounds.mainClass(), hostBytes), 0);
+            seconds.add(firstGet(hostBytes), 0);
         }
         Asked asked = new Asked("start-get", "How long from the start to the first GET, with " + size + "?", "s");
         return List.of(seconds.answer(asked, "-", new Budget.AtMost(2)));
     }
 
-    private static double firstGet(String mainClass, long hostBytes) throws IOException, InterruptedException {
+    private static double firstGet(long hostBytes) throws IOException, InterruptedException {
         long start = System.nanoTime();
-        try (Contender ours = Contender.ours(mainClass, hostBytes);
+        try (Contender ours = Contender.ours(hostBytes);
                 ValueClient client = new ValueClient(ours.port(), VALUE_BYTES, false)) {
             client.set(0, VALUE_BYTES);
             client.ask(0);

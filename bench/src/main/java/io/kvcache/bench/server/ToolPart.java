@@ -27,7 +27,7 @@ final class ToolPart implements ServerPart {
     @Override
     public List<Answer> run(Rounds rounds) throws IOException, InterruptedException {
         try (Contender redis = Contender.redis(HOST_BYTES);
-                Contender ours = Contender.ours(rounds.mainClass(), HOST_BYTES)) {
+                Contender ours = Contender.ours(HOST_BYTES)) {
             Duel duel = new Duel(ours, redis, rounds);
             duel.warm();
             List<Answer> answers = new ArrayList<>();

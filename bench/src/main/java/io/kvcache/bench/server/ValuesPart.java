@@ -29,7 +29,7 @@ final class ValuesPart implements ServerPart {
     @Override
     public List<Answer> run(Rounds rounds) throws IOException, InterruptedException {
         try (Contender redis = Contender.redis(HOST_BYTES);
-                Contender ours = Contender.ours(rounds.mainClass(), HOST_BYTES)) {
+                Contender ours = Contender.ours(HOST_BYTES)) {
             Duel duel = new Duel(ours, redis, rounds);
             duel.warm();
             return compare(duel);

@@ -8,26 +8,46 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
+import java.util.jar.Attributes;
+import java.util.jar.JarFile;
+import java.util.jar.Manifest;
 
 /// A build of KVCache that can be run: this one, another checkout's, or one jar.
 ///
 /// @param name for tables and messages
 /// @param classPath all jars of the command line, with the path separator between them
-public record Build(String name, String classPath) {
+/// @param mainClass of the command line
+public record Build(String name, String classPath, String mainClass) {
 
-    private static final List<String> PLACES = List.of(".kvcache/run", "bench/target");
+    private static final String LARGE = "io.kvcache.bench.cli.Kvcache";
+    private static final String SHIPPED = "io.kvcache.server.cli.Kvcache";
+
+    /// The second is where Maven leaves it, the last where older builds are.
+    private static final List<String> PLACES = List.of(".kvcache/run/bench", "bench/target", ".kvcache/run");
 
     /// The build that this code comes from.
     public static Build running() {
-        return new Build("this build", System.getProperty("java.class.path"));
+        return new Build("this build", System.getProperty("java.class.path"), LARGE);
     }
 
-    /// The build in a checkout that was built, or in one jar.
+    /// The server as it ships, where the launcher has it beside the jar of this code; else the build that this code
+    /// comes from.
+    public static Build shipped() throws IOException {
+        Path first = Path.of(running().classPath().split(File.pathSeparator, 2)[0]);
+        Path folder = first.toAbsolutePath().resolveSibling("../server").normalize();
+        List<String> jars = jars(folder, "kvcache-server-*.jar");
+        // As the launcher writes it: what was rehearsed fits no other class path.
+        return jars.size() == 1 && Files.isDirectory(folder.resolve("lib"))
+                ? new Build("KVCache", jars.getFirst() + File.pathSeparator + folder.resolve("lib") + "/*", SHIPPED)
+                : running();
+    }
+
+    /// The build in a checkout that was built, or in one jar, which has the server alone.
     ///
     /// @throws IOException when nothing that can run is there
     public static Build at(Path place) throws IOException {
         if (Files.isRegularFile(place)) {
-            return new Build(place.toString(), place.toAbsolutePath().toString());
+            return new Build(place.toString(), place.toAbsolutePath().toString(), mainClass(place));
         }
         for (String inside : PLACES) {
             Path folder = place.resolve(inside);
@@ -35,10 +55,24 @@ public record Build(String name, String classPath) {
             List<String> libraries = jars(folder.resolve("lib"), "*.jar");
             if (!jars.isEmpty() && !libraries.isEmpty()) {
                 jars.addAll(libraries);
-                return new Build(place.toString(), String.join(File.pathSeparator, jars));
+                return new Build(place.toString(), String.join(File.pathSeparator, jars), LARGE);
             }
         }
         throw new IOException(place + " holds no build: neither a jar nor a checkout in which ./kvcache build was run");
+    }
+
+    /// The flags under which a JVM maps what the launcher rehearsed for this build; none where it did not.
+    public List<String> rehearsedFlags() {
+        Path cache = Path.of(classPath.split(File.pathSeparator, 2)[0]).resolveSibling("kvcache.aot");
+        return Files.exists(cache) ? List.of("-XX:AOTCache=" + cache, "-Xlog:aot*=off") : List.of();
+    }
+
+    private static String mainClass(Path jar) throws IOException {
+        try (JarFile file = new JarFile(jar.toFile())) {
+            Manifest manifest = file.getManifest();
+            String main = manifest == null ? null : manifest.getMainAttributes().getValue(Attributes.Name.MAIN_CLASS);
+            return main == null ? LARGE : main;
+        }
     }
 
     private static List<String> jars(Path folder, String glob) throws IOException {

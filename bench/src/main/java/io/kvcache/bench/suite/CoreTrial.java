@@ -17,6 +17,10 @@ import tools.jackson.databind.json.JsonMapper;
 public final class CoreTrial implements BuildTrial {
 
     private static final String ABSENT = "No matching benchmarks";
+
+    /// As the one jar of a server does.
+    private static final String WITHOUT_JMH = "ClassNotFoundException: org.openjdk.jmh.Main";
+
     private static final JsonMapper JSON = JsonMapper.builder().build();
 
     /// 3 × 200 ms to come to speed and 5 × 200 ms to measure.
@@ -80,7 +84,7 @@ public final class CoreTrial implements BuildTrial {
                 process.destroy();
             }
             String said = Files.readString(log);
-            if (said.contains(ABSENT)) {
+            if (said.contains(ABSENT) || said.contains(WITHOUT_JMH)) {
                 return OptionalDouble.empty();
             }
             if (exit != 0 || !Files.exists(result)) {

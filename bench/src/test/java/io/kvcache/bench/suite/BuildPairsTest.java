@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.within;
 
+import io.kvcache.bench.cli.Kvcache;
 import java.io.File;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -15,13 +16,16 @@ import java.util.Map;
 import java.util.Random;
 import java.util.Set;
 import java.util.function.Consumer;
+import java.util.jar.Attributes;
+import java.util.jar.JarOutputStream;
+import java.util.jar.Manifest;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 class BuildPairsTest {
 
-    private static final Build OLD = new Build("old", "old.jar");
-    private static final Build NEW = new Build("new", "new.jar");
+    private static final Build OLD = new Build("old", "old.jar", "Main");
+    private static final Build NEW = new Build("new", "new.jar", "Main");
 
     @Test
     void givenSpeedsThatScatterAlike_whenCompared_thenNoCellIsSlower() throws Exception {
@@ -92,10 +96,16 @@ class BuildPairsTest {
         Path libraries = Files.createDirectories(folder.resolve("bench/target/lib"));
         Path jar = Files.createFile(folder.resolve("bench/target/kvcache-bench-1.jar"));
         Path library = Files.createFile(libraries.resolve("picocli.jar"));
+        Path one = folder.resolve("kvcache.jar");
+        Manifest manifest = new Manifest();
+        manifest.getMainAttributes().put(Attributes.Name.MANIFEST_VERSION, "1.0");
+        manifest.getMainAttributes().put(Attributes.Name.MAIN_CLASS, "a.Main");
+        new JarOutputStream(Files.newOutputStream(one), manifest).close();
 
         assertThat(Build.at(folder).classPath())
                 .isEqualTo(jar.toRealPath() + File.pathSeparator + library.toRealPath());
-        assertThat(Build.at(jar).classPath()).isEqualTo(jar.toString());
+        assertThat(Build.at(folder).mainClass()).isEqualTo(Kvcache.class.getName());
+        assertThat(Build.at(one)).isEqualTo(new Build(one.toString(), one.toString(), "a.Main"));
     }
 
     private static BuildPairs.Outcome compare(Scattered trial) throws IOException, InterruptedException {
