@@ -8,7 +8,7 @@ import io.kvcache.core.BlockWriter;
 import io.kvcache.core.KvCache;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.SealOutcome;
-import io.kvcache.core.contract.BlockContent;
+import io.kvcache.core.check.BlockContent;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;

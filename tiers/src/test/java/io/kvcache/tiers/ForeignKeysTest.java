@@ -8,7 +8,7 @@ import io.kvcache.core.Hint;
 import io.kvcache.core.Match;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.PutSummary;
-import io.kvcache.core.contract.BlockContent;
+import io.kvcache.core.check.BlockContent;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.BlockShape;

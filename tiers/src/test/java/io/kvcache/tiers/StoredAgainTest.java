@@ -9,9 +9,9 @@ import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.core.tier.TierState;
-import io.kvcache.tiers.device.Fault;
-import io.kvcache.tiers.device.FaultRates;
 import io.kvcache.tiers.movement.Flush;
+import io.kvcache.tiers.simulation.Fault;
+import io.kvcache.tiers.simulation.FaultRates;
 import org.junit.jupiter.api.Test;
 
 /// What a crash leaves of an object that was flushed and then stored again.

@@ -2,9 +2,9 @@ package io.kvcache.bench.disk;
 
 import io.kvcache.tiers.device.BlockDevice;
 import io.kvcache.tiers.device.CompletionSink;
-import io.kvcache.tiers.device.ForwardingDevice;
 import io.kvcache.tiers.device.IoOutcome;
 import io.kvcache.tiers.disk.Geometry;
+import io.kvcache.tiers.simulation.ForwardingDevice;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;
 import java.util.Queue;

@@ -7,7 +7,7 @@ import io.kvcache.core.ObjectView;
 import io.kvcache.core.ObjectWriter;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.SealOutcome;
-import io.kvcache.core.contract.BlockContent;
+import io.kvcache.core.check.BlockContent;
 import io.kvcache.core.event.CacheEvent;
 import io.kvcache.core.event.EventKind;
 import io.kvcache.core.event.TierKind;

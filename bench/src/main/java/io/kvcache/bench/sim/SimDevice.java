@@ -1,10 +1,10 @@
 package io.kvcache.bench.sim;
 
-import io.kvcache.tiers.device.FaultRates;
-import io.kvcache.tiers.device.FaultyDevice;
 import io.kvcache.tiers.device.MemoryDevice;
 import io.kvcache.tiers.disk.DiskMemory;
 import io.kvcache.tiers.disk.DiskTier;
+import io.kvcache.tiers.simulation.FaultRates;
+import io.kvcache.tiers.simulation.FaultyDevice;
 import java.lang.foreign.MemorySegment;
 import org.jspecify.annotations.Nullable;
 

@@ -3,13 +3,13 @@ package io.kvcache.bench.sim;
 import io.kvcache.core.tier.Tier;
 import io.kvcache.core.tier.TierListener;
 import io.kvcache.core.tier.TierState;
-import io.kvcache.tiers.device.FaultRates;
 import io.kvcache.tiers.disk.DiskLogConfig;
 import io.kvcache.tiers.disk.DiskLogConfig.OnIncompatible;
 import io.kvcache.tiers.disk.DiskTier;
 import io.kvcache.tiers.front.FrontedTier;
 import io.kvcache.tiers.front.Parked;
 import io.kvcache.tiers.movement.TierOpener;
+import io.kvcache.tiers.simulation.FaultRates;
 import java.lang.foreign.MemorySegment;
 import org.jspecify.annotations.Nullable;
 

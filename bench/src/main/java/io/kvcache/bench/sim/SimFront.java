@@ -4,10 +4,10 @@ import io.kvcache.core.memory.HostMemory;
 import io.kvcache.core.tier.Tier;
 import io.kvcache.core.tier.TierListener;
 import io.kvcache.core.tier.TierState;
-import io.kvcache.tiers.device.FaultRates;
 import io.kvcache.tiers.disk.DiskLogConfig;
 import io.kvcache.tiers.disk.DiskTier;
 import io.kvcache.tiers.disk.Geometry;
+import io.kvcache.tiers.simulation.FaultRates;
 import org.jspecify.annotations.Nullable;
 
 /// A tier in front of a disk, as a GPU's memory would be: smaller, and blank whenever it is opened.

@@ -1,7 +1,7 @@
 package io.kvcache.bench.sim;
 
-import io.kvcache.tiers.device.Fault;
-import io.kvcache.tiers.device.FaultRates;
+import io.kvcache.tiers.simulation.Fault;
+import io.kvcache.tiers.simulation.FaultRates;
 import java.util.SplittableRandom;
 
 /// What the disks of a run do wrong.

@@ -2,7 +2,7 @@ package io.kvcache.bench.store;
 
 import io.kvcache.bench.replay.TraceForest;
 import io.kvcache.core.BlockTable;
-import io.kvcache.core.contract.BlockContent;
+import io.kvcache.core.check.BlockContent;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;

@@ -2,7 +2,7 @@ package io.kvcache.gpu.cuda;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.kvcache.core.contract.BlockContent;
+import io.kvcache.core.check.BlockContent;
 import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceDriver.Priority;
 import io.kvcache.gpu.driver.DeviceEvent;

@@ -1,6 +1,6 @@
 package io.kvcache.gpu.cuda;
 
-import io.kvcache.core.contract.BlockContent;
+import io.kvcache.core.check.BlockContent;
 import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceDriver.Priority;
 import io.kvcache.gpu.driver.DeviceEvent;

@@ -4,7 +4,7 @@ import static io.kvcache.gpu.engine.Awaited.until;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.BlockTable;
-import io.kvcache.core.contract.BlockContent;
+import io.kvcache.core.check.BlockContent;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;

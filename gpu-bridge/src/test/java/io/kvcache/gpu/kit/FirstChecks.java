@@ -1,6 +1,6 @@
 package io.kvcache.gpu.kit;
 
-import io.kvcache.core.contract.BlockContent;
+import io.kvcache.core.check.BlockContent;
 import io.kvcache.core.memory.HostMemory;
 import io.kvcache.gpu.cuda.CudaDriver;
 import io.kvcache.gpu.cuda.TokenPeer;

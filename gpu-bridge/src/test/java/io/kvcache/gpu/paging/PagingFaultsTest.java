@@ -2,7 +2,7 @@ package io.kvcache.gpu.paging;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.kvcache.core.contract.BlockContent;
+import io.kvcache.core.check.BlockContent;
 import io.kvcache.gpu.cuda.FaultsInTurn;
 import io.kvcache.gpu.cuda.StandIn;
 import io.kvcache.gpu.driver.DeviceDriver;

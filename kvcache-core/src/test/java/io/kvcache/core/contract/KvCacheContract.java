@@ -9,6 +9,7 @@ import io.kvcache.core.ObjectView;
 import io.kvcache.core.ObjectWriter;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.SealOutcome;
+import io.kvcache.core.check.BlockContent;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.BlockShape;

@@ -12,6 +12,7 @@ import io.kvcache.core.ObjectView;
 import io.kvcache.core.ObjectWriter;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.SealOutcome;
+import io.kvcache.core.check.BlockContent;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.store.ChunkedCrc;
 import java.lang.foreign.Arena;

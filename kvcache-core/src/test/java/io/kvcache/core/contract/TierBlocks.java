@@ -1,5 +1,6 @@
 package io.kvcache.core.contract;
 
+import io.kvcache.core.check.BlockContent;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;

@@ -5,6 +5,7 @@ import static io.kvcache.core.contract.TierBlocks.THINGS;
 import static io.kvcache.core.contract.TierBlocks.content;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.core.check.BlockContent;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.tier.Tier;
 import io.kvcache.core.tier.TierBlock;

@@ -1,5 +1,5 @@
-/// What every [io.kvcache.core.KvCache] must do, as suites that an implementation's tests extend, and the
-/// content of blocks that makes every returned byte checkable.
+/// What every [io.kvcache.core.KvCache] must do, as suites that an implementation's tests extend. Blocks hold
+/// [io.kvcache.core.check.BlockContent], so every returned byte is checked.
 ///
 /// Published in the test-jar. Uses the public interface only.
 @NullMarked

@@ -2,7 +2,7 @@ package io.kvcache.core.store;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.kvcache.core.contract.BlockContent;
+import io.kvcache.core.check.BlockContent;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;

@@ -1,6 +1,6 @@
 package io.kvcache.core.store;
 
-import io.kvcache.core.contract.BlockContent;
+import io.kvcache.core.check.BlockContent;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
 

@@ -1,6 +1,6 @@
 package io.kvcache.core.store;
 
-import io.kvcache.core.contract.BlockContent;
+import io.kvcache.core.check.BlockContent;
 import io.kvcache.core.identity.BlockKey;
 import java.util.ArrayList;
 import java.util.HashMap;

@@ -3,7 +3,7 @@ package io.kvcache.core.store;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.PutOutcome;
-import io.kvcache.core.contract.BlockContent;
+import io.kvcache.core.check.BlockContent;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.Namespace;

@@ -1,6 +1,5 @@
 package io.kvcache.tiers.device;
 
-import io.kvcache.tiers.device.Request.Operation;
 import java.lang.foreign.MemorySegment;
 import org.jspecify.annotations.Nullable;
 
@@ -52,14 +51,14 @@ final class EngineDevice implements BlockDevice {
     public boolean read(MemorySegment target, long offset, long tag) {
         spans.requireTarget(target, offset);
         Request request = take();
-        return request != null && start(request.transfer(Operation.READ, target, offset, tag));
+        return request != null && start(request.transfer(IoOperation.READ, target, offset, tag));
     }
 
     @Override
     public boolean write(MemorySegment source, long offset, long tag) {
         spans.requireSource(source, offset);
         Request request = take();
-        return request != null && start(request.transfer(Operation.WRITE, source, offset, tag));
+        return request != null && start(request.transfer(IoOperation.WRITE, source, offset, tag));
     }
 
     @Override

@@ -11,21 +11,13 @@ import org.jspecify.annotations.Nullable;
 /// asked to, and may be interrupted or out of breath.
 final class Request {
 
-    /// What is to be done.
-    enum Operation {
-        READ,
-        WRITE,
-        SYNC,
-        DISCARD
-    }
-
     /// Attempts without progress until it is called a failure. EAGAIN comes with a wait in the kernel's
     /// workers, EINTR once a signal: more than a few in a row is a device that will never.
     static final int MAX_ATTEMPTS = 100;
 
     final int number;
 
-    private Operation operation = Operation.SYNC;
+    private IoOperation operation = IoOperation.SYNC;
     private long tag;
     private long address;
     private long offset;
@@ -40,7 +32,7 @@ final class Request {
     }
 
     /// @param segment kept reachable until [#clear]
-    Request transfer(Operation direction, MemorySegment segment, long from, long newTag) {
+    Request transfer(IoOperation direction, MemorySegment segment, long from, long newTag) {
         start(direction, newTag);
         held = segment;
         address = segment.address();
@@ -50,18 +42,18 @@ final class Request {
     }
 
     Request sync(long newTag) {
-        start(Operation.SYNC, newTag);
+        start(IoOperation.SYNC, newTag);
         return this;
     }
 
     Request discard(long from, long length, long newTag) {
-        start(Operation.DISCARD, newTag);
+        start(IoOperation.DISCARD, newTag);
         offset = from;
         remaining = length;
         return this;
     }
 
-    private void start(Operation newOperation, long newTag) {
+    private void start(IoOperation newOperation, long newTag) {
         operation = newOperation;
         tag = newTag;
         attempts = 0;
@@ -71,7 +63,7 @@ final class Request {
     ///
     /// @return whether the request has ended; otherwise what remains is to be issued again
     boolean endsWith(long result) {
-        boolean moves = operation == Operation.READ || operation == Operation.WRITE;
+        boolean moves = operation == IoOperation.READ || operation == IoOperation.WRITE;
         if (result == remaining || (result >= 0 && !moves)) {
             return end(IoOutcome.DONE);
         }
@@ -82,7 +74,7 @@ final class Request {
         // The rest must stay aligned, so a piece of a page counts as nothing.
         long moved = result - result % BlockDevice.ALIGNMENT;
         if (moved == 0) {
-            return operation == Operation.READ
+            return operation == IoOperation.READ
                     ? end(IoOutcome.END_OF_FILE)
                     : ++attempts >= MAX_ATTEMPTS && end(new IoOutcome(IoOutcome.Kind.FAILED, "no progress"));
         }
@@ -103,7 +95,7 @@ final class Request {
         held = null;
     }
 
-    Operation operation() {
+    IoOperation operation() {
         return operation;
     }
 

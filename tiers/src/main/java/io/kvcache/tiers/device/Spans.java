@@ -5,24 +5,30 @@ import static io.kvcache.tiers.device.BlockDevice.MAX_SPAN_BYTES;
 
 import java.lang.foreign.MemorySegment;
 
-/// What spans a device of this many bytes accepts; the rest is a bug of the caller's.
-record Spans(long size) {
+/// The argument checks of a [BlockDevice]: which segments, offsets and lengths a device of this size accepts.
+///
+/// Each check throws [IllegalArgumentException] with the value and the allowed range.
+///
+/// @param size of the device in bytes, a positive multiple of [BlockDevice#ALIGNMENT]
+public record Spans(long size) {
 
-    Spans {
+    public Spans {
         if (size < ALIGNMENT || size % ALIGNMENT != 0) {
             throw new IllegalArgumentException(
                     "size of a device must be a positive multiple of %d, is %d".formatted(ALIGNMENT, size));
         }
     }
 
-    void requireTarget(MemorySegment target, long offset) {
+    /// Checks the arguments of a read.
+    public void requireTarget(MemorySegment target, long offset) {
         if (target.isReadOnly()) {
             throw new IllegalArgumentException("target of a read must be writable, is " + target);
         }
         requireSource(target, offset);
     }
 
-    void requireSource(MemorySegment segment, long offset) {
+    /// Checks the arguments of a write.
+    public void requireSource(MemorySegment segment, long offset) {
         requireNative(segment);
         if (segment.byteSize() > MAX_SPAN_BYTES) {
             throw new IllegalArgumentException(
@@ -31,7 +37,8 @@ record Spans(long size) {
         requireRange(offset, segment.byteSize());
     }
 
-    void requireRange(long offset, long length) {
+    /// Checks the arguments of a discard.
+    public void requireRange(long offset, long length) {
         if (length < ALIGNMENT || length > size || length % ALIGNMENT != 0) {
             throw new IllegalArgumentException("length must be a multiple of %d from %d to %d, is %d"
                     .formatted(ALIGNMENT, ALIGNMENT, size, length));

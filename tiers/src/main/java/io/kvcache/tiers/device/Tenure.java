@@ -3,8 +3,10 @@ package io.kvcache.tiers.device;
 import java.util.concurrent.atomic.AtomicReference;
 import org.jspecify.annotations.Nullable;
 
-/// Who may call a device: its one owner, while it is open, and not from within a sink.
-final class Tenure {
+/// The thread checks of a [BlockDevice]: only the owner calls it, while it is open, and not from within a sink.
+///
+/// Each check throws [IllegalStateException] that names the device and the threads.
+public final class Tenure {
 
     private final String device;
     private final AtomicReference<@Nullable Thread> owner = new AtomicReference<>();
@@ -12,14 +14,14 @@ final class Tenure {
     private boolean delivering;
 
     /// @param device its name in messages
-    Tenure(String device) {
+    public Tenure(String device) {
         this.device = device;
     }
 
-    /// For calls that use the device: makes the caller its owner if there is none.
+    /// Checks a call that uses the device, and makes the caller its owner if it has none.
     ///
     /// @return whether the caller has just become the owner
-    boolean use() {
+    public boolean use() {
         requireOpen();
         Thread caller = Thread.currentThread();
         if (caller.equals(owner.get())) {
@@ -35,8 +37,8 @@ final class Tenure {
         return true;
     }
 
-    /// For calls that need nobody else to be using it, and make nobody the owner.
-    void visit() {
+    /// Checks a call that no other thread may overlap, and leaves the owner as it is.
+    public void visit() {
         requireOpen();
         Thread holder = owner.get();
         if (holder != null && !holder.equals(Thread.currentThread())) {
@@ -44,17 +46,19 @@ final class Tenure {
         }
     }
 
-    void startDelivery() {
+    /// Begins a delivery to a sink, during which the device may be neither polled nor closed.
+    public void startDelivery() {
         requireNotDelivering();
         delivering = true;
     }
 
-    void endDelivery() {
+    /// Ends the delivery.
+    public void endDelivery() {
         delivering = false;
     }
 
-    /// For the close; a thread that has ended owns nothing.
-    void requireClosable() {
+    /// Checks a close. A thread that has ended owns nothing, so any thread may close its device.
+    public void requireClosable() {
         Thread holder = owner.get();
         if (holder == null || holder.isAlive()) {
             visit();
@@ -64,7 +68,8 @@ final class Tenure {
         requireNotDelivering();
     }
 
-    void end() {
+    /// Closes the device: every later check fails.
+    public void end() {
         closed = true;
     }
 

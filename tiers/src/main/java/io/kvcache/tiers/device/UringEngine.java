@@ -5,7 +5,6 @@ import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 import static java.lang.foreign.ValueLayout.JAVA_SHORT;
 
-import io.kvcache.tiers.device.Request.Operation;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import org.jspecify.annotations.Nullable;
@@ -96,7 +95,7 @@ final class UringEngine implements Engine {
     }
 
     private void transfer(MemorySegment entry, Request request) {
-        boolean reads = request.operation() == Operation.READ;
+        boolean reads = request.operation() == IoOperation.READ;
         int buffer = buffers.index(request.address(), request.remaining());
         if (buffer == FixedBuffers.NONE) {
             entry.set(JAVA_BYTE, OPCODE, reads ? OP_READ : OP_WRITE);

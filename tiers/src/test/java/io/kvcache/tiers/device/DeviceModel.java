@@ -2,8 +2,7 @@ package io.kvcache.tiers.device;
 
 import static io.kvcache.tiers.device.BlockDevice.ALIGNMENT;
 
-import io.kvcache.core.contract.BlockContent;
-import io.kvcache.tiers.device.Request.Operation;
+import io.kvcache.core.check.BlockContent;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;
@@ -30,7 +29,7 @@ final class DeviceModel {
     private long completed;
 
     /// @param whole the segment of which the operation uses the first `length` bytes
-    private record Started(Operation operation, MemorySegment whole, long offset, long length) {
+    private record Started(IoOperation operation, MemorySegment whole, long offset, long length) {
 
         MemorySegment segment() {
             return whole.asSlice(0, length);
@@ -92,7 +91,7 @@ final class DeviceModel {
         }
         Started one = new Started(operation(), free.remove(), offset, length);
         long tag = tags++;
-        if (one.operation == Operation.WRITE) {
+        if (one.operation == IoOperation.WRITE) {
             new BlockContent(random.nextLong()).fill(one.segment());
         }
         boolean accepted = switch (one.operation) {
@@ -107,15 +106,15 @@ final class DeviceModel {
         started.put(tag, one);
     }
 
-    private Operation operation() {
+    private IoOperation operation() {
         int dice = random.nextInt(20);
         if (dice == 0) {
-            return Operation.SYNC;
+            return IoOperation.SYNC;
         }
         if (dice == 1) {
-            return Operation.DISCARD;
+            return IoOperation.DISCARD;
         }
-        return dice < 11 ? Operation.READ : Operation.WRITE;
+        return dice < 11 ? IoOperation.READ : IoOperation.WRITE;
     }
 
     private void ended(long tag, IoOutcome outcome) {
@@ -124,7 +123,7 @@ final class DeviceModel {
             throw new AssertionError("tag %d completed, which is not on its way".formatted(tag));
         }
         completed++;
-        boolean unsupported = one.operation == Operation.DISCARD && outcome.kind() == IoOutcome.Kind.UNSUPPORTED;
+        boolean unsupported = one.operation == IoOperation.DISCARD && outcome.kind() == IoOutcome.Kind.UNSUPPORTED;
         if (!unsupported) {
             apply(one, outcome);
         }

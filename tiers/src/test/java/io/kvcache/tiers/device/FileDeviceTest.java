@@ -6,10 +6,11 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIOException;
 import static org.assertj.core.api.Assumptions.assumeThat;
 
-import io.kvcache.core.contract.BlockContent;
+import io.kvcache.core.check.BlockContent;
 import io.kvcache.tiers.device.FileDeviceOptions.Direct;
 import io.kvcache.tiers.device.FileDeviceOptions.IoEngine;
 import io.kvcache.tiers.os.Libc;
+import io.kvcache.tiers.simulation.BlockingCalls;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.Linker;

@@ -2,7 +2,6 @@ package io.kvcache.tiers.device;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.kvcache.tiers.device.Request.Operation;
 import io.kvcache.tiers.os.Errno;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -23,14 +22,14 @@ class RequestTest {
 
     @Test
     void givenAllBytesMoved_whenTold_thenDone() {
-        Request request = request(Operation.READ);
+        Request request = request(IoOperation.READ);
         assertThat(request.endsWith(SPAN)).isTrue();
         assertThat(request.outcome()).isEqualTo(IoOutcome.DONE);
     }
 
     @Test
     void givenShortTransfer_whenTold_thenTheRestRemains() {
-        Request request = request(Operation.WRITE);
+        Request request = request(IoOperation.WRITE);
         assertThat(request.endsWith(BlockDevice.ALIGNMENT)).isFalse();
         assertThat(request.address()).isEqualTo(segment.address() + BlockDevice.ALIGNMENT);
         assertThat(request.offset()).isEqualTo(8192 + BlockDevice.ALIGNMENT);
@@ -40,29 +39,29 @@ class RequestTest {
 
     @Test
     void givenTransferThatEndsWithinAPage_whenTold_thenThatPageRemains() {
-        Request request = request(Operation.READ);
+        Request request = request(IoOperation.READ);
         assertThat(request.endsWith(2 * BlockDevice.ALIGNMENT + 512)).isFalse();
         assertThat(request.remaining()).isEqualTo(2 * BlockDevice.ALIGNMENT);
     }
 
     @Test
     void givenReadOfNothing_whenTold_thenEndOfFile() {
-        Request request = request(Operation.READ);
+        Request request = request(IoOperation.READ);
         assertThat(request.endsWith(0)).isTrue();
         assertThat(request.outcome()).isEqualTo(IoOutcome.END_OF_FILE);
     }
 
     @Test
     void givenErrno_whenTold_thenTheOutcomeNamesIt() {
-        Request request = request(Operation.WRITE);
+        Request request = request(IoOperation.WRITE);
         assertThat(request.endsWith(-Errno.ENOSPC.number())).isTrue();
         assertThat(request.outcome()).isEqualTo(new IoOutcome(IoOutcome.Kind.NO_SPACE, "ENOSPC"));
-        assertThat(request(Operation.READ).endsWith(-Errno.EIO.number())).isTrue();
+        assertThat(request(IoOperation.READ).endsWith(-Errno.EIO.number())).isTrue();
     }
 
     @Test
     void givenInterruptions_whenTold_thenItIsIssuedAgainUpToALimit() {
-        Request request = request(Operation.READ);
+        Request request = request(IoOperation.READ);
         int attempts = 1;
         while (!request.endsWith(-(attempts % 2 == 0 ? Errno.EINTR : Errno.EAGAIN).number())) {
             attempts++;
@@ -73,7 +72,7 @@ class RequestTest {
 
     @Test
     void givenWritesWithoutProgress_whenTold_thenFailedAtTheLimit() {
-        Request request = request(Operation.WRITE);
+        Request request = request(IoOperation.WRITE);
         int attempts = 1;
         while (!request.endsWith(0)) {
             attempts++;
@@ -91,7 +90,7 @@ class RequestTest {
         assertThat(unsupported.outcome().kind()).isEqualTo(IoOutcome.Kind.UNSUPPORTED);
     }
 
-    private Request request(Operation operation) {
+    private Request request(IoOperation operation) {
         return new Request(0).transfer(operation, segment, 8192, 1);
     }
 }

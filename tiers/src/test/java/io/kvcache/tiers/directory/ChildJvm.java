@@ -3,7 +3,7 @@ package io.kvcache.tiers.directory;
 import static java.nio.charset.StandardCharsets.UTF_8;
 
 import io.kvcache.core.KvCache;
-import io.kvcache.core.contract.BlockContent;
+import io.kvcache.core.check.BlockContent;
 import io.kvcache.tiers.disk.DiskLog;
 import java.io.BufferedReader;
 import java.io.IOException;

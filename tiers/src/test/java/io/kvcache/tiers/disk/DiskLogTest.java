@@ -4,9 +4,9 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.entry;
 
 import io.kvcache.tiers.device.BlockDevice;
-import io.kvcache.tiers.device.FaultRates;
-import io.kvcache.tiers.device.FaultyDevice;
 import io.kvcache.tiers.device.MemoryDevice;
+import io.kvcache.tiers.simulation.FaultRates;
+import io.kvcache.tiers.simulation.FaultyDevice;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import org.junit.jupiter.api.AfterEach;

@@ -3,11 +3,11 @@ package io.kvcache.tiers.disk;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.tiers.device.BlockDevice;
-import io.kvcache.tiers.device.Fault;
-import io.kvcache.tiers.device.FaultRates;
-import io.kvcache.tiers.device.FaultyDevice;
 import io.kvcache.tiers.device.MemoryDevice;
 import io.kvcache.tiers.disk.DiskLogConfig.OnIncompatible;
+import io.kvcache.tiers.simulation.Fault;
+import io.kvcache.tiers.simulation.FaultRates;
+import io.kvcache.tiers.simulation.FaultyDevice;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.Map;

@@ -1,6 +1,6 @@
 package io.kvcache.tiers.disk;
 
-import io.kvcache.core.contract.BlockContent;
+import io.kvcache.core.check.BlockContent;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.store.ChunkedCrc;
 import io.kvcache.tiers.device.BlockDevice;

@@ -2,7 +2,7 @@ package io.kvcache.transport.endpoint;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.kvcache.core.contract.BlockContent;
+import io.kvcache.core.check.BlockContent;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;

@@ -4,7 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.BlockWriter;
 import io.kvcache.core.PutOutcome;
-import io.kvcache.core.contract.BlockContent;
+import io.kvcache.core.check.BlockContent;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;

@@ -3,7 +3,7 @@ package io.kvcache.transport.remote;
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.BlockWriter;
 import io.kvcache.core.KvCache;
-import io.kvcache.core.contract.BlockContent;
+import io.kvcache.core.check.BlockContent;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.TieredKvCacheBuilder;

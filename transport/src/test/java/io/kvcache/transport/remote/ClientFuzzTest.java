@@ -10,7 +10,7 @@ import io.kvcache.core.ObjectView;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.RequestKind;
 import io.kvcache.core.RequestLabel;
-import io.kvcache.core.contract.BlockContent;
+import io.kvcache.core.check.BlockContent;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;

@@ -6,7 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.KvCache;
 import io.kvcache.core.Match;
-import io.kvcache.core.contract.BlockContent;
+import io.kvcache.core.check.BlockContent;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.transport.aeron.AeronEndpoint;

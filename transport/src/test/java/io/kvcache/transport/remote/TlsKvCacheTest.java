@@ -7,7 +7,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.KvCache;
 import io.kvcache.core.ObjectView;
-import io.kvcache.core.contract.BlockContent;
+import io.kvcache.core.check.BlockContent;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.tiers.TieredKvCache;

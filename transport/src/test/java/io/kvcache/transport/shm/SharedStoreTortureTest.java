@@ -3,7 +3,7 @@ package io.kvcache.transport.shm;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.SharedFiles;
-import io.kvcache.core.contract.BlockContent;
+import io.kvcache.core.check.BlockContent;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Files;
 import java.util.List;

@@ -1,4 +1,4 @@
-package io.kvcache.tiers.device;
+package io.kvcache.tiers.simulation;
 
 /// What a [FaultyDevice] does to an operation.
 public enum Fault {

@@ -1,20 +1,22 @@
-package io.kvcache.tiers.device;
+package io.kvcache.tiers.simulation;
 
+import io.kvcache.tiers.device.BlockDevice;
+import io.kvcache.tiers.device.CompletionSink;
 import java.lang.foreign.MemorySegment;
 
-/// A device that asks another for everything. What it does otherwise a double overrides, and nothing else.
+/// A device that forwards every call to another. A subclass overrides only the calls that it changes.
 ///
-/// **Ownership.** Closing it closes the one below, if a double does not say otherwise.
+/// **Ownership.** Closing it closes the device below, unless the subclass says otherwise.
 public abstract class ForwardingDevice implements BlockDevice {
 
     private final BlockDevice below;
 
-    /// @param below a device that nobody else uses
+    /// @param below a device without another user
     protected ForwardingDevice(BlockDevice below) {
         this.below = below;
     }
 
-    /// The device that is asked.
+    /// The device that gets the calls.
     protected final BlockDevice below() {
         return below;
     }

@@ -1,10 +1,12 @@
-package io.kvcache.tiers.device;
+package io.kvcache.tiers.simulation;
 
 import static io.kvcache.tiers.device.BlockDevice.ALIGNMENT;
 import static java.lang.foreign.ValueLayout.JAVA_BYTE;
 
-import io.kvcache.tiers.device.FaultyDevice.Pending;
+import io.kvcache.tiers.device.BlockDevice;
+import io.kvcache.tiers.device.IoOutcome;
 import io.kvcache.tiers.os.Errno;
+import io.kvcache.tiers.simulation.FaultyDevice.Pending;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.EnumMap;

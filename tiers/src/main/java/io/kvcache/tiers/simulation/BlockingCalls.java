@@ -1,10 +1,14 @@
-package io.kvcache.tiers.device;
+package io.kvcache.tiers.simulation;
 
+import io.kvcache.tiers.device.BlockDevice;
+import io.kvcache.tiers.device.IoOutcome;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;
 import java.util.Deque;
 
-/// Calls a device that nobody else is using, and waits for each operation.
+/// Calls a device and waits for each operation, at most a minute.
+///
+/// **Threads.** One: the owner of the device, which no other caller uses meanwhile.
 public record BlockingCalls(BlockDevice device) {
 
     private static final long LIMIT_NANOS = 60_000_000_000L;

@@ -1,4 +1,4 @@
-package io.kvcache.tiers.device;
+package io.kvcache.tiers.simulation;
 
 import static io.kvcache.tiers.device.BlockDevice.ALIGNMENT;
 import static java.lang.foreign.ValueLayout.JAVA_BYTE;
@@ -6,7 +6,12 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 
-import io.kvcache.core.contract.BlockContent;
+import io.kvcache.core.check.BlockContent;
+import io.kvcache.tiers.device.BlockDevice;
+import io.kvcache.tiers.device.BlockDeviceContract;
+import io.kvcache.tiers.device.BlockDeviceMisuseContract;
+import io.kvcache.tiers.device.IoOutcome;
+import io.kvcache.tiers.device.MemoryDevice;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;

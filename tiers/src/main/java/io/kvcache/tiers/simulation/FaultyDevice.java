@@ -1,6 +1,10 @@
-package io.kvcache.tiers.device;
+package io.kvcache.tiers.simulation;
 
-import io.kvcache.tiers.device.Request.Operation;
+import io.kvcache.tiers.device.BlockDevice;
+import io.kvcache.tiers.device.CompletionSink;
+import io.kvcache.tiers.device.IoOperation;
+import io.kvcache.tiers.device.Spans;
+import io.kvcache.tiers.device.Tenure;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.Comparator;
@@ -12,9 +16,8 @@ import org.jspecify.annotations.Nullable;
 
 /// A device that fails the way disks do, as often as its [FaultRates] say, the same way for the same seed.
 ///
-/// An operation is carried out on the device below when its latency is over, all of it within [#poll]; so the
-/// order is that of the virtual clock, and [#await] cannot wait, because only the test moves that clock.
-/// Writes may be lost at a [#crash] until a sync.
+/// [#poll] carries out an operation on the device below once its latency has passed on the virtual clock. The caller
+/// moves that clock, so [#await] never waits. A [#crash] may lose writes that were not synced.
 ///
 /// **Ownership.** Closing it closes the device below. A crash leaves that open: it is the disk as the next
 /// start finds it.
@@ -39,7 +42,7 @@ public final class FaultyDevice implements BlockDevice {
     ///
     /// @param due the tick at which it ends
     /// @param sequence number in the order of queueing
-    record Pending(Operation operation, @Nullable MemorySegment segment, Span span, long due, long sequence) {
+    record Pending(IoOperation operation, @Nullable MemorySegment segment, Span span, long due, long sequence) {
 
         long tag() {
             return span.tag();
@@ -51,7 +54,7 @@ public final class FaultyDevice implements BlockDevice {
     /// @param covered what a sync makes durable, for [UnflushedPages]
     record Span(long offset, long length, long tag, long covered) {}
 
-    /// @param below a device that nobody else uses
+    /// @param below a device without another user
     /// @param seed of all that is random
     /// @param ticks the virtual clock
     public FaultyDevice(BlockDevice below, FaultRates rates, long seed, LongSupplier ticks) {
@@ -66,17 +69,17 @@ public final class FaultyDevice implements BlockDevice {
         return transfers.count(fault);
     }
 
-    /// From here on faults are as often as these say.
+    /// Changes the rates from now on.
     public void rates(FaultRates rates) {
         transfers.rates(rates);
     }
 
-    /// From here on nothing ends.
+    /// Makes every operation hang from now on.
     public void hang() {
         hanging = true;
     }
 
-    /// Ends [#hang], and has those operations end at the next poll that [Fault#HANG] befell.
+    /// Ends [#hang]; operations that [Fault#HANG] struck end at the next poll.
     public void resume() {
         hanging = false;
         List<Pending> all = new ArrayList<>(pending);
@@ -87,19 +90,19 @@ public final class FaultyDevice implements BlockDevice {
         }
     }
 
-    /// Whether every write meets ENOSPC from here on.
+    /// Sets whether every write fails with ENOSPC from now on.
     public void full(boolean full) {
         transfers.full(full);
     }
 
-    /// Power is lost: what is on its way may or may not have been done, some of what is not durable is gone,
-    /// and this object is closed.
+    /// Cuts the power and closes this device: each operation in flight may or may not have happened, and some writes
+    /// that were not synced are lost.
     ///
-    /// @return the device below, for the next start
+    /// @return the device below, as the next start finds it
     public BlockDevice crash() {
         tenure.visit();
         pending.stream()
-                .filter(one -> one.operation == Operation.WRITE)
+                .filter(one -> one.operation == IoOperation.WRITE)
                 .sorted(Comparator.comparingLong(Pending::sequence))
                 .forEach(transfers::maybeWrite);
         transfers.loseSome();
@@ -126,27 +129,27 @@ public final class FaultyDevice implements BlockDevice {
     @Override
     public boolean read(MemorySegment target, long offset, long tag) {
         spans.requireTarget(target, offset);
-        return queue(Operation.READ, target, new Span(offset, target.byteSize(), tag, 0));
+        return queue(IoOperation.READ, target, new Span(offset, target.byteSize(), tag, 0));
     }
 
     @Override
     public boolean write(MemorySegment source, long offset, long tag) {
         spans.requireSource(source, offset);
-        return queue(Operation.WRITE, source, new Span(offset, source.byteSize(), tag, 0));
+        return queue(IoOperation.WRITE, source, new Span(offset, source.byteSize(), tag, 0));
     }
 
     @Override
     public boolean sync(long tag) {
-        return queue(Operation.SYNC, null, new Span(0, 0, tag, transfers.seal()));
+        return queue(IoOperation.SYNC, null, new Span(0, 0, tag, transfers.seal()));
     }
 
     @Override
     public boolean discard(long offset, long length, long tag) {
         spans.requireRange(offset, length);
-        return queue(Operation.DISCARD, null, new Span(offset, length, tag, 0));
+        return queue(IoOperation.DISCARD, null, new Span(offset, length, tag, 0));
     }
 
-    private boolean queue(Operation operation, @Nullable MemorySegment segment, Span span) {
+    private boolean queue(IoOperation operation, @Nullable MemorySegment segment, Span span) {
         tenure.use();
         if (pending.size() == depth()) {
             return false;

@@ -16,12 +16,11 @@ import java.util.Map;
 import java.util.SplittableRandom;
 import java.util.stream.Collectors;
 
-/// A Llama of random weights, for tests, the demo and measurements: it says nothing, but it says
-/// something else for any other beginning, and nobody has to download it.
+/// A Llama model with random weights, written as Hugging Face lays models out: for tests, demos and measurements
+/// without a download. Its text has no meaning, but every prompt gets another answer.
 ///
-/// Weights are normal with a deviation of 1.6 / sqrt(inputs). At 1 the activations of such a model fade
-/// and it repeats one token, so that equal answers would prove nothing; at 1.6 nearly all of its greedy
-/// tokens are distinct.
+/// Weights are normal with a deviation of 1.6 / sqrt(inputs). With a deviation of 1 the activations fade and the model
+/// repeats one token, so equal answers would prove nothing. With 1.6 nearly all of its greedy tokens are distinct.
 ///
 /// @param hidden elements of a token's activation
 /// @param inner elements between the two products of the feed-forward
@@ -32,14 +31,13 @@ import java.util.stream.Collectors;
 /// @param seed of the weights
 public record RandomLlama(int hidden, int inner, int layers, int heads, int kvHeads, int context, long seed) {
 
-    /// 10 MB: a token takes 4 KiB of keys and values.
+    /// 10 MB of weights; a token takes 4 KiB of keys and values.
     public static final RandomLlama SMALL = new RandomLlama(256, 512, 4, 4, 2, 1024, 7);
 
-    /// 99 MB: a token takes 8 KiB of keys and values.
+    /// 99 MB of weights; a token takes 8 KiB of keys and values.
     public static final RandomLlama MEDIUM = new RandomLlama(512, 1536, 8, 8, 2, 4096, 7);
 
-    /// Three special tokens, one for each byte, one for each printable character of ASCII, and some that
-    /// are no text.
+    /// Tokens of the vocabulary: three special ones, one a byte, one a printable ASCII character, and fillers.
     public static final int VOCABULARY = 512;
 
     private static final double DEVIATION = 1.6;
@@ -47,19 +45,25 @@ public record RandomLlama(int hidden, int inner, int layers, int heads, int kvHe
     private static final int FIRST_CHARACTER = FIRST_BYTE + 256;
     private static final int BUFFER_BYTES = 1 << 16;
 
-    /// The same with other weights.
+    /// The same model with other weights.
     public RandomLlama withSeed(long other) {
         return new RandomLlama(hidden, inner, layers, heads, kvHeads, context, other);
     }
 
-    /// Writes `config.json`, `tokenizer.json` and `model.safetensors` into a folder, which is made.
+    /// Writes `config.json`, `tokenizer.json` and `model.safetensors`.
+    ///
+    /// @param folder created when it is missing
+    /// @return the folder
     public Path write(Path folder) throws IOException {
         writeTokenizer(folder);
         writeWeights(folder.resolve("model.safetensors"));
         return folder;
     }
 
-    /// Writes `config.json` and `tokenizer.json` into a folder, which is made.
+    /// Writes `config.json` and `tokenizer.json` alone, which is all that counting tokens needs.
+    ///
+    /// @param folder created when it is missing
+    /// @return the folder
     public Path writeTokenizer(Path folder) throws IOException {
         Files.createDirectories(folder);
         Files.writeString(folder.resolve("config.json"), config());

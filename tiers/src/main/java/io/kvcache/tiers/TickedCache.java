@@ -9,17 +9,30 @@ import io.kvcache.tiers.movement.MoverLimits;
 import java.time.Duration;
 import java.util.List;
 
-/// A store with tiers and without threads: whoever has it ticks the movement.
+/// A [TieredKvCache] without threads of its own: the caller ticks the movement between host memory and the tiers.
 ///
-/// **Ownership.** Closing the cache closes the tiers. A crash leaves all of it alone.
+/// Simulations use it to run the production store step by step, reproducibly. A program with its own event loop can
+/// drive a store the same way.
 ///
+/// **Ownership.** Closing the cache closes the tiers. A simulated crash drops all of it without closing anything.
+///
+/// **Threads.** Any may call the cache. One ticks the movement; a call of the cache that waits pauses the clock, so a
+/// clock of a single thread has to tick in its `pause`.
+///
+/// @param cache the public interface
 /// @param store behind the cache
-/// @param movement to be ticked, also while a call of the cache lets the clock pause
+/// @param movement to tick
 public record TickedCache(TieredKvCache cache, HostStore store, Movement movement) {
 
-    /// How it is set up.
+    /// What a store is opened with.
     ///
-    /// @param patience how long closing waits for tables, and for what waits to be written
+    /// @param config of host memory
+    /// @param memory where host memory comes from
+    /// @param clock of all time-outs
+    /// @param targets the tiers below host memory
+    /// @param admitting which blocks are written to them
+    /// @param limits of the movement
+    /// @param patience how long closing waits for open tables, and for queued writes
     public record Setup(
             HostStoreConfig config,
             HostMemorySource memory,
@@ -31,7 +44,7 @@ public record TickedCache(TieredKvCache cache, HostStore store, Movement movemen
 
     /// Opens a store and its tiers.
     ///
-    /// @throws RuntimeException when a tier is refused; then none is left open
+    /// @throws RuntimeException when a tier cannot be opened; then none stays open
     public static TickedCache open(Setup setup) {
         HostStore store = new HostStore(setup.config, setup.memory);
         Movement movement = new Movement(store.disks(), setup.clock, setup.targets, setup.admitting, setup.limits);

@@ -1,4 +1,4 @@
-package io.kvcache.core.contract;
+package io.kvcache.core.check;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;

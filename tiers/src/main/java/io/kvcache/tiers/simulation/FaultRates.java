@@ -1,12 +1,12 @@
-package io.kvcache.tiers.device;
+package io.kvcache.tiers.simulation;
 
 import java.util.EnumMap;
 import java.util.Map;
 
-/// How often a [FaultyDevice] does what.
+/// How often each [Fault] strikes a [FaultyDevice], and how long its operations take.
 ///
-/// @param probabilities of each fault for each operation that it can befall, 0.0 where absent
-/// @param maxLatencyTicks an operation takes 0 to so many ticks
+/// @param probabilities of each fault for each operation it can strike, 0.0 to 1.0; 0.0 where absent
+/// @param maxLatencyTicks longest time of an operation, in ticks of the virtual clock; each takes 0 to so many
 public record FaultRates(Map<Fault, Double> probabilities, int maxLatencyTicks) {
 
     public FaultRates {
@@ -21,11 +21,12 @@ public record FaultRates(Map<Fault, Double> probabilities, int maxLatencyTicks) 
         probabilities = Map.copyOf(probabilities);
     }
 
-    /// A sound device that answers at the next poll.
+    /// No faults and no latency: operations end at the next poll.
     public static FaultRates none() {
         return new FaultRates(Map.of(), 0);
     }
 
+    /// These rates with another probability of one fault.
     public FaultRates with(Fault fault, double probability) {
         Map<Fault, Double> changed = new EnumMap<>(Fault.class);
         changed.putAll(probabilities);
@@ -33,6 +34,7 @@ public record FaultRates(Map<Fault, Double> probabilities, int maxLatencyTicks) 
         return new FaultRates(changed, maxLatencyTicks);
     }
 
+    /// These rates with another latency.
     public FaultRates withMaxLatencyTicks(int ticks) {
         return new FaultRates(probabilities, ticks);
     }

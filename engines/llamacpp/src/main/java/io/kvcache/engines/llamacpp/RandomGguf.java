@@ -16,11 +16,10 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.SplittableRandom;
 
-/// A Llama of random weights as a GGUF file, for tests, the demo and measurements: it says nothing, but it
-/// says something else for any other beginning, and nobody has to download it.
+/// A Llama model with random weights, written as a GGUF file: for tests, demos and measurements without a download.
+/// Its answers have no meaning, but every prompt gets another one.
 ///
-/// Weights are normal with a deviation of 1.6 / sqrt(inputs), so that nearly all of its greedy tokens are
-/// distinct.
+/// Weights are normal with a deviation of 1.6 / sqrt(inputs), so nearly all of its greedy tokens are distinct.
 ///
 /// @param hidden elements of a token's activation
 /// @param inner elements between the two products of the feed-forward
@@ -31,13 +30,13 @@ import java.util.SplittableRandom;
 /// @param seed of the weights
 public record RandomGguf(int hidden, int inner, int layers, int heads, int kvHeads, int context, long seed) {
 
-    /// 10 MB: a token takes 2 KiB of keys and values.
+    /// 10 MB of weights; a token takes 2 KiB of keys and values.
     public static final RandomGguf SMALL = new RandomGguf(256, 512, 4, 4, 2, 1024, 7);
 
-    /// 99 MB: a token takes 4 KiB of keys and values.
+    /// 99 MB of weights; a token takes 4 KiB of keys and values.
     public static final RandomGguf MEDIUM = new RandomGguf(512, 1536, 8, 8, 2, 4096, 7);
 
-    /// Tokens there are. They are no text.
+    /// Tokens of the vocabulary; none of them has a text.
     public static final int VOCABULARY = 512;
 
     private static final double DEVIATION = 1.6;
@@ -48,12 +47,15 @@ public record RandomGguf(int hidden, int inner, int layers, int heads, int kvHea
     private static final int FLOAT32 = 6;
     private static final int STRING = 8;
 
-    /// The same with other weights.
+    /// The same model with other weights.
     public RandomGguf withSeed(long other) {
         return new RandomGguf(hidden, inner, layers, heads, kvHeads, context, other);
     }
 
-    /// Writes the file; its folder is made.
+    /// Writes the file.
+    ///
+    /// @param file replaced when it exists; its folder is created when it is missing
+    /// @return the file
     public Path write(Path file) throws IOException {
         Path folder = file.toAbsolutePath().getParent();
         if (folder != null) {

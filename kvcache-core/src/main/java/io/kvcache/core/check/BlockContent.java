@@ -1,18 +1,19 @@
-package io.kvcache.core.contract;
+package io.kvcache.core.check;
 
 import io.kvcache.core.identity.BlockKey;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.ByteOrder;
 
-/// The bytes that a test puts under a key: a pure function of the key, so that any byte that comes back can be
-/// checked by whoever knows the key.
+/// Bytes for a block that are a pure function of its key: a reader that knows the key can verify every byte it gets.
 ///
-/// The 8 bytes at offset `8·i` are a mix of the key's seed and `i`, little-endian, so no two places of one block
-/// and no two blocks look alike, and a block that is shifted, torn or somebody else's is noticed at the first
-/// word. One multiplication for 8 bytes: as fast as memory.
+/// The 8 bytes at offset `8·i` are a mix of the key's seed and `i`, little-endian. No two places of a block and no two
+/// blocks look alike, so the first wrong word shows a block that is shifted, torn or another key's. One multiplication
+/// for 8 bytes is as fast as memory.
 ///
-/// @param seed what the content depends on
+/// **Threads.** Any number; it is a value.
+///
+/// @param seed of the content; equal seeds have equal bytes
 public record BlockContent(long seed) {
 
     private static final ValueLayout.OfLong WORD = ValueLayout.JAVA_LONG_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
@@ -31,6 +32,8 @@ public record BlockContent(long seed) {
     }
 
     /// The content of another version of the same key, for objects that are overwritten.
+    ///
+    /// @param number of the version; each has other bytes
     public BlockContent version(long number) {
         return new BlockContent(mix(seed + number * SPREAD));
     }
@@ -55,12 +58,12 @@ public record BlockContent(long seed) {
         }
     }
 
-    /// Where the segment first differs from the content, or -1.
+    /// Returns where the segment first differs from the content, or -1.
     public long mismatch(MemorySegment found) {
         return mismatch(0, found);
     }
 
-    /// Where the segment first differs from the content from `offset` on, as an offset of the segment, or -1.
+    /// Returns where the segment first differs from the content from `offset` on, as an offset of the segment, or -1.
     public long mismatch(long offset, MemorySegment found) {
         long size = found.byteSize();
         long at = Math.min(size, -offset & 7);
@@ -79,6 +82,8 @@ public record BlockContent(long seed) {
     }
 
     /// Throws unless the whole segment is this content.
+    ///
+    /// @throws AssertionError that names the first byte that differs
     public void require(MemorySegment found) {
         require(0, found);
     }

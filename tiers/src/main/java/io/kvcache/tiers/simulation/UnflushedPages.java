@@ -1,8 +1,9 @@
-package io.kvcache.tiers.device;
+package io.kvcache.tiers.simulation;
 
 import static io.kvcache.tiers.device.BlockDevice.ALIGNMENT;
 import static java.lang.foreign.ValueLayout.JAVA_BYTE;
 
+import io.kvcache.tiers.device.IoOutcome;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;
