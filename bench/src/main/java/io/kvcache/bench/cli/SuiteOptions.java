@@ -1,0 +1,100 @@
+package io.kvcache.bench.cli;
+
+import io.kvcache.bench.suite.Answer;
+import io.kvcache.bench.suite.Effort;
+import io.kvcache.bench.suite.Question;
+import io.kvcache.bench.suite.Suite;
+import io.kvcache.bench.suite.SuiteRunner;
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.util.List;
+import java.util.Locale;
+import java.util.stream.Collectors;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.Spec;
+
+/// The options of a command that runs a [Suite], a picocli mixin: which questions, how long, and where the answers go.
+public final class SuiteOptions {
+
+    @Spec(Spec.Target.MIXEE)
+    private CommandSpec spec = CommandSpec.create();
+
+    @Option(names = "--filter", paramLabel = "TEXT", description = "Only questions with this in their name.")
+    private String filter = "";
+
+    @Option(names = "--quick", description = "One short round: shows what is broken, not what is slow.")
+    private boolean quick;
+
+    @Option(names = "--json", description = "One JSON object a line instead of a table.")
+    private boolean json;
+
+    @Option(names = "--strict", description = "Exit with 1 when a budget is missed.")
+    private boolean strict;
+
+    @Option(names = "--record", description = "Also write page and lines to bench/results, with machine and commit.")
+    private boolean recorded;
+
+    /// Returns the suite with the questions that `--filter` selects.
+    ///
+    /// @throws ParameterException when it selects none
+    public Suite filtered(Suite suite) {
+        Suite chosen = suite.filtered(filter);
+        if (chosen.questions().isEmpty()) {
+            String names = suite.questions().stream().map(Question::name).collect(Collectors.joining(", "));
+            throw mistake("--filter", filter, "in one of " + names);
+        }
+        return chosen;
+    }
+
+    /// Returns a runner that takes its time as `--quick` says, and reports its progress to standard error.
+    public SuiteRunner runner() {
+        return new SuiteRunner(quick ? Effort.QUICK : Effort.FULL, this::say);
+    }
+
+    /// Prints the answers, and records them when `--record` asks for it.
+    ///
+    /// @return the exit code
+    /// @throws IOException when the record cannot be written
+    public int report(Suite suite, List<Answer> answers) throws IOException {
+        print((json ? new BenchReport.Lines() : new BenchReport.Table()).of(suite, answers));
+        if (recorded) {
+            say("recorded in " + BenchRecord.write(spec, suite, answers));
+        }
+        return strict && !answers.stream().allMatch(Answer::ok) ? 1 : 0;
+    }
+
+    /// Prints the questions of a suite with their budgets.
+    public void list(Suite suite) {
+        print(String.format(Locale.ROOT, "%s: %s%n", suite.name(), suite.title()));
+        suite.questions()
+                .forEach(question -> print(String.format(
+                        Locale.ROOT,
+                        "  %-18s %-14s %-10s %s%n",
+                        question.name(),
+                        question.budget().describe(),
+                        question.unit(),
+                        question.text())));
+    }
+
+    /// Returns the error for a value that is not allowed.
+    ParameterException mistake(String option, String value, String allowed) {
+        return new ParameterException(
+                spec.commandLine(), spec.qualifiedName() + ": " + option + " is '" + value + "', must be: " + allowed);
+    }
+
+    /// Writes a line to standard error.
+    void say(String text) {
+        PrintWriter errors = spec.commandLine().getErr();
+        errors.println(spec.qualifiedName() + ": " + text);
+        errors.flush();
+    }
+
+    /// Writes to standard output.
+    void print(String text) {
+        PrintWriter out = spec.commandLine().getOut();
+        out.print(text);
+        out.flush();
+    }
+}
