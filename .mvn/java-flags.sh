@@ -40,7 +40,7 @@ java_flags() {
     # exports alone.
     flags+=(--add-exports java.base/jdk.internal.misc=ALL-UNNAMED)
     # What Jlama's tensors are typed by.
-    case " $* " in *' --engine'* | ' bench engines '* | ' chat-server '*) flags+=(--add-modules jdk.incubator.vector) ;; esac
+    case $1 in chat-server | engines) flags+=(--add-modules jdk.incubator.vector) ;; esac
     [ "$1" != serve ] || flags+=(-XX:+ExitOnOutOfMemoryError)
     read -ra own <<<"${KVCACHE_JAVA_OPTS:-}"
     flags+=("${own[@]}")

@@ -4,7 +4,6 @@ import com.sun.management.OperatingSystemMXBean;
 import io.kvcache.bench.demo.Demo;
 import io.kvcache.bench.demo.DemoResult;
 import io.kvcache.bench.demo.DemoText;
-import io.kvcache.bench.engine.EngineKind;
 import io.kvcache.bench.trace.MalformedLine;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceFinder;
@@ -16,11 +15,8 @@ import io.kvcache.server.cli.Version;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.lang.management.ManagementFactory;
-import java.nio.file.Path;
 import java.util.List;
-import java.util.Optional;
 import java.util.concurrent.Callable;
-import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
@@ -81,32 +77,8 @@ final class DemoCommand implements Callable<Integer> {
     @Option(names = "--gpu", description = "Show a store with the first GPU below it instead, if there is one.")
     private boolean gpu;
 
-    @Option(
-            names = "--engine",
-            paramLabel = "ENGINE",
-            defaultValue = "",
-            description = "Ask an inference engine in this JVM with the store and without instead: jlama or llamacpp.")
-    private String engine = "";
-
-    @Option(
-            names = "--model",
-            paramLabel = "DIR",
-            description = "For --engine jlama: a model's directory (config.json, tokenizer.json, *.safetensors)."
-                    + " Default: a small one of random weights, made for this.")
-    private @Nullable Path model;
-
-    @Option(
-            names = "--library",
-            paramLabel = "FILE",
-            description = "For --engine llamacpp: llama.cpp's library of build b4916, such as libllama.so."
-                    + " Default: the one in de.kherud:llama, where that is on the class path.")
-    private @Nullable Path library;
-
     @Override
     public Integer call() throws IOException, InterruptedException {
-        if (!engine.isEmpty()) {
-            return demoEngine();
-        }
         if (gpu) {
             return demoGpu();
         }
@@ -134,19 +106,6 @@ final class DemoCommand implements Callable<Integer> {
             new DemoText(out, result).print();
         }
         return result.passed() ? 0 : 1;
-    }
-
-    private int demoEngine() throws IOException, InterruptedException {
-        EngineKind kind = EngineKind.of(engine)
-                .orElseThrow(() -> new ParameterException(
-                        spec.commandLine(),
-                        "kvcache demo: --engine is '" + engine + "', must be: " + EngineKind.options()));
-        try {
-            return new EngineDemoPage(spec.commandLine().getOut(), json)
-                    .show(kind, Optional.ofNullable(model), Optional.ofNullable(library));
-        } catch (IllegalArgumentException refused) {
-            throw new ParameterException(spec.commandLine(), "kvcache demo: " + refused.getMessage(), refused);
-        }
     }
 
     private int demoGpu() {

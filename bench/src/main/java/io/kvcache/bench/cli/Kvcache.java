@@ -18,7 +18,6 @@ public final class Kvcache {
     public static CommandLineBuilder commands() {
         return io.kvcache.server.cli.Kvcache.commands()
                 .add(CommandGroup.RUN, new DemoCommand())
-                .add(CommandGroup.RUN, new ChatServerCommand())
                 .add(CommandGroup.PLAN, new ReplayCommand())
                 .add(CommandGroup.PLAN, new LabCommand())
                 .add(CommandGroup.PLAN, new SizeCommand())

@@ -1,12 +1,11 @@
 package io.kvcache.bench.cli;
 
 import io.kvcache.bench.log.LogImport;
-import io.kvcache.bench.log.LoggedPrompt;
+import io.kvcache.bench.log.LogTokenizer;
+import io.kvcache.bench.log.TokenizerLoader;
 import io.kvcache.bench.log.TraceWriter;
 import io.kvcache.bench.trace.MalformedLine;
 import io.kvcache.bench.trace.Trace;
-import io.kvcache.engines.jlama.ChatMessage;
-import io.kvcache.engines.jlama.TextEncoder;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.file.Files;
@@ -75,10 +74,10 @@ final class TraceImportCommand implements Callable<Integer> {
     @Override
     public Integer call() throws IOException {
         MalformedLine.Choice choice = choice();
-        TextEncoder encoder = TextEncoder.load(tokenizer);
+        LogTokenizer tokens = loader().load(tokenizer);
         PrintWriter errors = spec.commandLine().getErr();
         LogImport reading = new LogImport(
-                prompt -> tokens(encoder, prompt),
+                tokens,
                 blockTokens,
                 SecureRandom.getSeed(SALT_BYTES),
                 choice,
@@ -91,6 +90,14 @@ final class TraceImportCommand implements Callable<Integer> {
         print(result);
         errors.flush();
         return 0;
+    }
+
+    private static TokenizerLoader loader() throws IOException {
+        return TokenizerLoader.find()
+                .orElseThrow(
+                        () -> new IOException(
+                                "trace import needs a tokenizer, and there is none on the class path:"
+                                        + " run ./kvcache trace import in a checkout, or add kvcache-engines-cli and its libraries"));
     }
 
     private MalformedLine.Choice choice() {
@@ -115,26 +122,6 @@ final class TraceImportCommand implements Callable<Integer> {
         if (logs.stream().anyMatch(log -> log.toAbsolutePath().normalize().equals(file))) {
             throw ReplayChoices.mustBe("--out", out.toString(), "another file than the logs that are read");
         }
-    }
-
-    private static int[] tokens(TextEncoder encoder, LoggedPrompt prompt) {
-        return switch (prompt) {
-            case LoggedPrompt.Text text -> encoder.encode(text.text());
-            case LoggedPrompt.Tokens ids -> ids.tokens();
-            case LoggedPrompt.Chat chat ->
-                encoder.encode(
-                        chat.turns().stream().map(TraceImportCommand::message).toList());
-        };
-    }
-
-    private static ChatMessage message(LoggedPrompt.Turn turn) {
-        return new ChatMessage(
-                switch (turn.role()) {
-                    case SYSTEM -> ChatMessage.Role.SYSTEM;
-                    case USER -> ChatMessage.Role.USER;
-                    case ASSISTANT -> ChatMessage.Role.ASSISTANT;
-                },
-                turn.content());
     }
 
     private void print(LogImport.Result result) {

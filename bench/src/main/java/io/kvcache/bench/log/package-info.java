@@ -1,5 +1,6 @@
 /// Logs of requests to a model, made into traces: `LogImport` reads lines as clients of OpenAI's
-/// protocol send them, and keeps salted hashes of their tokens alone.
+/// protocol send them, and keeps salted hashes of their tokens alone. Tokenizers come from a `TokenizerLoader`, a
+/// service.
 @NullMarked
 package io.kvcache.bench.log;
 

@@ -4,11 +4,11 @@ import java.util.List;
 import java.util.Optional;
 import java.util.stream.Collectors;
 
-/// The suites there are.
+/// The suites of `kvcache bench`. Inference engines have a suite of their own: `kvcache engines bench`.
 public final class SuiteCatalogue {
 
-    private static final List<Suite> ALL = List.of(
-            CoreSuite.suite(), DiskSuite.suite(), ReopenSuite.suite(), EngineSuite.suite(), PolicySuite.suite());
+    private static final List<Suite> ALL =
+            List.of(CoreSuite.suite(), DiskSuite.suite(), ReopenSuite.suite(), PolicySuite.suite());
 
     private SuiteCatalogue() {}
 

@@ -18,8 +18,7 @@ import org.junit.jupiter.api.io.TempDir;
 
 /// How `./kvcache` replaces what runs, in a checkout whose Maven and JVM are a few lines of shell: this Maven puts the
 /// content of the file `version` into the jars, this JVM prints its main class and what its jars hold, and the jars
-/// again
-/// after a line of input.
+/// again after a line of input.
 class BuildSwapTest {
 
     private static final Path REPOSITORY = Path.of("..").toAbsolutePath().normalize();
@@ -30,9 +29,11 @@ class BuildSwapTest {
             echo '[INFO] Building KVCache core 1                  [1/2]'
             [ ! -f broken ] || { echo '[ERROR] it is broken'; exit 1; }
             echo '[INFO] Building KVCache bench 1                 [2/2]'
-            mkdir -p {server,bench}/target/lib bench/target/engines
-            for jar in {server,bench}/target/lib/a.jar bench/target/engines/b.jar; do cp version $jar; done
-            for part in server bench; do cp version $part/target/kvcache-$part-1.jar; done
+            mkdir -p {server,bench,engines/cli}/target/lib
+            for part in server bench engines/cli; do
+                cp version $part/target/lib/a.jar
+                cp version $part/target/kvcache-$(echo $part | tr / -)-1.jar
+            done
             """;
 
     private static final String JVM = """
@@ -84,7 +85,8 @@ class BuildSwapTest {
         assertThat(answer("doctor", 0)).contains("io.kvcache.server.cli.Kvcache from kvcache-server-1.jar");
         assertThat(answer("--version", 0)).contains("io.kvcache.server.cli.Kvcache from kvcache-server-1.jar");
         assertThat(answer("lab", 0)).contains("io.kvcache.bench.cli.Kvcache from kvcache-bench-1.jar");
-        assertThat(answer("help", 0)).contains("io.kvcache.bench.cli.Kvcache from kvcache-bench-1.jar");
+        assertThat(answer("chat-server", 0)).contains("io.kvcache.engines.cli.Kvcache from kvcache-engines-cli-1.jar");
+        assertThat(answer("help", 0)).contains("io.kvcache.engines.cli.Kvcache from kvcache-engines-cli-1.jar");
     }
 
     @Test

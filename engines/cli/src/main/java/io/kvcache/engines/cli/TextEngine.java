@@ -1,4 +1,4 @@
-package io.kvcache.bench.engine;
+package io.kvcache.engines.cli;
 
 import io.kvcache.engines.generator.EngineModel;
 import java.io.IOException;
@@ -6,7 +6,7 @@ import java.io.IOException;
 /// An engine with a loaded model that takes text, for the demo and for measurements.
 ///
 /// **Ownership.** Closing it closes the model and removes what was made for it.
-public interface TextEngine extends AutoCloseable {
+interface TextEngine extends AutoCloseable {
 
     /// The model.
     EngineModel model();

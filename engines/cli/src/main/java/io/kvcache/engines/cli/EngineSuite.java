@@ -1,9 +1,11 @@
-package io.kvcache.bench.suite;
+package io.kvcache.engines.cli;
 
-import io.kvcache.bench.engine.EngineKind;
-import io.kvcache.bench.engine.EnginePairs;
-import io.kvcache.bench.engine.EnginePairs.Pair;
-import io.kvcache.bench.engine.TextEngine;
+import io.kvcache.bench.suite.Budget;
+import io.kvcache.bench.suite.Effort;
+import io.kvcache.bench.suite.Measure;
+import io.kvcache.bench.suite.Question;
+import io.kvcache.bench.suite.Suite;
+import io.kvcache.engines.cli.EnginePairs.Pair;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.util.ArrayList;

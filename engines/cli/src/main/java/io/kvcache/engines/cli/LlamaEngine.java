@@ -1,4 +1,4 @@
-package io.kvcache.bench.engine;
+package io.kvcache.engines.cli;
 
 import io.kvcache.engines.llamacpp.LlamaLibrary;
 import io.kvcache.engines.llamacpp.LlamaModel;

@@ -1,21 +1,17 @@
-package io.kvcache.bench.engine;
+package io.kvcache.engines.cli;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.kvcache.bench.cli.Kvcache;
 import io.kvcache.engines.jlama.RandomLlama;
 import io.kvcache.engines.llamacpp.ModelOptions;
 import io.kvcache.engines.llamacpp.NativeNeeds;
 import io.kvcache.engines.llamacpp.RandomGguf;
-import java.io.PrintWriter;
-import java.io.StringWriter;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Optional;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
-import picocli.CommandLine;
 
 @Timeout(900)
 final class EngineDemoTest {
@@ -23,21 +19,11 @@ final class EngineDemoTest {
     @TempDir
     private Path folder;
 
-    private record Answer(int exit, String out, String errors) {}
-
-    private static Answer run(String... arguments) {
-        StringWriter out = new StringWriter();
-        StringWriter errors = new StringWriter();
-        CommandLine line =
-                Kvcache.commandLine().setOut(new PrintWriter(out, true)).setErr(new PrintWriter(errors, true));
-        return new Answer(line.execute(arguments), out.toString(), errors.toString());
-    }
-
     @Test
     void givenAModel_whenTheDemoRuns_thenEachRequestHasARowAndAllAnswersAreEqual() throws Exception {
         Path model = RandomLlama.SMALL.write(folder);
-        Answer answer = run("demo", "--engine", "jlama", "--model", model.toString());
-        assertThat(answer.exit()).as(answer.out() + answer.errors()).isZero();
+        Shell.Run answer = Shell.run("engines", "demo", "--engine", "jlama", "--model", model.toString());
+        assertThat(answer.exitCode()).as(answer.out() + answer.err()).isZero();
         assertThat(answer.out().lines().filter(line -> line.matches("(question|turn) \\d+ .*")))
                 .hasSize(26);
         assertThat(answer.out()).contains("All answers are of the same tokens", "question 20", "turn 6");
@@ -58,34 +44,34 @@ final class EngineDemoTest {
 
     @Test
     void givenWhatIsForTheOtherEngine_whenTheDemoIsAsked_thenItSaysForWhich() {
-        Answer model = run("demo", "--engine", "llamacpp", "--model", folder.toString());
-        assertThat(model.exit()).isEqualTo(2);
-        assertThat(model.errors()).contains("--model is for --engine jlama");
-        Answer library = run("demo", "--engine", "jlama", "--library", folder.toString());
-        assertThat(library.exit()).isEqualTo(2);
-        assertThat(library.errors()).contains("--library is for --engine llamacpp");
+        Shell.Run model = Shell.run("engines", "demo", "--engine", "llamacpp", "--model", folder.toString());
+        assertThat(model.exitCode()).isEqualTo(2);
+        assertThat(model.err()).contains("--model is for --engine jlama");
+        Shell.Run library = Shell.run("engines", "demo", "--engine", "jlama", "--library", folder.toString());
+        assertThat(library.exitCode()).isEqualTo(2);
+        assertThat(library.err()).contains("--library is for --engine llamacpp");
     }
 
     @Test
     void givenNoLibraryThere_whenTheDemoRuns_thenItNamesTheFile() {
         String nothing = folder.resolve("libllama.so").toString();
-        Answer answer = run("demo", "--engine", "llamacpp", "--library", nothing);
-        assertThat(answer.exit()).isEqualTo(1);
-        assertThat(answer.errors()).contains(nothing);
+        Shell.Run answer = Shell.run("engines", "demo", "--engine", "llamacpp", "--library", nothing);
+        assertThat(answer.exitCode()).isEqualTo(1);
+        assertThat(answer.err()).contains(nothing);
     }
 
     @Test
     void givenAnotherEngine_whenTheDemoIsAskedForIt_thenItSaysWhichThereAre() {
-        Answer answer = run("demo", "--engine", "none");
-        assertThat(answer.exit()).isEqualTo(2);
-        assertThat(answer.errors()).contains("--engine is 'none', must be: jlama");
+        Shell.Run answer = Shell.run("engines", "demo", "--engine", "none");
+        assertThat(answer.exitCode()).isEqualTo(2);
+        assertThat(answer.err()).contains("--engine is 'none', must be: jlama");
     }
 
     @Test
     void givenNoModelThere_whenTheDemoRuns_thenItNamesTheFolder() {
-        Answer answer = run("demo", "--engine", "jlama", "--model", folder.toString());
-        assertThat(answer.exit()).isEqualTo(1);
-        assertThat(answer.errors()).contains(folder.toString(), "config.json");
+        Shell.Run answer = Shell.run("engines", "demo", "--engine", "jlama", "--model", folder.toString());
+        assertThat(answer.exitCode()).isEqualTo(1);
+        assertThat(answer.err()).contains(folder.toString(), "config.json");
     }
 
     @Test
@@ -103,5 +89,15 @@ final class EngineDemoTest {
             assertThat(pair.importNanos()).isPositive();
             assertThat(pair.coldNanos()).isGreaterThan(pair.coldStoreNanos());
         });
+    }
+
+    @Test
+    void givenTheQuestions_whenListed_thenEachHasItsBudget() {
+        Shell.Run run = Shell.run("engines", "bench", "--list");
+        assertThat(run.exitCode()).isZero();
+        assertThat(run.out()).contains("engines: ", "jlama-first-token", "jlama-cold", "ratio <= 0.03");
+        Shell.Run other = Shell.run("engines", "bench", "--filter", "nothing");
+        assertThat(other.exitCode()).isEqualTo(2);
+        assertThat(other.err()).contains("kvcache engines bench: --filter is 'nothing'", "jlama-import");
     }
 }

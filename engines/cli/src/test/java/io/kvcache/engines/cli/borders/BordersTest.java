@@ -1,4 +1,4 @@
-package io.kvcache.bench.borders;
+package io.kvcache.engines.cli.borders;
 
 import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.classes;
 import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.noClasses;
@@ -8,7 +8,7 @@ import com.tngtech.archunit.junit.AnalyzeClasses;
 import com.tngtech.archunit.junit.ArchTest;
 import com.tngtech.archunit.lang.ArchRule;
 
-/// The borders between modules and packages, as ARCHITECTURE.md draws them.
+/// The borders between modules and packages, as ARCHITECTURE.md draws them. Here, as this class path has all modules.
 @AnalyzeClasses(packages = "io.kvcache", importOptions = ProductionCode.class)
 final class BordersTest {
 
@@ -68,6 +68,8 @@ final class BordersTest {
     static final ArchRule ENGINES_KNOW_THE_STORE_BY_ITS_FACE_ONLY = noClasses()
             .that()
             .resideInAPackage("io.kvcache.engines..")
+            .and()
+            .resideOutsideOfPackage("io.kvcache.engines.cli..")
             .should()
             .dependOnClassesThat()
             .resideInAnyPackage(
@@ -82,12 +84,28 @@ final class BordersTest {
             .resideInAPackage("com.github.tjake..");
 
     @ArchTest
-    static final ArchRule NOBODY_IMPORTS_BENCH = noClasses()
+    static final ArchRule ONLY_THE_COMMANDS_OF_ENGINES_IMPORT_BENCH = noClasses()
             .that()
-            .resideOutsideOfPackage("io.kvcache.bench..")
+            .resideOutsideOfPackages("io.kvcache.bench..", "io.kvcache.engines.cli..")
             .should()
             .dependOnClassesThat()
             .resideInAPackage("io.kvcache.bench..");
+
+    @ArchTest
+    static final ArchRule NO_MODULE_IMPORTS_AN_ENGINE = noClasses()
+            .that()
+            .resideOutsideOfPackage("io.kvcache.engines..")
+            .should()
+            .dependOnClassesThat()
+            .resideInAPackage("io.kvcache.engines..");
+
+    @ArchTest
+    static final ArchRule SIMULATED_FAULTS_STAY_IN_SIMULATIONS = noClasses()
+            .that()
+            .resideOutsideOfPackages("io.kvcache.tiers.simulation", "io.kvcache.bench..")
+            .should()
+            .dependOnClassesThat()
+            .resideInAPackage("io.kvcache.tiers.simulation");
 
     @ArchTest
     static final ArchRule JMH_STAYS_IN_BENCH = noClasses()

@@ -1,4 +1,4 @@
-package io.kvcache.bench.cli;
+package io.kvcache.engines.cli;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;

@@ -1,6 +1,5 @@
-package io.kvcache.bench.cli;
+package io.kvcache.engines.cli;
 
-import io.kvcache.bench.engine.ServedModel;
 import io.kvcache.core.KvCache;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.engines.chat.ChatOptions;

@@ -1,4 +1,4 @@
-package io.kvcache.bench.pack;
+package io.kvcache.engines.cli;
 
 import static org.assertj.core.api.Assertions.assertThat;
 

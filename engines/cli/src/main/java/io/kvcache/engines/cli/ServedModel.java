@@ -1,4 +1,4 @@
-package io.kvcache.bench.engine;
+package io.kvcache.engines.cli;
 
 import io.kvcache.engines.jlama.JlamaModel;
 import io.kvcache.engines.jlama.ModelOptions;
@@ -16,7 +16,7 @@ import org.jspecify.annotations.Nullable;
 
 /// A model that Jlama has loaded: the one that the user named, or one of random weights in a folder
 /// for temporary files, which goes when this is closed.
-public final class ServedModel implements TextEngine {
+final class ServedModel implements TextEngine {
 
     /// A folder in the temporary one, so that a fingerprint shows a name that is the same every time.
     private static final String NAME = "random-llama";

@@ -1,4 +1,4 @@
-package io.kvcache.bench.borders;
+package io.kvcache.engines.cli.borders;
 
 import com.tngtech.archunit.core.importer.ImportOption;
 import com.tngtech.archunit.core.importer.Location;

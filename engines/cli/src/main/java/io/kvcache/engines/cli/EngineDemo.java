@@ -1,4 +1,4 @@
-package io.kvcache.bench.engine;
+package io.kvcache.engines.cli;
 
 import io.kvcache.core.KvCache;
 import io.kvcache.engines.generator.Generation;
@@ -14,7 +14,7 @@ import java.util.function.Consumer;
 
 /// An inference engine in this JVM, each request asked with the store and without: 20 questions under one
 /// system prompt, and a chat of 6 turns, each of which goes on from the answer before it.
-public final class EngineDemo {
+final class EngineDemo {
 
     private static final int QUESTIONS = 20;
     private static final int TURNS = 6;

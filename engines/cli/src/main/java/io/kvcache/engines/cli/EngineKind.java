@@ -1,4 +1,4 @@
-package io.kvcache.bench.engine;
+package io.kvcache.engines.cli;
 
 import io.kvcache.engines.llamacpp.LlamaLibrary;
 import io.kvcache.engines.llamacpp.ModelOptions;
@@ -10,7 +10,7 @@ import java.util.Optional;
 import java.util.stream.Collectors;
 
 /// The engines that there are adapters for.
-public enum EngineKind {
+enum EngineKind {
     /// In Java, in this JVM.
     JLAMA("jlama", "Jlama"),
     /// In C++, in this process.

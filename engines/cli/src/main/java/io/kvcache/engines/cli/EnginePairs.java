@@ -1,4 +1,4 @@
-package io.kvcache.bench.engine;
+package io.kvcache.engines.cli;
 
 import io.kvcache.core.KvCache;
 import io.kvcache.engines.generator.EngineModel;
@@ -18,7 +18,7 @@ import java.util.SplittableRandom;
 ///
 /// Blocks are of 16 tokens, so 992 of the 1,048 come from the store. All answers have to be equal, else
 /// there are no figures.
-public final class EnginePairs {
+final class EnginePairs {
 
     private static final int SHARED = 1000;
     private static final int NEW = 48;

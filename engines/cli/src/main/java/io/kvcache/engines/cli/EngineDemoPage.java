@@ -1,8 +1,5 @@
-package io.kvcache.bench.cli;
+package io.kvcache.engines.cli;
 
-import io.kvcache.bench.engine.EngineDemo;
-import io.kvcache.bench.engine.EngineKind;
-import io.kvcache.bench.engine.TextEngine;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.file.Path;
@@ -10,7 +7,7 @@ import java.util.Locale;
 import java.util.Optional;
 import tools.jackson.databind.json.JsonMapper;
 
-/// What `kvcache demo --engine` shows: a line a request as it is done, then what it comes to; or one JSON
+/// What `kvcache engines demo` shows: a line a request as it is done, then what it comes to; or one JSON
 /// object.
 record EngineDemoPage(PrintWriter out, boolean json) {
 

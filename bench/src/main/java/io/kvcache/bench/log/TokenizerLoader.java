@@ -1,0 +1,25 @@
+package io.kvcache.bench.log;
+
+import java.io.IOException;
+import java.nio.file.Path;
+import java.util.Optional;
+import java.util.ServiceLoader;
+
+/// Loads the tokenizers of models: a service, as bench has no inference engine. `kvcache-engines-cli` provides it by
+/// Jlama.
+///
+/// A provider is a public class with a public constructor without parameters, named in
+/// `META-INF/services/io.kvcache.bench.log.TokenizerLoader`.
+public interface TokenizerLoader {
+
+    /// Loads a tokenizer.
+    ///
+    /// @param folder of a model, as Hugging Face lays it out; its weights are not needed
+    /// @throws IOException that names the file that is missing or wrong
+    LogTokenizer load(Path folder) throws IOException;
+
+    /// Returns the first provider on the class path.
+    static Optional<TokenizerLoader> find() {
+        return ServiceLoader.load(TokenizerLoader.class).findFirst();
+    }
+}

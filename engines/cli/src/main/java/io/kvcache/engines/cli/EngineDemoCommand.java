@@ -1,0 +1,65 @@
+package io.kvcache.engines.cli;
+
+import java.io.IOException;
+import java.nio.file.Path;
+import java.util.Optional;
+import java.util.concurrent.Callable;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.Spec;
+
+/// `kvcache engines demo`: an inference engine in this JVM, each request with the store and without.
+@Command(
+        name = "demo",
+        description = "Ask an inference engine in this JVM 20 questions under one system prompt, and a chat of 6 turns,"
+                + " with the store and without.",
+        mixinStandardHelpOptions = true,
+        sortOptions = false)
+final class EngineDemoCommand implements Callable<Integer> {
+
+    @Spec
+    private CommandSpec spec = CommandSpec.create();
+
+    @Option(
+            names = "--engine",
+            paramLabel = "ENGINE",
+            defaultValue = "jlama",
+            description = "jlama or llamacpp. Default: ${DEFAULT-VALUE}.")
+    private String engine = "";
+
+    @Option(
+            names = "--model",
+            paramLabel = "DIR",
+            description = "For --engine jlama: a model's directory (config.json, tokenizer.json, *.safetensors)."
+                    + " Default: a small one of random weights, made for this.")
+    private @Nullable Path model;
+
+    @Option(
+            names = "--library",
+            paramLabel = "FILE",
+            description = "For --engine llamacpp: llama.cpp's library of build b4916, such as libllama.so."
+                    + " Default: the one in de.kherud:llama, where that is on the class path.")
+    private @Nullable Path library;
+
+    @Option(names = "--json", description = "One JSON object instead of a page.")
+    private boolean json;
+
+    @Override
+    public Integer call() throws IOException, InterruptedException {
+        EngineKind kind = EngineKind.of(engine)
+                .orElseThrow(() -> mistake("--engine is '" + engine + "', must be: " + EngineKind.options(), null));
+        try {
+            return new EngineDemoPage(spec.commandLine().getOut(), json)
+                    .show(kind, Optional.ofNullable(model), Optional.ofNullable(library));
+        } catch (IllegalArgumentException refused) {
+            throw mistake(String.valueOf(refused.getMessage()), refused);
+        }
+    }
+
+    private ParameterException mistake(String text, @Nullable Throwable cause) {
+        return new ParameterException(spec.commandLine(), "kvcache engines demo: " + text, cause);
+    }
+}
