@@ -50,6 +50,11 @@ public final class HitCounter {
         watcher.served(request, put, held);
     }
 
+    /// A policy has evicted a block.
+    void evicted(int node) {
+        watcher.evicted(node);
+    }
+
     /// The counts so far.
     public HitTotals totals() {
         return new HitTotals(blockAccesses, blockHits, inputTokens, tokenHits, squaredTokenHits);

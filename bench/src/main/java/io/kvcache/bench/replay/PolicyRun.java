@@ -44,7 +44,7 @@ final class PolicyRun {
             return Cohort.of(Math.max(0, forest.inputTokens(request) - (long) known * forest.blockTokens()));
         }
 
-        private boolean makeRoom(IntPredicate claim) {
+        private boolean makeRoom(IntPredicate claim, HitCounter counter) {
             if (records.size() < blocks) {
                 return true;
             }
@@ -52,6 +52,7 @@ final class PolicyRun {
             if (victim == EvictionPolicy.NONE) {
                 return false;
             }
+            counter.evicted(victim);
             int exposed = records.leave(victim);
             if (exposed != ForestRecords.NONE) {
                 policy.exposed(exposed);
@@ -78,13 +79,13 @@ final class PolicyRun {
                 announce(inSight);
             }
             counter.count(request, cache.records.residentPrefix(request));
-            counter.served(request, serve(request), cache.records.size());
+            counter.served(request, serve(request, counter), cache.records.size());
         }
         return counter.totals();
     }
 
     /// Returns how many blocks were put.
-    private int serve(int request) {
+    private int serve(int request, HitCounter counter) {
         int hits = cache.records.residentPrefix(request);
         int pin = request + 1;
         for (int i = 0; i < forest.length(request); i++) {
@@ -94,7 +95,7 @@ final class PolicyRun {
         IntPredicate claim = node -> pinnedBy[node] != pin;
         int cohort = cache.cohort(forest, request, hits);
         int end = hits;
-        while (end < forest.length(request) && cache.makeRoom(claim)) {
+        while (end < forest.length(request) && cache.makeRoom(claim, counter)) {
             int node = forest.node(request, end++);
             cache.records.cohort(node, cohort);
             cache.records.enter(node);

@@ -16,4 +16,9 @@ public interface ReplayWatcher {
     /// @param put blocks that were put for it
     /// @param held blocks that the cache holds now
     default void served(int request, int put, int held) {}
+
+    /// A policy has evicted a block. Only replays of an [io.kvcache.core.policy.EvictionPolicy] tell.
+    ///
+    /// @param node of the trace's forest
+    default void evicted(int node) {}
 }

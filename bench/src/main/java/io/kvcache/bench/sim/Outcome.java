@@ -1,8 +1,14 @@
 package io.kvcache.bench.sim;
 
+import io.kvcache.core.CacheStats;
+import io.kvcache.core.NamespaceStats;
 import io.kvcache.core.store.DiskSideStats;
+import io.kvcache.core.tier.TierStats;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.movement.MoverStats;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.StringJoiner;
 import java.util.TreeMap;
 
 /// What a run, or one life of its store, ends with.
@@ -10,13 +16,95 @@ final class Outcome {
 
     private Outcome() {}
 
-    /// Everything there is to tell, as text: the same for the same seed.
+    /// The end state as values without names of classes or fields, so that a recorded one outlives a rename: the same
+    /// for the same seed.
     static String state(SimStore store) {
         TieredKvCache cache = store.now().cache();
         TreeMap<String, Boolean> keys = new TreeMap<>();
-        Promises.known(store.now().store()).forEach((key, onDisk) -> keys.put(key.toString(), onDisk));
-        return cache.stats() + "\n" + cache.offloadStats() + "\n" + cache.diskStats() + "\n" + keys + "\n"
-                + cache.events().nextSequence() + " events at " + store.clock().nanos();
+        Promises.known(store.now().store())
+                .forEach((key, onDisk) -> keys.put("%016x%016x".formatted(key.hi(), key.lo()), onDisk));
+        StringJoiner text = new StringJoiner("\n");
+        text.add("cache " + values(cache.stats()));
+        text.add("writes " + values(cache.offloadStats()));
+        cache.diskStats().forEach(disk -> text.add("disk " + values(disk)));
+        text.add(keys.toString());
+        text.add(cache.events().nextSequence() + " events at " + store.clock().nanos());
+        return text.toString();
+    }
+
+    private static List<Object> values(CacheStats stats) {
+        List<Object> values = new ArrayList<>(List.of(
+                stats.host().heldBytes(),
+                stats.host().slabs(),
+                stats.host().slabMoves(),
+                stats.records().live(),
+                stats.puts().reserved(),
+                stats.puts().present(),
+                stats.puts().busy(),
+                stats.puts().noParent(),
+                stats.puts().noRoom(),
+                stats.puts().abandoned(),
+                stats.puts().foreign(),
+                stats.removals().evicted(),
+                stats.removals().dropped(),
+                stats.removals().replaced(),
+                stats.openTables()));
+        for (NamespaceStats space : stats.namespaces()) {
+            values.addAll(List.of(
+                    space.blocksAsked(),
+                    space.blocksFound(),
+                    space.blocksArrived(),
+                    space.objectsAsked(),
+                    space.objectsFound(),
+                    space.live(),
+                    space.liveBytes()));
+        }
+        return values;
+    }
+
+    private static List<Object> values(DiskSideStats stats) {
+        List<Object> values = new ArrayList<>(List.of(
+                stats.admitted(),
+                stats.written(),
+                stats.notWritten(),
+                stats.notYet(),
+                stats.tooLarge(),
+                stats.queueFull(),
+                stats.sacrificed(),
+                stats.evictedUnwritten(),
+                stats.waitingBytes(),
+                stats.writing(),
+                stats.restored(),
+                stats.superseded(),
+                stats.orphans(),
+                stats.withoutRecord()));
+        stats.disks().forEach(disk -> values.addAll(List.of(disk.blocks(), disk.bytes(), disk.limitBytes())));
+        return values;
+    }
+
+    private static List<Object> values(MoverStats disk) {
+        TierStats tier = disk.tier();
+        return List.of(
+                disk.state(),
+                disk.opened(),
+                disk.loaded(),
+                disk.loadedBytes(),
+                disk.readFailures(),
+                disk.cancelled(),
+                disk.readLatency().count(),
+                disk.readLatency().sumMicros(),
+                disk.writeLatency().count(),
+                disk.writeLatency().sumMicros(),
+                tier.blocksWritten(),
+                tier.blockBytesWritten(),
+                tier.writesFailed(),
+                tier.allBytesWritten(),
+                tier.readsGood(),
+                tier.readErrors(),
+                tier.checksumErrors(),
+                tier.regionsReclaimed(),
+                tier.blocksKept(),
+                tier.blocksRecovered());
     }
 
     /// What a life has seen.

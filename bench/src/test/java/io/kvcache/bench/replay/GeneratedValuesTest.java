@@ -6,12 +6,15 @@ import static org.assertj.core.api.Assertions.within;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceGenerator;
 import io.kvcache.bench.trace.Workload;
+import io.kvcache.core.baseline.Baseline;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
 /// What every policy finds of a generated trace, to all digits and without any published trace: a change to a policy,
 /// to the replay or to the generator shows here first. [ReferenceValuesTest] has the published traces' values.
+@Tag(Baseline.QUICK_TAG)
 final class GeneratedValuesTest {
 
     private static final int REQUESTS = 3_000;

@@ -11,6 +11,7 @@ import io.kvcache.core.RequestKind;
 import io.kvcache.core.RequestLabel;
 import io.kvcache.core.SharedFiles;
 import io.kvcache.core.StagingHead;
+import io.kvcache.core.baseline.Baseline;
 import io.kvcache.core.event.CacheEvent;
 import io.kvcache.core.event.EventKind;
 import io.kvcache.core.event.TierKind;
@@ -29,10 +30,12 @@ import java.util.Arrays;
 import java.util.HexFormat;
 import java.util.List;
 import java.util.Map;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /// Frames as PROTOCOL.md has them, written out by hand: what another language speaks must be these bytes,
 /// today and after every change.
+@Tag(Baseline.QUICK_TAG)
 final class GoldenFramesTest {
 
     private static final HexFormat HEX = HexFormat.of();

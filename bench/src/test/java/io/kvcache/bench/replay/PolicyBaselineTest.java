@@ -1,0 +1,91 @@
+package io.kvcache.bench.replay;
+
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
+
+import io.kvcache.bench.store.StoreReplay;
+import io.kvcache.bench.trace.MalformedLine;
+import io.kvcache.bench.trace.Trace;
+import io.kvcache.bench.trace.TraceFinder;
+import io.kvcache.bench.trace.TraceReader;
+import io.kvcache.bench.trace.TraceSource;
+import io.kvcache.core.baseline.Baseline;
+import io.kvcache.core.policy.PolicyKind;
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.List;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/// Every policy finds what was recorded, to the last bit, and evicts the same blocks in the same order.
+@Tag(Baseline.TAG)
+final class PolicyBaselineTest {
+
+    private static final int[] CAPACITIES = {1_000, 5_000, 20_000};
+    private static final int STORE_REQUESTS = 2_000;
+    private static final int STORE_BLOCKS = 900;
+    private static final int BLOCK_BYTES = 4096;
+
+    /// A rolling hash of what was evicted.
+    private static final class Evictions implements ReplayWatcher {
+        private long count;
+        private long hash;
+
+        @Override
+        public void evicted(int node) {
+            count++;
+            hash = hash * 0x9E37_79B9_7F4A_7C15L + node + 1;
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"generated:1", "generated:2", "popular:1", "hostile:1", "conversation", "synthetic"})
+    void givenATrace_whenReplayed_thenHitsAndEvictionsAreTheSame(String name) throws IOException {
+        Trace trace = trace(name);
+        TraceForest forest = new TraceForest(trace, ReplayRule.REFERENCE);
+        List<String> lines = new ArrayList<>();
+        for (int blocks : CAPACITIES) {
+            for (Replay replay : ReplayCatalogue.all()) {
+                if (replay instanceof CaffeineReplay) {
+                    continue; // draws at random
+                }
+                lines.add(line(replay, forest, blocks));
+            }
+            lines.add(line(new PolicyReplay(PolicyKind.IMPORTANCE, 64), forest, blocks));
+        }
+        Baseline.compare(PolicyBaselineTest.class, "policies-" + name.replace(':', '-') + ".txt", lines);
+    }
+
+    private static String line(Replay replay, TraceForest forest, int blocks) {
+        Evictions evictions = new Evictions();
+        HitTotals totals = replay.run(forest, blocks, new HitCounter(forest, 0, evictions));
+        return "%s %d blocks: %s of blocks, %s of tokens, %d evictions %016x"
+                .formatted(
+                        replay.commandName(),
+                        blocks,
+                        totals.blockHitRatio(),
+                        totals.tokenHitRatio(),
+                        evictions.count,
+                        evictions.hash);
+    }
+
+    @Test
+    void givenAStoreOfEachPolicy_whenATraceIsReplayedThroughIt_thenItsHitsAreTheSame() throws IOException {
+        TraceForest forest = new TraceForest(trace("generated:3").first(STORE_REQUESTS), ReplayRule.REFERENCE);
+        List<String> lines = new ArrayList<>();
+        for (PolicyKind policy : PolicyKind.values()) {
+            HitTotals totals = new StoreReplay(forest, new StoreReplay.Settings(policy, STORE_BLOCKS, BLOCK_BYTES, 0))
+                    .run(served -> {})
+                    .totals();
+            lines.add(policy.commandName() + " " + totals.blockHitRatio() + " of blocks, " + totals.tokenHitRatio()
+                    + " of tokens");
+        }
+        Baseline.compare(PolicyBaselineTest.class, "stores.txt", lines);
+    }
+
+    private static Trace trace(String name) throws IOException {
+        assumeTrue(name.indexOf(':') > 0 || new TraceFinder().find(name).isPresent(), "trace " + name);
+        return TraceSource.parse(name).load(new TraceReader(MalformedLine.Choice.REFUSE, line -> {}));
+    }
+}

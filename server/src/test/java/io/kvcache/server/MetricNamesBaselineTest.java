@@ -1,0 +1,46 @@
+package io.kvcache.server;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.kvcache.core.baseline.Baseline;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/// The names, kinds and labels on `/metrics`: dashboards and alerts of others hang on them.
+@Tag(Baseline.QUICK_TAG)
+final class MetricNamesBaselineTest {
+
+    @Test
+    void givenAServerWithADisk_whenScraped_thenNamesAndLabelsAreAsRecorded(@TempDir Path folder) throws Exception {
+        try (DiskServer server = new DiskServer(folder.resolve("disk"));
+                Http http = new Http(server.port())) {
+            http.put("/v1/objects/k", new byte[10_000]);
+            http.get("/v1/objects/k");
+            http.get("/v1/objects/missing");
+            assertThat(server.server().cache().flush(TimeUnit.MINUTES.toNanos(1)))
+                    .isTrue();
+            http.get("/metrics"); // so that the page's own request is counted
+
+            String scrape = new String(http.get("/metrics").body(), UTF_8);
+
+            Baseline.compare(MetricNamesBaselineTest.class, "metrics.txt", names(scrape));
+        }
+    }
+
+    /// `# TYPE name kind` and `name{label,…}`, each once. Values of labels may depend on the machine.
+    private static List<String> names(String scrape) {
+        return scrape.lines()
+                .filter(line -> line.startsWith("# TYPE") || (!line.startsWith("#") && !line.isBlank()))
+                .map(line -> line.startsWith("#")
+                        ? line
+                        : line.replaceAll("=\"(?:[^\"\\\\]|\\\\.)*\"", "").replaceAll(" [^ }]*$", ""))
+                .distinct()
+                .sorted()
+                .toList();
+    }
+}
