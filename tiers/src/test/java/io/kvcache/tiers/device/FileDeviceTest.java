@@ -68,6 +68,7 @@ class FileDeviceTest {
     }
 
     @Test
+    @SuppressWarnings("restricted") // The kernel refuses the address, and nothing here reads it.
     void givenMostMemoryIsRefused_whenLessIsRegistered_thenTheDescriptionIsOfTheMost() throws IOException {
         assumeThat(FileDeviceContractTest.hasUring()).as("io_uring is allowed").isTrue();
         try (Arena arena = Arena.ofConfined();
