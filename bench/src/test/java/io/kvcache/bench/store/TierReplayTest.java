@@ -54,6 +54,11 @@ final class TierReplayTest {
             double leastSaved() {
                 return .5;
             }
+
+            @Override
+            double noise() {
+                return .01;
+            }
         },
         GENERATED {
             @Override
@@ -65,11 +70,19 @@ final class TierReplayTest {
             double leastSaved() {
                 return .4; // Its prompts come back more often: .4366 with this seed.
             }
+
+            @Override
+            double noise() {
+                return .03; // A device copies when it has time, so runs of this trace differ by up to .016.
+            }
         };
 
         abstract Trace trace();
 
         abstract double leastSaved();
+
+        /// By how much shares found on a device may differ between two runs.
+        abstract double noise();
 
         TraceForest forest() {
             return new TraceForest(trace().first(REQUESTS), ReplayRule.REFERENCE);
@@ -116,7 +129,7 @@ final class TierReplayTest {
         double important = onDevice(forest, PolicyKind.IMPORTANCE);
         System.out.printf("found on a device: %.4f by last use, %.4f by importance%n", recent, important);
         assertThat(recent).isPositive();
-        assertThat(important).isGreaterThan(recent - .01);
+        assertThat(important).isGreaterThan(recent - source.noise());
     }
 
     private double onDevice(TraceForest forest, PolicyKind policy) {
