@@ -273,9 +273,9 @@ final class Lifecycle {
 
     /// The same within a walk from below, which comes to the parent by itself: that one is left where it is.
     int doomBelow(int root, EventKind cause) {
+        boolean dropped = cause == EventKind.DROPPED || cause == EventKind.QUOTA;
         int[] ended = {0};
         tree.eachBelow(root, record -> {
-            boolean dropped = cause == EventKind.DROPPED || cause == EventKind.QUOTA;
             boolean lastCopy = Identity.isObject(pool.identity(record)) && pool.diskPlace(record) != NONE;
             if (dropped || (lastCopy && cause == EventKind.EVICTED)) {
                 overtaken.dropped(pool.keyHi(record), pool.keyLo(record));

@@ -221,7 +221,7 @@ public final class LogAudit {
     /// Whether the region before is nowhere, which an opening notices in the same way.
     private void missBefore() {
         Predecessor before = entries.predecessor();
-        if (before.life() > regions.over() && !lives.contains(before.life())) {
+        if (before.isMissing(regions.over(), lives)) {
             missing++;
             forgets |= before.replaces();
         }

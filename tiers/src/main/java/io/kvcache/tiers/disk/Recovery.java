@@ -128,7 +128,7 @@ final class Recovery {
     /// Where a whole region is not found, what is older than it may have been ended by it.
     private void missBefore(RegionEntries front) {
         Predecessor before = front.predecessor();
-        if (before.life() > regions.over() && !lives.contains(before.life())) {
+        if (before.isMissing(regions.over(), lives)) {
             missing++;
             if (before.replaces()) {
                 forgetUpTo(front.region().life() - 1);
