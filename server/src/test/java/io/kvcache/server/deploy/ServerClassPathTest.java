@@ -69,7 +69,7 @@ final class ServerClassPathTest {
             "prometheus-metrics-tracer-common",
             "snakeyaml-engine");
 
-    /// Artifacts by name, with the classifier after a colon, and the type of what is no jar.
+    /// Artifacts by name, with the classifier after a colon, and the type unless it is a jar.
     private static List<String> resolved() throws IOException {
         assumeThat(RESOLVED).as("what Maven resolves").exists();
         return Files.readAllLines(RESOLVED).stream()
