@@ -181,11 +181,11 @@ public final class DiskLog {
             throw new IllegalArgumentException("%s: at most %d bytes and a namespace below %d are taken"
                     .formatted(entry, maxEntryBytes(), namespaces().size()));
         }
-        Running log = serving();
-        if (log.writer().full()) {
+        GroupWriter writer = serving().writer();
+        if (writer.full()) {
             return Admission.FULL;
         }
-        log.append(entry, checked, place -> around.sink().appended(tag, place));
+        writer.append(entry, checked, place -> around.sink().appended(tag, place));
         return Admission.TAKEN;
     }
 

@@ -7,6 +7,7 @@ import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Queue;
 import java.util.SequencedSet;
+import java.util.function.Consumer;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
@@ -28,6 +29,7 @@ final class GroupWriter {
     private final PagePool heads;
     private final Closing closing;
     private final LogLimits limits;
+    private final Consumer<DiskEntry> begun;
     private final Queue<Append> rewrites = new ArrayDeque<>();
     private final Queue<Append> appends = new ArrayDeque<>();
     private final SequencedSet<GroupWrite> flying = new LinkedHashSet<>();
@@ -39,7 +41,9 @@ final class GroupWriter {
     private long failed;
 
     /// What it works with beside the device.
-    record Parts(Regions regions, PagePool heads, Closing closing, LogLimits limits) {}
+    ///
+    /// @param begun told of what callers appended, when a group with it is begun
+    record Parts(Regions regions, PagePool heads, Closing closing, LogLimits limits, Consumer<DiskEntry> begun) {}
 
     GroupWriter(Io io, Parts parts) {
         this.io = io;
@@ -47,6 +51,7 @@ final class GroupWriter {
         this.heads = parts.heads;
         this.closing = parts.closing;
         this.limits = parts.limits;
+        this.begun = parts.begun;
     }
 
     boolean full() {
@@ -70,11 +75,13 @@ final class GroupWriter {
         }));
     }
 
-    /// What was taken from callers and has not ended.
-    Stream<DiskEntry> unended() {
-        return Stream.concat(flying.stream().flatMap(GroupWrite::appends), appends.stream())
-                .filter(append -> !append.isRewrite())
-                .map(Append::entry);
+    /// What callers appended and is being written.
+    Stream<DiskEntry> flying() {
+        return flying.stream().flatMap(GroupWriter::fromCallers);
+    }
+
+    private static Stream<DiskEntry> fromCallers(GroupWrite group) {
+        return group.appends().filter(append -> !append.isRewrite()).map(Append::entry);
     }
 
     /// Writes again what a reclaimed region held.
@@ -181,6 +188,7 @@ final class GroupWriter {
         }
         GroupWrite group = new GroupWrite(new GroupWrite.Cargo(begunGroups++, into, members(into), head), this::ended);
         flying.add(group);
+        fromCallers(group).forEach(begun);
         group.start(io.transfers(), regions);
         return true;
     }

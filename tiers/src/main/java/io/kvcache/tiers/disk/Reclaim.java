@@ -8,14 +8,15 @@ import java.util.Map;
 import java.util.Queue;
 
 /// Makes room: while few regions are free it takes the oldest, offers its entries to the index, writes those
-/// that are kept again, and when that is durable has the region become free.
+/// that are kept again, and when that is durable has the region become free. What replaced an entry that is
+/// not kept must be durable by then too: until it is, the entry in this region is the one that was promised.
 ///
 /// Of what is kept as much is read at a time as the memory for it holds; each block is verified, so that rot
 /// is not carried on under a new place.
 ///
-/// What is appended anew or buried before the writer has got it is not written again: it would come behind
-/// what replaces it, and after a crash it would be the one that counts. What the writer has got comes before
-/// whatever is appended later.
+/// What is appended anew or buried, in a group that was begun before the kept entry is with the writer, is not
+/// written again: it would come behind what replaces it, and after a crash it would be the one that counts. It
+/// comes before whatever has not begun by then, because the writer writes what is kept first.
 final class Reclaim {
 
     /// Of a region: what is larger cannot be kept, since it could leave so much unused at the end of the one
@@ -108,12 +109,13 @@ final class Reclaim {
             kept.add(entry);
             unwritten.put(Identity.of(entry), entry);
         }
-        parts.writer.unended().forEach(this::replaced);
+        parts.writer.flying().forEach(this::replaced);
         entriesDropped += offer.size() - kept.size();
-        phase = kept.isEmpty() ? Phase.SAVED : Phase.REWRITING;
+        phase = offer.size() == 0 ? Phase.SAVED : Phase.REWRITING;
     }
 
-    /// Something is appended that a kept entry, which the writer has not got yet, must not come behind.
+    /// A group was begun with something that a kept entry, which the writer has not got yet, must not come
+    /// behind.
     void replaced(DiskEntry by) {
         if (by.isOfNamespace()) {
             unwritten.values().removeIf(by::replaces);

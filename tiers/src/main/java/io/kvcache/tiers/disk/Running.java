@@ -37,7 +37,7 @@ final class Running {
         census = new Census(io, regions, pages);
         closing = new Closing(io, regions, memory.next(Closing.bytes(regionPages)));
         freeing = new Freeing(io, regions, pages, config.reclaim().discard());
-        writer = new GroupWriter(io, new GroupWriter.Parts(regions, pages, closing, config.limits()));
+        writer = new GroupWriter(io, new GroupWriter.Parts(regions, pages, closing, config.limits(), this::begun));
         flushes = new Flushes(io, writer, closing);
         Checks checks = new Checks(around.checking(), wake);
         reads = new BlockReads(io, regions, around.sink(), config.limits().reads(), checks);
@@ -109,10 +109,8 @@ final class Running {
         return namespaces;
     }
 
-    /// Appends a block, an object or a tombstone.
-    void append(DiskEntry entry, Pieces pieces, Append.Ended ended) {
+    private void begun(DiskEntry entry) {
         reclaim.replaced(entry);
-        writer.append(entry, pieces, ended);
     }
 
     GroupWriter writer() {
