@@ -4,16 +4,21 @@ import static io.kvcache.bench.sim.Checks.require;
 
 import io.kvcache.core.event.TierKind;
 import io.kvcache.core.identity.BlockKey;
+import java.util.HashMap;
 import java.util.HashSet;
+import java.util.Map;
 import java.util.Set;
 
 /// Blocks that were dropped and not put again: no disk may bring them back, neither when it was out for a
 /// while, nor after a crash if a flush that began after the drop was answered with true.
 final class Gone {
 
-    private final Set<BlockKey> gone = new HashSet<>();
+    /// And the number of the drop: what is put and dropped again while a flush is under way was dropped after it began.
+    private final Map<BlockKey, Long> gone = new HashMap<>();
+
     private final Set<BlockKey> durable = new HashSet<>();
     private final boolean binding;
+    private long drops;
 
     /// @param binding whether the disks keep what they say they have
     Gone(boolean binding) {
@@ -22,32 +27,37 @@ final class Gone {
 
     void dropped(BlockKey key) {
         if (binding) {
-            gone.add(key);
+            gone.put(key, ++drops);
         }
     }
 
     /// Whoever puts a block again has it in host memory before any disk does.
     void entered(BlockKey key, TierKind tier) {
         require(
-                tier != TierKind.DISK || !gone.contains(key),
+                tier != TierKind.DISK || !gone.containsKey(key),
                 () -> key + " was dropped and not put again, and a disk brings it back");
         gone.remove(key);
         durable.remove(key);
     }
 
-    /// What is gone when a flush begins.
-    Set<BlockKey> now() {
-        return Set.copyOf(gone);
+    /// Number of the last drop, when a flush begins.
+    long last() {
+        return drops;
     }
 
-    /// That flush has ended with true.
-    void flushed(Set<BlockKey> then) {
-        then.stream().filter(gone::contains).forEach(durable::add);
+    /// A flush has ended with true.
+    ///
+    /// @param last drop before it began
+    void flushed(long last) {
+        gone.forEach((key, drop) -> {
+            if (drop <= last) {
+                durable.add(key);
+            }
+        });
     }
 
     /// The store is no more, and opened anew.
     void restart() {
-        gone.clear();
-        gone.addAll(durable);
+        gone.keySet().retainAll(durable);
     }
 }

@@ -53,14 +53,14 @@ final class Promises {
         final Flush flush;
         final Set<BlockKey> keys;
         final Set<BlockKey> left = new HashSet<>();
-        final Set<BlockKey> gone;
+        final long lastDrop;
         final long[] floors;
         final long sinceNanos;
 
-        Pending(Flush flush, Set<BlockKey> keys, Set<BlockKey> gone, long[] floors, long sinceNanos) {
+        Pending(Flush flush, Set<BlockKey> keys, long lastDrop, long[] floors, long sinceNanos) {
             this.flush = flush;
             this.keys = keys;
-            this.gone = gone;
+            this.lastDrop = lastDrop;
             this.floors = floors;
             this.sinceNanos = sinceNanos;
         }
@@ -78,7 +78,7 @@ final class Promises {
     /// Begins a flush; [#follow] ends it.
     void flush(TickedCache store, long[] floors, long nowNanos) {
         Set<BlockKey> keys = sealed(store.store());
-        pending.add(new Pending(store.movement().flush(), keys, gone.now(), floors, nowNanos));
+        pending.add(new Pending(store.movement().flush(), keys, gone.last(), floors, nowNanos));
     }
 
     /// Reads the events, and looks whether flushes have ended.
@@ -130,7 +130,7 @@ final class Promises {
                     promised.add(key);
                 }
             }
-            gone.flushed(each.gone);
+            gone.flushed(each.lastDrop);
             objects.flushed(each.floors);
         }
         return true;
