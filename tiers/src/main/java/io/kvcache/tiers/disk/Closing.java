@@ -4,10 +4,10 @@ import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;
 import java.util.Deque;
 
-/// Writes the trailers of regions that are full: once all their groups have ended, and a sync has made those
-/// durable. So a footer that says CLOSED vouches for all groups, and the footer before it, which says FREE,
-/// is not touched while the first head may still be lost. They are written in the order of lives, so one vouches for
-/// that before it ([Predecessor]).
+/// Writes the trailers of regions that are full: once all their groups have ended the table, and when a sync has
+/// made groups and table durable the footer. So a footer that says CLOSED vouches for all of them, and where one is
+/// not found it was damaged. The footer before it, which says FREE, is not touched while the first head may still be
+/// lost. Trailers are written in the order of lives, so one vouches for that before it ([Predecessor]).
 final class Closing {
 
     private final Io io;
@@ -49,11 +49,7 @@ final class Closing {
         OpenRegion first = waiting.peek();
         if (first != null && first.flying() == 0) {
             busy = true;
-            io.syncs().request(durable -> {
-                if (durable) {
-                    write(first);
-                }
-            });
+            write(first);
         }
     }
 
@@ -63,15 +59,39 @@ final class Closing {
         int regionPages = regions.geometry().regionPages();
         MemorySegment target = buffer.asSlice(0, (long) pages * Geometry.PAGE_BYTES);
         trailer.write(target, regionPages);
-        io.write(WriteKind.TRAILER, target, regions.offset(full.region(), regionPages - pages), done -> {
+        long tableBytes = target.byteSize() - Geometry.PAGE_BYTES;
+        MemorySegment footer = target.asSlice(tableBytes);
+        if (tableBytes == 0) {
+            writeFooter(full, footer);
+            return;
+        }
+        long offset = regions.offset(full.region(), regionPages - pages);
+        io.write(WriteKind.TRAILER, target.asSlice(0, tableBytes), offset, done -> {
             if (done) {
-                busy = false;
-                waiting.remove(full);
-                regions.closed(full.region());
+                writeFooter(full, footer);
             } else {
-                io.condition()
-                        .stopWriting("the trailer of region " + full.region().index() + " cannot be written");
+                fail(full);
             }
         });
+    }
+
+    private void writeFooter(OpenRegion full, MemorySegment footer) {
+        io.syncs().request(durable -> {
+            if (durable) {
+                io.write(WriteKind.TRAILER, footer, regions.footerOffset(full.region()), done -> {
+                    if (done) {
+                        busy = false;
+                        waiting.remove(full);
+                        regions.closed(full.region());
+                    } else {
+                        fail(full);
+                    }
+                });
+            }
+        });
+    }
+
+    private void fail(OpenRegion full) {
+        io.condition().stopWriting("the trailer of region " + full.region().index() + " cannot be written");
     }
 }

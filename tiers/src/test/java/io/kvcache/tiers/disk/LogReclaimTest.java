@@ -9,6 +9,8 @@ import io.kvcache.tiers.disk.PickyDevice.Fate;
 import io.kvcache.tiers.disk.PickyDevice.Operation;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.util.HashSet;
+import java.util.Set;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -45,6 +47,32 @@ final class LogReclaimTest {
         rig.known.keySet().forEach(rig::read);
         rig.settle();
         assertThat(rig.outcomes.keySet()).containsOnly(ReadOutcome.GOOD);
+    }
+
+    /// A crash could keep the footer and lose the table. Then a group that nothing but the table leads to would pass
+    /// for one that was durable and is damaged, and older regions would be forgotten.
+    @Test
+    void givenAFullRegion_whenItsTableIsNotDurable_thenItsFooterIsNotWritten() {
+        long footer = GEOMETRY.regionOffset(0) + GEOMETRY.regionBytes() - Geometry.PAGE_BYTES;
+        Set<Long> written = new HashSet<>();
+        device.pick((operation, offset) -> {
+            if (operation == Operation.WRITE) {
+                written.add(offset);
+            }
+            return operation == Operation.SYNC ? Fate.LATER : Fate.DONE;
+        });
+        append(90); // 85 fill a region
+        for (int i = 0; i < 100; i++) {
+            rig.tick();
+        }
+        assertThat(rig.log().stats().regions().closing()).isOne();
+        assertThat(written).contains(footer - 2L * Geometry.PAGE_BYTES).doesNotContain(footer);
+        device.pick((operation, offset) -> {
+            written.add(offset);
+            return Fate.DONE;
+        });
+        rig.settle();
+        assertThat(written).contains(footer);
     }
 
     @Test
