@@ -30,7 +30,7 @@ final class GpuProbeTest {
         assertThat(ServiceLoader.load(DeviceProbe.class))
                 .singleElement()
                 .isInstanceOf(GpuProbe.class)
-                .extracting(DeviceProbe::lines)
+                .extracting(DeviceProbe::describeDevices)
                 .asInstanceOf(InstanceOfAssertFactories.list(String.class))
                 .isNotEmpty()
                 .allSatisfy(line -> assertThat(line)

@@ -69,14 +69,14 @@ public interface BlockTable extends AutoCloseable {
     /// Always true, but for a table whose segments lie in another process's memory: that keeps the blocks
     /// where they are for as long as it hears of this process, so who was stopped for longer than that may
     /// have read something else, and gets false.
-    default boolean valid() {
+    default boolean isValid() {
         return true;
     }
 
     /// Blocks behind [#endBlock] that a slower tier has and that were left there: computing them
     /// takes less time than bringing them, or they would come too late. 0 of a store that does not
     /// know what computing takes.
-    default int cheaperComputed() {
+    default int blocksToRecompute() {
         return 0;
     }
 

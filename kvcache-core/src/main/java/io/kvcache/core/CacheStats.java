@@ -9,7 +9,7 @@ import java.util.List;
 /// @param puts what became of requests for room
 /// @param removals what left, by cause
 /// @param openTables tables and views that are open
-/// @param touchesLost uses that the policy did not hear of, because too many came at once
+/// @param droppedAccesses uses that the policy did not hear of, because too many came at once
 /// @param namespaces by namespace, in order of registration
 public record CacheStats(
         Memory host,
@@ -17,7 +17,7 @@ public record CacheStats(
         Puts puts,
         Removals removals,
         long openTables,
-        long touchesLost,
+        long droppedAccesses,
         List<NamespaceStats> namespaces) {
 
     public CacheStats {
@@ -59,7 +59,8 @@ public record CacheStats(
 
     /// Blocks asked for by `acquire` and found, over all namespaces.
     public double hitRatio() {
-        long asked = namespaces.stream().mapToLong(NamespaceStats::blocksAsked).sum();
+        long asked =
+                namespaces.stream().mapToLong(NamespaceStats::blocksRequested).sum();
         long found = namespaces.stream().mapToLong(NamespaceStats::blocksFound).sum();
         return asked == 0 ? 0 : (double) found / asked;
     }

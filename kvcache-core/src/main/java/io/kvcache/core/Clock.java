@@ -7,9 +7,9 @@ public interface Clock {
     long nanos();
 
     /// Lets time pass: `nanos`, or somewhat more or less.
-    void pause(long nanos);
+    void sleep(long nanos);
 
-    /// Lets time pass like [#pause], and no longer than until `monitor`, which the caller holds, is
+    /// Lets time pass like [#sleep], and no longer than until `monitor`, which the caller holds, is
     /// notified. It may end at any time: ask again what was waited for.
     ///
     /// @throws InterruptedException when the thread was interrupted

@@ -14,5 +14,5 @@ public interface DeviceProbe {
     /// The call may take seconds, as it may measure copies. It leaves nothing behind on a device.
     ///
     /// @return one line per device, or a single line that says why no device can be used; never empty
-    List<String> lines();
+    List<String> describeDevices();
 }

@@ -10,7 +10,7 @@ import java.util.concurrent.atomic.AtomicBoolean;
 public final class EmptyBlockTable implements BlockTable {
 
     private final int firstBlock;
-    private final Runnable closing;
+    private final Runnable onClose;
     private final AtomicBoolean closed = new AtomicBoolean();
 
     public EmptyBlockTable(int firstBlock) {
@@ -20,7 +20,7 @@ public final class EmptyBlockTable implements BlockTable {
     /// @param closing run when it is closed
     public EmptyBlockTable(int firstBlock, Runnable closing) {
         this.firstBlock = firstBlock;
-        this.closing = closing;
+        this.onClose = closing;
     }
 
     @Override
@@ -66,6 +66,6 @@ public final class EmptyBlockTable implements BlockTable {
         if (!closed.compareAndSet(false, true)) {
             throw new IllegalStateException("the table is closed twice");
         }
-        closing.run();
+        onClose.run();
     }
 }

@@ -40,7 +40,7 @@ public sealed interface Hint {
     record Pin(BlockChain chain, long forNanos) implements Hint {
 
         /// An hour.
-        public static final long LONGEST_NANOS = TimeUnit.HOURS.toNanos(1);
+        public static final long MAX_NANOS = TimeUnit.HOURS.toNanos(1);
 
         public Pin {
             requireNotNegative("forNanos", forNanos);

@@ -100,7 +100,7 @@ public interface KvCache extends AutoCloseable {
             for (int i = 0; i < blocks; i++) {
                 table.copyTo(from + i, into.get(i));
             }
-            return table.valid() ? blocks : 0;
+            return table.isValid() ? blocks : 0;
         }
     }
 
@@ -144,7 +144,7 @@ public interface KvCache extends AutoCloseable {
     ///
     /// @param after null when it is the first
     /// @return whether both are resident and it is so now
-    default boolean followObject(Namespace namespace, byte[] key, byte @Nullable [] after) {
+    default boolean linkObject(Namespace namespace, byte[] key, byte @Nullable [] after) {
         return false;
     }
 
@@ -152,7 +152,7 @@ public interface KvCache extends AutoCloseable {
     /// be brought into host memory for that, if it promises more than what has to go.
     ///
     /// @return whether it is on its way now
-    default boolean expectObject(Namespace namespace, byte[] key) {
+    default boolean prefetchObject(Namespace namespace, byte[] key) {
         return false;
     }
 

@@ -4,19 +4,19 @@ import io.kvcache.core.identity.Namespace;
 
 /// What one namespace holds and has asked for.
 ///
-/// @param blocksAsked blocks of the chains given to `acquire`, from block `from` on
+/// @param blocksRequested blocks of the chains given to `acquire`, from block `from` on
 /// @param blocksFound those that were ready, or became so while their table was open
-/// @param blocksArrived of these, from a slower tier
-/// @param objectsAsked look-ups of objects by `getObject`
+/// @param blocksLoaded of these, from a slower tier
+/// @param objectsRequested look-ups of objects by `getObject`
 /// @param objectsFound those that were here
 /// @param live blocks and objects known now, in any tier
 /// @param liveBytes their bytes, rounding not included
 public record NamespaceStats(
         Namespace namespace,
-        long blocksAsked,
+        long blocksRequested,
         long blocksFound,
-        long blocksArrived,
-        long objectsAsked,
+        long blocksLoaded,
+        long objectsRequested,
         long objectsFound,
         long live,
         long liveBytes) {}

@@ -16,12 +16,12 @@ public interface ObjectView extends AutoCloseable {
     ///
     /// @throws IllegalStateException when the view is closed
     /// @throws IndexOutOfBoundsException when the range does not lie in the object
-    void visit(long offset, long bytes, PieceVisitor each);
+    void visit(long offset, long bytes, SegmentVisitor each);
 
     /// The object's bytes in order, read-only, in place.
     ///
     /// @throws IllegalStateException when the view is closed
-    default List<MemorySegment> pieces() {
+    default List<MemorySegment> segments() {
         List<MemorySegment> pieces = new ArrayList<>();
         visit(0, bytes(), (memory, from, bytes) -> pieces.add(memory.asSlice(from, bytes)));
         return pieces;
@@ -42,8 +42,8 @@ public interface ObjectView extends AutoCloseable {
         return -1;
     }
 
-    /// Whether all that the view has shown until now is its object: as [BlockTable#valid].
-    default boolean valid() {
+    /// Whether all that the view has shown until now is its object: as [BlockTable#isValid].
+    default boolean isValid() {
         return true;
     }
 

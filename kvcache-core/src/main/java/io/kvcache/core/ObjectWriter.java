@@ -17,7 +17,7 @@ public interface ObjectWriter extends AutoCloseable {
     /// The room, in order; together exactly the object's size.
     ///
     /// @throws IllegalStateException when nothing is reserved, or after seal or close
-    List<MemorySegment> pieces();
+    List<MemorySegment> segments();
 
     /// Fills the room from the object's start.
     ///
@@ -29,7 +29,7 @@ public interface ObjectWriter extends AutoCloseable {
     ///
     /// @throws IllegalStateException when nothing is reserved, or after seal or close
     /// @throws IndexOutOfBoundsException when the object has no so many bytes left
-    void arrived(long bytes);
+    void advance(long bytes);
 
     /// Completes the checksum, if one is kept, and makes the object findable in place of an older one.
     ///

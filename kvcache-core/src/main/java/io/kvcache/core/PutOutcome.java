@@ -19,7 +19,7 @@ public enum PutOutcome {
     NO_ROOM;
 
     /// Whether the block after this one may be put: this one is here, or will be.
-    public boolean continues() {
+    public boolean allowsNextBlock() {
         return this == RESERVED || this == PRESENT || this == BUSY;
     }
 }

@@ -12,7 +12,7 @@ import java.lang.foreign.MemorySegment;
 public interface SharedMemory {
 
     /// What to map.
-    SharedFiles files();
+    SharedMemoryFiles files();
 
     /// The slots, where this process has them, for as long as the store is open.
     MemorySegment slots();
@@ -23,26 +23,26 @@ public interface SharedMemory {
     /// The number that the records of a namespace's blocks carry.
     ///
     /// @throws IllegalArgumentException when it is not registered
-    int number(Namespace namespace);
+    int namespaceId(Namespace namespace);
 
     /// Somebody has read a block without asking. One that is gone meanwhile, or never was, is passed over.
     ///
     /// @param handle of its record, see [io.kvcache.core.tree.Handle]
-    void touched(long handle);
+    void recordAccess(long handle);
 
     /// Where memory that a table or view shows lies, in bytes from the start of the slots.
     ///
     /// @throws IllegalArgumentException when it is none of the store's
-    long place(MemorySegment shown);
+    long offsetOf(MemorySegment shown);
 
     /// The most that one client gets to write into, in bytes; 0 when none gets anything.
-    long mostStaged();
+    long maxStagingBytes();
 
     /// Makes memory for one client to write into.
     ///
-    /// @param bytes that it wants; it gets no more than [#mostStaged], in whole pages
+    /// @param bytes that it wants; it gets no more than [#maxStagingBytes], in whole pages
     /// @throws IllegalArgumentException when that is less than one
     /// @throws IllegalStateException when all clients together have too much already, or there is too little
     ///     memory; names the sizes
-    StagingArea stage(long bytes);
+    StagingArea createStagingArea(long bytes);
 }

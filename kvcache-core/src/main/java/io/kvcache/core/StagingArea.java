@@ -4,7 +4,7 @@ import java.lang.foreign.MemorySegment;
 
 /// Memory that one client of a shared store writes what it puts into, and that the store reads.
 ///
-/// It is a file beside those of the store: a [StagingHead] that tells it from any other, and then the bytes
+/// It is a file beside those of the store: a [StagingHeader] that tells it from any other, and then the bytes
 /// that the client has for itself. The client may change them, or cut the file short, at any moment; so
 /// nothing here is ever mapped by the store, and only what [#read] has copied is looked at.
 ///
@@ -17,7 +17,7 @@ public interface StagingArea extends AutoCloseable {
     String file();
 
     /// What the file begins with.
-    StagingHead head();
+    StagingHeader header();
 
     /// How much the client has.
     long bytes();

@@ -373,7 +373,7 @@ public final class CacheServer implements AutoCloseable {
         connections.leave();
         long start = clock.nanos();
         for (long left = delay.toNanos(); left > 0; left = delay.toNanos() - (clock.nanos() - start)) {
-            clock.pause(Math.min(left, LEAVE_STEP_NANOS));
+            clock.sleep(Math.min(left, LEAVE_STEP_NANOS));
         }
     }
 
@@ -390,7 +390,7 @@ public final class CacheServer implements AutoCloseable {
         long start = clock.nanos();
         boolean answered = answered();
         while (!answered && clock.nanos() - start < longest.toNanos()) {
-            clock.pause(DRAIN_STEP_NANOS);
+            clock.sleep(DRAIN_STEP_NANOS);
             answered = answered();
         }
         connections.closeAll(CloseReason.DRAIN);

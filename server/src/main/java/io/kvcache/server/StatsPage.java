@@ -91,10 +91,10 @@ final class StatsPage implements Supplier<String> {
             return new NamespaceLine(
                     stats.namespace().model(),
                     stats.namespace().tenant(),
-                    stats.blocksAsked(),
+                    stats.blocksRequested(),
                     stats.blocksFound(),
-                    stats.blocksArrived(),
-                    stats.objectsAsked(),
+                    stats.blocksLoaded(),
+                    stats.objectsRequested(),
                     stats.objectsFound(),
                     stats.live(),
                     stats.liveBytes());

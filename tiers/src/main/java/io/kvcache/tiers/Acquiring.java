@@ -38,7 +38,7 @@ final class Acquiring {
         BlockTable table = known(entry, chain, from, timeoutNanos, null);
         boolean mayBeTold = timeoutNanos > 0
                 && table.endBlock() < chain.length()
-                && table.cheaperComputed() == 0
+                && table.blocksToRecompute() == 0
                 && source.recovering();
         return mayBeTold ? recovering(chain, table, timeoutNanos) : table;
     }

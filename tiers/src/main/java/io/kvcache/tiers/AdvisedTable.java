@@ -56,7 +56,7 @@ record AdvisedTable(BlockTable table, int cheaperComputed) implements BlockTable
 
     @Override
     public boolean valid() {
-        return table.valid();
+        return table.isValid();
     }
 
     @Override

@@ -24,7 +24,7 @@ record Closing(HostStore store, Holders holders, Clock clock, Duration patience,
         }
         long start = clock.nanos();
         while (holders.count() > 0 && clock.nanos() - start < patience.toNanos()) {
-            clock.pause(PAUSE_NANOS);
+            clock.sleep(PAUSE_NANOS);
         }
         closeTiers();
         if (holders.count() == 0) {

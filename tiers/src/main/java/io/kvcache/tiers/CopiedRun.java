@@ -29,7 +29,7 @@ final class CopiedRun {
                         return new PutSummary(stored, present, PutOutcome.NO_PARENT);
                     }
                     stored++;
-                } else if (last.continues()) {
+                } else if (last.allowsNextBlock()) {
                     present++;
                 } else {
                     return new PutSummary(stored, present, last);

@@ -1,10 +1,10 @@
 package io.kvcache.tiers;
 
+import io.kvcache.core.AccessListener;
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.BlockWriter;
 import io.kvcache.core.EmptyBlockTable;
 import io.kvcache.core.PutOutcome;
-import io.kvcache.core.UseListener;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.EngineKey;
@@ -85,7 +85,7 @@ final class EngineVerbs {
             return null;
         }
         entry.asked(1, 1);
-        listeners.asked(UseListener.Verb.GET, namespace, wanted, entry.blockBytes());
+        listeners.asked(AccessListener.LookupKind.GET, namespace, wanted, entry.blockBytes());
         int record = Handle.record(handle);
         return new HostTable(source, hold, record, store.records().depth(record), entry.blockBytes());
     }
@@ -98,7 +98,7 @@ final class EngineVerbs {
     /// The table of a block that is not known.
     BlockTable missing(Namespace namespace, EngineKey key) {
         store.require(namespace).asked(1, 0);
-        listeners.asked(UseListener.Verb.GET, namespace, key.in(namespace), -1);
+        listeners.asked(AccessListener.LookupKind.GET, namespace, key.in(namespace), -1);
         return new EmptyBlockTable(0);
     }
 

@@ -62,7 +62,7 @@ final class HintPins implements AutoCloseable {
             store.lookup().unpin(held.record);
             return false;
         }
-        long time = Math.min(forNanos, Hint.Pin.LONGEST_NANOS);
+        long time = Math.min(forNanos, Hint.Pin.MAX_NANOS);
         pins.put(key, new Pinned(share.group(), held.record, held.bytes, clock.nanos(), time));
         bytesOfGroup.merge(share.group(), held.bytes, Long::sum);
         letGo(before);

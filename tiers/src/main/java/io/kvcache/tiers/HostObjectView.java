@@ -1,7 +1,7 @@
 package io.kvcache.tiers;
 
 import io.kvcache.core.ObjectView;
-import io.kvcache.core.PieceVisitor;
+import io.kvcache.core.SegmentVisitor;
 import java.lang.foreign.MemorySegment;
 import java.util.Objects;
 import java.util.concurrent.atomic.AtomicBoolean;
@@ -29,11 +29,11 @@ final class HostObjectView implements ObjectView {
     }
 
     @Override
-    public void visit(long offset, long bytes, PieceVisitor each) {
+    public void visit(long offset, long bytes, SegmentVisitor each) {
         requireOpen();
         Objects.checkFromIndexSize(offset, bytes, stored.valueBytes());
         MemorySegment readable = scope.limit(source.store().memory()).asReadOnly();
-        stored.visit(offset, bytes, (_, from, length) -> each.piece(readable, from, length));
+        stored.visit(offset, bytes, (_, from, length) -> each.visitSegment(readable, from, length));
     }
 
     @Override

@@ -1,7 +1,7 @@
 package io.kvcache.tiers;
 
-import io.kvcache.core.SharedFiles;
 import io.kvcache.core.SharedMemory;
+import io.kvcache.core.SharedMemoryFiles;
 import io.kvcache.core.StagingArea;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.store.HostStore;
@@ -12,7 +12,7 @@ import java.util.Set;
 import java.util.stream.Collectors;
 
 /// The memory of a store that others may map.
-record HostShare(HostStore store, SharedFiles files, Set<String> tenants, SharedMemorySource source)
+record HostShare(HostStore store, SharedMemoryFiles files, Set<String> tenants, SharedMemorySource source)
         implements SharedMemory {
 
     /// Of those who may not read each other only one side may lie in memory that tenants map.

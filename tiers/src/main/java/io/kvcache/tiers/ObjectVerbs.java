@@ -1,10 +1,10 @@
 package io.kvcache.tiers;
 
+import io.kvcache.core.AccessListener;
 import io.kvcache.core.KvCache;
 import io.kvcache.core.ObjectView;
 import io.kvcache.core.ObjectWriter;
 import io.kvcache.core.PutOutcome;
-import io.kvcache.core.UseListener;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.store.HostStore;
@@ -170,7 +170,10 @@ final class ObjectVerbs {
         StoredObject stored = stored(wanted.entry, handle, wanted.bytes);
         wanted.entry.askedObject(stored != null);
         listeners.asked(
-                UseListener.Verb.GET, wanted.entry.namespace(), wanted.key, stored == null ? -1 : stored.bytes());
+                AccessListener.LookupKind.GET,
+                wanted.entry.namespace(),
+                wanted.key,
+                stored == null ? -1 : stored.bytes());
         if (stored == null) {
             source.holders().leave(wanted.hold);
             return null;
@@ -197,7 +200,7 @@ final class ObjectVerbs {
         store.require(namespace);
         BlockKey wanted = BlockKey.ofObject(namespace, key);
         boolean here = isKnown(wanted);
-        listeners.asked(UseListener.Verb.LOOK, namespace, wanted, here ? 0 : -1);
+        listeners.asked(AccessListener.LookupKind.CONTAINS, namespace, wanted, here ? 0 : -1);
         return here;
     }
 

@@ -228,7 +228,7 @@ final class RecoveringTable implements BlockTable {
 
     @Override
     public synchronized int cheaperComputed() {
-        return now().cheaperComputed();
+        return now().blocksToRecompute();
     }
 
     private synchronized BlockTable open() {

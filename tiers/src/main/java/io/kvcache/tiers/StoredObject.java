@@ -1,6 +1,6 @@
 package io.kvcache.tiers;
 
-import io.kvcache.core.PieceVisitor;
+import io.kvcache.core.SegmentVisitor;
 import io.kvcache.core.store.ChunkedCrc;
 import io.kvcache.core.store.HostStore;
 import java.lang.foreign.MemorySegment;
@@ -23,7 +23,7 @@ record StoredObject(HostStore store, int record, long valueBytes) {
     static final int UNSUMMED = 0;
 
     /// Shows where a range of value and key lies.
-    void visit(long offset, long bytes, PieceVisitor each) {
+    void visit(long offset, long bytes, SegmentVisitor each) {
         store.visit(record, offset, bytes, each);
     }
 
@@ -53,7 +53,7 @@ record StoredObject(HostStore store, int record, long valueBytes) {
     }
 
     void writeKey(byte[] key) {
-        store.visit(record, valueBytes, key.length, new PieceVisitor() {
+        store.visit(record, valueBytes, key.length, new SegmentVisitor() {
             private int at;
 
             @Override
@@ -75,7 +75,7 @@ record StoredObject(HostStore store, int record, long valueBytes) {
 
     /// Of a key with what lies in a slot, eight bytes at a time: keys are short, and a segment over
     /// the array would have to be made for each.
-    private static final class Comparison implements PieceVisitor {
+    private static final class Comparison implements SegmentVisitor {
         private static final VarHandle LONG =
                 MethodHandles.byteArrayViewVarHandle(long[].class, ByteOrder.nativeOrder());
 
@@ -102,7 +102,7 @@ record StoredObject(HostStore store, int record, long valueBytes) {
 
     /// Fills the value from `source`, which has its size.
     void copyFrom(MemorySegment source) {
-        store.visit(record, 0, valueBytes, new PieceVisitor() {
+        store.visit(record, 0, valueBytes, new SegmentVisitor() {
             private long at;
 
             @Override
@@ -115,7 +115,7 @@ record StoredObject(HostStore store, int record, long valueBytes) {
 
     /// Copies a range of the value to the start of `target`.
     void copyTo(long offset, long bytes, MemorySegment target) {
-        store.visit(record, offset, bytes, new PieceVisitor() {
+        store.visit(record, offset, bytes, new SegmentVisitor() {
             private long at;
 
             @Override

@@ -1,5 +1,6 @@
 package io.kvcache.tiers;
 
+import io.kvcache.core.AccessListener;
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.BlockWriter;
 import io.kvcache.core.CacheStats;
@@ -12,7 +13,6 @@ import io.kvcache.core.ObjectView;
 import io.kvcache.core.ObjectWriter;
 import io.kvcache.core.PutSummary;
 import io.kvcache.core.SharedMemory;
-import io.kvcache.core.UseListener;
 import io.kvcache.core.event.EventStream;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
@@ -123,7 +123,7 @@ public final class TieredKvCache implements KvCache {
     }
 
     /// Has somebody hear, from now on, what is asked of the store and put into it.
-    public void listen(UseListener listener) {
+    public void listen(AccessListener listener) {
         listeners.add(listener);
     }
 
@@ -354,7 +354,7 @@ public final class TieredKvCache implements KvCache {
         return disks.stats();
     }
 
-    /// Blocks that were left on disk, as [BlockTable#cheaperComputed] says.
+    /// Blocks that were left on disk, as [BlockTable#blocksToRecompute] says.
     public long cheaperComputed() {
         return onboarding.left();
     }

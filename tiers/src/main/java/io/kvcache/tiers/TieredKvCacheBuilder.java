@@ -249,7 +249,7 @@ public final class TieredKvCacheBuilder {
     }
 
     /// What computing KV takes, so that a table leaves on disk what is computed sooner than read: see
-    /// [io.kvcache.core.BlockTable#cheaperComputed], and [AdmissionKind#VALUE] knows where in a
+    /// [io.kvcache.core.BlockTable#blocksToRecompute], and [AdmissionKind#VALUE] knows where in a
     /// prompt blocks are dear. When not said, all that is there is read, and admission goes by Llama 3
     /// 8B.
     public TieredKvCacheBuilder prefill(PrefillCost cost) {
@@ -260,7 +260,7 @@ public final class TieredKvCacheBuilder {
     /// Whether what readers are likely to ask for next is brought from disk ahead of them, as far
     /// as it promises more than what goes for it: the blocks of a chain that somebody
     /// [matches][io.kvcache.core.KvCache#match], what has been read before behind a chain that somebody acquires,
-    /// and objects as [io.kvcache.core.KvCache#expectObject] says. Not when not said.
+    /// and objects as [io.kvcache.core.KvCache#prefetchObject] says. Not when not said.
     public TieredKvCacheBuilder prefetch(boolean ahead) {
         prefetch = ahead;
         return this;

@@ -1,6 +1,6 @@
 package io.kvcache.tiers;
 
-import io.kvcache.core.UseListener;
+import io.kvcache.core.AccessListener;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.Namespace;
@@ -16,17 +16,17 @@ import org.jspecify.annotations.Nullable;
 ///
 /// They belong to the embedder and run on the threads of its callers. A failure of one must not fail a call that has
 /// taken pins or room, so it ends here: the first of each listener is logged with its stack.
-final class UseListeners implements UseListener {
+final class UseListeners implements AccessListener {
 
     private static final Logger LOG = System.getLogger(TieredKvCache.class.getName());
 
     private final List<Heard> all = new CopyOnWriteArrayList<>();
 
     private static final class Heard {
-        private final UseListener listener;
+        private final AccessListener listener;
         private final AtomicBoolean failed = new AtomicBoolean();
 
-        Heard(UseListener listener) {
+        Heard(AccessListener listener) {
             this.listener = listener;
         }
 
@@ -41,7 +41,7 @@ final class UseListeners implements UseListener {
         }
     }
 
-    void add(UseListener listener) {
+    void add(AccessListener listener) {
         all.add(new Heard(Objects.requireNonNull(listener, "listener")));
     }
 
@@ -53,7 +53,7 @@ final class UseListeners implements UseListener {
     public void asked(BlockChain chain, int from, int found, int blockBytes) {
         for (Heard each : all) {
             try {
-                each.listener.asked(chain, from, found, blockBytes);
+                each.listener.onAccess(chain, from, found, blockBytes);
             } catch (RuntimeException failure) {
                 each.failed(failure);
             }
@@ -61,10 +61,10 @@ final class UseListeners implements UseListener {
     }
 
     @Override
-    public void asked(Verb verb, Namespace namespace, BlockKey key, long bytes) {
+    public void asked(LookupKind verb, Namespace namespace, BlockKey key, long bytes) {
         for (Heard each : all) {
             try {
-                each.listener.asked(verb, namespace, key, bytes);
+                each.listener.onAccess(verb, namespace, key, bytes);
             } catch (RuntimeException failure) {
                 each.failed(failure);
             }
@@ -75,7 +75,7 @@ final class UseListeners implements UseListener {
     public void put(Namespace namespace, BlockKey key, @Nullable BlockKey after, long bytes, boolean replaces) {
         for (Heard each : all) {
             try {
-                each.listener.put(namespace, key, after, bytes, replaces);
+                each.listener.onPut(namespace, key, after, bytes, replaces);
             } catch (RuntimeException failure) {
                 each.failed(failure);
             }

@@ -64,7 +64,7 @@ final class Waiting {
         while (answer.outcome() == PutOutcome.NO_ROOM
                 && left > 0
                 && !Thread.currentThread().isInterrupted()) {
-            clock.pause(Math.min(pause, left));
+            clock.sleep(Math.min(pause, left));
             pause = Math.min(2 * pause, LONGEST_PAUSE_NANOS);
             answer = attempt.get();
             left = timeoutNanos - (clock.nanos() - start);

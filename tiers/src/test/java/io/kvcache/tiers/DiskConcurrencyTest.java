@@ -122,7 +122,7 @@ final class DiskConcurrencyTest {
                 BlockContent.of(chain.keyHi(index), chain.keyLo(index)).fill(writer.segment());
                 writer.seal();
             }
-            return writer.outcome().continues();
+            return writer.outcome().allowsNextBlock();
         }
     }
 

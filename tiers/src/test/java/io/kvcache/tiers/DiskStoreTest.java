@@ -112,7 +112,7 @@ final class DiskStoreTest {
             assertThat(verified(cache, first)).isEqualTo(40);
             assertThat(verified(cache, chain(2, 60))).isEqualTo(60);
             assertThat(cache.diskStats().getFirst().loaded()).isPositive();
-            assertThat(cache.stats().namespaces().getFirst().blocksArrived()).isPositive();
+            assertThat(cache.stats().namespaces().getFirst().blocksLoaded()).isPositive();
             cache.validate();
         }
     }

@@ -90,7 +90,7 @@ final class EngineVerbsTest {
             }
             assertThat(isHere(cache, 1, 9, 0)).isTrue();
             assertThat(isHere(cache, 1, 10, 0)).isFalse();
-            assertThat(cache.stats().namespaces().getFirst().blocksAsked()).isEqualTo(14);
+            assertThat(cache.stats().namespaces().getFirst().blocksRequested()).isEqualTo(14);
             assertThat(cache.stats().namespaces().getFirst().blocksFound()).isEqualTo(11);
             cache.validate();
         }

@@ -2,12 +2,12 @@ package io.kvcache.tiers;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.core.AccessListener;
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.BlockWriter;
 import io.kvcache.core.ObjectView;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.SealOutcome;
-import io.kvcache.core.UseListener;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.BlockShape;
@@ -27,14 +27,14 @@ final class FailingListenerTest {
     private static final Namespace THINGS = Namespace.objects("things", "t");
     private static final byte[] KEY = {1, 2, 3};
 
-    private record Failing() implements UseListener {
+    private record Failing() implements AccessListener {
         @Override
         public void asked(BlockChain chain, int from, int found, int blockBytes) {
             throw new IllegalStateException("a listener's own bug");
         }
 
         @Override
-        public void asked(Verb verb, Namespace namespace, BlockKey key, long bytes) {
+        public void asked(LookupKind verb, Namespace namespace, BlockKey key, long bytes) {
             throw new IllegalStateException("a listener's own bug");
         }
 

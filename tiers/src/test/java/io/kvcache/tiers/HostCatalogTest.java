@@ -26,7 +26,7 @@ final class HostCatalogTest {
 
     private void put(Namespace namespace, String key, int bytes) {
         try (ObjectWriter writer = cache.putObject(namespace, key.getBytes(US_ASCII), bytes, KvCache.NO_WAIT)) {
-            writer.pieces().forEach(piece -> piece.fill((byte) 7));
+            writer.segments().forEach(piece -> piece.fill((byte) 7));
             writer.seal();
         }
     }
@@ -43,7 +43,7 @@ final class HostCatalogTest {
         put(MINE, "bb", 1);
         put(OTHER, "a", 5);
         try (ObjectWriter open = cache.putObject(MINE, "open".getBytes(US_ASCII), 1, KvCache.NO_WAIT)) {
-            assertThat(open.pieces()).map(MemorySegment::byteSize).isNotEmpty();
+            assertThat(open.segments()).map(MemorySegment::byteSize).isNotEmpty();
             assertThat(cache.objects(MINE).list())
                     .containsExactlyInAnyOrder(
                             new ObjectCatalog.Entry(digest(MINE, "a"), 10_001),

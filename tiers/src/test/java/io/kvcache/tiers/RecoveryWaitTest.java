@@ -85,7 +85,7 @@ final class RecoveryWaitTest {
             }
         }
         assertThat(cache.stats().openTables()).isZero();
-        assertThat(cache.stats().namespaces().getLast().blocksAsked()).isEqualTo(BLOCKS);
+        assertThat(cache.stats().namespaces().getLast().blocksRequested()).isEqualTo(BLOCKS);
         assertThat(cache.stats().namespaces().getLast().blocksFound()).isEqualTo(BLOCKS);
     }
 

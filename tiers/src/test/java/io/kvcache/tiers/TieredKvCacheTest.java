@@ -140,7 +140,7 @@ final class TieredKvCacheTest {
                 putObject(cache, key, 5_000, 2);
 
                 assertThat(old.bytes()).isEqualTo(70_000);
-                assertThat(old.pieces().getFirst().get(ValueLayout.JAVA_BYTE, 0))
+                assertThat(old.segments().getFirst().get(ValueLayout.JAVA_BYTE, 0))
                         .isEqualTo((byte) 1);
             }
             try (ObjectView fresh = cache.getObject(space, key)) {

@@ -56,7 +56,7 @@ public final class StepVictim {
                 if (writer.outcome() == PutOutcome.RESERVED) {
                     Contents.fill(chain, i, writer.segment());
                     writer.seal();
-                } else if (!writer.outcome().continues()) {
+                } else if (!writer.outcome().allowsNextBlock()) {
                     throw new IllegalStateException("a block was not taken: " + writer.outcome());
                 }
             }

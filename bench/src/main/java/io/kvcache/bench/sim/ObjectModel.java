@@ -108,7 +108,7 @@ final class ObjectModel {
                 check(index, view);
                 rare.countIf("object read with a time-out", !resident);
             } else if (resident) {
-                rare.countIf("object expected", cache.expectObject(Corpus.THINGS, key(index)));
+                rare.countIf("object expected", cache.prefetchObject(Corpus.THINGS, key(index)));
             }
         }
     }

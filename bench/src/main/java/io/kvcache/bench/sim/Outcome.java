@@ -51,10 +51,10 @@ final class Outcome {
                 stats.openTables()));
         for (NamespaceStats space : stats.namespaces()) {
             values.addAll(List.of(
-                    space.blocksAsked(),
+                    space.blocksRequested(),
                     space.blocksFound(),
-                    space.blocksArrived(),
-                    space.objectsAsked(),
+                    space.blocksLoaded(),
+                    space.objectsRequested(),
                     space.objectsFound(),
                     space.live(),
                     space.liveBytes()));

@@ -68,7 +68,7 @@ final class Traffic {
                 if (writers.size() > MOST_WRITERS) {
                     endLate(writers.removeFirst());
                 }
-            } else if (!outcome.continues()) {
+            } else if (!outcome.allowsNextBlock()) {
                 return;
             }
         }

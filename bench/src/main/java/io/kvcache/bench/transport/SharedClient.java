@@ -54,7 +54,7 @@ final class SharedClient implements Contestant {
 
     private boolean view(BlockChain chain) {
         try (BlockTable table = cache.acquire(chain)) {
-            return table.readyBlocks() == 1 && table.segment(0).get(JAVA_BYTE, 0) == 0 && table.valid();
+            return table.readyBlocks() == 1 && table.segment(0).get(JAVA_BYTE, 0) == 0 && table.isValid();
         }
     }
 

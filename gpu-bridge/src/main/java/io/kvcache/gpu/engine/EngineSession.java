@@ -295,7 +295,7 @@ final class EngineSession {
         long since = System.nanoTime();
         for (int index = wanted.from; index < wanted.end(); index++) {
             BlockWriter writer = cache.put(wanted.chain, index, 0, wanted.leftNanos(since));
-            if (!writer.outcome().continues()) {
+            if (!writer.outcome().allowsNextBlock()) {
                 writer.close();
                 break;
             }

@@ -3,8 +3,8 @@ package io.kvcache.core.store;
 import static io.kvcache.core.policy.RecordView.NONE;
 
 import io.kvcache.core.ObjectCatalog;
-import io.kvcache.core.PieceVisitor;
 import io.kvcache.core.SealOutcome;
+import io.kvcache.core.SegmentVisitor;
 import io.kvcache.core.event.EventKind;
 import io.kvcache.core.event.EventLog;
 import io.kvcache.core.identity.BlockChain;
@@ -440,7 +440,7 @@ public final class HostStore implements AutoCloseable {
     /// Shows where a range of an object lies that the caller has pinned or reserved.
     ///
     /// @param offset in its stored form: value, then key
-    public void visit(int record, long offset, long bytes, PieceVisitor each) {
+    public void visit(int record, long offset, long bytes, SegmentVisitor each) {
         Objects.checkFromIndexSize(offset, bytes, pool.bytes(record));
         Pieces.visit(slabs, pool.hostPage(record), offset, bytes, each);
     }

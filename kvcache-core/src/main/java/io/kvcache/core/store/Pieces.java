@@ -1,6 +1,6 @@
 package io.kvcache.core.store;
 
-import io.kvcache.core.PieceVisitor;
+import io.kvcache.core.SegmentVisitor;
 import io.kvcache.core.memory.Pages;
 import io.kvcache.core.memory.SlabPool;
 import java.lang.foreign.MemorySegment;
@@ -38,14 +38,14 @@ final class Pieces {
     }
 
     /// The range of `bytes` from `offset` on.
-    static void visit(SlabPool slabs, int firstPage, long offset, long bytes, PieceVisitor each) {
+    static void visit(SlabPool slabs, int firstPage, long offset, long bytes, SegmentVisitor each) {
         long skip = offset;
         long left = bytes;
         for (int page = firstPage; left > 0 && page != SlabPool.NONE; page = slabs.next(page)) {
             long slotBytes = slabs.slotBytes(page);
             if (skip < slotBytes) {
                 long part = Math.min(left, slotBytes - skip);
-                each.piece(slabs.memory(), Pages.offset(page) + skip, part);
+                each.visitSegment(slabs.memory(), Pages.offset(page) + skip, part);
                 left -= part;
                 skip = 0;
             } else {

@@ -223,7 +223,7 @@ public abstract class CapacityContract extends KvCacheContract {
         NamespaceStats blocks = of(stats, MIB);
         NamespaceStats objects = of(stats, OBJECTS);
         assertThat(blocks).isEqualTo(new NamespaceStats(MIB, 10 + 8, 4 + 2, 0, 0, 0, 4, 4 * blockBytes(MIB)));
-        assertThat(objects.objectsAsked()).isEqualTo(2);
+        assertThat(objects.objectsRequested()).isEqualTo(2);
         assertThat(objects.objectsFound()).isEqualTo(1);
         assertThat(objects.live()).isEqualTo(1);
         assertThat(objects.liveBytes()).isBetween(5000L, 5000L + KvCache.MAX_OBJECT_KEY_BYTES);

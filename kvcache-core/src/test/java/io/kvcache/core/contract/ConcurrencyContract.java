@@ -78,7 +78,7 @@ public abstract class ConcurrencyContract extends KvCacheContract {
         int from = match(chain);
         int to = Math.min(chain.length(), from + 1 + random.nextInt(4));
         PutOutcome last = PutOutcome.PRESENT;
-        for (int index = from; index < to && last.continues(); index++) {
+        for (int index = from; index < to && last.allowsNextBlock(); index++) {
             try (BlockWriter writer = reserve(chain, index)) {
                 last = writer.outcome();
                 if (last == PutOutcome.RESERVED) {
@@ -117,7 +117,7 @@ public abstract class ConcurrencyContract extends KvCacheContract {
         inThreads(thread -> {
             for (int index = 0; index < chain.length(); index++) {
                 try (BlockWriter writer = reserve(chain, index)) {
-                    assertThat(writer.outcome().continues())
+                    assertThat(writer.outcome().allowsNextBlock())
                             .as("thread %d, block %d", thread, index)
                             .isTrue();
                     if (writer.outcome() == PutOutcome.RESERVED) {

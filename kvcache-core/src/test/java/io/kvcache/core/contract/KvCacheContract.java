@@ -195,7 +195,7 @@ public abstract class KvCacheContract {
         try (ObjectWriter writer = cache().putObject(OBJECTS, key, bytes, KvCache.NO_WAIT)) {
             assertThat(writer.outcome()).as("room for %d bytes", bytes).isEqualTo(PutOutcome.RESERVED);
             long at = 0;
-            for (MemorySegment piece : writer.pieces()) {
+            for (MemorySegment piece : writer.segments()) {
                 content.fill(at, piece);
                 at += piece.byteSize();
             }
@@ -213,7 +213,7 @@ public abstract class KvCacheContract {
     protected static void requireContent(ObjectView view, BlockContent content, long bytes) {
         assertThat(view.bytes()).isEqualTo(bytes);
         long at = 0;
-        for (MemorySegment piece : view.pieces()) {
+        for (MemorySegment piece : view.segments()) {
             content.require(at, piece);
             at += piece.byteSize();
         }

@@ -80,7 +80,7 @@ public abstract class LifecycleContract extends KvCacheContract {
         assertThat(cache().stats().openTables()).isEqualTo(1);
         view.close();
         assertThatIllegalStateException().isThrownBy(view::close).withMessageContaining("twice");
-        assertThatIllegalStateException().isThrownBy(view::pieces);
+        assertThatIllegalStateException().isThrownBy(view::segments);
         assertThatIllegalStateException().isThrownBy(() -> view.copyTo(0, 1, MemorySegment.ofArray(new byte[1])));
     }
 
@@ -92,7 +92,7 @@ public abstract class LifecycleContract extends KvCacheContract {
                 ObjectView view = view(KEY)) {
             assertThatThrownBy(() -> table.segment(0).set(ValueLayout.JAVA_BYTE, 0, (byte) 0))
                     .isInstanceOf(IllegalArgumentException.class);
-            assertThatThrownBy(() -> view.pieces().getFirst().set(ValueLayout.JAVA_BYTE, 0, (byte) 0))
+            assertThatThrownBy(() -> view.segments().getFirst().set(ValueLayout.JAVA_BYTE, 0, (byte) 0))
                     .isInstanceOf(IllegalArgumentException.class);
             requireContent(table, chain);
         }
@@ -108,7 +108,7 @@ public abstract class LifecycleContract extends KvCacheContract {
         try (BlockTable table = cache().acquire(chain);
                 ObjectView view = view(KEY)) {
             block = table.segment(0);
-            piece = view.pieces().getFirst();
+            piece = view.segments().getFirst();
         }
         for (MemorySegment stale : List.of(block, piece)) {
             assertThatIllegalStateException().isThrownBy(() -> stale.get(ValueLayout.JAVA_BYTE, 0));
@@ -126,7 +126,7 @@ public abstract class LifecycleContract extends KvCacheContract {
                 ObjectWriter third = cache().putObject(OBJECTS, KEY, 10, KvCache.NO_WAIT)) {
             sealed = first.segment();
             abandoned = second.segment();
-            piece = third.pieces().getFirst();
+            piece = third.segments().getFirst();
             first.seal();
             assertThatIllegalStateException().isThrownBy(() -> sealed.set(ValueLayout.JAVA_BYTE, 0, (byte) 1));
         }

@@ -65,7 +65,7 @@ public abstract class ObjectContract extends KvCacheContract {
         assertThat(putObject(KEY, version(1), bytes)).isEqualTo(SealOutcome.SEALED);
         try (ObjectView view = view(KEY)) {
             requireContent(view, version(1), bytes);
-            view.pieces().forEach(piece -> assertThat(piece.isReadOnly()).isTrue());
+            view.segments().forEach(piece -> assertThat(piece.isReadOnly()).isTrue());
         }
         assertThat(putObject(KEY, version(2), bytes)).as("written over").isEqualTo(SealOutcome.SEALED);
         try (ObjectView view = view(KEY)) {
@@ -100,7 +100,7 @@ public abstract class ObjectContract extends KvCacheContract {
             large.cache().register(OBJECTS);
             try (ObjectWriter writer = large.cache().putObject(OBJECTS, KEY, KvCache.MAX_OBJECT_BYTES, 0)) {
                 long at = 0;
-                for (MemorySegment piece : writer.pieces()) {
+                for (MemorySegment piece : writer.segments()) {
                     version(1).fill(at, piece);
                     at += piece.byteSize();
                 }
@@ -124,7 +124,7 @@ public abstract class ObjectContract extends KvCacheContract {
         }
         try (ObjectWriter writer = reserve(new byte[] {9}, bytes)) {
             long at = 0;
-            for (MemorySegment piece : writer.pieces()) {
+            for (MemorySegment piece : writer.segments()) {
                 version(1).fill(at, piece);
                 at += piece.byteSize();
             }
@@ -183,16 +183,16 @@ public abstract class ObjectContract extends KvCacheContract {
         int bytes = (1 << 20) + 5000;
         try (ObjectWriter writer = cache().putObject(OBJECTS, KEY, bytes, KvCache.NO_WAIT)) {
             long at = 0;
-            for (MemorySegment piece : writer.pieces()) {
+            for (MemorySegment piece : writer.segments()) {
                 version(1).fill(at, piece);
                 at += piece.byteSize();
             }
-            writer.arrived(0);
-            writer.arrived(70_001);
-            writer.arrived(900_000);
-            assertThatThrownBy(() -> writer.arrived(bytes)).isInstanceOf(IndexOutOfBoundsException.class);
+            writer.advance(0);
+            writer.advance(70_001);
+            writer.advance(900_000);
+            assertThatThrownBy(() -> writer.advance(bytes)).isInstanceOf(IndexOutOfBoundsException.class);
             assertThat(writer.seal()).isEqualTo(SealOutcome.SEALED);
-            assertThatThrownBy(() -> writer.arrived(1)).isInstanceOf(IllegalStateException.class);
+            assertThatThrownBy(() -> writer.advance(1)).isInstanceOf(IllegalStateException.class);
         }
         try (ObjectView view = view(KEY)) {
             requireContent(view, version(1), bytes);
@@ -224,7 +224,7 @@ public abstract class ObjectContract extends KvCacheContract {
             writer.copyFrom(version(1).heap(5000));
             assertThat(writer.seal()).isEqualTo(SealOutcome.SEALED);
             assertThatIllegalStateException().isThrownBy(writer::seal);
-            assertThatIllegalStateException().isThrownBy(writer::pieces);
+            assertThatIllegalStateException().isThrownBy(writer::segments);
         }
         assertThat(cache().containsObject(OBJECTS, KEY)).isTrue();
     }
@@ -289,7 +289,7 @@ public abstract class ObjectContract extends KvCacheContract {
         ObjectWriter writer = reserve(KEY, (3 << 20) + 70_000);
         writer.close();
         writer.close();
-        assertThatIllegalStateException().isThrownBy(writer::pieces);
+        assertThatIllegalStateException().isThrownBy(writer::segments);
         subject().settle();
         CacheStats stats = cache().stats();
         assertThat(stats.host().heldBytes()).isZero();

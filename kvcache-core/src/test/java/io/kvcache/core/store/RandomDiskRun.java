@@ -144,7 +144,7 @@ final class RandomDiskRun implements AutoCloseable {
                     count(Count.REFILLED);
                 }
                 fill(record);
-            } else if (!reserved.outcome().continues()) {
+            } else if (!reserved.outcome().allowsNextBlock()) {
                 return;
             }
         }

@@ -89,7 +89,7 @@ final class StoreWorker {
             Reserved reserved = store.reserve(space.entry(), chain, index);
             if (reserved.outcome() == PutOutcome.RESERVED) {
                 finish(reserved.record(), BlockContent.of(chain.key(index)), List.of(bytes(reserved.record(), space)));
-            } else if (!reserved.outcome().continues()) {
+            } else if (!reserved.outcome().allowsNextBlock()) {
                 return;
             }
         }

@@ -71,7 +71,7 @@ final class DoctorCommand implements Callable<Integer> {
     /// A line for each GPU, as far as the module that uses them is there.
     private static List<String> gpus() {
         return ServiceLoader.load(DeviceProbe.class).stream()
-                .flatMap(probe -> probe.get().lines().stream())
+                .flatMap(probe -> probe.get().describeDevices().stream())
                 .collect(Collectors.collectingAndThen(
                         Collectors.toList(), lines -> lines.isEmpty() ? List.of(NO_GPU_MODULE) : lines));
     }

@@ -1,6 +1,6 @@
 package io.kvcache.server.http;
 
-import io.kvcache.core.PieceVisitor;
+import io.kvcache.core.SegmentVisitor;
 import io.kvcache.server.keyspace.Value;
 import java.lang.foreign.MemorySegment;
 import java.util.Objects;
@@ -20,7 +20,7 @@ public record HeldBytes(long bytes, Cut cut, Runnable release) {
         /// Shows the range.
         ///
         /// @throws IndexOutOfBoundsException when it does not lie in the bytes
-        void visit(long offset, long length, PieceVisitor each);
+        void visit(long offset, long length, SegmentVisitor each);
     }
 
     /// A value of the keyspace.
@@ -35,7 +35,7 @@ public record HeldBytes(long bytes, Cut cut, Runnable release) {
                 (offset, length, each) -> {
                     Objects.checkFromIndexSize(offset, length, segment.byteSize());
                     if (length > 0) {
-                        each.piece(segment, offset, length);
+                        each.visitSegment(segment, offset, length);
                     }
                 },
                 release);

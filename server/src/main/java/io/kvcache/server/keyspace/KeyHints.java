@@ -78,7 +78,7 @@ final class KeyHints {
         for (byte[] key : keys) {
             if (told(List.of(key), pin) > 0) {
                 taken++;
-                spare(new Key(key), Math.min(pin.forNanos(), Hint.Pin.LONGEST_NANOS));
+                spare(new Key(key), Math.min(pin.forNanos(), Hint.Pin.MAX_NANOS));
             }
         }
         return taken;

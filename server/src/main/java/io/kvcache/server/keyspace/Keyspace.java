@@ -71,7 +71,7 @@ public final class Keyspace {
         retrieval = new Retrieval(ground, bounds, arrivals, lapses, adoption, allowance);
         changes = new Changes(ground, writings, allowance, lapses, removal, adoption);
         terms = options.prefill();
-        ahead = options.ahead() ? new Ahead(key -> cache.expectObject(namespace, key)) : null;
+        ahead = options.ahead() ? new Ahead(key -> cache.prefetchObject(namespace, key)) : null;
     }
 
     /// What all that the tenant has may take together.
@@ -192,7 +192,7 @@ public final class Keyspace {
         return new KeyRun(
                 this,
                 predecessors,
-                (key, after) -> ground.cache().followObject(ground.namespace(), key, after),
+                (key, after) -> ground.cache().linkObject(ground.namespace(), key, after),
                 ahead,
                 terms);
     }

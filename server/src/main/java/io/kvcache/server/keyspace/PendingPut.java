@@ -53,7 +53,7 @@ public final class PendingPut implements AutoCloseable {
         this.bytes = bytes;
         this.claim = claim;
         this.writer = writer;
-        room = writer == null ? Span.of(List.of()) : Span.of(writer.pieces());
+        room = writer == null ? Span.of(List.of()) : Span.of(writer.segments());
         left = bytes;
         open = state == State.WRITING;
     }
@@ -98,7 +98,7 @@ public final class PendingPut implements AutoCloseable {
     private void sum() {
         long come = bytes - missing() - summed;
         if (come >= LEAST_SUM) {
-            requireWriter().arrived(come);
+            requireWriter().advance(come);
             summed += come;
         }
     }

@@ -1,7 +1,7 @@
 package io.kvcache.server.keyspace;
 
 import io.kvcache.core.ObjectView;
-import io.kvcache.core.PieceVisitor;
+import io.kvcache.core.SegmentVisitor;
 import io.kvcache.server.quota.InFlight;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
@@ -56,7 +56,7 @@ public final class Value implements AutoCloseable {
     /// Shows where a range of the value lies, in order and read-only.
     ///
     /// @throws IndexOutOfBoundsException when the range does not lie in the value
-    public void visit(long offset, long length, PieceVisitor each) {
+    public void visit(long offset, long length, SegmentVisitor each) {
         Objects.checkFromIndexSize(offset, length, bytes());
         view.visit(offset, length, each);
     }

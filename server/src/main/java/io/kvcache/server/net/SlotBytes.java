@@ -1,6 +1,6 @@
 package io.kvcache.server.net;
 
-import io.kvcache.core.PieceVisitor;
+import io.kvcache.core.SegmentVisitor;
 import io.netty.buffer.ByteBuf;
 import io.netty.channel.ChannelHandlerContext;
 import java.lang.foreign.MemorySegment;
@@ -29,7 +29,7 @@ public final class SlotBytes {
     /// @param pieces shows them
     /// @param release run once the network has no more use for the memory, also when the connection fails
     public static void write(
-            ChannelHandlerContext context, long bytes, Consumer<PieceVisitor> pieces, Runnable release) {
+            ChannelHandlerContext context, long bytes, Consumer<SegmentVisitor> pieces, Runnable release) {
         if (bytes == 0) {
             release.run();
         } else {
@@ -37,7 +37,7 @@ public final class SlotBytes {
         }
     }
 
-    private static final class Sending implements PieceVisitor {
+    private static final class Sending implements SegmentVisitor {
 
         private final ChannelHandlerContext context;
         private final Runnable release;

@@ -1,7 +1,7 @@
 package io.kvcache.server.use;
 
+import io.kvcache.core.AccessListener;
 import io.kvcache.core.Clock;
-import io.kvcache.core.UseListener;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.Namespace;
@@ -35,7 +35,7 @@ import org.jspecify.annotations.Nullable;
 /// written any more, ends the capture and nothing else.
 ///
 /// **Threads.** Any.
-public final class TraceCapture implements UseListener, AutoCloseable {
+public final class TraceCapture implements AccessListener, AutoCloseable {
 
     private static final Logger LOG = System.getLogger(TraceCapture.class.getName());
 
@@ -110,7 +110,7 @@ public final class TraceCapture implements UseListener, AutoCloseable {
     }
 
     @Override
-    public void asked(Verb verb, Namespace namespace, BlockKey key, long bytes) {
+    public void asked(LookupKind verb, Namespace namespace, BlockKey key, long bytes) {
         if (capturing) {
             queue.offer(new Use.Ask(clock.nanos(), verb, namespace, key, bytes));
         }

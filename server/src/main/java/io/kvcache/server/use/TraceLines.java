@@ -1,6 +1,6 @@
 package io.kvcache.server.use;
 
-import io.kvcache.core.UseListener.Verb;
+import io.kvcache.core.AccessListener.LookupKind;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.tiers.use.Use;
 import java.time.Instant;
@@ -71,7 +71,7 @@ final class TraceLines {
             case Use.Ask asked -> {
                 begin(line, asked.verb().name().toLowerCase(Locale.ROOT), use, asked.namespace());
                 line.append(",\"found\":").append(asked.bytes() < 0 ? 0 : 1);
-                line.append(",\"bytes\":").append(asked.verb() == Verb.LOOK ? -1 : asked.bytes());
+                line.append(",\"bytes\":").append(asked.verb() == LookupKind.CONTAINS ? -1 : asked.bytes());
                 line.append(",\"ids\":[")
                         .append(ids.of(asked.key().hi(), asked.key().lo()))
                         .append(']');

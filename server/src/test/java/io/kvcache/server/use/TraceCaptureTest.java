@@ -3,8 +3,8 @@ package io.kvcache.server.use;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.kvcache.core.AccessListener.LookupKind;
 import io.kvcache.core.Clock;
-import io.kvcache.core.UseListener.Verb;
 import io.kvcache.core.contract.ManualClock;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
@@ -53,10 +53,10 @@ final class TraceCaptureTest {
         BlockChain chain = BlockChain.of(BLOCKS, new int[48]);
         try (TraceCapture capture = TraceCapture.start(CLOCK, new TraceConfig(file, 1 << 20), 1 << 25)) {
             capture.asked(chain, 0, 2, 8192);
-            capture.asked(Verb.GET, OBJECTS, key(1), -1);
+            capture.asked(LookupKind.GET, OBJECTS, key(1), -1);
             capture.put(OBJECTS, key(1), key(0), 777, false);
-            capture.asked(Verb.LOOK, OBJECTS, key(1), 0);
-            capture.asked(Verb.GET, OBJECTS, key(1), 777);
+            capture.asked(LookupKind.CONTAINS, OBJECTS, key(1), 0);
+            capture.asked(LookupKind.GET, OBJECTS, key(1), 777);
         }
         List<JsonNode> lines = lines(file);
         assertThat(lines).hasSize(1 + 2 + 5 + 1);
@@ -80,7 +80,7 @@ final class TraceCaptureTest {
         String[] written = new String[2];
         for (int round = 0; round < 2; round++) {
             try (TraceCapture capture = TraceCapture.start(CLOCK, new TraceConfig(file, 1 << 20), 1 << 25)) {
-                capture.asked(Verb.GET, OBJECTS, key(1), 10);
+                capture.asked(LookupKind.GET, OBJECTS, key(1), 10);
             }
             written[round] = Files.readString(file);
             assertThat(written[round])
@@ -97,7 +97,7 @@ final class TraceCaptureTest {
         Path before = folder.resolve("trace.jsonl.1");
         for (int round = 1; round <= 3; round++) {
             try (TraceCapture capture = TraceCapture.start(CLOCK, new TraceConfig(file, 1 << 20), 32L + round)) {
-                capture.asked(Verb.GET, OBJECTS, key(1), 10);
+                capture.asked(LookupKind.GET, OBJECTS, key(1), 10);
             }
             assertThat(lines(file).getFirst().get("host_bytes").longValue()).isEqualTo(32 + round);
         }
@@ -108,7 +108,7 @@ final class TraceCaptureTest {
     void givenStartsOfWhichNothingCame_whenCapturedAgain_thenTheTraceBeforeThemIsKept() throws IOException {
         Path file = folder.resolve("trace.jsonl");
         try (TraceCapture capture = TraceCapture.start(CLOCK, new TraceConfig(file, 1 << 20), 1 << 25)) {
-            capture.asked(Verb.GET, OBJECTS, key(1), 10);
+            capture.asked(LookupKind.GET, OBJECTS, key(1), 10);
         }
         String worth = Files.readString(file);
         for (int round = 0; round < 3; round++) {
@@ -124,7 +124,7 @@ final class TraceCaptureTest {
     void givenAnotherFileWhereTheTraceBeforeIsToGo_whenCaptured_thenItIsRefusedAndBothStay() throws IOException {
         Path file = folder.resolve("trace.jsonl");
         try (TraceCapture capture = TraceCapture.start(CLOCK, new TraceConfig(file, 1 << 20), 1 << 25)) {
-            capture.asked(Verb.GET, OBJECTS, key(1), 10);
+            capture.asked(LookupKind.GET, OBJECTS, key(1), 10);
         }
         String worth = Files.readString(file);
         Path other = Files.writeString(folder.resolve("trace.jsonl.1"), "a letter");
@@ -162,11 +162,11 @@ final class TraceCaptureTest {
         long limit = 8192;
         try (TraceCapture capture = TraceCapture.start(CLOCK, new TraceConfig(file, limit), 1 << 25)) {
             for (int i = 0; capture.stats().capturing(); i++) {
-                capture.asked(Verb.GET, OBJECTS, key(i), 10);
+                capture.asked(LookupKind.GET, OBJECTS, key(i), 10);
                 Thread.onSpinWait();
             }
             long uses = capture.stats().uses();
-            capture.asked(Verb.GET, OBJECTS, key(0), 10);
+            capture.asked(LookupKind.GET, OBJECTS, key(0), 10);
             assertThat(capture.stats().uses()).isEqualTo(uses).isGreaterThan(10);
         }
         assertThat(Files.size(file)).isLessThanOrEqualTo(limit).isGreaterThan(limit - 512);
@@ -177,11 +177,11 @@ final class TraceCaptureTest {
     void givenMoreThanTheQueueHolds_whenOffered_thenTheRestIsDroppedAndCounted() {
         UseQueue queue = new UseQueue(3);
         for (int i = 0; i < 5; i++) {
-            queue.offer(new Use.Ask(i, Verb.GET, OBJECTS, key(i), 1));
+            queue.offer(new Use.Ask(i, LookupKind.GET, OBJECTS, key(i), 1));
         }
         assertThat(queue.dropped()).isEqualTo(2);
         assertThat(queue.poll()).extracting(Use::atNanos).isEqualTo(0L);
-        queue.offer(new Use.Ask(9, Verb.GET, OBJECTS, key(9), 1));
+        queue.offer(new Use.Ask(9, LookupKind.GET, OBJECTS, key(9), 1));
         assertThat(queue.dropped()).isEqualTo(2);
         for (long at : new long[] {1, 2, 9}) {
             assertThat(queue.poll()).extracting(Use::atNanos).isEqualTo(at);

@@ -1,6 +1,6 @@
 package io.kvcache.tiers.memory;
 
-import io.kvcache.core.SharedFiles;
+import io.kvcache.core.SharedMemoryFiles;
 import io.kvcache.core.StagingArea;
 import io.kvcache.core.memory.HostMemory;
 import io.kvcache.core.memory.HostMemorySource;
@@ -110,7 +110,7 @@ public final class SharedMemorySource implements HostMemorySource {
     /// by one thread.
     ///
     /// @param count records that the store takes
-    public synchronized SharedFiles publish(int count) {
+    public synchronized SharedMemoryFiles publish(int count) {
         Part index = records;
         Part values = slots;
         if (index == null || values == null) {
@@ -118,15 +118,15 @@ public final class SharedMemorySource implements HostMemorySource {
         }
         new IndexHeader(epoch, count, values.segment().byteSize()).publish(index.head());
         published = true;
-        return new SharedFiles(folder.toString(), values.name(), index.name(), epoch);
+        return new SharedMemoryFiles(folder.toString(), values.name(), index.name(), epoch);
     }
 
-    /// As [io.kvcache.core.SharedMemory#mostStaged].
+    /// As [io.kvcache.core.SharedMemory#maxStagingBytes].
     public long mostStaged() {
         return staging.limits().clientBytes();
     }
 
-    /// As [io.kvcache.core.SharedMemory#stage], after [#publish].
+    /// As [io.kvcache.core.SharedMemory#createStagingArea], after [#publish].
     public StagingArea stage(long bytes) {
         return staging.make(bytes);
     }

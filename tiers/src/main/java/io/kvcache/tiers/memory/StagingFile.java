@@ -1,7 +1,7 @@
 package io.kvcache.tiers.memory;
 
 import io.kvcache.core.StagingArea;
-import io.kvcache.core.StagingHead;
+import io.kvcache.core.StagingHeader;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
@@ -20,13 +20,13 @@ final class StagingFile implements StagingArea {
 
     private final SharedFile file;
     private final FileChannel channel;
-    private final StagingHead head;
+    private final StagingHeader head;
     private final long bytes;
     private final Consumer<StagingFile> closing;
     private final AtomicBoolean closed = new AtomicBoolean();
 
     private StagingFile(
-            SharedFile file, FileChannel channel, StagingHead head, long bytes, Consumer<StagingFile> closing) {
+            SharedFile file, FileChannel channel, StagingHeader head, long bytes, Consumer<StagingFile> closing) {
         this.file = file;
         this.channel = channel;
         this.head = head;
@@ -38,13 +38,13 @@ final class StagingFile implements StagingArea {
     ///
     /// @param file which it owns from here on, unless this throws
     /// @param closing hears that it is closed, once
-    static StagingFile of(SharedFile file, StagingHead head, long bytes, Consumer<StagingFile> closing)
+    static StagingFile of(SharedFile file, StagingHeader head, long bytes, Consumer<StagingFile> closing)
             throws IOException {
         // By the descriptor, so that it is this file whatever may have its name.
         Path self = Path.of("/proc/self/fd/" + file.descriptor());
         FileChannel channel = FileChannel.open(self, StandardOpenOption.READ, StandardOpenOption.WRITE);
         try {
-            byte[] page = new byte[StagingHead.BYTES];
+            byte[] page = new byte[StagingHeader.BYTES];
             head.write(MemorySegment.ofArray(page));
             ByteBuffer left = ByteBuffer.wrap(page);
             while (left.hasRemaining()) {
@@ -63,7 +63,7 @@ final class StagingFile implements StagingArea {
     }
 
     @Override
-    public StagingHead head() {
+    public StagingHeader head() {
         return head;
     }
 
@@ -79,7 +79,7 @@ final class StagingFile implements StagingArea {
         try {
             int count = 0;
             while (to.hasRemaining() && count >= 0) {
-                count = channel.read(to, StagingHead.BYTES + offset + to.position());
+                count = channel.read(to, StagingHeader.BYTES + offset + to.position());
             }
             return !to.hasRemaining();
         } catch (IOException closedMeanwhile) {

@@ -1,7 +1,7 @@
 package io.kvcache.tiers.memory;
 
 import io.kvcache.core.StagingArea;
-import io.kvcache.core.StagingHead;
+import io.kvcache.core.StagingHeader;
 import io.kvcache.core.memory.Pages;
 import io.kvcache.tiers.os.ByteSize;
 import java.io.IOException;
@@ -35,7 +35,7 @@ final class StagingFiles {
         return limits;
     }
 
-    /// As [io.kvcache.core.SharedMemory#stage].
+    /// As [io.kvcache.core.SharedMemory#createStagingArea].
     StagingArea make(long wantedBytes) {
         if (wantedBytes < 1 || limits.clientBytes() == 0) {
             throw new IllegalArgumentException(
@@ -81,9 +81,9 @@ final class StagingFiles {
     }
 
     private StagingFile file(long bytes) throws IOException {
-        SharedFile file = files.create(new Reservation(STAGE, StagingHead.BYTES + bytes));
+        SharedFile file = files.create(new Reservation(STAGE, StagingHeader.BYTES + bytes));
         try {
-            return StagingFile.of(file, new StagingHead(tickets.nextLong()), bytes, this::gone);
+            return StagingFile.of(file, new StagingHeader(tickets.nextLong()), bytes, this::gone);
         } catch (IOException | RuntimeException failed) {
             file.release().run();
             throw failed;

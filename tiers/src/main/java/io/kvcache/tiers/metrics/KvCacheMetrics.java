@@ -69,7 +69,7 @@ public final class KvCacheMetrics implements MeterBinder {
                 tags.and("cause", "quota"),
                 stats -> stats.removals().quota());
         counter(registry, "kv.slabs.moved", tags, stats -> stats.host().slabMoves());
-        counter(registry, "kv.touches.lost", tags, CacheStats::touchesLost);
+        counter(registry, "kv.touches.lost", tags, CacheStats::droppedAccesses);
         gauge(registry, "kv.tables.open", tags, CacheStats::openTables);
         bindNamespaces(registry, cache.stats());
     }
@@ -124,7 +124,7 @@ public final class KvCacheMetrics implements MeterBinder {
                 Tags own = tags.and("namespace", label.namespace(), "tenant", label.tenant());
                 counter(registry, "cache.gets", own.and("result", "hit"), sum(label, KvCacheMetrics::hits));
                 counter(registry, "cache.gets", own.and("result", "miss"), sum(label, KvCacheMetrics::misses));
-                counter(registry, "kv.blocks.arrived", own, sum(label, NamespaceStats::blocksArrived));
+                counter(registry, "kv.blocks.arrived", own, sum(label, NamespaceStats::blocksLoaded));
                 gauge(registry, "cache.size", own, sum(label, NamespaceStats::live));
             }
         }
@@ -142,7 +142,7 @@ public final class KvCacheMetrics implements MeterBinder {
     }
 
     private static double misses(NamespaceStats stats) {
-        return stats.blocksAsked() + stats.objectsAsked() - hits(stats);
+        return stats.blocksRequested() + stats.objectsRequested() - hits(stats);
     }
 
     private void counter(MeterRegistry registry, String name, Tags own, ToDoubleFunction<CacheStats> value) {

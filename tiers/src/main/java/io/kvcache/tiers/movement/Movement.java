@@ -239,7 +239,7 @@ public final class Movement implements Mover.Progress {
             if (givenUp.getAsBoolean() || clock.nanos() - start >= timeoutNanos) {
                 return false;
             }
-            clock.pause(pause);
+            clock.sleep(pause);
             pause = Math.min(2 * pause, LONGEST_PAUSE_NANOS);
         }
         return flush.durable();
@@ -281,7 +281,7 @@ public final class Movement implements Mover.Progress {
             if (Thread.currentThread().isInterrupted() || clock.nanos() - start >= timeoutNanos) {
                 return false;
             }
-            clock.pause(pause);
+            clock.sleep(pause);
             pause = Math.min(2 * pause, LONGEST_PAUSE_NANOS);
         }
         return true;

@@ -1,6 +1,6 @@
 package io.kvcache.tiers.use;
 
-import io.kvcache.core.UseListener;
+import io.kvcache.core.AccessListener;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.Namespace;
@@ -24,7 +24,7 @@ import org.jspecify.annotations.Nullable;
 /// is usual.
 ///
 /// **Threads.** Any; [#tick] one at a time.
-public final class MemoryCurve implements UseListener {
+public final class MemoryCurve implements AccessListener {
 
     private static final double[] FACTORS = {0.5, 1, 2, 4};
     /// Slots are whole pages.
@@ -76,8 +76,8 @@ public final class MemoryCurve implements UseListener {
     }
 
     @Override
-    public void asked(Verb verb, Namespace namespace, BlockKey key, long bytes) {
-        if (verb == Verb.GET && bytes >= 0) {
+    public void asked(LookupKind verb, Namespace namespace, BlockKey key, long bytes) {
+        if (verb == LookupKind.GET && bytes >= 0) {
             if (curve.samples(key.lo())) {
                 queue.offer(new Use.Ask(0, verb, namespace, key, bytes));
             } else {

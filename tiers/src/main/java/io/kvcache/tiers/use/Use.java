@@ -1,12 +1,12 @@
 package io.kvcache.tiers.use;
 
-import io.kvcache.core.UseListener;
+import io.kvcache.core.AccessListener;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.Namespace;
 import org.jspecify.annotations.Nullable;
 
-/// One use of a store, as [UseListener] is told of it.
+/// One use of a store, as [AccessListener] is told of it.
 public sealed interface Use {
 
     /// When, by the store's clock.
@@ -15,7 +15,7 @@ public sealed interface Use {
     /// How many keys it takes up.
     int keys();
 
-    /// As [UseListener#asked(BlockChain, int, int, int)].
+    /// As [AccessListener#onAccess(BlockChain, int, int, int)].
     record Chain(long atNanos, BlockChain chain, int from, int found, int blockBytes) implements Use {
         @Override
         public int keys() {
@@ -23,15 +23,16 @@ public sealed interface Use {
         }
     }
 
-    /// As [UseListener#asked(UseListener.Verb, Namespace, BlockKey, long)].
-    record Ask(long atNanos, UseListener.Verb verb, Namespace namespace, BlockKey key, long bytes) implements Use {
+    /// As [AccessListener#onAccess(AccessListener.LookupKind, Namespace, BlockKey, long)].
+    record Ask(long atNanos, AccessListener.LookupKind verb, Namespace namespace, BlockKey key, long bytes)
+            implements Use {
         @Override
         public int keys() {
             return 1;
         }
     }
 
-    /// As [UseListener#put].
+    /// As [AccessListener#onPut].
     record Put(
             long atNanos,
             Namespace namespace,

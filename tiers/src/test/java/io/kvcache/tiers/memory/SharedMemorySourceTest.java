@@ -4,7 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 
-import io.kvcache.core.SharedFiles;
+import io.kvcache.core.SharedMemoryFiles;
 import io.kvcache.core.memory.HostMemory;
 import io.kvcache.core.tree.IndexHeader;
 import io.kvcache.core.tree.RecordLayout;
@@ -46,7 +46,7 @@ final class SharedMemorySourceTest {
         }
     }
 
-    private static MemorySegment mapped(SharedFiles files, Arena arena) throws IOException {
+    private static MemorySegment mapped(SharedMemoryFiles files, Arena arena) throws IOException {
         Path path = Path.of(files.directory(), files.records());
         try (FileChannel channel = FileChannel.open(path, StandardOpenOption.READ)) {
             return channel.map(FileChannel.MapMode.READ_ONLY, 0, channel.size(), arena);

@@ -82,6 +82,6 @@ final class Bytes {
 
     /// Sends an object.
     void send(Request request, ObjectView view) {
-        request.send(request.data().next(0, view.checksum(), Payload.of(view.pieces())));
+        request.send(request.data().next(0, view.checksum(), Payload.of(view.segments())));
     }
 }

@@ -65,7 +65,8 @@ final class Greeting {
         Service service = endpoint.service().of(access.limit(said.tenant()));
         SharedMemory shared = service.cache().sharedMemory();
         long memory = shared == null ? 0 : Hello.SHARED_MEMORY;
-        long staging = shared == null || shared.mostStaged() == 0 ? 0 : Challenge.STAGING | Challenge.STAGED_OBJECTS;
+        long staging =
+                shared == null || shared.maxStagingBytes() == 0 ? 0 : Challenge.STAGING | Challenge.STAGED_OBJECTS;
         long fabric = service.options().fabric() == null ? 0 : Challenge.FABRIC;
         Challenge asked = new Challenge(
                 Hello.VERSION,

@@ -51,7 +51,7 @@ sealed interface Reservation {
 
         @Override
         public List<MemorySegment> pieces() {
-            return writer.pieces();
+            return writer.segments();
         }
 
         @Override

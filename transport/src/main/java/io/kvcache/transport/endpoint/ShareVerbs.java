@@ -122,7 +122,7 @@ final class ShareVerbs {
             if (memory == null) {
                 to.i64(table.handle(index));
             } else {
-                to.i64(memory.place(table.segment(index)))
+                to.i64(memory.offsetOf(table.segment(index)))
                         .i32(table.checksum(index))
                         .i32(0);
             }
@@ -137,11 +137,11 @@ final class ShareVerbs {
         if (memory == null || (only != null && !memory.mayBeMappedBy(only))) {
             return;
         }
-        List<MemorySegment> pieces = view.pieces();
+        List<MemorySegment> pieces = view.segments();
         to.u8(0).u16(0).i32(view.checksum()).i64(view.handle());
         to.i32(pieces.size()).i32(0);
         for (MemorySegment piece : pieces) {
-            to.i64(memory.place(piece)).i64(piece.byteSize());
+            to.i64(memory.offsetOf(piece)).i64(piece.byteSize());
         }
     }
 
@@ -153,7 +153,7 @@ final class ShareVerbs {
         return () -> {
             SharedMemory memory = memory();
             while (handles.hasRemaining()) {
-                memory.touched(handles.get());
+                memory.recordAccess(handles.get());
             }
         };
     }

@@ -48,17 +48,17 @@ final class StagedVerbs {
         return () -> {
             StagingArea area = area(share.memory(), bytes);
             BodyWriter reply = new BodyWriter(64);
-            new StagingPlace(area.bytes(), area.head(), area.file()).write(reply);
+            new StagingPlace(area.bytes(), area.header(), area.file()).write(reply);
             request.reply(reply);
         };
     }
 
     private StagingArea area(SharedMemory memory, long bytes) throws Refused {
-        if (memory.mostStaged() == 0) {
+        if (memory.maxStagingBytes() == 0) {
             throw new Refused(Status.UNSUPPORTED, "this server has no memory for clients to write into");
         }
         try {
-            return session.staging().areaOr(() -> memory.stage(bytes));
+            return session.staging().areaOr(() -> memory.createStagingArea(bytes));
         } catch (IllegalStateException none) {
             throw new Refused(Status.BUSY, String.valueOf(none.getMessage()));
         }

@@ -53,7 +53,7 @@ final class StoreVerbs {
             }
             BodyWriter reply = new BodyWriter().i32(number);
             SharedMemory memory = service.cache().sharedMemory();
-            request.reply(memory == null ? reply : reply.i32(memory.number(namespace)));
+            request.reply(memory == null ? reply : reply.i32(memory.namespaceId(namespace)));
         };
     }
 

@@ -1,7 +1,7 @@
 package io.kvcache.transport.remote;
 
 import io.kvcache.core.Hint;
-import io.kvcache.core.SharedFiles;
+import io.kvcache.core.SharedMemoryFiles;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.transport.link.CloseReason;
 import io.kvcache.transport.link.Connector;
@@ -131,7 +131,7 @@ final class Attachment {
             return;
         }
         try {
-            SharedFiles files = ask(MessageType.SHARE, new BodyWriter(), ShareCodec::read, 0);
+            SharedMemoryFiles files = ask(MessageType.SHARE, new BodyWriter(), ShareCodec::read, 0);
             shared.set(SharedStore.open(files, counters));
             if (over) {
                 unshare();

@@ -1,7 +1,7 @@
 package io.kvcache.transport.remote;
 
 import io.kvcache.core.ObjectView;
-import io.kvcache.core.PieceVisitor;
+import io.kvcache.core.SegmentVisitor;
 import io.kvcache.transport.shm.SharedStore;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
@@ -38,7 +38,7 @@ final class PlacedObjectView extends LeasedObjectView {
     }
 
     @Override
-    public void visit(long offset, long bytes, PieceVisitor each) {
+    public void visit(long offset, long bytes, SegmentVisitor each) {
         requireOpen();
         Objects.checkFromIndexSize(offset, bytes, bytes());
         long begin = 0;
@@ -46,7 +46,7 @@ final class PlacedObjectView extends LeasedObjectView {
             long from = Math.max(offset, begin) - begin;
             long to = Math.min(offset + bytes, begin + piece.byteSize()) - begin;
             if (from < to) {
-                each.piece(scope().limit(piece).asReadOnly(), from, to - from);
+                each.visitSegment(scope().limit(piece).asReadOnly(), from, to - from);
             }
             begin += piece.byteSize();
         }
@@ -67,7 +67,7 @@ final class PlacedObjectView extends LeasedObjectView {
     public void copyTo(long offset, long bytes, MemorySegment target) {
         requireOpen();
         Objects.checkFromIndexSize(0, bytes, target.byteSize());
-        visit(offset, bytes, new PieceVisitor() {
+        visit(offset, bytes, new SegmentVisitor() {
             private long at;
 
             @Override

@@ -205,7 +205,7 @@ final class PutRun implements DataLine.Series {
             wiring.counters().bytesOut.add(blockBytes);
         } else if (answer.outcome == PutOutcome.RESERVED) {
             refusal = PutOutcome.NO_PARENT;
-        } else if (answer.outcome.continues()) {
+        } else if (answer.outcome.allowsNextBlock()) {
             present++;
             last = answer.outcome;
             paused |= answer.outcome == PutOutcome.PRESENT;

@@ -61,7 +61,7 @@ import org.jspecify.annotations.Nullable;
 /// slots themselves; what is put is written to memory that the server gives for it, and copied from there,
 /// instead of being sent. The server keeps the slots where they are for as long as it hears of this process;
 /// **whoever was stopped for longer than the lease may have read something else**, and learns it from
-/// [BlockTable#valid], asked after the use.
+/// [BlockTable#isValid], asked after the use.
 ///
 /// **Waiting.** `acquire` without a time-out waits until what is resident has arrived here, no longer than
 /// the request time-out, as its blocks must be readable at once. With a time-out it returns before, and

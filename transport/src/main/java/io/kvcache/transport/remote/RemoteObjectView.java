@@ -1,6 +1,6 @@
 package io.kvcache.transport.remote;
 
-import io.kvcache.core.PieceVisitor;
+import io.kvcache.core.SegmentVisitor;
 import java.lang.foreign.MemorySegment;
 import java.util.Objects;
 
@@ -20,11 +20,11 @@ final class RemoteObjectView extends LeasedObjectView {
     }
 
     @Override
-    public void visit(long offset, long bytes, PieceVisitor each) {
+    public void visit(long offset, long bytes, SegmentVisitor each) {
         requireOpen();
         Objects.checkFromIndexSize(offset, bytes, bytes());
         if (bytes > 0) {
-            each.piece(scope().limit(slot.segment(bytes())).asReadOnly(), offset, bytes);
+            each.visitSegment(scope().limit(slot.segment(bytes())).asReadOnly(), offset, bytes);
         }
     }
 

@@ -1,6 +1,6 @@
 package io.kvcache.transport.remote;
 
-import io.kvcache.core.SharedFiles;
+import io.kvcache.core.SharedMemoryFiles;
 import io.kvcache.transport.shm.SharedStore;
 import io.kvcache.transport.shm.StagingMemory;
 import io.kvcache.transport.wire.BodyWriter;
@@ -62,7 +62,7 @@ final class Staging {
         return null;
     }
 
-    private StagingMemory open(SharedFiles files) throws IOException, CallFailed {
+    private StagingMemory open(SharedMemoryFiles files) throws IOException, CallFailed {
         StagingPlace place =
                 attachment.ask(MessageType.STAGE, new BodyWriter().i64(wantedBytes), StagingPlace::read, 0);
         return StagingMemory.open(files, place);

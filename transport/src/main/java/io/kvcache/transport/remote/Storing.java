@@ -56,7 +56,7 @@ final class Storing {
                 last = reserved(chain, from + at, blocks.get(at), left);
                 stored += last == PutOutcome.RESERVED ? 1 : 0;
                 present += last == PutOutcome.PRESENT || last == PutOutcome.BUSY ? 1 : 0;
-                if (!last.continues()) {
+                if (!last.allowsNextBlock()) {
                     return new PutSummary(stored, present, last);
                 }
             }

@@ -1,7 +1,7 @@
 package io.kvcache.transport.shm;
 
-import io.kvcache.core.SharedFiles;
-import io.kvcache.core.StagingHead;
+import io.kvcache.core.SharedMemoryFiles;
+import io.kvcache.core.StagingHeader;
 import io.kvcache.transport.wire.StagingPlace;
 import java.io.IOException;
 import java.lang.foreign.Arena;
@@ -36,7 +36,7 @@ final class SharedFolder {
     private final Path folder;
 
     /// @throws IOException when there is no such folder here
-    SharedFolder(SharedFiles files) throws IOException {
+    SharedFolder(SharedMemoryFiles files) throws IOException {
         folder = path(files.directory());
         boolean isPrivate = Files.isDirectory(folder, LinkOption.NOFOLLOW_LINKS)
                 && owner(folder).equals(owner(SELF))
@@ -77,11 +77,11 @@ final class SharedFolder {
             throw new IOException(
                     folder + " has staging memory of the name \"" + place.file() + "\"; allowed: " + STAGE);
         }
-        long bytes = StagingHead.BYTES + place.bytes();
+        long bytes = StagingHeader.BYTES + place.bytes();
         Set<OpenOption> options = Set.of(StandardOpenOption.READ, StandardOpenOption.WRITE);
         try (FileChannel channel = open(place.file(), bytes, options)) {
             MemorySegment whole = channel.map(FileChannel.MapMode.READ_WRITE, 0, bytes, arena);
-            if (!place.head().begins(whole)) {
+            if (!place.head().matches(whole)) {
                 throw new IOException(place.file() + " is not what the server says: another ticket");
             }
             return whole;

@@ -1,6 +1,6 @@
 package io.kvcache.transport.shm;
 
-import io.kvcache.core.SharedFiles;
+import io.kvcache.core.SharedMemoryFiles;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.memory.Pages;
 import io.kvcache.core.tree.Handle;
@@ -29,14 +29,18 @@ public final class SharedStore {
     /// Where no server has told a namespace's number.
     public static final int ANY = -1;
 
-    private final SharedFiles files;
+    private final SharedMemoryFiles files;
     private final Mapping mapping;
     private final IndexReader index;
     private final MemorySegment slots;
     private final OneSidedCounters counters;
 
     private SharedStore(
-            SharedFiles files, Mapping mapping, IndexReader index, MemorySegment slots, OneSidedCounters counters) {
+            SharedMemoryFiles files,
+            Mapping mapping,
+            IndexReader index,
+            MemorySegment slots,
+            OneSidedCounters counters) {
         this.files = files;
         this.mapping = mapping;
         this.index = index;
@@ -49,7 +53,7 @@ public final class SharedStore {
     /// @param counters of what will be copied
     /// @throws IOException when they are not there, not this user's, or not what they are said to be: on
     ///     another host, for one
-    public static SharedStore open(SharedFiles files, OneSidedCounters counters) throws IOException {
+    public static SharedStore open(SharedMemoryFiles files, OneSidedCounters counters) throws IOException {
         SharedFolder folder = new SharedFolder(files);
         Mapping mapping = new Mapping();
         Arena arena = mapping.arena();
@@ -72,7 +76,7 @@ public final class SharedStore {
     }
 
     /// What is mapped.
-    public SharedFiles files() {
+    public SharedMemoryFiles files() {
         return files;
     }
 

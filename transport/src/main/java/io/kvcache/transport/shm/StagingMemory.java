@@ -1,7 +1,7 @@
 package io.kvcache.transport.shm;
 
-import io.kvcache.core.SharedFiles;
-import io.kvcache.core.StagingHead;
+import io.kvcache.core.SharedMemoryFiles;
+import io.kvcache.core.StagingHeader;
 import io.kvcache.core.memory.Pages;
 import io.kvcache.transport.wire.StagingPlace;
 import java.io.IOException;
@@ -30,7 +30,7 @@ public final class StagingMemory {
     ///
     /// @param files of the store, which are mapped here
     /// @throws IOException when it is not there, not this user's, or not what it is said to be
-    public static StagingMemory open(SharedFiles files, StagingPlace place) throws IOException {
+    public static StagingMemory open(SharedMemoryFiles files, StagingPlace place) throws IOException {
         Mapping mapping = new Mapping();
         try {
             long most = Pages.MAX_BYTES;
@@ -38,7 +38,7 @@ public final class StagingMemory {
                 throw new IOException("staging memory of %d bytes; allowed: 1 to %d".formatted(place.bytes(), most));
             }
             MemorySegment whole = new SharedFolder(files).stage(place, mapping.arena());
-            return new StagingMemory(mapping, whole.asSlice(StagingHead.BYTES));
+            return new StagingMemory(mapping, whole.asSlice(StagingHeader.BYTES));
         } catch (IOException | RuntimeException failed) {
             mapping.release();
             throw failed;

@@ -1,14 +1,14 @@
 package io.kvcache.transport.wire;
 
-import io.kvcache.core.StagingHead;
+import io.kvcache.core.StagingHeader;
 
 /// What STAGE is answered by: memory that this session may write into.
 /// `u64 bytes, u64 ticket, text file`.
 ///
-/// @param bytes that are the client's, behind the [StagingHead]
+/// @param bytes that are the client's, behind the [StagingHeader]
 /// @param head what the file begins with
 /// @param file name in the directory that SHARE told
-public record StagingPlace(long bytes, StagingHead head, String file) {
+public record StagingPlace(long bytes, StagingHeader head, String file) {
 
     public void write(BodyWriter to) {
         to.i64(bytes).i64(head.ticket()).text(file);
@@ -16,6 +16,6 @@ public record StagingPlace(long bytes, StagingHead head, String file) {
 
     public static StagingPlace read(BodyReader from) throws Violation {
         long bytes = from.amount("bytes");
-        return new StagingPlace(bytes, new StagingHead(from.i64("ticket")), from.text("file"));
+        return new StagingPlace(bytes, new StagingHeader(from.i64("ticket")), from.text("file"));
     }
 }

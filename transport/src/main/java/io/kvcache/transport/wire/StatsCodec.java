@@ -30,7 +30,7 @@ public final class StatsCodec {
         to.i64(puts.noRoom()).i64(puts.abandoned());
         CacheStats.Removals removals = stats.removals();
         to.i64(removals.evicted()).i64(removals.dropped()).i64(removals.replaced());
-        to.i64(stats.openTables()).i64(stats.touchesLost());
+        to.i64(stats.openTables()).i64(stats.droppedAccesses());
         List<NamespaceStats> told = stats.namespaces().stream()
                 .filter(each -> ids.containsKey(each.namespace()))
                 .toList();
@@ -39,8 +39,11 @@ public final class StatsCodec {
     }
 
     private static void write(NamespaceStats each, int id, BodyWriter to) {
-        to.i32(id).i32(0).i64(each.blocksAsked()).i64(each.blocksFound()).i64(each.blocksArrived());
-        to.i64(each.objectsAsked()).i64(each.objectsFound()).i64(each.live()).i64(each.liveBytes());
+        to.i32(id).i32(0).i64(each.blocksRequested()).i64(each.blocksFound()).i64(each.blocksLoaded());
+        to.i64(each.objectsRequested())
+                .i64(each.objectsFound())
+                .i64(each.live())
+                .i64(each.liveBytes());
     }
 
     /// Reads statistics.

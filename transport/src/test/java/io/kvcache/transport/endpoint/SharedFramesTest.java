@@ -60,8 +60,8 @@ final class SharedFramesTest {
         try (BlockTable table = serving.store().acquire(serving.chain())) {
             first = u64(table.handle(0));
             second = u64(table.handle(1));
-            firstPlace = u64(memory.place(table.segment(0)));
-            secondPlace = u64(memory.place(table.segment(1)));
+            firstPlace = u64(memory.offsetOf(table.segment(0)));
+            secondPlace = u64(memory.offsetOf(table.segment(1)));
         }
         // ACQUIRE: from block 0, none sent, no time, places 1; lease 1, two ready, end 2, none sent, two handles
         assertAnswers(peer, """
@@ -117,7 +117,7 @@ final class SharedFramesTest {
         }
         try (ObjectView view = Objects.requireNonNull(serving.store().getObject(StagedServing.SPACE, KEY))) {
             handle = u64(view.handle());
-            place = u64(memory.place(view.pieces().getFirst()));
+            place = u64(memory.offsetOf(view.segments().getFirst()));
         }
         // GET_OBJECT: not sent, places 1; lease 1, 32 bytes, none sent; checksum, handle, one piece
         assertAnswers(peer, """

@@ -6,7 +6,7 @@ import static io.kvcache.transport.endpoint.StagedServing.PAGE;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.ObjectView;
-import io.kvcache.core.StagingHead;
+import io.kvcache.core.StagingHeader;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.memory.StagingLimits;
@@ -97,8 +97,8 @@ final class StagedFramesTest {
         assertThat(PosixFilePermissions.toString(Files.getPosixFilePermissions(area.file())))
                 .isEqualTo("rw-------");
         MemorySegment file = MemorySegment.ofArray(Files.readAllBytes(area.file()));
-        assertThat(area.place().head().begins(file)).isTrue();
-        assertThat(new StagingHead(area.place().head().ticket() + 1).begins(file))
+        assertThat(area.place().head().matches(file)).isTrue();
+        assertThat(new StagingHeader(area.place().head().ticket() + 1).matches(file))
                 .isFalse();
         assertThat(HEX.formatHex(file.asSlice(0, 16).toArray(ValueLayout.JAVA_BYTE)))
                 .isEqualTo("4b56435354414745" + "0100000000000000");

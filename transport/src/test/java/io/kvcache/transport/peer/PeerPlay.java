@@ -227,7 +227,7 @@ final class PeerPlay {
     private void put(KvCache cache, BlockChain chain) {
         int stored = 0;
         PutOutcome last = PutOutcome.PRESENT;
-        for (int index = 0; index < chain.length() && last.continues(); index++) {
+        for (int index = 0; index < chain.length() && last.allowsNextBlock(); index++) {
             try (BlockWriter writer = cache.put(chain, index, 0, KvCache.NO_WAIT)) {
                 last = writer.outcome();
                 if (last == PutOutcome.RESERVED) {

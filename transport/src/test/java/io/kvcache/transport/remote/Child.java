@@ -270,13 +270,13 @@ final class Child implements AutoCloseable {
                 RemoteKvCache.builder(address).requestTimeout(Sample.PATIENCE).connect()) {
             cache.register(Sample.SPACE);
             try (BlockTable table = cache.acquire(chain)) {
-                System.out.println(table.readyBlocks() + " " + (Sample.verify(table, chain) == 10 && table.valid()));
+                System.out.println(table.readyBlocks() + " " + (Sample.verify(table, chain) == 10 && table.isValid()));
                 told.readLine();
                 boolean right = true;
                 for (int index = 0; index < 10; index++) {
                     right &= BlockContent.of(chain.key(index)).mismatch(table.segment(index)) < 0;
                 }
-                System.out.println("right " + right + " valid " + table.valid());
+                System.out.println("right " + right + " valid " + table.isValid());
             }
             told.readLine();
         }

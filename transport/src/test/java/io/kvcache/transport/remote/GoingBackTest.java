@@ -151,7 +151,8 @@ final class GoingBackTest {
                 assertThat(Sample.verify(table, chain)).isEqualTo(3);
                 assertThat(arriving.await(3, Sample.PATIENCE.toNanos())).isEqualTo(3);
                 assertThat(Sample.verify(arriving, chain)).isEqualTo(3);
-                assertThat(table.valid() && arriving.valid() && view.valid()).isTrue();
+                assertThat(table.isValid() && arriving.isValid() && view.isValid())
+                        .isTrue();
                 BlockContent.of(Sample.chain(2, 1).key(0)).fill(writer.segment());
                 assertThat(writer.seal()).isEqualTo(SealOutcome.SEALED);
                 assertThat(two.match(Sample.chain(2, 1)).blocks()).isEqualTo(1);

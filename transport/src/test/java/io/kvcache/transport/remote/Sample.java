@@ -57,7 +57,7 @@ final class Sample {
     static void putObject(KvCache cache, Namespace space, byte[] key, MemorySegment bytes) {
         try (ObjectWriter writer = cache.putObject(space, key, bytes.byteSize(), KvCache.NO_WAIT)) {
             long at = 0;
-            for (MemorySegment piece : writer.pieces()) {
+            for (MemorySegment piece : writer.segments()) {
                 MemorySegment.copy(bytes, at, piece, 0, piece.byteSize());
                 at += piece.byteSize();
             }

@@ -94,7 +94,7 @@ final class SharedMemoryTest {
             try (BlockTable table = cache.acquire(chain)) {
                 assertThat(store.stats().openTables()).as("held there").isEqualTo(1);
                 assertThat(Sample.verify(table, chain)).isEqualTo(10);
-                assertThat(table.valid()).isTrue();
+                assertThat(table.isValid()).isTrue();
                 assertThat(table.segment(3).isReadOnly()).isTrue();
             }
             assertThat(cache.remoteStats().placed()).isEqualTo(10);
@@ -138,14 +138,14 @@ final class SharedMemoryTest {
             Sample.putObject(cache, space, key, content.heap(bytes));
             ObjectView kept;
             try (ObjectView view = Objects.requireNonNull(cache.getObject(space, key))) {
-                assertThat(view.pieces()).hasSizeGreaterThan(2).allMatch(MemorySegment::isReadOnly);
+                assertThat(view.segments()).hasSizeGreaterThan(2).allMatch(MemorySegment::isReadOnly);
                 assertThat(view.bytes()).isEqualTo(bytes);
                 MemorySegment copy = MemorySegment.ofArray(new byte[bytes]);
                 view.copyTo(0, bytes, copy);
                 content.require(copy);
                 view.copyTo((1 << 20) - 10, 20, copy);
                 content.require((1 << 20) - 10, copy.asSlice(0, 20));
-                assertThat(view.valid()).isTrue();
+                assertThat(view.isValid()).isTrue();
                 assertThat(cache.remoteStats().placed()).isEqualTo(1);
                 kept = Objects.requireNonNull(cache.getObject(space, key, 1_000_000));
                 assertThat(cache.remoteStats().placed())
@@ -153,7 +153,7 @@ final class SharedMemoryTest {
                         .isEqualTo(2);
             }
             assertThat(cache.dropObject(space, key)).isTrue();
-            assertThat(kept.valid()).as("still held").isTrue();
+            assertThat(kept.isValid()).as("still held").isTrue();
             kept.close();
             assertThat(cache.getObject(space, key)).isNull();
             assertThat(endpoint.stats().bytesOut()).isZero();
@@ -186,7 +186,7 @@ final class SharedMemoryTest {
             try (BlockTable table = cache.acquire(chain, 10, Sample.PATIENCE.toNanos())) {
                 assertThat(table.await(30, Sample.PATIENCE.toNanos())).isEqualTo(30);
                 assertThat(Sample.verify(table, chain)).isEqualTo(30);
-                assertThat(table.valid()).isTrue();
+                assertThat(table.isValid()).isTrue();
                 assertThat(cache.remoteStats().placed()).isEqualTo(30);
             }
             Sample.await("all is back", () -> store.stats().openTables() == 0);
@@ -314,7 +314,7 @@ final class SharedMemoryTest {
                 assertThat(Sample.verify(held, chain))
                         .as("no signal, no other byte")
                         .isEqualTo(20);
-                assertThat(held.valid()).isTrue();
+                assertThat(held.isValid()).isTrue();
                 Sample.await("it is noticed", () -> !cache.remoteStats().connected());
                 assertThat(cache.match(chain)).isEqualTo(Match.NOTHING);
                 assertThat(cache.getAll(chain, 0, room(20))).isZero();

@@ -132,7 +132,7 @@ final class TlsKvCacheTest {
                     assertThat(view).isNotNull();
                     assertThat(view.bytes()).isEqualTo(bytes);
                     long at = 0;
-                    for (MemorySegment piece : view.pieces()) {
+                    for (MemorySegment piece : view.segments()) {
                         assertThat(piece.mismatch(value.asSlice(at, piece.byteSize())))
                                 .isEqualTo(-1);
                         at += piece.byteSize();

@@ -2,7 +2,7 @@ package io.kvcache.transport.shm;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.kvcache.core.SharedFiles;
+import io.kvcache.core.SharedMemoryFiles;
 import io.kvcache.core.check.BlockContent;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Files;
@@ -21,7 +21,7 @@ final class SharedStoreTortureTest {
     void givenAStoreThatEvictsWithoutAPause_whenReadFromTwoProcesses_thenNoWrongByteIsBelieved() throws Exception {
         try (ShmFolder folder = ShmFolder.make();
                 Torture writer = Torture.start(List.of("write", folder.path().toString()))) {
-            SharedFiles files = writer.files();
+            SharedMemoryFiles files = writer.files();
             OneSidedCounters counters = new OneSidedCounters();
             SharedStore store = SharedStore.open(files, counters);
             try (Torture other = Torture.reader(2, files)) {

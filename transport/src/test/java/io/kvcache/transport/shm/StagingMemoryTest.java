@@ -4,10 +4,10 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import io.kvcache.core.SharedFiles;
 import io.kvcache.core.SharedMemory;
+import io.kvcache.core.SharedMemoryFiles;
 import io.kvcache.core.StagingArea;
-import io.kvcache.core.StagingHead;
+import io.kvcache.core.StagingHeader;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.transport.wire.StagingPlace;
 import java.io.IOException;
@@ -46,12 +46,12 @@ final class StagingMemoryTest {
     }
 
     private static StagingPlace place(StagingArea area) {
-        return new StagingPlace(area.bytes(), area.head(), area.file());
+        return new StagingPlace(area.bytes(), area.header(), area.file());
     }
 
     @Test
     void givenASpan_whenWrittenTo_thenTheServerReadsIt() throws IOException {
-        try (StagingArea area = memory.stage(10 * PAGE);
+        try (StagingArea area = memory.createStagingArea(10 * PAGE);
                 Arena arena = Arena.ofConfined()) {
             StagingMemory staging = StagingMemory.open(memory.files(), place(area));
             StagingMemory.Span first = Objects.requireNonNull(staging.take(PAGE + 1));
@@ -74,7 +74,7 @@ final class StagingMemoryTest {
 
     @Test
     void givenASpanThatSomebodyHas_whenTheServerAndTheSessionAreGone_thenItIsStillThere() throws IOException {
-        StagingArea area = memory.stage(PAGE);
+        StagingArea area = memory.createStagingArea(PAGE);
         StagingMemory staging = StagingMemory.open(memory.files(), place(area));
         StagingMemory.Span span = Objects.requireNonNull(staging.take(1));
         area.close();
@@ -85,9 +85,9 @@ final class StagingMemoryTest {
 
     @Test
     void givenAServerThatTellsOfAnotherFile_whenOpened_thenNothingIsWrittenTo() throws IOException {
-        SharedFiles files = memory.files();
-        try (StagingArea area = memory.stage(PAGE)) {
-            StagingHead mine = area.head();
+        SharedMemoryFiles files = memory.files();
+        try (StagingArea area = memory.createStagingArea(PAGE)) {
+            StagingHeader mine = area.header();
             Path beside = folder.path().resolve("stage-x");
             Files.write(beside, new byte[2 * PAGE]);
             for (String other :
@@ -99,7 +99,7 @@ final class StagingMemoryTest {
             assertThatThrownBy(() -> StagingMemory.open(files, new StagingPlace(PAGE, mine, "stage-1-1")))
                     .isInstanceOf(IOException.class)
                     .hasMessageContaining("is no file of");
-            StagingHead another = new StagingHead(mine.ticket() + 1);
+            StagingHeader another = new StagingHeader(mine.ticket() + 1);
             assertThatThrownBy(() -> StagingMemory.open(files, new StagingPlace(PAGE, another, area.file())))
                     .isInstanceOf(IOException.class)
                     .hasMessageContaining("another ticket");

@@ -3,7 +3,7 @@ package io.kvcache.transport.shm;
 import io.kvcache.core.BlockWriter;
 import io.kvcache.core.KvCache;
 import io.kvcache.core.PutOutcome;
-import io.kvcache.core.SharedFiles;
+import io.kvcache.core.SharedMemoryFiles;
 import io.kvcache.core.check.BlockContent;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockShape;
@@ -63,7 +63,7 @@ final class Torture implements AutoCloseable {
                 .start());
     }
 
-    static Torture reader(int seed, SharedFiles files) throws IOException {
+    static Torture reader(int seed, SharedMemoryFiles files) throws IOException {
         return start(List.of(
                 "read",
                 Integer.toString(seed),
@@ -77,9 +77,9 @@ final class Torture implements AutoCloseable {
         return Objects.requireNonNull(said.readLine(), "the child has ended");
     }
 
-    SharedFiles files() throws IOException {
+    SharedMemoryFiles files() throws IOException {
         String[] words = line().split(" ", 4);
-        return new SharedFiles(words[0], words[1], words[2], Long.parseLong(words[3]));
+        return new SharedMemoryFiles(words[0], words[1], words[2], Long.parseLong(words[3]));
     }
 
     /// Kills it without a word, and returns when it is gone.
@@ -167,7 +167,8 @@ final class Torture implements AutoCloseable {
             endWithParent();
             write(Path.of(arguments[1]));
         } else {
-            SharedFiles files = new SharedFiles(arguments[2], arguments[3], arguments[4], Long.parseLong(arguments[5]));
+            SharedMemoryFiles files =
+                    new SharedMemoryFiles(arguments[2], arguments[3], arguments[4], Long.parseLong(arguments[5]));
             OneSidedCounters counters = new OneSidedCounters();
             SharedStore store = SharedStore.open(files, counters);
             Seen seen = read(store, counters, Integer.parseInt(arguments[1]));
@@ -199,7 +200,8 @@ final class Torture implements AutoCloseable {
                 .touched(false)
                 .build()) {
             store.register(SPACE);
-            SharedFiles files = Objects.requireNonNull(store.sharedMemory()).files();
+            SharedMemoryFiles files =
+                    Objects.requireNonNull(store.sharedMemory()).files();
             System.out.println(files.directory() + " " + files.slots() + " " + files.records() + " " + files.epoch());
             // In turn, so that with LRU each put evicts, and the process is only ended from outside.
             for (int seed = 0; ; seed = (seed + 1) % BLOCKS) {

@@ -91,7 +91,7 @@ final class NetworkTraffic {
                 if (writer.outcome() == PutOutcome.RESERVED && random.nextInt(10) > 0) {
                     BlockContent.of(chain.key(index)).fill(writer.segment());
                     writer.seal();
-                } else if (!writer.outcome().continues()) {
+                } else if (!writer.outcome().allowsNextBlock()) {
                     return;
                 }
             }

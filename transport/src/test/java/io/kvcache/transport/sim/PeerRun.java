@@ -182,7 +182,7 @@ final class PeerRun {
                 if (writer.outcome() == PutOutcome.RESERVED) {
                     BlockContent.of(chain.key(index)).fill(writer.segment());
                     writer.seal();
-                } else if (!writer.outcome().continues()) {
+                } else if (!writer.outcome().allowsNextBlock()) {
                     return;
                 }
             }

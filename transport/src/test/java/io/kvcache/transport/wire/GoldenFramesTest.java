@@ -9,8 +9,8 @@ import io.kvcache.core.NamespaceStats;
 import io.kvcache.core.ObjectHint;
 import io.kvcache.core.RequestKind;
 import io.kvcache.core.RequestLabel;
-import io.kvcache.core.SharedFiles;
-import io.kvcache.core.StagingHead;
+import io.kvcache.core.SharedMemoryFiles;
+import io.kvcache.core.StagingHeader;
 import io.kvcache.core.baseline.Baseline;
 import io.kvcache.core.event.CacheEvent;
 import io.kvcache.core.event.EventKind;
@@ -211,7 +211,8 @@ final class GoldenFramesTest {
 
     @Test
     void givenSharedFiles_whenWrittenAndRead_thenTheseBytes() throws Violation {
-        SharedFiles files = new SharedFiles("/dev/shm/store", "slots-1", "records-1", 0x0123_4567_89AB_CDEFL);
+        SharedMemoryFiles files =
+                new SharedMemoryFiles("/dev/shm/store", "slots-1", "records-1", 0x0123_4567_89AB_CDEFL);
         BodyWriter reply = new BodyWriter();
         ShareCodec.write(files, reply);
         assertThat(hex(reply.reply(MessageType.SHARE, 9))).isEqualTo(spaceless(SHARED));
@@ -268,7 +269,7 @@ final class GoldenFramesTest {
 
     @Test
     void givenStagingMemory_whenWrittenAndRead_thenTheseBytes() throws Violation {
-        StagingPlace place = new StagingPlace(64 << 20, new StagingHead(0x0123_4567_89AB_CDEFL), "stage-1-0");
+        StagingPlace place = new StagingPlace(64 << 20, new StagingHeader(0x0123_4567_89AB_CDEFL), "stage-1-0");
         BodyWriter reply = new BodyWriter();
         place.write(reply);
         assertThat(hex(reply.reply(MessageType.STAGE, 10))).isEqualTo(spaceless(STAGED));

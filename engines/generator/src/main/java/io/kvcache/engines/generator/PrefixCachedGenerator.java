@@ -201,7 +201,7 @@ public final class PrefixCachedGenerator<M extends EngineModel> implements AutoC
             while (taken < blocks && into.copyIn(taken, table.segment(taken))) {
                 taken++;
             }
-            cachedBlocks = table.valid() ? taken : 0;
+            cachedBlocks = table.isValid() ? taken : 0;
             sequence.keep(cachedBlocks * options.blockTokens());
         }
 

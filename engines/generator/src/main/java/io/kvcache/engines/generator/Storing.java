@@ -122,7 +122,7 @@ final class Storing implements AutoCloseable {
                 (kept ? counters.storedBlocks : counters.refusedBlocks).increment();
                 return kept;
             }
-            if (!writer.outcome().continues()) {
+            if (!writer.outcome().allowsNextBlock()) {
                 counters.refusedBlocks.increment();
                 return false;
             }

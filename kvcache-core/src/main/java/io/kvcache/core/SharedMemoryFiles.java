@@ -7,4 +7,4 @@ package io.kvcache.core;
 /// @param records name of the file in it that begins with a [io.kvcache.core.tree.IndexHeader], and goes on
 ///     with the index
 /// @param epoch of the store, as its header has it: tells these files from earlier ones of the same names
-public record SharedFiles(String directory, String slots, String records, long epoch) {}
+public record SharedMemoryFiles(String directory, String slots, String records, long epoch) {}

@@ -9,14 +9,14 @@ import org.jspecify.annotations.Nullable;
 ///
 /// **Threads.** Called on the thread of whoever uses the store, by any number at a time. It returns at once, throws
 /// nothing, and does not use the store. What it throws all the same is logged once, and fails no call.
-public interface UseListener {
+public interface AccessListener {
 
     /// What somebody wanted of one block or object.
-    enum Verb {
+    enum LookupKind {
         /// To have it.
         GET,
         /// To know whether it is here.
-        LOOK
+        CONTAINS
     }
 
     /// A chain's blocks were asked for.
@@ -24,16 +24,16 @@ public interface UseListener {
     /// @param from the first that was
     /// @param found how many of them are here, or on their way from a slower tier
     /// @param blockBytes of each
-    void asked(BlockChain chain, int from, int found, int blockBytes);
+    void onAccess(BlockChain chain, int from, int found, int blockBytes);
 
     /// One block or object was asked for by its key.
     ///
     /// @param bytes of it, or -1 when it is not here; 0 where nobody looked
-    void asked(Verb verb, Namespace namespace, BlockKey key, long bytes);
+    void onAccess(LookupKind lookupKind, Namespace namespace, BlockKey key, long bytes);
 
     /// Room was had for a block or an object, which is written now.
     ///
     /// @param after what comes before it in its chain; null for nothing, or where nobody knows
     /// @param replaces whether one of that key was here
-    void put(Namespace namespace, BlockKey key, @Nullable BlockKey after, long bytes, boolean replaces);
+    void onPut(Namespace namespace, BlockKey key, @Nullable BlockKey after, long bytes, boolean replaces);
 }

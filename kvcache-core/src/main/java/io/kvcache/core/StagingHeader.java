@@ -18,7 +18,7 @@ import java.nio.ByteOrder;
 /// Little-endian.
 ///
 /// @param ticket a random number, another one for every file
-public record StagingHead(long ticket) {
+public record StagingHeader(long ticket) {
 
     /// Bytes of the head; the client's own begin behind it.
     public static final int BYTES = Pages.BYTES;
@@ -38,7 +38,7 @@ public record StagingHead(long ticket) {
     }
 
     /// Whether a file begins with it.
-    public boolean begins(MemorySegment page) {
+    public boolean matches(MemorySegment page) {
         return page.get(INT64, 0) == MAGIC && page.get(INT64, 8) == VERSION && page.get(INT64, 16) == ticket;
     }
 }

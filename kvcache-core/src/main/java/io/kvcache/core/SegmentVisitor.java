@@ -7,8 +7,8 @@ import java.lang.foreign.MemorySegment;
 /// A place in a larger memory instead of a segment of its own, so that nothing has to be made for each piece: an
 /// object of 256 MiB has 256.
 @FunctionalInterface
-public interface PieceVisitor {
+public interface SegmentVisitor {
 
     /// The next piece is `[from, from + bytes)` of a memory.
-    void piece(MemorySegment memory, long from, long bytes);
+    void visitSegment(MemorySegment memory, long from, long bytes);
 }
