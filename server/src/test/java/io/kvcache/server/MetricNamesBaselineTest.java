@@ -12,7 +12,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 /// The names, kinds and labels on `/metrics`: dashboards and alerts of others hang on them.
-@Tag(Baseline.QUICK_TAG)
+@Tag(Baseline.RECORDED_TAG)
 final class MetricNamesBaselineTest {
 
     @Test

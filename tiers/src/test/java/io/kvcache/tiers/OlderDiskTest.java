@@ -36,7 +36,7 @@ import org.junit.jupiter.api.io.TempDir;
 /// The directory of a disk that the build of 2026-11-23 wrote: format 1 has to open, whatever the code looks like.
 ///
 /// `-Dkvcache.baseline.record=true` writes the directory again, for a change of the format.
-@Tag(Baseline.QUICK_TAG)
+@Tag(Baseline.RECORDED_TAG)
 final class OlderDiskTest {
 
     private static final BlockShape SHAPE = BlockShape.kv(1, 1, 128, 4, Dtype.BF16);

@@ -14,7 +14,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 
 /// What every policy finds of a generated trace, to all digits and without any published trace: a change to a policy,
 /// to the replay or to the generator shows here first. [ReferenceValuesTest] has the published traces' values.
-@Tag(Baseline.QUICK_TAG)
+@Tag(Baseline.RECORDED_TAG)
 final class GeneratedValuesTest {
 
     private static final int REQUESTS = 3_000;

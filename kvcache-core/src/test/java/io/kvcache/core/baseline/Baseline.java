@@ -24,7 +24,7 @@ public final class Baseline {
     public static final String TAG = "baseline";
 
     /// The tag of tests of recorded values that are quick enough to run each time.
-    public static final String QUICK_TAG = "recorded";
+    public static final String RECORDED_TAG = "recorded";
 
     private static final boolean RECORD = Boolean.getBoolean("kvcache.baseline.record");
 

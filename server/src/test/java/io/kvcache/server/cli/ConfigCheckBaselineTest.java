@@ -13,7 +13,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 /// What `config check` says of a file with most settings.
-@Tag(Baseline.QUICK_TAG)
+@Tag(Baseline.RECORDED_TAG)
 final class ConfigCheckBaselineTest {
 
     private static final String SETTINGS = """

@@ -35,7 +35,7 @@ import org.junit.jupiter.api.Test;
 
 /// Frames as PROTOCOL.md has them, written out by hand: what another language speaks must be these bytes,
 /// today and after every change.
-@Tag(Baseline.QUICK_TAG)
+@Tag(Baseline.RECORDED_TAG)
 final class GoldenFramesTest {
 
     private static final HexFormat HEX = HexFormat.of();

@@ -11,7 +11,7 @@ import picocli.CommandLine;
 import picocli.CommandLine.Model.OptionSpec;
 
 /// All commands of all class paths with their options: operators' scripts hang on them.
-@Tag(Baseline.QUICK_TAG)
+@Tag(Baseline.RECORDED_TAG)
 final class CommandsBaselineTest {
 
     @Test
