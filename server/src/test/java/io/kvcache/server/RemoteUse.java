@@ -50,7 +50,7 @@ final class RemoteUse {
     static int verified(KvCache cache, BlockChain chain) {
         try (BlockTable table = cache.acquire(chain)) {
             for (int index = 0; index < table.readyBlocks(); index++) {
-                BlockContent.of(chain.key(index)).require(table.segment(index));
+                BlockContent.of(chain.key(index)).requireEqual(table.segment(index));
             }
             return table.readyBlocks();
         }

@@ -104,7 +104,7 @@ final class TrustDomainServerTest {
     /// What a tenant's second block begins with.
     private static String beginning(String tenant) {
         byte[] bytes = BlockContent.of(RemoteUse.chain(space(tenant), 3).key(1))
-                .heap(64)
+                .toHeapSegment(64)
                 .toArray(ValueLayout.JAVA_BYTE);
         return new String(bytes, StandardCharsets.ISO_8859_1);
     }

@@ -69,7 +69,7 @@ final class EngineVerbsTest {
                 return false;
             }
             assertThat(table.firstBlock()).isEqualTo(number);
-            BlockContent.of(key.in(SPACE)).require(table.segment(number));
+            BlockContent.of(key.in(SPACE)).requireEqual(table.segment(number));
             return true;
         }
     }
@@ -86,7 +86,7 @@ final class EngineVerbsTest {
             assertThat(cache.match(chain(1, 12)).hostBlocks()).isEqualTo(10);
             try (BlockTable table = cache.acquire(chain(1, 12))) {
                 assertThat(table.readyBlocks()).isEqualTo(10);
-                BlockContent.of(key(1, 7).in(SPACE)).require(table.segment(7));
+                BlockContent.of(key(1, 7).in(SPACE)).requireEqual(table.segment(7));
             }
             assertThat(isHere(cache, 1, 9, 0)).isTrue();
             assertThat(isHere(cache, 1, 10, 0)).isFalse();

@@ -70,7 +70,7 @@ final class ForeignKeysTest {
         try (BlockWriter writer = into.put(chain, index, 0, PATIENCE)) {
             if (writer.outcome() == PutOutcome.RESERVED) {
                 writer.copyFrom(BlockContent.of(chain.key(index))
-                        .heap((int) writer.segment().byteSize()));
+                        .toHeapSegment((int) writer.segment().byteSize()));
                 writer.seal();
             }
             return writer.outcome();
@@ -88,7 +88,7 @@ final class ForeignKeysTest {
         try (BlockTable table = in.acquire(chain, 0, PATIENCE)) {
             assertThat(table.await(chain.length(), PATIENCE)).isEqualTo(chain.length());
             for (int index = 0; index < chain.length(); index++) {
-                BlockContent.of(chain.key(index)).require(table.segment(index));
+                BlockContent.of(chain.key(index)).requireEqual(table.segment(index));
             }
         }
     }

@@ -41,6 +41,6 @@ record Contents(long seed) {
 
     /// The bytes that a step gives an object.
     BlockContent object(Step put) {
-        return BlockContent.of(seed, put.target()).version(put.number());
+        return BlockContent.of(seed, put.target()).withVersion(put.number());
     }
 }

@@ -92,7 +92,7 @@ public final class GpuDemo {
         for (int index = 0; index < chain.length(); index++) {
             try (BlockWriter writer = cache.put(chain, index, 0, PATIENCE_NANOS)) {
                 if (writer.outcome() == PutOutcome.RESERVED) {
-                    writer.copyFrom(BlockContent.of(chain.key(index)).heap(BLOCK_BYTES));
+                    writer.copyFrom(BlockContent.of(chain.key(index)).toHeapSegment(BLOCK_BYTES));
                     writer.seal();
                     put++;
                 }
@@ -105,7 +105,7 @@ public final class GpuDemo {
         try (BlockTable table = cache.acquire(chain, 0, PATIENCE_NANOS)) {
             int ready = table.await(chain.length(), PATIENCE_NANOS);
             for (int index = 0; index < ready; index++) {
-                BlockContent.of(chain.key(index)).require(table.segment(index));
+                BlockContent.of(chain.key(index)).requireEqual(table.segment(index));
             }
             return ready;
         }

@@ -59,7 +59,7 @@ final class ObjectModel {
     }
 
     private static BlockContent content(int index, long number) {
-        return BlockContent.of(index, -1).version(number);
+        return BlockContent.of(index, -1).withVersion(number);
     }
 
     void put(KvCache cache, long timeoutNanos) {
@@ -73,7 +73,7 @@ final class ObjectModel {
                 return;
             }
             long number = again ? values[index] : next++;
-            MemorySegment value = content(index, number).heap(bytes);
+            MemorySegment value = content(index, number).toHeapSegment(bytes);
             value.set(ValueLayout.JAVA_LONG_UNALIGNED, 0, number);
             writer.copyFrom(value);
             SealOutcome sealed = writer.seal();
@@ -121,7 +121,7 @@ final class ObjectModel {
                 number >= floors[index] && number < next,
                 () -> "object " + index + " has number " + number + ", which is not from " + floors[index] + " to "
                         + (next - 1));
-        content(index, number).require(Long.BYTES, value.asSlice(Long.BYTES));
+        content(index, number).requireEqual(Long.BYTES, value.asSlice(Long.BYTES));
         floors[index] = number;
     }
 

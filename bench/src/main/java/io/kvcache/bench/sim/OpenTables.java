@@ -67,9 +67,9 @@ final class OpenTables {
         for (int i = table.firstBlock(); i < table.firstBlock() + ready; i++) {
             MemorySegment block = table.segment(i);
             long length = Math.min(block.byteSize(), most);
-            Corpus.content(each.chain.key(i)).require(block.asSlice(0, length));
+            Corpus.content(each.chain.key(i)).requireEqual(block.asSlice(0, length));
             long tail = block.byteSize() - length;
-            Corpus.content(each.chain.key(i)).require(tail, block.asSlice(tail));
+            Corpus.content(each.chain.key(i)).requireEqual(tail, block.asSlice(tail));
         }
     }
 

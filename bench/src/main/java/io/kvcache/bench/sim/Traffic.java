@@ -86,7 +86,7 @@ final class Traffic {
 
     /// Nobody has touched its room meanwhile.
     private void endLate(Filled filled) {
-        Corpus.content(filled.chain.key(filled.index)).require(filled.writer.segment());
+        Corpus.content(filled.chain.key(filled.index)).requireEqual(filled.writer.segment());
         end(filled);
     }
 

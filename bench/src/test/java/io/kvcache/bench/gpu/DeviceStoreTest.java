@@ -77,7 +77,7 @@ final class DeviceStoreTest {
         for (int index = 0; index < chain.length(); index++) {
             try (BlockWriter writer = cache.put(chain, index, 0, PATIENCE)) {
                 if (writer.outcome() == PutOutcome.RESERVED) {
-                    writer.copyFrom(BlockContent.of(chain.key(index)).heap(BLOCK));
+                    writer.copyFrom(BlockContent.of(chain.key(index)).toHeapSegment(BLOCK));
                     writer.seal();
                 }
             }
@@ -90,7 +90,7 @@ final class DeviceStoreTest {
         try (BlockTable table = cache.acquire(chain, 0, PATIENCE)) {
             int ready = table.await(chain.length(), PATIENCE);
             for (int index = 0; index < ready; index++) {
-                BlockContent.of(chain.key(index)).require(table.segment(index));
+                BlockContent.of(chain.key(index)).requireEqual(table.segment(index));
             }
             return ready;
         }

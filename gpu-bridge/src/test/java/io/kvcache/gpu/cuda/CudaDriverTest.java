@@ -95,7 +95,7 @@ final class CudaDriverTest {
             MemorySegment back = memory(PIECE);
             stream.toHost(slab.address().plus(2L * PIECE), back);
             finish(stream);
-            new BlockContent(1).require(PIECE, back);
+            new BlockContent(1).requireEqual(PIECE, back);
             assertThat(((CudaDriver) driver).batches()).isEqualTo("cuMemcpyBatchAsync, 1 taken, 0 declined");
             assertThat(((Without) subject).standIn().calls("cuMemcpyBatchAsync"))
                     .isEqualTo(1);
@@ -189,7 +189,7 @@ final class CudaDriverTest {
             }
             stream.copy(home);
             finish(stream);
-            new BlockContent(2).require(back);
+            new BlockContent(2).requireEqual(back);
             assertThat(standIn.calls("cuMemcpyBatchAsync_v2")).isEqualTo(2);
             assertThat(standIn.calls("cuMemcpyHtoDAsync_v2") + standIn.calls("cuMemcpyDtoHAsync_v2"))
                     .isZero();
@@ -220,7 +220,7 @@ final class CudaDriverTest {
             MemorySegment back = memory(PIECE);
             stream.toHost(slab.address().plus(8L * PIECE), back);
             finish(stream);
-            new BlockContent(3).require(8L * PIECE, back);
+            new BlockContent(3).requireEqual(8L * PIECE, back);
             assertThat(standIn.calls("cuMemcpyHtoDAsync_v2")).isEqualTo(10);
         }
 
@@ -250,7 +250,7 @@ final class CudaDriverTest {
             MemorySegment back = memory(PIECE);
             stream.toHost(slab.address().plus(7L * PIECE), back);
             finish(stream);
-            new BlockContent(10).require(2L * PIECE, back);
+            new BlockContent(10).requireEqual(2L * PIECE, back);
             assertThat(standIn.calls("cuMemcpyHtoDAsync_v2")).isEqualTo(2);
             assertThat(standIn.calls("cuMemcpyBatchAsync_v2")).isEqualTo(1);
             driver.unregister(source);
@@ -267,7 +267,7 @@ final class CudaDriverTest {
             MemorySegment back = memory(10L * PIECE);
             stream.toHost(slab.address(), back);
             finish(stream);
-            new BlockContent(4).require(back);
+            new BlockContent(4).requireEqual(back);
             driver.unregister(source.asSlice(0, 4L * PIECE));
             driver.unregister(source.asSlice(4L * PIECE));
         }
@@ -295,7 +295,7 @@ final class CudaDriverTest {
             MemorySegment back = memory(PIECE);
             stream.toHost(slab.address(), back);
             finish(stream);
-            new BlockContent(9).require(back);
+            new BlockContent(9).requireEqual(back);
             assertThat(standIn.calls("cuMemHostUnregister")).isZero();
             driver.unregister(memory);
             assertThat(standIn.calls("cuMemHostUnregister")).isEqualTo(1);
@@ -316,7 +316,7 @@ final class CudaDriverTest {
             MemorySegment back = memory(PIECE);
             stream.toHost(pool.address().plus(PIECE), back);
             finish(stream);
-            new BlockContent(8).require(PIECE, back);
+            new BlockContent(8).requireEqual(PIECE, back);
             driver.disown(pool.slice(0, PIECE));
             driver.disown(pool.slice(PIECE, PIECE));
             engine.free(pool);
@@ -335,7 +335,7 @@ final class CudaDriverTest {
             MemorySegment back = memory(2L * PIECE);
             stream.toHost(pool.address(), back);
             finish(stream);
-            new BlockContent(6).require(back);
+            new BlockContent(6).requireEqual(back);
             assertRefused(DeviceError.BAD_REQUEST, () -> driver.free(pool));
             assertThat(driver.use().slabs()).isZero();
             driver.disown(pool);
@@ -360,7 +360,7 @@ final class CudaDriverTest {
             stream.toDevice(memory, slab.address());
             stream.toHost(slab.address(), back);
             finish(stream);
-            new BlockContent(7).require(back);
+            new BlockContent(7).requireEqual(back);
         }
 
         @Test

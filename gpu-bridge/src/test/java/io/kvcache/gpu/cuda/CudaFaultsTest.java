@@ -126,7 +126,7 @@ final class CudaFaultsTest {
             DeviceStream down = driver.openStream(Priority.NORMAL);
             DeviceEvent event = driver.openEvent();
             copy(slab, source, back, up, down, event);
-            new BlockContent(1).require(back);
+            new BlockContent(1).requireEqual(back);
             event.close();
             up.close();
             down.close();

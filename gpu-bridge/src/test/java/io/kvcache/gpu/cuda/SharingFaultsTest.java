@@ -61,7 +61,7 @@ final class SharingFaultsTest {
                 turn.begin();
                 try (Taken taken = new Taken(turn)) {
                     byTokens(driver, peer, content(turn.nth(), BYTES), back, taken);
-                    new BlockContent(turn.nth()).require(back);
+                    new BlockContent(turn.nth()).requireEqual(back);
                     return true;
                 } catch (DeviceException refused) {
                     turn.endsWith(refused);
@@ -99,7 +99,7 @@ final class SharingFaultsTest {
             turn.begin();
             try (Taken taken = new Taken(turn)) {
                 byDescriptor(driver, content(turn.nth(), BYTES), back, taken);
-                new BlockContent(turn.nth()).require(back);
+                new BlockContent(turn.nth()).requireEqual(back);
                 return true;
             } catch (DeviceException refused) {
                 turn.endsWith(refused);
@@ -163,11 +163,11 @@ final class SharingFaultsTest {
             try (Registered first = new Registered(one, content)) {
                 both = first.holds && second.holds;
                 there(one, content, back);
-                new BlockContent(nth).require(back);
+                new BlockContent(nth).requireEqual(back);
             }
             back.fill((byte) 0);
             there(two, content, back);
-            new BlockContent(nth).require(back);
+            new BlockContent(nth).requireEqual(back);
             return both;
         }
     }

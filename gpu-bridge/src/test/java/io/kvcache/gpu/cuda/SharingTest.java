@@ -116,7 +116,7 @@ final class SharingTest {
         stream.toHost(slab.address(), back);
         stream.record(done);
         assertThat(done.await(LONG_NANOS)).isTrue();
-        new BlockContent(SharingPeer.WRITTEN).require(back);
+        new BlockContent(SharingPeer.WRITTEN).requireEqual(back);
         written.close();
         done.close();
         peer.getOutputStream().write('\n');

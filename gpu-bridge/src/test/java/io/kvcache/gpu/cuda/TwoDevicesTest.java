@@ -116,8 +116,8 @@ final class TwoDevicesTest {
             first.driver.free(more);
             first.write(content(1));
             second.write(content(2));
-            new BlockContent(1).require(first.read());
-            new BlockContent(2).require(second.read());
+            new BlockContent(1).requireEqual(first.read());
+            new BlockContent(2).requireEqual(second.read());
         }
     }
 
@@ -128,7 +128,7 @@ final class TwoDevicesTest {
                 Device second = new Device(1)) {
             second.write(content(3));
             first.end();
-            new BlockContent(3).require(second.read());
+            new BlockContent(3).requireEqual(second.read());
         }
     }
 
@@ -156,7 +156,7 @@ final class TwoDevicesTest {
                             second.slab.slice(1024, 128)),
                     bad);
             second.write(content(5));
-            new BlockContent(5).require(second.read());
+            new BlockContent(5).requireEqual(second.read());
         }
     }
 
@@ -176,7 +176,7 @@ final class TwoDevicesTest {
             first.write(content(7));
             MemorySegment between = first.read();
             second.write(between);
-            new BlockContent(7).require(second.read());
+            new BlockContent(7).requireEqual(second.read());
         }
     }
 
@@ -197,7 +197,7 @@ final class TwoDevicesTest {
             ours.unreserve(range);
             theirs.release(pages);
             second.write(content(8));
-            new BlockContent(8).require(second.read());
+            new BlockContent(8).requireEqual(second.read());
         }
     }
 
@@ -220,7 +220,7 @@ final class TwoDevicesTest {
                 DeviceError.ILLEGAL_ACCESS);
         FaultsInTurn.close(second);
         first.write(content(9));
-        new BlockContent(9).require(first.read());
+        new BlockContent(9).requireEqual(first.read());
         first.end();
     }
 
@@ -248,7 +248,7 @@ final class TwoDevicesTest {
                     standIn.release();
                 }
                 goes.end();
-                new BlockContent(10).require(stays.read());
+                new BlockContent(10).requireEqual(stays.read());
                 stays.driver.unregister(host);
             }
             assertThat(standIn.left()).isEmpty();
@@ -288,7 +288,7 @@ final class TwoDevicesTest {
             second.driver.unregister(host);
             assertThat(standIn.injectedAt()).isEqualTo("cuCtxSetCurrent");
             second.driver.free(second.driver.allocate(BYTES));
-            new BlockContent(13).require(second.read());
+            new BlockContent(13).requireEqual(second.read());
         }
     }
 

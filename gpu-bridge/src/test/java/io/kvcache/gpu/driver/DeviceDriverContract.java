@@ -121,7 +121,7 @@ public abstract class DeviceDriverContract {
         stream.within(slab.address(), slab.address().plus(2 * BYTES), BYTES);
         stream.toHost(slab.address().plus(2 * BYTES), back);
         finish(stream);
-        new BlockContent(1).require(back);
+        new BlockContent(1).requireEqual(back);
     }
 
     @Test
@@ -134,7 +134,7 @@ public abstract class DeviceDriverContract {
         MemorySegment back = memory(BYTES);
         stream.toHost(slab.address(), back);
         finish(stream);
-        new BlockContent(2).require(3, back.asSlice(1001, 4097));
+        new BlockContent(2).requireEqual(3, back.asSlice(1001, 4097));
         assertThat(back.get(ValueLayout.JAVA_BYTE, 1000)).isEqualTo((byte) 0x5A);
         assertThat(back.get(ValueLayout.JAVA_BYTE, 1001 + 4097)).isEqualTo((byte) 0x5A);
     }
@@ -150,7 +150,7 @@ public abstract class DeviceDriverContract {
         stream.toDevice(source, slab.address());
         stream.toHost(slab.address(), back);
         finish(stream);
-        new BlockContent(3).require(back);
+        new BlockContent(3).requireEqual(back);
         driver.unregister(source);
         assertThat(driver.use().registrations()).isZero();
     }
@@ -191,7 +191,7 @@ public abstract class DeviceDriverContract {
         stream.copy(within);
         stream.copy(home);
         finish(stream);
-        new BlockContent(4).require(back);
+        new BlockContent(4).requireEqual(back);
         driver.unregister(source.asSlice(0, border));
         driver.unregister(source.asSlice(border));
     }
@@ -230,7 +230,7 @@ public abstract class DeviceDriverContract {
         assertThat(back.mismatch(memory(BYTES))).as("nothing came yet").isEqualTo(-1);
         subject.release();
         assertThat(event.await(LONG_NANOS)).isTrue();
-        new BlockContent(6).require(back);
+        new BlockContent(6).requireEqual(back);
     }
 
     @Test
@@ -246,7 +246,7 @@ public abstract class DeviceDriverContract {
         subject.release();
         stream.toHost(slab.address(), back);
         finish(stream);
-        new BlockContent(8).require(back);
+        new BlockContent(8).requireEqual(back);
     }
 
     @Test
@@ -262,7 +262,7 @@ public abstract class DeviceDriverContract {
             second.waitFor(event);
             second.toHost(slab.address(), back);
             finish(second);
-            new BlockContent(seed).require(back);
+            new BlockContent(seed).requireEqual(back);
         }
     }
 
@@ -355,7 +355,7 @@ public abstract class DeviceDriverContract {
         other.join();
         assertThat(thrown.get()).isNull();
         finish(stream);
-        new BlockContent(10).require(back);
+        new BlockContent(10).requireEqual(back);
     }
 
     @Test

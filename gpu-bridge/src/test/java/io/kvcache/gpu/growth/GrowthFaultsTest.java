@@ -151,7 +151,7 @@ final class GrowthFaultsTest {
                 stream.toHost(span.address().plus(i * page), back);
                 stream.record(event);
                 assertThat(event.await(LONG_NANOS)).isTrue();
-                new BlockContent(100 * seed + i).require(back);
+                new BlockContent(100 * seed + i).requireEqual(back);
             }
         }
     }

@@ -190,7 +190,7 @@ final class GrowthPoolTest {
         MemorySegment back = arena.allocate(2 * page);
         stream.toHost(span.address().plus(page / 2), back);
         finish();
-        new BlockContent(1).require(back);
+        new BlockContent(1).requireEqual(back);
         assertThatExceptionOfType(DeviceException.class)
                 .isThrownBy(() -> stream.toDevice(content, span.address().plus(page + page / 2)))
                 .satisfies(beyond -> assertThat(beyond.error()).isEqualTo(DeviceError.BAD_REQUEST));
@@ -279,7 +279,7 @@ final class GrowthPoolTest {
         stream.toDevice(content, span.address());
         stream.toHost(span.address(), back);
         finish();
-        new BlockContent(2).require(back);
+        new BlockContent(2).requireEqual(back);
         span.close();
         pool.close();
         assertThat(driver.use().virtual()).isZero();

@@ -90,7 +90,7 @@ final class TierHarness implements TierListener {
             assertThat(event.await(PATIENCE_NANOS)).isTrue();
             event.close();
             stream.close();
-            BlockContent.of(key).require(back);
+            BlockContent.of(key).requireEqual(back);
         }
     }
 
@@ -207,7 +207,7 @@ final class TierHarness implements TierListener {
         assertThat(outcome).as("damage").isNotEqualTo(Outcome.CORRUPT);
         if (outcome == Outcome.GOOD) {
             good++;
-            BlockContent.of(read.key).require(read.slot.asSlice(0, BLOCK_BYTES));
+            BlockContent.of(read.key).requireEqual(read.slot.asSlice(0, BLOCK_BYTES));
         } else {
             notRead++;
         }

@@ -19,7 +19,7 @@ public record BlockContent(long seed) {
     private static final ValueLayout.OfLong WORD = ValueLayout.JAVA_LONG_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
 
     /// 2^64 divided by the golden ratio, odd: multiplying by it spreads neighbouring numbers.
-    private static final long SPREAD = 0x9E37_79B9_7F4A_7C15L;
+    private static final long HASH_MULTIPLIER = 0x9E37_79B9_7F4A_7C15L;
 
     /// The content of a key.
     public static BlockContent of(BlockKey key) {
@@ -28,14 +28,14 @@ public record BlockContent(long seed) {
 
     /// The content of the key with these halves.
     public static BlockContent of(long keyHi, long keyLo) {
-        return new BlockContent(mix(keyHi * SPREAD + keyLo));
+        return new BlockContent(mix(keyHi * HASH_MULTIPLIER + keyLo));
     }
 
     /// The content of another version of the same key, for objects that are overwritten.
     ///
     /// @param number of the version; each has other bytes
-    public BlockContent version(long number) {
-        return new BlockContent(mix(seed + number * SPREAD));
+    public BlockContent withVersion(long number) {
+        return new BlockContent(mix(seed + number * HASH_MULTIPLIER));
     }
 
     /// Fills the whole segment.
@@ -84,14 +84,14 @@ public record BlockContent(long seed) {
     /// Throws unless the whole segment is this content.
     ///
     /// @throws AssertionError that names the first byte that differs
-    public void require(MemorySegment found) {
-        require(0, found);
+    public void requireEqual(MemorySegment found) {
+        requireEqual(0, found);
     }
 
     /// Throws unless the segment is the bytes from `offset` of this content on.
     ///
     /// @throws AssertionError that names the first byte that differs
-    public void require(long offset, MemorySegment found) {
+    public void requireEqual(long offset, MemorySegment found) {
         long at = mismatch(offset, found);
         if (at >= 0) {
             throw new AssertionError("byte %d of %d from offset %d is 0x%02x; content %016x has 0x%02x there"
@@ -106,7 +106,7 @@ public record BlockContent(long seed) {
     }
 
     /// The first `bytes` of the content, on the heap.
-    public MemorySegment heap(int bytes) {
+    public MemorySegment toHeapSegment(int bytes) {
         MemorySegment segment = MemorySegment.ofArray(new byte[bytes]);
         fill(segment);
         return segment;
@@ -117,12 +117,12 @@ public record BlockContent(long seed) {
     }
 
     private long word(long offset) {
-        long mixed = (seed + offset) * SPREAD;
+        long mixed = (seed + offset) * HASH_MULTIPLIER;
         return mixed ^ mixed >>> 29;
     }
 
     private static long mix(long value) {
-        long mixed = (value ^ value >>> 32) * SPREAD;
-        return (mixed ^ mixed >>> 29) * SPREAD;
+        long mixed = (value ^ value >>> 32) * HASH_MULTIPLIER;
+        return (mixed ^ mixed >>> 29) * HASH_MULTIPLIER;
     }
 }

@@ -14,7 +14,7 @@ final class BlockContentTest {
 
     @Test
     void givenAnySizeAndOffset_whenFilledInPieces_thenItIsThePieceOfTheWhole() {
-        MemorySegment whole = CONTENT.heap(100);
+        MemorySegment whole = CONTENT.toHeapSegment(100);
         for (int offset = 0; offset < 20; offset++) {
             for (int size = 0; size < 40; size++) {
                 MemorySegment piece = MemorySegment.ofArray(new byte[size]);
@@ -32,7 +32,7 @@ final class BlockContentTest {
             CONTENT.fill(3, piece);
             piece.set(ValueLayout.JAVA_BYTE, wrong, (byte) (piece.get(ValueLayout.JAVA_BYTE, wrong) + 1));
             assertThat(CONTENT.mismatch(3, piece)).isEqualTo(wrong);
-            assertThatThrownBy(() -> CONTENT.require(3, piece))
+            assertThatThrownBy(() -> CONTENT.requireEqual(3, piece))
                     .isInstanceOf(AssertionError.class)
                     .hasMessageContaining("byte ");
         }
@@ -40,10 +40,10 @@ final class BlockContentTest {
 
     @Test
     void givenOtherKeysOrVersions_whenCompared_thenNoContentIsAnothers() {
-        MemorySegment first = CONTENT.heap(4096);
+        MemorySegment first = CONTENT.toHeapSegment(4096);
         assertThat(BlockContent.of(2, 1).mismatch(first)).isZero();
         assertThat(BlockContent.of(1, 3).mismatch(first)).isZero();
-        assertThat(CONTENT.version(1).mismatch(first)).isZero();
+        assertThat(CONTENT.withVersion(1).mismatch(first)).isZero();
         assertThat(CONTENT.mismatch(4096, first)).isZero();
         assertThat(BlockContent.of(1, 2)).isEqualTo(CONTENT);
     }

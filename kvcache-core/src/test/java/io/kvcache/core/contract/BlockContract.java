@@ -47,8 +47,8 @@ public abstract class BlockContract extends KvCacheContract {
                 assertThat(table.segment(index).isReadOnly()).isTrue();
                 MemorySegment heap = MemorySegment.ofArray(new byte[(int) blockBytes(space)]);
                 table.copyTo(index, heap);
-                content(chain, index).require(heap);
-                content(chain, index).require(table.segment(index));
+                content(chain, index).requireEqual(heap);
+                content(chain, index).requireEqual(table.segment(index));
             }
         }
     }
@@ -235,7 +235,7 @@ public abstract class BlockContract extends KvCacheContract {
         put(chain, 0);
         try (BlockWriter copied = reserve(chain, 1);
                 BlockWriter summed = reserve(chain, 2)) {
-            copied.copyFrom(content(chain, 1).heap((int) blockBytes(MIB)));
+            copied.copyFrom(content(chain, 1).toHeapSegment((int) blockBytes(MIB)));
             copied.seal();
             content(chain, 2).fill(summed.segment());
             assertThat(summed.seal(ChunkedCrc.of(summed.segment()))).isEqualTo(SealOutcome.SEALED);
@@ -256,7 +256,7 @@ public abstract class BlockContract extends KvCacheContract {
     void givenARun_whenPutAll_thenStoredAndPresentAreTold() {
         BlockChain chain = chain(1, 6);
         List<MemorySegment> blocks = IntStream.range(0, 6)
-                .mapToObj(index -> content(chain, index).heap((int) blockBytes(MIB)))
+                .mapToObj(index -> content(chain, index).toHeapSegment((int) blockBytes(MIB)))
                 .toList();
         assertThat(cache().putAll(chain, 0, blocks.subList(0, 2), KvCache.NO_WAIT))
                 .isEqualTo(new PutSummary(2, 0, PutOutcome.RESERVED));
@@ -281,7 +281,7 @@ public abstract class BlockContract extends KvCacheContract {
             try (BlockTable table = cache().acquire(chain)) {
                 table.copyTo(0, target);
             }
-            content(chain, 0).require(target.asSlice(0, blockBytes(MIB)));
+            content(chain, 0).requireEqual(target.asSlice(0, blockBytes(MIB)));
         }
     }
 
@@ -293,10 +293,10 @@ public abstract class BlockContract extends KvCacheContract {
                 .limit(4)
                 .toList();
         assertThat(cache().getAll(chain, 1, into)).isEqualTo(2);
-        content(chain, 1).require(into.get(0));
-        content(chain, 2).require(into.get(1));
+        content(chain, 1).requireEqual(into.get(0));
+        content(chain, 2).requireEqual(into.get(1));
         assertThat(cache().getAll(chain, 0, into.subList(0, 1))).isEqualTo(1);
-        content(chain, 0).require(into.get(0));
+        content(chain, 0).requireEqual(into.get(0));
         assertThat(cache().getAll(chain, chain.length(), into)).isZero();
         assertThat(cache().getAll(chain(2, 3), 0, into)).isZero();
         assertThatThrownBy(() -> cache().getAll(chain, 0, List.of(MemorySegment.ofArray(new byte[4096]))))

@@ -193,7 +193,7 @@ public abstract class BlockWriterContract extends KvCacheContract {
         assertThatIllegalStateException().isThrownBy(writer::segment);
         assertThatIllegalStateException().isThrownBy(writer::seal);
         assertThatIllegalStateException()
-                .isThrownBy(() -> writer.copyFrom(content(chain, 0).heap((int) blockBytes(MIB))));
+                .isThrownBy(() -> writer.copyFrom(content(chain, 0).toHeapSegment((int) blockBytes(MIB))));
     }
 
     @ParameterizedTest
@@ -202,10 +202,10 @@ public abstract class BlockWriterContract extends KvCacheContract {
         BlockChain chain = chain(1, 1);
         try (BlockWriter writer = reserve(chain, 0)) {
             assertThatIllegalArgumentException()
-                    .isThrownBy(() -> writer.copyFrom(content(chain, 0).heap(bytes)))
+                    .isThrownBy(() -> writer.copyFrom(content(chain, 0).toHeapSegment(bytes)))
                     .withMessageContaining("" + bytes)
                     .withMessageContaining("" + blockBytes(MIB));
-            writer.copyFrom(content(chain, 0).heap((int) blockBytes(MIB)));
+            writer.copyFrom(content(chain, 0).toHeapSegment((int) blockBytes(MIB)));
             assertThat(writer.seal()).isEqualTo(SealOutcome.SEALED);
         }
         assertThat(verified(chain)).isEqualTo(1);

@@ -137,7 +137,7 @@ public abstract class ConcurrencyContract extends KvCacheContract {
     @Test
     void givenAnObjectWrittenOverAgainAndAgain_whenRead_thenAlwaysOneWholeVersion() throws Exception {
         byte[] key = {1};
-        putObject(key, content(OBJECTS, key).version(1), 1);
+        putObject(key, content(OBJECTS, key).withVersion(1), 1);
         inThreads(thread -> {
             SplittableRandom random = new SplittableRandom(90 + thread);
             for (int i = 0; i < OPERATIONS; i++) {
@@ -145,7 +145,7 @@ public abstract class ConcurrencyContract extends KvCacheContract {
                     overwrite(key, 1 + random.nextInt(200_000));
                 } else {
                     try (ObjectView view = view(key)) {
-                        requireContent(view, content(OBJECTS, key).version(view.bytes()), view.bytes());
+                        requireContent(view, content(OBJECTS, key).withVersion(view.bytes()), view.bytes());
                     }
                 }
             }
@@ -160,7 +160,7 @@ public abstract class ConcurrencyContract extends KvCacheContract {
     private void overwrite(byte[] key, int bytes) {
         try (ObjectWriter writer = cache().putObject(OBJECTS, key, bytes, KvCache.NO_WAIT)) {
             if (writer.outcome() == PutOutcome.RESERVED) {
-                writer.copyFrom(content(OBJECTS, key).version(bytes).heap(bytes));
+                writer.copyFrom(content(OBJECTS, key).withVersion(bytes).toHeapSegment(bytes));
                 assertThat(writer.seal()).isEqualTo(SealOutcome.SEALED);
             }
         }

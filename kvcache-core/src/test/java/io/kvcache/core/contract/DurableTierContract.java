@@ -115,7 +115,7 @@ public abstract class DurableTierContract extends TierContract {
         reopen();
         TierBlock first = rig.recovered.getFirst();
         assertThat(first).isEqualTo(object(5, 2, 7_000));
-        Outcome outcome = read(first, rig.recoveredAt(first), content(5).version(2));
+        Outcome outcome = read(first, rig.recoveredAt(first), content(5).withVersion(2));
         assertThat(outcome).isEqualTo(Outcome.GOOD);
     }
 

@@ -186,7 +186,7 @@ public abstract class KvCacheContract {
     /// Checks every byte of a table.
     protected static void requireContent(BlockTable table, BlockChain chain) {
         for (int index = table.firstBlock(); index < table.firstBlock() + table.readyBlocks(); index++) {
-            content(chain, index).require(table.segment(index));
+            content(chain, index).requireEqual(table.segment(index));
         }
     }
 
@@ -214,7 +214,7 @@ public abstract class KvCacheContract {
         assertThat(view.bytes()).isEqualTo(bytes);
         long at = 0;
         for (MemorySegment piece : view.segments()) {
-            content.require(at, piece);
+            content.requireEqual(at, piece);
             at += piece.byteSize();
         }
         assertThat(at).isEqualTo(bytes);

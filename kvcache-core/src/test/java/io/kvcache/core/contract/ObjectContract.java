@@ -35,7 +35,7 @@ public abstract class ObjectContract extends KvCacheContract {
     }
 
     private static BlockContent version(int number) {
-        return content(OBJECTS, KEY).version(number);
+        return content(OBJECTS, KEY).withVersion(number);
     }
 
     private ObjectWriter reserve(byte[] key, long bytes) {
@@ -78,7 +78,7 @@ public abstract class ObjectContract extends KvCacheContract {
     @ParameterizedTest
     @ValueSource(ints = {1, 100_000, 3 << 20})
     void givenBytesAtHand_whenStored_thenTheyAreReadAndWrittenOver(int bytes) {
-        assertThat(cache().storeObject(OBJECTS, KEY, version(1).heap(bytes), KvCache.NO_WAIT))
+        assertThat(cache().storeObject(OBJECTS, KEY, version(1).toHeapSegment(bytes), KvCache.NO_WAIT))
                 .isTrue();
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment value = arena.allocate(bytes);
@@ -117,7 +117,7 @@ public abstract class ObjectContract extends KvCacheContract {
     @ParameterizedTest
     @ValueSource(ints = {1, 5000, 70_000, 3_000_000})
     void givenAnObjectSealedInAnyWay_whenViewed_thenItsChecksumIsOverValueAndKey(int bytes) {
-        int sum = checksum(version(1).heap(bytes).toArray(ValueLayout.JAVA_BYTE));
+        int sum = checksum(version(1).toHeapSegment(bytes).toArray(ValueLayout.JAVA_BYTE));
         putObject(KEY, version(1), bytes);
         try (ObjectView view = view(KEY)) {
             assertThat(view.checksum()).isEqualTo(sum);
@@ -128,7 +128,7 @@ public abstract class ObjectContract extends KvCacheContract {
                 version(1).fill(at, piece);
                 at += piece.byteSize();
             }
-            int other = checksum(version(1).heap(bytes).toArray(ValueLayout.JAVA_BYTE), new byte[] {9});
+            int other = checksum(version(1).toHeapSegment(bytes).toArray(ValueLayout.JAVA_BYTE), new byte[] {9});
             assertThat(writer.seal(other)).isEqualTo(SealOutcome.SEALED);
             assertThatIllegalStateException().isThrownBy(() -> writer.seal(other));
         }
@@ -171,7 +171,7 @@ public abstract class ObjectContract extends KvCacheContract {
     private static long visited(ObjectView view, long from, long to) {
         long[] at = {from};
         view.visit(from, to - from, (memory, start, length) -> {
-            version(1).require(at[0], memory.asSlice(start, length));
+            version(1).requireEqual(at[0], memory.asSlice(start, length));
             assertThat(memory.isReadOnly()).isTrue();
             at[0] += length;
         });
@@ -221,7 +221,7 @@ public abstract class ObjectContract extends KvCacheContract {
             assertThat(writer.outcome()).isEqualTo(PutOutcome.RESERVED);
             assertThat(cache().containsObject(OBJECTS, KEY)).isFalse();
             assertThat(cache().getObject(OBJECTS, KEY)).isNull();
-            writer.copyFrom(version(1).heap(5000));
+            writer.copyFrom(version(1).toHeapSegment(5000));
             assertThat(writer.seal()).isEqualTo(SealOutcome.SEALED);
             assertThatIllegalStateException().isThrownBy(writer::seal);
             assertThatIllegalStateException().isThrownBy(writer::segments);
@@ -235,8 +235,8 @@ public abstract class ObjectContract extends KvCacheContract {
         try (ObjectWriter first = reserve(KEY, 5000);
                 ObjectWriter second = reserve(KEY, 70_000)) {
             assertThat(second.outcome()).isEqualTo(PutOutcome.RESERVED);
-            first.copyFrom(version(1).heap(5000));
-            second.copyFrom(version(2).heap(70_000));
+            first.copyFrom(version(1).toHeapSegment(5000));
+            second.copyFrom(version(2).toHeapSegment(70_000));
             assertThat((begunFirst ? first : second).seal()).isEqualTo(SealOutcome.SEALED);
             requireValue(begunFirst ? 1 : 2, begunFirst ? 5000 : 70_000);
             assertThat((begunFirst ? second : first).seal()).isEqualTo(SealOutcome.SEALED);
@@ -255,7 +255,7 @@ public abstract class ObjectContract extends KvCacheContract {
             ObjectWriter third = reserve(KEY, 70_000);
             first.close();
             requireValue(1, 100);
-            second.copyFrom(version(2).heap(5000));
+            second.copyFrom(version(2).toHeapSegment(5000));
             assertThat(second.seal()).isEqualTo(SealOutcome.SEALED);
             requireValue(2, 5000);
             third.close();
@@ -303,7 +303,7 @@ public abstract class ObjectContract extends KvCacheContract {
         putObject(KEY, version(1), 70_000);
         ObjectView old = view(KEY);
         try (ObjectWriter writer = reserve(KEY, 130_000)) {
-            writer.copyFrom(version(2).heap(130_000));
+            writer.copyFrom(version(2).toHeapSegment(130_000));
             try (ObjectView meanwhile = view(KEY)) {
                 requireContent(meanwhile, version(1), 70_000);
             }
@@ -370,7 +370,7 @@ public abstract class ObjectContract extends KvCacheContract {
                 MemorySegment target =
                         i % 2 == 0 ? MemorySegment.ofArray(new byte[length + 7]) : arena.allocate(length + 7);
                 view.copyTo(offset, length, target);
-                version(1).require(offset, target.asSlice(0, length));
+                version(1).requireEqual(offset, target.asSlice(0, length));
                 assertThat(target.asSlice(length).mismatch(MemorySegment.ofArray(new byte[7])))
                         .as("nothing behind the range is touched, seed %d", seed)
                         .isEqualTo(-1);
@@ -400,7 +400,7 @@ public abstract class ObjectContract extends KvCacheContract {
     void givenASourceOfTheWrongSize_whenCopied_thenRefusedWithBothSizes(int bytes) {
         try (ObjectWriter writer = reserve(KEY, 5000)) {
             assertThatIllegalArgumentException()
-                    .isThrownBy(() -> writer.copyFrom(version(1).heap(bytes)))
+                    .isThrownBy(() -> writer.copyFrom(version(1).toHeapSegment(bytes)))
                     .withMessageContaining("" + bytes)
                     .withMessageContaining("5000");
         }

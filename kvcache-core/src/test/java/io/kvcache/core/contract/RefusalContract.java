@@ -99,8 +99,8 @@ public abstract class RefusalContract extends KvCacheContract {
     @Test
     void givenABlockOfTheWrongSizeInARun_whenPutAll_thenRefusedAndWhatWasStoredStays() {
         BlockChain chain = chain(1, 2);
-        List<MemorySegment> blocks =
-                List.of(content(chain, 0).heap(1 << 20), content(chain, 1).heap(1000));
+        List<MemorySegment> blocks = List.of(
+                content(chain, 0).toHeapSegment(1 << 20), content(chain, 1).toHeapSegment(1000));
         assertRefused(() -> cache().putAll(chain, 0, blocks, 0), 1000, 1 << 20);
         assertThat(verified(chain)).isEqualTo(1);
         subject().settle();
@@ -118,7 +118,7 @@ public abstract class RefusalContract extends KvCacheContract {
     void givenANegativeTimeout_whenWaiting_thenRefused(long timeout) {
         assertRefused(() -> cache().put(chain(1, 1), 0, 0, timeout), timeout, 0);
         assertRefused(() -> cache().acquire(chain(1, 1), 0, timeout), timeout, 0);
-        List<MemorySegment> blocks = List.of(content(chain(1, 1), 0).heap(1 << 20));
+        List<MemorySegment> blocks = List.of(content(chain(1, 1), 0).toHeapSegment(1 << 20));
         assertRefused(() -> cache().putAll(chain(1, 1), 0, blocks, timeout), timeout, 0);
         assertRefused(() -> cache().putObject(OBJECTS, KEY, 1, timeout), timeout, 0);
     }

@@ -53,7 +53,7 @@ record TierBlocks(Arena arena) {
                 true,
                 0,
                 bytes,
-                checksum(content(key).version(version), bytes),
+                checksum(content(key).withVersion(version), bytes),
                 0);
     }
 
@@ -95,6 +95,6 @@ record TierBlocks(Arena arena) {
 
     /// The first bytes of a block.
     static byte[] needle(long key) {
-        return content(key).heap(NEEDLE_BYTES).toArray(ValueLayout.JAVA_BYTE);
+        return content(key).toHeapSegment(NEEDLE_BYTES).toArray(ValueLayout.JAVA_BYTE);
     }
 }

@@ -41,7 +41,7 @@ public abstract class TierContract extends TierFixture {
             long place = rig.write(block, pieces(filled(content(7), bytes), split));
             MemorySegment target = blocks.memory(bytes);
             assertThat(rig.read(block, place, pieces(target, !split))).isEqualTo(Outcome.GOOD);
-            content(7).require(target.asSlice(0, bytes));
+            content(7).requireEqual(target.asSlice(0, bytes));
         }
     }
 

@@ -98,7 +98,7 @@ abstract class TierFixture {
 
     final TierBlock writeObject(long key, int version, int bytes) {
         TierBlock object = object(key, version, bytes);
-        write(object, content(key).version(version));
+        write(object, content(key).withVersion(version));
         return object;
     }
 
@@ -106,7 +106,7 @@ abstract class TierFixture {
         MemorySegment target = blocks.memory(block.bytes());
         Outcome outcome = rig.read(block, place, List.of(target));
         if (outcome == Outcome.GOOD) {
-            content.require(target.asSlice(0, block.bytes()));
+            content.requireEqual(target.asSlice(0, block.bytes()));
         }
         return outcome;
     }

@@ -54,9 +54,9 @@ final class ChunkedCrcTest {
         MemorySegment target = Arena.ofAuto().allocate(bytes);
         ChunkedCrc crc = new ChunkedCrc();
         int half = bytes / 2;
-        crc.copy(CONTENT.heap(bytes), 0, target.asSlice(0, half));
-        crc.copy(CONTENT.heap(bytes), half, target.asSlice(half));
-        CONTENT.require(target);
+        crc.copy(CONTENT.toHeapSegment(bytes), 0, target.asSlice(0, half));
+        crc.copy(CONTENT.toHeapSegment(bytes), half, target.asSlice(half));
+        CONTENT.requireEqual(target);
         assertThat(crc.value()).isEqualTo(ChunkedCrc.of(target));
     }
 

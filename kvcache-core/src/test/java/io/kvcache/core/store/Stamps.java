@@ -28,9 +28,9 @@ final class Stamps {
         long start = 0;
         for (MemorySegment piece : pieces) {
             for (long at = 0; at < piece.byteSize(); at += EVERY) {
-                content.require(start + at, stamp(piece, at));
+                content.requireEqual(start + at, stamp(piece, at));
             }
-            content.require(start + lastAt(piece), stamp(piece, lastAt(piece)));
+            content.requireEqual(start + lastAt(piece), stamp(piece, lastAt(piece)));
             start += piece.byteSize();
         }
     }

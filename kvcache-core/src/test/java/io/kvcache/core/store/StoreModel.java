@@ -39,7 +39,7 @@ final class StoreModel {
         }
 
         BlockContent content() {
-            return BlockContent.of(key).version(version);
+            return BlockContent.of(key).withVersion(version);
         }
     }
 

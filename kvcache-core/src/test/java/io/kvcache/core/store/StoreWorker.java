@@ -119,7 +119,7 @@ final class StoreWorker {
         for (int index = records.depth(deepest); index >= 0; index--) {
             assertThat(records.keyHi(record)).isEqualTo(chain.keyHi(index));
             assertThat(records.keyLo(record)).isEqualTo(chain.keyLo(index));
-            BlockContent.of(chain.key(index)).require(bytes(record, space));
+            BlockContent.of(chain.key(index)).requireEqual(bytes(record, space));
             record = records.parent(record);
             blocksRead++;
         }
@@ -137,17 +137,18 @@ final class StoreWorker {
             int bytes = 1 + random.nextInt(MOST_OBJECT_BYTES >> random.nextInt(10));
             Reserved reserved = store.reserveObject(field.objects(), key, bytes);
             if (reserved.outcome() == PutOutcome.RESERVED) {
-                finish(reserved.record(), BlockContent.of(key).version(bytes), store.pieces(reserved.record()));
+                finish(reserved.record(), BlockContent.of(key).withVersion(bytes), store.pieces(reserved.record()));
             }
             return;
         }
         long handle = store.lookup().pinKey(key.hi(), key.lo());
         if (Handle.found(handle)) {
             int record = Handle.record(handle);
-            BlockContent content = BlockContent.of(key).version(store.records().bytes(record));
+            BlockContent content =
+                    BlockContent.of(key).withVersion(store.records().bytes(record));
             long at = 0;
             for (MemorySegment piece : store.pieces(record)) {
-                content.require(at, piece);
+                content.requireEqual(at, piece);
                 at += piece.byteSize();
             }
             objectsRead++;

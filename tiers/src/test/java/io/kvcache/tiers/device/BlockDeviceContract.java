@@ -76,7 +76,7 @@ public abstract class BlockDeviceContract {
         calls().write(filled((int) SIZE, 3), 0);
         MemorySegment target = segment((int) SIZE);
         assertThat(calls().read(target, 0)).isEqualTo(IoOutcome.DONE);
-        new BlockContent(3).require(target);
+        new BlockContent(3).requireEqual(target);
     }
 
     @Test
@@ -108,7 +108,7 @@ public abstract class BlockDeviceContract {
         calls().write(filled(SPAN, 4), 0);
         for (MemorySegment target : targets) {
             assertThat(calls().read(target, 0)).isEqualTo(IoOutcome.DONE);
-            new BlockContent(4).require(target);
+            new BlockContent(4).requireEqual(target);
         }
     }
 
@@ -143,7 +143,7 @@ public abstract class BlockDeviceContract {
                         LongStream.range(0, DEPTH).map(i -> 1L << i).boxed().toList());
         MemorySegment target = segment(DEPTH * SPAN);
         calls().read(target, 0);
-        new BlockContent(5).require(target);
+        new BlockContent(5).requireEqual(target);
     }
 
     @Test
@@ -210,10 +210,10 @@ public abstract class BlockDeviceContract {
             assertThat(target.mismatch(zeroes(ALIGNMENT))).isEqualTo(-1);
         } else {
             assertThat(outcome.kind()).isEqualTo(IoOutcome.Kind.UNSUPPORTED);
-            new BlockContent(8).require(ALIGNMENT, target);
+            new BlockContent(8).requireEqual(ALIGNMENT, target);
         }
         calls().read(target, 2 * ALIGNMENT);
-        new BlockContent(8).require(2 * ALIGNMENT, target);
+        new BlockContent(8).requireEqual(2 * ALIGNMENT, target);
         calls().write(filled(SPAN, 9), 0);
         requireContent(0, 9);
     }
@@ -237,7 +237,7 @@ public abstract class BlockDeviceContract {
         device = open(SIZE, DEPTH);
         MemorySegment target = segment(DEPTH * SPAN);
         calls().read(target, 0);
-        new BlockContent(11).require(target);
+        new BlockContent(11).requireEqual(target);
     }
 
     @Test
@@ -314,7 +314,7 @@ public abstract class BlockDeviceContract {
     private void requireContent(long offset, long seed) {
         MemorySegment target = segment(SPAN);
         assertThat(calls().read(target, offset)).isEqualTo(IoOutcome.DONE);
-        new BlockContent(seed).require(target);
+        new BlockContent(seed).requireEqual(target);
     }
 
     /// The tags that come back until nothing is on its way.

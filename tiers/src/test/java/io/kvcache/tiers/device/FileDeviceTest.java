@@ -242,7 +242,7 @@ class FileDeviceTest {
             new BlockContent(1).fill(source);
             assertThat(new BlockingCalls(device).write(source, ALIGNMENT)).isEqualTo(IoOutcome.DONE);
             assertThat(new BlockingCalls(device).read(target, ALIGNMENT)).isEqualTo(IoOutcome.DONE);
-            new BlockContent(1).require(target);
+            new BlockContent(1).requireEqual(target);
         }
     }
 

@@ -290,7 +290,7 @@ final class LogRig implements DiskIndex, DiskLogSink {
         read++;
         outcomes.merge(outcome, 1, Integer::sum);
         if (outcome == ReadOutcome.GOOD) {
-            BlockContent.of(reading.key, ~reading.key).require(reading.slot.asSlice(0, reading.entry.bytes()));
+            BlockContent.of(reading.key, ~reading.key).requireEqual(reading.slot.asSlice(0, reading.entry.bytes()));
         } else {
             check(!strict, () -> "reading block " + reading.key + " gave " + outcome);
         }

@@ -217,7 +217,7 @@ public final class SimpleLog implements AutoCloseable, DiskIndex, DiskLogSink {
         if (outcome == ReadOutcome.GOOD) {
             int bytes = Objects.requireNonNull(known.get(tag)).entry.bytes();
             BlockContent.of(tag, ~tag)
-                    .require(Objects.requireNonNull(slots.get(tag)).asSlice(0, bytes));
+                    .requireEqual(Objects.requireNonNull(slots.get(tag)).asSlice(0, bytes));
             good++;
         }
         giveBack(tag);

@@ -160,7 +160,7 @@ class FaultyDeviceTest {
             calls(device).write(filled(2), SPAN);
             BlockDevice after = device.crash();
             calls(after).read(target, 0);
-            new BlockContent(1).require(target);
+            new BlockContent(1).requireEqual(target);
         }
     }
 

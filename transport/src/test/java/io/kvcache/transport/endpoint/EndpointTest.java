@@ -67,7 +67,7 @@ final class EndpointTest {
                 assertThat(body.i32("index")).isEqualTo(index);
                 MemorySegment bytes = MemorySegment.ofArray(data.payload());
                 assertThat(body.i32("checksum")).isEqualTo(ChunkedCrc.of(bytes));
-                BlockContent.of(chain.key(index)).require(bytes);
+                BlockContent.of(chain.key(index)).requireEqual(bytes);
             }
             assertThat(endpoint.stats().leases().open()).isEqualTo(1);
             peer.tell(

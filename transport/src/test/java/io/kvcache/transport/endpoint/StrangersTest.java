@@ -122,7 +122,7 @@ final class StrangersTest {
         }
         try (BlockTable table = cache.acquire(chain)) {
             for (int index = 0; index < table.readyBlocks(); index++) {
-                BlockContent.of(chain.key(index)).require(table.segment(index));
+                BlockContent.of(chain.key(index)).requireEqual(table.segment(index));
             }
             return table.readyBlocks();
         }

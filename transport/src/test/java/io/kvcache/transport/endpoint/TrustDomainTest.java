@@ -109,14 +109,14 @@ final class TrustDomainTest {
         try (BlockTable table = cache.acquire(chain)) {
             assertThat(table.readyBlocks()).isEqualTo(3);
             for (int index = 0; index < 3; index++) {
-                BlockContent.of(chain.key(index)).require(table.segment(index));
+                BlockContent.of(chain.key(index)).requireEqual(table.segment(index));
             }
         }
     }
 
     /// Whether a folder's files have a block of a tenant in them anywhere.
     private static boolean holds(ShmFolder folder, String tenant) throws IOException {
-        byte[] wanted = BlockContent.of(chain(tenant).key(1)).heap(64).toArray(ValueLayout.JAVA_BYTE);
+        byte[] wanted = BlockContent.of(chain(tenant).key(1)).toHeapSegment(64).toArray(ValueLayout.JAVA_BYTE);
         boolean found = false;
         for (String name : folder.files()) {
             Path file = folder.path().resolve(name);

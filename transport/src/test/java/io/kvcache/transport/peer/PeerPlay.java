@@ -263,7 +263,7 @@ final class PeerPlay {
             assertThat(took).as("time of a get").isBetween(0L, timeoutNanos);
             assertThat(ready).as("a prefix").isBetween(first, chain.length());
             for (int index = 0; index < ready; index++) {
-                BlockContent.of(chain.key(index)).require(table.segment(index));
+                BlockContent.of(chain.key(index)).requireEqual(table.segment(index));
             }
             seen.found += ready - first;
             seen.shorter += ready < chain.length() ? 1 : 0;

@@ -150,7 +150,7 @@ final class PeeredKvCacheTest {
         try (BlockTable table = cache.acquire(chain, 0, timeoutNanos)) {
             int ready = table.await(chain.length(), timeoutNanos);
             for (int index = 0; index < ready; index++) {
-                BlockContent.of(chain.key(index)).require(table.segment(index));
+                BlockContent.of(chain.key(index)).requireEqual(table.segment(index));
             }
             return ready;
         }
@@ -293,7 +293,7 @@ final class PeeredKvCacheTest {
                     .get(60, TimeUnit.SECONDS);
             assertThat(all).isEqualTo(BLOCKS - 5);
             assertThat(table.endBlock()).isEqualTo(BLOCKS);
-            BlockContent.of(chain.key(199)).require(table.segment(199));
+            BlockContent.of(chain.key(199)).requireEqual(table.segment(199));
             assertThat(table.checksum(199)).isEqualTo(io.kvcache.core.store.ChunkedCrc.of(table.segment(199)));
         }
     }

@@ -248,7 +248,7 @@ final class Child implements AutoCloseable {
             for (int seed = 1; ; seed++) {
                 BlockChain chain = Sample.chain(seed % 64, 2);
                 List<MemorySegment> both = Stream.of(0, 1)
-                        .map(index -> BlockContent.of(chain.key(index)).heap(Sample.BLOCK_BYTES))
+                        .map(index -> BlockContent.of(chain.key(index)).toHeapSegment(Sample.BLOCK_BYTES))
                         .toList();
                 if (seed % 2 == 0) {
                     cache.putAll(chain, 0, both, KvCache.NO_WAIT);

@@ -220,7 +220,7 @@ final class ClientFuzzTest {
 
     private void require(BlockChain chain, int index, MemorySegment block) {
         if (checks) {
-            BlockContent.of(chain.key(index)).require(block);
+            BlockContent.of(chain.key(index)).requireEqual(block);
             verified++;
         }
     }

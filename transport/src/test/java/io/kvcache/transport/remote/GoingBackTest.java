@@ -137,7 +137,7 @@ final class GoingBackTest {
             cache.register(Sample.SPACE);
             cache.register(OBJECTS);
             BlockChain chain = Sample.stored(cache, 1, 3);
-            Sample.putObject(cache, OBJECTS, key, new BlockContent(7).heap(100_000));
+            Sample.putObject(cache, OBJECTS, key, new BlockContent(7).toHeapSegment(100_000));
             BlockTable table = cache.acquire(chain);
             BlockTable arriving = cache.acquire(chain, 0, Sample.PATIENCE.toNanos());
             ObjectView view = Objects.requireNonNull(cache.getObject(OBJECTS, key));

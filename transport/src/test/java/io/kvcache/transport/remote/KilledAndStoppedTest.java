@@ -175,7 +175,7 @@ final class KilledAndStoppedTest {
                 server.stop();
                 List<MemorySegment> into = blocks();
                 if (cache.getAll(chain, 0, into) > 0) { // unless the session was taken for over meanwhile
-                    BlockContent.of(chain.key(0)).require(into.getFirst());
+                    BlockContent.of(chain.key(0)).requireEqual(into.getFirst());
                 }
                 assertThat(Sample.put(cache, Sample.chain(2, 1), 0)).isFalse();
                 assertThat(cache.putAll(Sample.chain(3, 1), 0, blocks(), KvCache.NO_WAIT)

@@ -77,7 +77,7 @@ final class Sample {
     static int verify(BlockTable table, BlockChain chain) {
         int end = table.firstBlock() + table.readyBlocks();
         for (int index = table.firstBlock(); index < end; index++) {
-            BlockContent.of(chain.key(index)).require(table.segment(index));
+            BlockContent.of(chain.key(index)).requireEqual(table.segment(index));
         }
         return table.readyBlocks();
     }

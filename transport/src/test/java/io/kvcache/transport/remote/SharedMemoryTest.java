@@ -85,7 +85,7 @@ final class SharedMemoryTest {
             List<MemorySegment> into = room(10);
             assertThat(cache.getAll(chain, 0, into)).isEqualTo(10);
             for (int index = 0; index < 10; index++) {
-                BlockContent.of(chain.key(index)).require(into.get(index));
+                BlockContent.of(chain.key(index)).requireEqual(into.get(index));
             }
             assertThat(cache.remoteStats().copied()).isEqualTo(10);
             assertThat(cache.remoteStats().told() + endpoint.stats().requests() - asked)
@@ -135,16 +135,16 @@ final class SharedMemoryTest {
                 TcpEndpoint endpoint = serve(store, EndpointOptions.DEFAULTS);
                 RemoteKvCache cache = client(address(endpoint)).connect()) {
             cache.register(space);
-            Sample.putObject(cache, space, key, content.heap(bytes));
+            Sample.putObject(cache, space, key, content.toHeapSegment(bytes));
             ObjectView kept;
             try (ObjectView view = Objects.requireNonNull(cache.getObject(space, key))) {
                 assertThat(view.segments()).hasSizeGreaterThan(2).allMatch(MemorySegment::isReadOnly);
                 assertThat(view.bytes()).isEqualTo(bytes);
                 MemorySegment copy = MemorySegment.ofArray(new byte[bytes]);
                 view.copyTo(0, bytes, copy);
-                content.require(copy);
+                content.requireEqual(copy);
                 view.copyTo((1 << 20) - 10, 20, copy);
-                content.require((1 << 20) - 10, copy.asSlice(0, 20));
+                content.requireEqual((1 << 20) - 10, copy.asSlice(0, 20));
                 assertThat(view.isValid()).isTrue();
                 assertThat(cache.remoteStats().placed()).isEqualTo(1);
                 kept = Objects.requireNonNull(cache.getObject(space, key, 1_000_000));

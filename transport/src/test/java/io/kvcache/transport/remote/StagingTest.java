@@ -71,7 +71,7 @@ final class StagingTest {
 
     private static List<MemorySegment> contents(BlockChain chain) {
         return IntStream.range(0, chain.length())
-                .mapToObj(index -> BlockContent.of(chain.key(index)).heap(Sample.BLOCK_BYTES))
+                .mapToObj(index -> BlockContent.of(chain.key(index)).toHeapSegment(Sample.BLOCK_BYTES))
                 .toList();
     }
 
@@ -91,14 +91,14 @@ final class StagingTest {
                 BlockChain run = Sample.chain(2, 20);
                 assertThat(cache.putAll(run, 0, contents(run), KvCache.NO_WAIT).stored())
                         .isEqualTo(20);
-                Sample.putObject(cache, objects, key, content.heap(objectBytes));
+                Sample.putObject(cache, objects, key, content.toHeapSegment(objectBytes));
                 assertThat(staged()).isEqualTo(1);
                 assertThat(Sample.verified(store, one)).isEqualTo(5);
                 assertThat(Sample.verified(store, run)).isEqualTo(20);
                 try (ObjectView view = Objects.requireNonNull(store.getObject(objects, key))) {
                     MemorySegment copy = MemorySegment.ofArray(new byte[objectBytes]);
                     view.copyTo(0, objectBytes, copy);
-                    content.require(copy);
+                    content.requireEqual(copy);
                 }
                 assertThat(cache.remoteStats().staged()).isEqualTo(26);
                 assertThat(cache.remoteStats().failed()).isZero();
@@ -120,14 +120,14 @@ final class StagingTest {
             for (int bytes : new int[] {1, 100_000, 1 << 20, (1 << 20) + 1, 4096}) {
                 byte[] key = {(byte) bytes, 7};
                 BlockContent content = new BlockContent(bytes);
-                assertThat(cache.storeObject(objects, key, content.heap(bytes), KvCache.NO_WAIT))
+                assertThat(cache.storeObject(objects, key, content.toHeapSegment(bytes), KvCache.NO_WAIT))
                         .isTrue();
                 sent += bytes > 1 << 20 ? bytes : 0;
                 assertThat(endpoint.stats().bytesIn()).isEqualTo(sent);
                 try (ObjectView view = Objects.requireNonNull(store.getObject(objects, key))) {
                     MemorySegment copy = MemorySegment.ofArray(new byte[bytes]);
                     view.copyTo(0, bytes, copy);
-                    content.require(copy);
+                    content.requireEqual(copy);
                 }
             }
             assertThat(cache.remoteStats().staged()).isEqualTo(4);
@@ -259,7 +259,7 @@ final class StagingTest {
                 cache.register(Sample.SPACE);
                 Namespace objects = Namespace.objects("objects", "tenant");
                 cache.register(objects);
-                MemorySegment content = new BlockContent(7).heap(100_000);
+                MemorySegment content = new BlockContent(7).toHeapSegment(100_000);
                 BlockWriter open = cache.put(Sample.chain(1, 1), 0, 0, KvCache.NO_WAIT);
                 assertThat(open.outcome()).isEqualTo(PutOutcome.RESERVED);
                 AtomicInteger puts = new AtomicInteger();

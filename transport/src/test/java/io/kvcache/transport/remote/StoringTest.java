@@ -85,7 +85,7 @@ final class StoringTest {
         List<MemorySegment> blocks = new ArrayList<>();
         for (int index = 0; index < BLOCKS; index++) {
             BlockContent content = BlockContent.of(chain.key(index));
-            MemorySegment block = heap ? content.heap(Sample.BLOCK_BYTES) : arena.allocate(Sample.BLOCK_BYTES);
+            MemorySegment block = heap ? content.toHeapSegment(Sample.BLOCK_BYTES) : arena.allocate(Sample.BLOCK_BYTES);
             if (!heap) {
                 content.fill(block);
             }

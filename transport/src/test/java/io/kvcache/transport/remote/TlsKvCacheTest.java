@@ -126,7 +126,7 @@ final class TlsKvCacheTest {
             byte[] key = "key".getBytes(StandardCharsets.UTF_8);
             BlockContent content = BlockContent.of(Sample.chain(9, 1).key(0));
             for (int bytes : new int[] {1, 16_383, 16_384, 16_385, 3_000_001}) {
-                MemorySegment value = content.heap(bytes);
+                MemorySegment value = content.toHeapSegment(bytes);
                 Sample.putObject(cache, objects, key, value);
                 try (ObjectView view = cache.getObject(objects, key)) {
                     assertThat(view).isNotNull();

@@ -68,7 +68,7 @@ final class SharedStoreTortureTest {
             if (store.copy(new SharedStore.Wanted(Torture.chain(seed), SharedStore.ANY), 0, 1 << 20, List.of(into))
                             .blocks()
                     > 0) {
-                BlockContent.of(Torture.chain(seed).key(0)).require(into);
+                BlockContent.of(Torture.chain(seed).key(0)).requireEqual(into);
                 read++;
             }
         }

@@ -139,7 +139,7 @@ final class Torture implements AutoCloseable {
                 Copied copied =
                         store.copy(new SharedStore.Wanted(chain, SharedStore.ANY), 0, BLOCK_BYTES, List.of(into));
                 if (Handle.found(copied.last())) {
-                    content.require(into);
+                    content.requireEqual(into);
                     hits++;
                     boolean right = matches(store, content, copied.last());
                     boolean held = store.holds(copied.last());

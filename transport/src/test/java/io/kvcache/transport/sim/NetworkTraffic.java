@@ -103,7 +103,7 @@ final class NetworkTraffic {
         BlockChain chain = chain(seed, blocks);
         List<MemorySegment> bytes = new ArrayList<>();
         for (int index = 0; index < blocks; index++) {
-            bytes.add(BlockContent.of(chain.key(index)).heap(BLOCK_BYTES));
+            bytes.add(BlockContent.of(chain.key(index)).toHeapSegment(BLOCK_BYTES));
         }
         return cache.putAll(chain, 0, bytes, KvCache.NO_WAIT).accepted();
     }
@@ -133,7 +133,7 @@ final class NetworkTraffic {
     private static int verified(BlockTable table, BlockChain chain) {
         int ready = table.readyBlocks();
         for (int index = table.firstBlock(); index < table.firstBlock() + ready; index++) {
-            BlockContent.of(chain.key(index)).require(table.segment(index));
+            BlockContent.of(chain.key(index)).requireEqual(table.segment(index));
         }
         return ready;
     }
@@ -143,7 +143,7 @@ final class NetworkTraffic {
         int bytes = 1 + number * 50_000;
         BlockContent content = BlockContent.of(number, 5);
         if (random.nextBoolean()) {
-            cache.storeObject(NetworkRun.THINGS, key, content.heap(bytes), KvCache.NO_WAIT);
+            cache.storeObject(NetworkRun.THINGS, key, content.toHeapSegment(bytes), KvCache.NO_WAIT);
             return;
         }
         try (ObjectView view = cache.getObject(NetworkRun.THINGS, key)) {
@@ -151,7 +151,7 @@ final class NetworkTraffic {
                 byte[] all = new byte[bytes];
                 assertThat(view.bytes()).isEqualTo(bytes);
                 view.copyTo(0, bytes, MemorySegment.ofArray(all));
-                content.require(MemorySegment.ofArray(Arrays.copyOf(all, bytes)));
+                content.requireEqual(MemorySegment.ofArray(Arrays.copyOf(all, bytes)));
             }
         }
     }

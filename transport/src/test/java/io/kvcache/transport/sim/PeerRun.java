@@ -205,7 +205,7 @@ final class PeerRun {
             assertThat(System.nanoTime() - start).as("time of a get").isLessThan(timeoutNanos + SLACK_NANOS);
             assertThat(ready).isBetween(0, chain.length());
             for (int index = 0; index < ready; index++) {
-                BlockContent.of(chain.key(index)).require(table.segment(index));
+                BlockContent.of(chain.key(index)).requireEqual(table.segment(index));
             }
             return ready;
         }
