@@ -1,5 +1,6 @@
 package io.kvcache.tiers;
 
+import io.kvcache.core.contract.ArgumentContract;
 import io.kvcache.core.contract.BlockContract;
 import io.kvcache.core.contract.BlockWriterContract;
 import io.kvcache.core.contract.CacheSetup;
@@ -7,7 +8,6 @@ import io.kvcache.core.contract.CacheUnderTest;
 import io.kvcache.core.contract.ConcurrencyContract;
 import io.kvcache.core.contract.LifecycleContract;
 import io.kvcache.core.contract.ObjectContract;
-import io.kvcache.core.contract.RefusalContract;
 import io.kvcache.core.tier.AdmissionKind;
 import java.io.IOException;
 import java.io.UncheckedIOException;
@@ -58,7 +58,7 @@ final class DiskKvCacheContractTest {
     }
 
     @Nested
-    final class Refusals extends RefusalContract {
+    final class Refusals extends ArgumentContract {
         Refusals() {
             super(DiskKvCacheContractTest.this::open);
         }

@@ -44,7 +44,7 @@ final class ExpectedReturnTest {
                 assertThat(writer.outcome()).isEqualTo(PutOutcome.RESERVED);
                 writer.seal();
             }
-            clock.pause(SECOND);
+            clock.sleep(SECOND);
         }
     }
 

@@ -133,7 +133,7 @@ final class SayingHintsTest {
         BlockChain chain = put(1, 20);
         assertThat(cache.hint(new Hint.Expire(chain, 4, MINUTE))).isTrue();
         assertThat(cache.hintStats().blocksWaiting()).isEqualTo(16);
-        clock.pause(MINUTE);
+        clock.sleep(MINUTE);
         HintStats over = cache.hintStats();
         assertThat(over.blocksWaiting()).isZero();
         assertThat(over.blocksExpired()).isEqualTo(16);
@@ -150,11 +150,11 @@ final class SayingHintsTest {
         assertThat(cache.hint(new Hint.Expire(large, 0, MINUTE)))
                 .as("in place of the first")
                 .isTrue();
-        clock.pause(MINUTE);
+        clock.sleep(MINUTE);
         assertThat(cache.hintStats().blocksWaiting()).isZero();
         assertThat(cache.hint(new Hint.Expire(chain(SMALL, 2, 2), 0, Long.MAX_VALUE)))
                 .isTrue();
-        clock.pause(TimeUnit.DAYS.toNanos(30));
+        clock.sleep(TimeUnit.DAYS.toNanos(30));
         assertThat(cache.hintStats().blocksWaiting()).as("for ever ends too").isZero();
     }
 
@@ -164,7 +164,7 @@ final class SayingHintsTest {
         BlockChain other = put(2, 40);
         BlockChain chain = put(1, 20);
         assertThat(cache.hint(new Hint.Expire(chain, 0, MINUTE))).isTrue();
-        clock.pause(MINUTE);
+        clock.sleep(MINUTE);
         for (byte number = 0; number < 12; number++) {
             try (var writer = cache.putObject(THINGS, new byte[] {number}, (1 << 20) - 1, 0)) {
                 assertThat(writer.outcome()).isEqualTo(PutOutcome.RESERVED);
@@ -179,7 +179,7 @@ final class SayingHintsTest {
     void givenTimesThatAreOver_whenNobodyNeededRoomSince_thenTheyTakeNoPlace() {
         assertThat(cache.hint(new Hint.Expire(chain(SMALL, 1, Tails.MOST_BLOCKS), 0, MINUTE)))
                 .isTrue();
-        clock.pause(MINUTE);
+        clock.sleep(MINUTE);
         assertThat(cache.hint(new Hint.Expire(chain(SMALL, 2, 2), 0, MINUTE))).isTrue();
     }
 
@@ -197,7 +197,7 @@ final class SayingHintsTest {
         HintStats stats = cache.hintStats();
         assertThat(stats.blocksWaiting()).isEqualTo(most);
         assertThat(stats.sessions()).isEqualTo(most);
-        clock.pause(MINUTE);
+        clock.sleep(MINUTE);
         assertThat(cache.hint(new Hint.Expire(chain(SMALL, 1, Tails.MOST_BLOCKS), 0, MINUTE)))
                 .as("all of it is given back")
                 .isTrue();

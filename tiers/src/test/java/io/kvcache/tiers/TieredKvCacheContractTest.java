@@ -1,5 +1,6 @@
 package io.kvcache.tiers;
 
+import io.kvcache.core.contract.ArgumentContract;
 import io.kvcache.core.contract.BlockContract;
 import io.kvcache.core.contract.BlockWriterContract;
 import io.kvcache.core.contract.CacheSetup;
@@ -11,7 +12,6 @@ import io.kvcache.core.contract.HintContract;
 import io.kvcache.core.contract.LifecycleContract;
 import io.kvcache.core.contract.ManualClock;
 import io.kvcache.core.contract.ObjectContract;
-import io.kvcache.core.contract.RefusalContract;
 import java.time.Duration;
 import java.util.function.UnaryOperator;
 import org.junit.jupiter.api.Nested;
@@ -55,7 +55,7 @@ final class TieredKvCacheContractTest {
 
         @Override
         public boolean advance(Duration by) {
-            time.pause(by.toNanos());
+            time.sleep(by.toNanos());
             return setup.manualTime();
         }
 
@@ -103,7 +103,7 @@ final class TieredKvCacheContractTest {
     }
 
     @Nested
-    final class Refusals extends RefusalContract {
+    final class Refusals extends ArgumentContract {
         Refusals() {
             super(TieredKvCacheContractTest::open);
         }

@@ -172,10 +172,10 @@ public abstract class BlockWriterContract extends KvCacheContract {
         BlockWriter writer = reserve(chain, 0);
         content(chain, 0).fill(writer.segment());
         writer.seal();
-        requireOver(writer, chain);
+        requireClosed(writer, chain);
         writer.close();
         writer.close();
-        requireOver(writer, chain);
+        requireClosed(writer, chain);
         assertThat(verified(chain)).isEqualTo(1);
         assertThat(cache().stats().puts().abandoned()).isZero();
     }
@@ -185,11 +185,11 @@ public abstract class BlockWriterContract extends KvCacheContract {
         BlockChain chain = chain(1, 1);
         BlockWriter writer = reserve(chain, 0);
         writer.close();
-        requireOver(writer, chain);
+        requireClosed(writer, chain);
         assertThat(match(chain)).isZero();
     }
 
-    private static void requireOver(BlockWriter writer, BlockChain chain) {
+    private static void requireClosed(BlockWriter writer, BlockChain chain) {
         assertThatIllegalStateException().isThrownBy(writer::segment);
         assertThatIllegalStateException().isThrownBy(writer::seal);
         assertThatIllegalStateException()

@@ -23,12 +23,12 @@ public record CacheSetup(long hostBytes, int eventCapacity, boolean strict, bool
     }
 
     /// The same, strict.
-    public CacheSetup strictly() {
+    public CacheSetup withStrict() {
         return new CacheSetup(hostBytes, eventCapacity, true, manualTime);
     }
 
     /// The same by a clock that the test moves.
-    public CacheSetup inManualTime() {
+    public CacheSetup withManualTime() {
         return new CacheSetup(hostBytes, eventCapacity, strict, true);
     }
 }

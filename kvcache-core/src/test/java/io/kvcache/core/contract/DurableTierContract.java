@@ -1,13 +1,13 @@
 package io.kvcache.core.contract;
 
-import static io.kvcache.core.contract.TierBlocks.BLOCKS;
-import static io.kvcache.core.contract.TierBlocks.THINGS;
-import static io.kvcache.core.contract.TierBlocks.content;
-import static io.kvcache.core.contract.TierBlocks.inNamespace;
-import static io.kvcache.core.contract.TierBlocks.needle;
+import static io.kvcache.core.contract.TierTestBlocks.BLOCKS;
+import static io.kvcache.core.contract.TierTestBlocks.THINGS;
+import static io.kvcache.core.contract.TierTestBlocks.content;
+import static io.kvcache.core.contract.TierTestBlocks.inNamespace;
+import static io.kvcache.core.contract.TierTestBlocks.prefix;
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.kvcache.core.contract.TierRig.TierKey;
+import io.kvcache.core.contract.TierDriver.TierKey;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.tier.Taken;
 import io.kvcache.core.tier.Tier;
@@ -36,23 +36,23 @@ public abstract class DurableTierContract extends TierContract {
     @Test
     void givenANamespaceThatTheTierDoesNotKnow_whenWritten_thenLaterUntilItDoes() {
         Tier tier = open();
-        List<MemorySegment> pages = List.of(filled(content(1), USUAL_BYTES));
-        TierBlock block = block(1, USUAL_BYTES);
+        List<MemorySegment> pages = List.of(filled(content(1), DEFAULT_BYTES));
+        TierBlock block = block(1, DEFAULT_BYTES);
         assertThat(tier.write(block, pages, 1)).isEqualTo(Taken.LATER);
-        rig.until("the namespace is known", () -> tier.write(block, pages, 2) == Taken.TAKEN);
-        rig.until("the write ends", () -> rig.places.containsKey(2L));
+        rig.awaitTrue("the namespace is known", () -> tier.write(block, pages, 2) == Taken.TAKEN);
+        rig.awaitTrue("the write ends", () -> rig.places.containsKey(2L));
         assertThat(rig.places).as("of what was not taken nothing is told").doesNotContainKey(1L);
     }
 
     @Test
     void givenWorkSomeTimeAgo_whenStatisticsAreAskedForTheFirstTime_thenTheyCountIt() {
         Tier tier = open();
-        write(block(1, USUAL_BYTES));
+        write(block(1, DEFAULT_BYTES));
         for (int i = 0; i < 1000; i++) { // a second
             rig.tick();
         }
         assertThat(tier.stats().blocksWritten()).isEqualTo(1);
-        assertThat(tier.stats().blockBytesWritten()).isEqualTo(USUAL_BYTES);
+        assertThat(tier.stats().blockBytesWritten()).isEqualTo(DEFAULT_BYTES);
     }
 
     @Test
@@ -60,7 +60,7 @@ public abstract class DurableTierContract extends TierContract {
         open();
         List<TierBlock> written = new ArrayList<>();
         for (long key = 10; key < 20; key++) {
-            written.add(block(key, USUAL_BYTES + (int) key));
+            written.add(block(key, DEFAULT_BYTES + (int) key));
             write(written.getLast());
         }
         rig.flush();
@@ -78,10 +78,10 @@ public abstract class DurableTierContract extends TierContract {
     @Test
     void givenAStoreThatDoesNotKnowANamespace_whenReopened_thenItIsAskedForItsNumber() {
         open();
-        write(block(1, USUAL_BYTES));
+        write(block(1, DEFAULT_BYTES));
         rig.flush();
         close();
-        rig = new TierRig(subject.waitNanos());
+        rig = new TierDriver(subject.waitNanos());
         open = true;
         rig.openAndRecover(subject);
         assertThat(rig.namespaces).containsExactly(BLOCKS);
@@ -91,11 +91,11 @@ public abstract class DurableTierContract extends TierContract {
     @Test
     void givenAStoreThatRefusesANamespace_whenReopened_thenNothingOfItIsTold() {
         open();
-        write(block(1, USUAL_BYTES));
-        writeObject(2, 1, USUAL_BYTES);
+        write(block(1, DEFAULT_BYTES));
+        writeObject(2, 1, DEFAULT_BYTES);
         rig.flush();
         close();
-        rig = new TierRig(subject.waitNanos(), THINGS) {
+        rig = new TierDriver(subject.waitNanos(), THINGS) {
             @Override
             public int namespaceId(Namespace namespace) {
                 return namespace.equals(THINGS) ? 0 : -1;
@@ -134,7 +134,7 @@ public abstract class DurableTierContract extends TierContract {
         open();
         TierBlock buried = writeObject(5, 1, 9_000);
         writeObject(7, 1, 9_000);
-        write(block(1, USUAL_BYTES));
+        write(block(1, DEFAULT_BYTES));
         rig.bury(TierBurial.of(buried.namespaceId()));
         writeObject(6, 1, 9_000);
         rig.flush();
@@ -158,12 +158,12 @@ public abstract class DurableTierContract extends TierContract {
     void givenBytesThatWereChanged_whenRead_thenCorruptAndNeverWrong() {
         Tier tier = open();
         for (long key = 10; key < 14; key++) {
-            write(block(key, USUAL_BYTES));
+            write(block(key, DEFAULT_BYTES));
         }
         write(block(14, Math.toIntExact(tier.maxBlockBytes())));
         rig.flush();
         close();
-        assertThat(storage().damage(needle(12))).isPositive();
+        assertThat(storage().damage(prefix(12))).isPositive();
         open();
         assertThat(rig.recovered).extracting(TierBlock::keyHi).contains(10L, 11L, 13L, 14L);
         for (TierBlock block : rig.recovered) {
@@ -175,7 +175,7 @@ public abstract class DurableTierContract extends TierContract {
     @Test
     void givenAnOffer_whenABlockIsKept_thenItIsToldAtTheNextOpening() {
         open();
-        TierBlock kept = block(1, USUAL_BYTES);
+        TierBlock kept = block(1, DEFAULT_BYTES);
         long keptAt = write(kept);
         rig.keep = TierKey.of(kept)::equals;
         writeUntilReclaimed(keptAt);

@@ -21,11 +21,11 @@ public abstract class HintContract extends KvCacheContract {
     private static final long MINUTE = TimeUnit.MINUTES.toNanos(1);
 
     protected HintContract(CacheUnderTest.Factory factory) {
-        super(factory, CacheSetup.SMALL.inManualTime());
+        super(factory, CacheSetup.SMALL.withManualTime());
     }
 
     /// Puts blocks of other chains.
-    private void press(int firstSeed, int blocks) {
+    private void fillWith(int firstSeed, int blocks) {
         for (int i = 0; i < blocks; i++) {
             stored(chain(firstSeed + i, 1));
         }
@@ -40,7 +40,7 @@ public abstract class HintContract extends KvCacheContract {
         BlockChain old = stored(chain(1, 32));
         BlockChain young = stored(chain(2, 32));
         assertThat(cache().hint(new Hint.Expect(old, 0))).isTrue();
-        press(100, 10);
+        fillWith(100, 10);
         assertThat(verified(old)).isEqualTo(32);
         assertThat(match(young)).isEqualTo(22);
     }
@@ -53,7 +53,7 @@ public abstract class HintContract extends KvCacheContract {
         assertThat(verified(young)).as("a hint removes nothing").isEqualTo(32);
         subject().settle(); // what is still held is not evicted
         assertThat(cache().hint(new Hint.Forget(young, 10))).isTrue();
-        press(100, 22);
+        fillWith(100, 22);
         assertThat(verified(old)).isEqualTo(32);
         assertThat(verified(young)).isEqualTo(10);
     }
@@ -62,14 +62,14 @@ public abstract class HintContract extends KvCacheContract {
     void givenAPin_whenRoomIsNeeded_thenTheChainStaysUntilItsTimeIsOver() {
         BlockChain pinned = stored(chain(1, 10));
         assertThat(cache().hint(new Hint.Pin(pinned, MINUTE))).isTrue();
-        press(100, 100);
+        fillWith(100, 100);
         assertThat(match(pinned)).isEqualTo(10);
         advance(Duration.ofSeconds(59));
-        press(300, 100);
+        fillWith(300, 100);
         assertThat(match(pinned)).isEqualTo(10);
         advance(Duration.ofSeconds(2));
         cache().stats();
-        press(500, 100);
+        fillWith(500, 100);
         assertThat(match(pinned)).isZero();
     }
 
@@ -81,7 +81,7 @@ public abstract class HintContract extends KvCacheContract {
         assertThat(cache().hint(new Hint.Pin(pinned, MINUTE))).isTrue();
         advance(Duration.ofSeconds(40));
         cache().stats();
-        press(100, 100);
+        fillWith(100, 100);
         assertThat(verified(pinned)).isEqualTo(10);
     }
 
@@ -90,7 +90,7 @@ public abstract class HintContract extends KvCacheContract {
         BlockChain pinned = stored(chain(1, 10));
         cache().hint(new Hint.Pin(pinned, MINUTE));
         assertThat(cache().hint(new Hint.Pin(pinned, 0))).isTrue();
-        press(100, 100);
+        fillWith(100, 100);
         assertThat(match(pinned)).isZero();
     }
 
@@ -108,7 +108,7 @@ public abstract class HintContract extends KvCacheContract {
         BlockChain seventeen = stored(chain(3, 17));
         assertThat(cache().hint(new Hint.Pin(one, 0))).isTrue();
         assertThat(cache().hint(new Hint.Pin(seventeen, MINUTE))).isFalse();
-        press(100, 100);
+        fillWith(100, 100);
         assertThat(match(seventeen)).isZero();
     }
 
@@ -142,11 +142,11 @@ public abstract class HintContract extends KvCacheContract {
         assertThat(cache().hint(new Hint.Pin(pinned, Long.MAX_VALUE))).isTrue();
         advance(Duration.ofMinutes(59));
         cache().stats();
-        press(100, 100);
+        fillWith(100, 100);
         assertThat(match(pinned)).isEqualTo(10);
         advance(Duration.ofMinutes(2));
         cache().stats();
-        press(300, 100);
+        fillWith(300, 100);
         assertThat(match(pinned)).isZero();
     }
 
@@ -159,7 +159,7 @@ public abstract class HintContract extends KvCacheContract {
             assertThat(put(whole, index)).isEqualTo(PutOutcome.RESERVED);
         }
         assertThat(cache().hint(new Hint.Pin(whole, MINUTE))).isFalse();
-        press(100, 100);
+        fillWith(100, 100);
         assertThat(match(whole)).isEqualTo(10);
     }
 
@@ -169,11 +169,11 @@ public abstract class HintContract extends KvCacheContract {
         BlockChain young = stored(chain(2, 30));
         assertThat(cache().hint(new Hint.Expire(young, 10, MINUTE))).isTrue();
         advance(Duration.ofSeconds(59));
-        press(100, 10); // 4 fit beside them
+        fillWith(100, 10); // 4 fit beside them
         assertThat(match(old)).as("its time is not over").isEqualTo(24);
         assertThat(match(young)).isEqualTo(30);
         advance(Duration.ofSeconds(2));
-        press(200, 20);
+        fillWith(200, 20);
         assertThat(match(old)).isEqualTo(24);
         assertThat(match(young)).isEqualTo(10);
     }
@@ -190,7 +190,7 @@ public abstract class HintContract extends KvCacheContract {
         assertThat(verified(whole)).isEqualTo(20);
         subject().settle();
         advance(Duration.ofSeconds(61));
-        press(100, 10);
+        fillWith(100, 10);
         assertThat(match(whole)).isEqualTo(20);
         assertThat(match(other)).isEqualTo(34);
     }
@@ -203,7 +203,7 @@ public abstract class HintContract extends KvCacheContract {
         advance(Duration.ofSeconds(40));
         assertThat(cache().hint(new Hint.Expire(other, 0, MINUTE))).isTrue();
         advance(Duration.ofSeconds(40));
-        press(100, 10);
+        fillWith(100, 10);
         assertThat(match(chain)).isEqualTo(24);
         assertThat(match(other)).isEqualTo(30);
     }
@@ -213,12 +213,12 @@ public abstract class HintContract extends KvCacheContract {
         BlockChain first = stored(chain(1, 20));
         assertThat(cache().hint(turn(first, 1))).isTrue();
         BlockChain other = stored(chain(2, 30));
-        BlockChain next = goingOn(12, 16);
+        BlockChain next = fork(12, 16);
         for (int index = 12; index < 16; index++) {
             assertThat(put(next, index)).isEqualTo(PutOutcome.RESERVED);
         }
         assertThat(cache().hint(turn(next, 2))).isTrue();
-        press(100, 10 + 8);
+        fillWith(100, 10 + 8);
         assertThat(match(first)).as("what both turns have").isEqualTo(12);
         assertThat(match(next)).isEqualTo(16);
         assertThat(match(other)).isEqualTo(30);
@@ -233,10 +233,10 @@ public abstract class HintContract extends KvCacheContract {
             assertThat(put(longer, index)).isEqualTo(PutOutcome.RESERVED);
         }
         BlockChain other = stored(chain(2, 38));
-        assertThat(cache().hint(turn(goingOn(12, 16), 2))).isTrue();
+        assertThat(cache().hint(turn(fork(12, 16), 2))).isTrue();
         assertThat(verified(longer)).isEqualTo(22);
         subject().settle();
-        press(100, 12);
+        fillWith(100, 12);
         assertThat(match(longer)).isEqualTo(22);
         assertThat(match(other)).isEqualTo(30);
     }
@@ -246,7 +246,7 @@ public abstract class HintContract extends KvCacheContract {
     }
 
     /// A chain that begins as the first one does and goes on in its own way.
-    private static BlockChain goingOn(int kept, int blocks) {
+    private static BlockChain fork(int kept, int blocks) {
         return chain(1, kept)
                 .extend(IntStream.range(0, (blocks - kept) * BLOCK_TOKENS)
                         .map(i -> 9_000_000 + kept * 100_000 + i)

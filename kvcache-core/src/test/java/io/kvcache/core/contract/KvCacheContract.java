@@ -38,7 +38,7 @@ import org.junit.jupiter.api.BeforeEach;
 /// ```
 ///
 /// The themes: [BlockContract], [BlockWriterContract], [ObjectContract], [CapacityContract], [HintContract],
-/// [EventContract], [LifecycleContract], [RefusalContract], [ConcurrencyContract].
+/// [EventContract], [LifecycleContract], [ArgumentContract], [ConcurrencyContract].
 ///
 /// Each test gets a cache of two slabs, empty, with [#MIB] and [#OBJECTS] registered; after each test the
 /// store is validated and must be without open tables.

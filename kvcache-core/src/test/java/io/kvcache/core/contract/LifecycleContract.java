@@ -168,7 +168,7 @@ public abstract class LifecycleContract extends KvCacheContract {
 
     @Test
     void givenAStrictCache_whenClosedWithATable_thenItThrowsAndTheTableStillReads() {
-        CacheUnderTest other = open(CacheSetup.SMALL.strictly());
+        CacheUnderTest other = open(CacheSetup.SMALL.withStrict());
         KvCache strict = other.cache();
         strict.register(MIB);
         BlockChain chain = chain(1, 1);

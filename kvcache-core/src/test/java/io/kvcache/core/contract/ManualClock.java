@@ -18,12 +18,12 @@ public record ManualClock(AtomicLong now) implements Clock {
     }
 
     @Override
-    public void pause(long nanos) {
+    public void sleep(long nanos) {
         now.addAndGet(nanos);
     }
 
     @Override
     public void await(Object monitor, long nanos) {
-        pause(nanos);
+        sleep(nanos);
     }
 }

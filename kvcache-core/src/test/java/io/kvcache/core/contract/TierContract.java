@@ -1,11 +1,11 @@
 package io.kvcache.core.contract;
 
-import static io.kvcache.core.contract.TierBlocks.PAGE;
-import static io.kvcache.core.contract.TierBlocks.content;
-import static io.kvcache.core.contract.TierBlocks.pieces;
+import static io.kvcache.core.contract.TierTestBlocks.PAGE;
+import static io.kvcache.core.contract.TierTestBlocks.content;
+import static io.kvcache.core.contract.TierTestBlocks.pieces;
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.kvcache.core.contract.TierRig.TierKey;
+import io.kvcache.core.contract.TierDriver.TierKey;
 import io.kvcache.core.tier.Taken;
 import io.kvcache.core.tier.Tier;
 import io.kvcache.core.tier.TierBlock;
@@ -55,7 +55,7 @@ public abstract class TierContract extends TierFixture {
     @Test
     void givenAPlaceThatWasReclaimed_whenRead_thenGone() {
         Tier tier = open();
-        TierBlock first = block(1, USUAL_BYTES);
+        TierBlock first = block(1, DEFAULT_BYTES);
         long place = write(first);
         writeUntilReclaimed(place);
         requireGone(tier, first, place);
@@ -69,19 +69,19 @@ public abstract class TierContract extends TierFixture {
 
     /// Writes other blocks until the span of a place was offered, and nothing is on its way.
     final void writeUntilReclaimed(long place) {
-        List<MemorySegment> pages = List.of(filled(content(1000), USUAL_BYTES));
-        TierBlock other = block(1000, USUAL_BYTES);
+        List<MemorySegment> pages = List.of(filled(content(1000), DEFAULT_BYTES));
+        TierBlock other = block(1000, DEFAULT_BYTES);
         while (!rig.offered.contains(place)) {
             assertThat(rig.write(other, pages)).isNotNegative();
         }
-        rig.until("nothing is on its way", rig::idle);
+        rig.awaitTrue("nothing is on its way", rig::idle);
     }
 
     @Test
     void givenAnOffer_whenABlockIsKept_thenItMovesAndIsTold() {
         Tier tier = open();
-        TierBlock kept = block(1, USUAL_BYTES);
-        TierBlock left = block(2, USUAL_BYTES);
+        TierBlock kept = block(1, DEFAULT_BYTES);
+        TierBlock left = block(2, DEFAULT_BYTES);
         long keptAt = write(kept);
         long leftAt = write(left);
         rig.keep = TierKey.of(kept)::equals;
@@ -95,9 +95,9 @@ public abstract class TierContract extends TierFixture {
     @Test
     void givenManyTimesWhatItHolds_whenWritten_thenItGoesOnTaking() {
         Tier tier = open();
-        TierBlock block = block(1, USUAL_BYTES);
-        List<MemorySegment> pages = List.of(filled(content(1), USUAL_BYTES));
-        long rounds = 3 * tier.stats().capacityBytes() / USUAL_BYTES;
+        TierBlock block = block(1, DEFAULT_BYTES);
+        List<MemorySegment> pages = List.of(filled(content(1), DEFAULT_BYTES));
+        long rounds = 3 * tier.stats().capacityBytes() / DEFAULT_BYTES;
         long last = -1;
         for (long i = 0; i < rounds; i++) {
             last = rig.write(block, pages);
@@ -109,21 +109,21 @@ public abstract class TierContract extends TierFixture {
     @Test
     void givenAStop_whenAsked_thenItTakesNothingAndTellsAllThatItTook() {
         Tier tier = open();
-        long place = write(block(1, USUAL_BYTES));
+        long place = write(block(1, DEFAULT_BYTES));
         List<Long> begun = new ArrayList<>();
         for (long key = 10; key < 20; key++) {
-            begun.add(rig.begin(block(key, USUAL_BYTES), List.of(filled(content(key), USUAL_BYTES))));
+            begun.add(rig.begin(block(key, DEFAULT_BYTES), List.of(filled(content(key), DEFAULT_BYTES))));
         }
         tier.stop();
         assertThat(tier.state()).isEqualTo(TierState.STOPPED);
         requireRefusal(tier, place);
-        rig.until("nothing is on its way", rig::idle);
+        rig.awaitTrue("nothing is on its way", rig::idle);
         assertThat(rig.places.keySet()).containsAll(begun);
     }
 
     private void requireRefusal(Tier tier, long place) {
-        TierBlock block = block(1, USUAL_BYTES);
-        List<MemorySegment> pages = List.of(filled(content(1), USUAL_BYTES));
+        TierBlock block = block(1, DEFAULT_BYTES);
+        List<MemorySegment> pages = List.of(filled(content(1), DEFAULT_BYTES));
         assertThat(tier.write(block, pages, 1_000_001)).isEqualTo(Taken.REFUSED);
         assertThat(tier.read(new TierRead(block, place, pages, 1_000_002))).isEqualTo(Taken.REFUSED);
         assertThat(tier.flush(1_000_003)).isEqualTo(Taken.REFUSED);
@@ -137,7 +137,7 @@ public abstract class TierContract extends TierFixture {
     void givenALongTick_whenAnotherThreadWakesTheTier_thenTheTickEnds() throws InterruptedException {
         Tier tier = open();
         // Before there is a waker: ticks that do not wait let the rig's time run ahead of the device.
-        rig.begin(block(1, USUAL_BYTES), List.of(filled(content(1), USUAL_BYTES)));
+        rig.begin(block(1, DEFAULT_BYTES), List.of(filled(content(1), DEFAULT_BYTES)));
         AtomicBoolean over = new AtomicBoolean();
         Thread waker = Thread.ofPlatform().start(() -> {
             while (!over.get()) {
@@ -150,21 +150,21 @@ public abstract class TierContract extends TierFixture {
         }
         over.set(true);
         waker.join();
-        rig.until("the write ends", () -> !rig.places.isEmpty());
+        rig.awaitTrue("the write ends", () -> !rig.places.isEmpty());
     }
 
     @Test
     void givenWork_whenStatisticsAreAsked_thenTheyCountIt() {
         Tier tier = open();
-        TierBlock block = block(1, USUAL_BYTES);
+        TierBlock block = block(1, DEFAULT_BYTES);
         long place = write(block);
         requireReadable(block, place);
-        assertThat(read(object(1, 3, USUAL_BYTES), place, content(1))).isEqualTo(Outcome.CORRUPT);
+        assertThat(read(object(1, 3, DEFAULT_BYTES), place, content(1))).isEqualTo(Outcome.CORRUPT);
         assertThat(tier.stats().capacityBytes()).isPositive();
         rig.tick();
         assertThat(tier.stats().blocksWritten()).isEqualTo(1);
-        assertThat(tier.stats().blockBytesWritten()).isEqualTo(USUAL_BYTES);
-        assertThat(tier.stats().allBytesWritten()).isGreaterThan(USUAL_BYTES);
+        assertThat(tier.stats().blockBytesWritten()).isEqualTo(DEFAULT_BYTES);
+        assertThat(tier.stats().allBytesWritten()).isGreaterThan(DEFAULT_BYTES);
         assertThat(tier.stats().readsGood()).isEqualTo(1);
         assertThat(tier.stats().checksumErrors()).isEqualTo(1);
         assertThat(tier.name()).isNotEmpty();

@@ -1,8 +1,8 @@
 package io.kvcache.core.contract;
 
-import static io.kvcache.core.contract.TierBlocks.BLOCKS;
-import static io.kvcache.core.contract.TierBlocks.THINGS;
-import static io.kvcache.core.contract.TierBlocks.content;
+import static io.kvcache.core.contract.TierTestBlocks.BLOCKS;
+import static io.kvcache.core.contract.TierTestBlocks.THINGS;
+import static io.kvcache.core.contract.TierTestBlocks.content;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.check.BlockContent;
@@ -20,13 +20,13 @@ import org.junit.jupiter.api.BeforeEach;
 /// with them.
 abstract class TierFixture {
 
-    static final int USUAL_BYTES = 20_000;
+    static final int DEFAULT_BYTES = 20_000;
 
     private final TierUnderTest.Factory factory;
     private final Arena arena = Arena.ofShared();
-    final TierBlocks blocks = new TierBlocks(arena);
+    final TierTestBlocks blocks = new TierTestBlocks(arena);
     TierUnderTest subject;
-    TierRig rig;
+    TierDriver rig;
     boolean open;
     private int openings;
 
@@ -38,7 +38,7 @@ abstract class TierFixture {
     @BeforeEach
     final void createStorage() {
         subject = factory.create();
-        rig = new TierRig(subject.waitNanos());
+        rig = new TierDriver(subject.waitNanos());
     }
 
     @AfterEach
@@ -55,9 +55,9 @@ abstract class TierFixture {
     }
 
     /// The store that opens the tier next; it numbers the namespaces the other way round than the one before.
-    final TierRig begin() {
+    final TierDriver begin() {
         Namespace[] known = openings++ % 2 == 0 ? new Namespace[] {BLOCKS, THINGS} : new Namespace[] {THINGS, BLOCKS};
-        rig = new TierRig(subject.waitNanos(), known);
+        rig = new TierDriver(subject.waitNanos(), known);
         open = true;
         return rig;
     }

@@ -3,6 +3,7 @@ package io.kvcache.transport.peer;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.KvCache;
+import io.kvcache.core.contract.ArgumentContract;
 import io.kvcache.core.contract.BlockContract;
 import io.kvcache.core.contract.BlockWriterContract;
 import io.kvcache.core.contract.CacheSetup;
@@ -14,7 +15,6 @@ import io.kvcache.core.contract.HintContract;
 import io.kvcache.core.contract.LifecycleContract;
 import io.kvcache.core.contract.ManualClock;
 import io.kvcache.core.contract.ObjectContract;
-import io.kvcache.core.contract.RefusalContract;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.TieredKvCacheBuilder;
 import io.kvcache.transport.endpoint.EndpointOptions;
@@ -142,7 +142,7 @@ final class PeeredKvCacheContractTest {
     }
 
     @Nested
-    final class Refusals extends RefusalContract {
+    final class Refusals extends ArgumentContract {
         Refusals() {
             super(PeeredKvCacheContractTest::open);
         }

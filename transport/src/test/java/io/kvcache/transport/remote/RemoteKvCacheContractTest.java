@@ -1,6 +1,7 @@
 package io.kvcache.transport.remote;
 
 import io.kvcache.core.KvCache;
+import io.kvcache.core.contract.ArgumentContract;
 import io.kvcache.core.contract.BlockContract;
 import io.kvcache.core.contract.BlockWriterContract;
 import io.kvcache.core.contract.CacheSetup;
@@ -12,7 +13,6 @@ import io.kvcache.core.contract.HintContract;
 import io.kvcache.core.contract.LifecycleContract;
 import io.kvcache.core.contract.ManualClock;
 import io.kvcache.core.contract.ObjectContract;
-import io.kvcache.core.contract.RefusalContract;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.TieredKvCacheBuilder;
 import io.kvcache.transport.endpoint.EndpointOptions;
@@ -130,7 +130,7 @@ final class RemoteKvCacheContractTest {
 
         @Override
         public boolean advance(Duration by) {
-            time.pause(by.toNanos());
+            time.sleep(by.toNanos());
             return setup.manualTime();
         }
 
@@ -184,7 +184,7 @@ final class RemoteKvCacheContractTest {
     }
 
     @Nested
-    final class Refusals extends RefusalContract {
+    final class Refusals extends ArgumentContract {
         Refusals() {
             super(RemoteKvCacheContractTest::open);
         }

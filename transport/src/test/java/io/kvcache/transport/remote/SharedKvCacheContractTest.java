@@ -1,5 +1,6 @@
 package io.kvcache.transport.remote;
 
+import io.kvcache.core.contract.ArgumentContract;
 import io.kvcache.core.contract.BlockContract;
 import io.kvcache.core.contract.BlockWriterContract;
 import io.kvcache.core.contract.CacheSetup;
@@ -10,7 +11,6 @@ import io.kvcache.core.contract.EventContract;
 import io.kvcache.core.contract.HintContract;
 import io.kvcache.core.contract.LifecycleContract;
 import io.kvcache.core.contract.ObjectContract;
-import io.kvcache.core.contract.RefusalContract;
 import io.kvcache.transport.shm.ShmFolder;
 import java.util.ArrayList;
 import java.util.List;
@@ -62,7 +62,7 @@ final class SharedKvCacheContractTest {
     }
 
     @Nested
-    final class Refusals extends RefusalContract {
+    final class Refusals extends ArgumentContract {
         Refusals() {
             super(SharedKvCacheContractTest::open);
         }

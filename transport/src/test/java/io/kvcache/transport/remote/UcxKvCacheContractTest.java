@@ -2,6 +2,7 @@ package io.kvcache.transport.remote;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.core.contract.ArgumentContract;
 import io.kvcache.core.contract.BlockContract;
 import io.kvcache.core.contract.BlockWriterContract;
 import io.kvcache.core.contract.CacheSetup;
@@ -12,7 +13,6 @@ import io.kvcache.core.contract.EventContract;
 import io.kvcache.core.contract.HintContract;
 import io.kvcache.core.contract.LifecycleContract;
 import io.kvcache.core.contract.ObjectContract;
-import io.kvcache.core.contract.RefusalContract;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.transport.shm.ShmFolder;
 import java.util.ArrayList;
@@ -88,7 +88,7 @@ final class UcxKvCacheContractTest {
     }
 
     @Nested
-    final class Refusals extends RefusalContract {
+    final class Refusals extends ArgumentContract {
         Refusals() {
             super(UcxKvCacheContractTest.this::open);
         }

@@ -25,11 +25,11 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /// The caller's bugs: refused at once, by an exception that names the value and what is allowed, and without
 /// trace.
-public abstract class RefusalContract extends KvCacheContract {
+public abstract class ArgumentContract extends KvCacheContract {
 
     private static final byte[] KEY = {1};
 
-    protected RefusalContract(CacheUnderTest.Factory factory) {
+    protected ArgumentContract(CacheUnderTest.Factory factory) {
         super(factory);
     }
 

@@ -14,13 +14,13 @@ import java.util.List;
 /// Blocks and objects for a tier, whose bytes follow from their keys.
 ///
 /// @param arena of their memory
-record TierBlocks(Arena arena) {
+record TierTestBlocks(Arena arena) {
 
     static final Namespace BLOCKS = Namespace.of("tier", BlockShape.kv(2, 2, 64, 16, Dtype.BF16));
     static final Namespace THINGS = Namespace.objects("things", "tenant");
     static final int PAGE = 4096;
 
-    private static final int NEEDLE_BYTES = 64;
+    private static final int PREFIX_BYTES = 64;
     private static final int CHAIN = 10;
 
     static BlockContent content(long key) {
@@ -94,7 +94,7 @@ record TierBlocks(Arena arena) {
     }
 
     /// The first bytes of a block.
-    static byte[] needle(long key) {
-        return content(key).toHeapSegment(NEEDLE_BYTES).toArray(ValueLayout.JAVA_BYTE);
+    static byte[] prefix(long key) {
+        return content(key).toHeapSegment(PREFIX_BYTES).toArray(ValueLayout.JAVA_BYTE);
     }
 }

@@ -23,10 +23,10 @@ import java.util.function.Predicate;
 
 /// A store's side of a [Tier]: drives it, writes down what it is told, and numbers namespaces in the order in which
 /// it hears of them, beginning with those that the test knows.
-class TierRig implements TierListener {
+class TierDriver implements TierListener {
 
     /// Enough for a disk that is slow; a tick waits at most a millisecond.
-    private static final int MOST_TICKS = 200_000;
+    private static final int MAX_TICKS = 200_000;
 
     private static final long TICK_NANOS = 1_000_000;
 
@@ -55,7 +55,7 @@ class TierRig implements TierListener {
     }
 
     @SuppressWarnings("NullAway.Init") // opened at once by whoever makes it
-    TierRig(long waitNanos, Namespace... known) {
+    TierDriver(long waitNanos, Namespace... known) {
         this.waitNanos = waitNanos;
         namespaces.addAll(List.of(known));
     }
@@ -63,7 +63,7 @@ class TierRig implements TierListener {
     /// Opens a tier and drives it until it knows what it is.
     Tier open(TierUnderTest subject) {
         tier = subject.open(this);
-        until("the tier opens", () -> tier.state() != TierState.OPENING);
+        awaitTrue("the tier opens", () -> tier.state() != TierState.OPENING);
         return tier;
     }
 
@@ -71,7 +71,7 @@ class TierRig implements TierListener {
     Tier openAndRecover(TierUnderTest subject) {
         open(subject);
         assertThat(tier.state()).as(tier.cause()).isEqualTo(TierState.SERVING);
-        until("the recovery ends", () -> recoveryEnded && !tier.recovering());
+        awaitTrue("the recovery ends", () -> recoveryEnded && !tier.recovering());
         return tier;
     }
 
@@ -84,9 +84,9 @@ class TierRig implements TierListener {
         tier.tick(now, wait);
     }
 
-    void until(String what, BooleanSupplier holds) {
+    void awaitTrue(String what, BooleanSupplier holds) {
         for (int i = 0; !holds.getAsBoolean(); i++) {
-            if (i == MOST_TICKS) {
+            if (i == MAX_TICKS) {
                 throw new AssertionError(what + ": not after " + i + " ticks, " + tier.state() + " " + tier.stats());
             }
             tick();
@@ -116,43 +116,43 @@ class TierRig implements TierListener {
     /// @return its place, or -1
     long write(TierBlock block, List<MemorySegment> pages) {
         long tag = begin(block, pages);
-        until("a write ends", () -> places.containsKey(tag));
+        awaitTrue("a write ends", () -> places.containsKey(tag));
         return Objects.requireNonNull(places.get(tag));
     }
 
     /// Has a block taken.
     long begin(TierBlock block, List<MemorySegment> pages) {
         long tag = tag();
-        until("a write is taken", () -> {
-            Taken taken = tier.write(block, pages, tag);
-            assertThat(taken).isIn(Taken.TAKEN, Taken.LATER);
-            return taken == Taken.TAKEN;
+        awaitTrue("a write is taken", () -> {
+            Taken submitResult = tier.write(block, pages, tag);
+            assertThat(submitResult).isIn(Taken.TAKEN, Taken.LATER);
+            return submitResult == Taken.TAKEN;
         });
         return tag;
     }
 
     void bury(TierBurial burial) {
         long tag = tag();
-        until("a burial is taken", () -> tier.bury(burial, tag) == Taken.TAKEN);
-        until("a burial ends", () -> places.containsKey(tag));
+        awaitTrue("a burial is taken", () -> tier.bury(burial, tag) == Taken.TAKEN);
+        awaitTrue("a burial ends", () -> places.containsKey(tag));
     }
 
     TierRead.Outcome read(TierBlock block, long place, List<MemorySegment> pages) {
         long tag = tag();
         TierRead read = new TierRead(block, place, pages, tag);
-        until("a read is taken", () -> {
-            Taken taken = tier.read(read);
-            assertThat(taken).isIn(Taken.TAKEN, Taken.LATER);
-            return taken == Taken.TAKEN;
+        awaitTrue("a read is taken", () -> {
+            Taken submitResult = tier.read(read);
+            assertThat(submitResult).isIn(Taken.TAKEN, Taken.LATER);
+            return submitResult == Taken.TAKEN;
         });
-        until("a read ends", () -> reads.containsKey(tag));
+        awaitTrue("a read ends", () -> reads.containsKey(tag));
         return Objects.requireNonNull(reads.get(tag));
     }
 
     void flush() {
         long tag = tag();
         assertThat(tier.flush(tag)).isEqualTo(Taken.TAKEN);
-        until("a flush ends", () -> flushes.containsKey(tag));
+        awaitTrue("a flush ends", () -> flushes.containsKey(tag));
         assertThat(flushes.get(tag)).isTrue();
     }
 
@@ -178,22 +178,22 @@ class TierRig implements TierListener {
     }
 
     @Override
-    public void written(long tag, long place) {
+    public void onWritten(long tag, long place) {
         assertThat(places.putIfAbsent(tag, place)).as("told once").isNull();
     }
 
     @Override
-    public void read(long tag, TierRead.Outcome outcome) {
+    public void onRead(long tag, TierRead.Outcome outcome) {
         assertThat(reads.putIfAbsent(tag, outcome)).as("told once").isNull();
     }
 
     @Override
-    public void flushed(long tag, boolean durable) {
+    public void onFlushed(long tag, boolean durable) {
         assertThat(flushes.putIfAbsent(tag, durable)).as("told once").isNull();
     }
 
     @Override
-    public void recovered(TierBlock block, long place) {
+    public void onRecovered(TierBlock block, long place) {
         assertThat(recoveryEnded).isFalse();
         TierKey key = TierKey.of(block);
         if (!buried.contains(key)) {
@@ -203,17 +203,17 @@ class TierRig implements TierListener {
     }
 
     @Override
-    public void buried(long keyHi, long keyLo) {
+    public void onTombstone(long keyHi, long keyLo) {
         buried.add(new TierKey(keyHi, keyLo));
     }
 
     @Override
-    public void recoveryEnded() {
+    public void onRecoveryEnded() {
         recoveryEnded = true;
     }
 
     @Override
-    public void offered(TierOffer offer) {
+    public void onReclaim(TierOffer offer) {
         for (int i = 0; i < offer.size(); i++) {
             offered.add(offer.place(i));
             if (keep.test(new TierKey(offer.keyHi(i), offer.keyLo(i)))) {
@@ -223,12 +223,12 @@ class TierRig implements TierListener {
     }
 
     @Override
-    public void moved(TierBlock block, long from, long to) {
+    public void onMoved(TierBlock block, long from, long to) {
         moved.put(from, to);
     }
 
     @Override
-    public void lost(TierBlock block, long place) {
+    public void onLost(TierBlock block, long place) {
         lost.add(place);
     }
 }
