@@ -33,7 +33,8 @@ final class RecomputeTest {
     private Path folder = Path.of("");
 
     private DiskServer start(double tokensPerSecond) throws IOException {
-        PrefillConfig prefill = new PrefillConfig(PrefillCost.atRate(tokensPerSecond), 256, Duration.ofSeconds(60));
+        PrefillConfig prefill =
+                new PrefillConfig(PrefillCost.ofTokenRate(tokensPerSecond), 256, Duration.ofSeconds(60));
         DiskServer server = new DiskServer(folder, false, prefill);
         server.fill(DiskServer::chunk);
         try (Socket socket = server.connect()) {

@@ -32,9 +32,9 @@ final class LoadOrComputeTest {
     private static final int LENGTH = 16;
 
     /// No disk is as fast, and none as slow.
-    private static final PrefillCost AT_ONCE = PrefillCost.atRate(1e15);
+    private static final PrefillCost AT_ONCE = PrefillCost.ofTokenRate(1e15);
 
-    private static final PrefillCost NEVER = PrefillCost.atRate(1e-6);
+    private static final PrefillCost NEVER = PrefillCost.ofTokenRate(1e-6);
 
     @TempDir
     private Path folder;

@@ -15,7 +15,7 @@ final class EngineModelTest {
     /// 1,000 tokens a second; a token is 1,000 bytes, of which a second moves 10 MB from memory and 1 MB
     /// from disk.
     private final EngineModel engine =
-            new EngineModel(new EngineHardware(PrefillCost.atRate(1000), 1000, 10e6, 1e6, 0.5));
+            new EngineModel(new EngineHardware(PrefillCost.ofTokenRate(1000), 1000, 10e6, 1e6, 0.5));
 
     private EngineModel.Report report() {
         return engine.report();

@@ -6,7 +6,7 @@ import io.kvcache.core.identity.ModelPreset;
 /// looks back at.
 ///
 /// Either from a model and the speed of what computes it ([#of]), or from a rate that was measured
-/// ([#atRate]), which takes all positions for equal.
+/// ([#ofTokenRate]), which takes all positions for equal.
 ///
 /// @param secondsPerToken above 0
 /// @param secondsPerPair for a token and one before it, 0 and up
@@ -33,7 +33,7 @@ public record PrefillCost(double secondsPerToken, double secondsPerPair) {
     }
 
     /// Of an engine that was seen to prefill at this rate.
-    public static PrefillCost atRate(double tokensPerSecond) {
+    public static PrefillCost ofTokenRate(double tokensPerSecond) {
         if (!(tokensPerSecond > 0)) {
             throw new IllegalArgumentException("tokensPerSecond is " + tokensPerSecond + ", must be above 0");
         }

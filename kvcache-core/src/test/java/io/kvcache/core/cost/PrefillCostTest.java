@@ -32,7 +32,7 @@ final class PrefillCostTest {
 
     @Test
     void givenARate_whenTokensArePrefilled_thenTheirPlaceDoesNotMatter() {
-        PrefillCost cost = PrefillCost.atRate(10_000);
+        PrefillCost cost = PrefillCost.ofTokenRate(10_000);
         assertThat(cost.seconds(0, 5_000)).isEqualTo(0.5);
         assertThat(cost.seconds(95_000, 100_000)).isEqualTo(0.5);
     }
@@ -41,7 +41,7 @@ final class PrefillCostTest {
     @ValueSource(doubles = {0, -1, Double.NaN})
     void givenNoRate_whenAskedFor_thenItIsRefusedByName(double rate) {
         assertThatIllegalArgumentException()
-                .isThrownBy(() -> PrefillCost.atRate(rate))
+                .isThrownBy(() -> PrefillCost.ofTokenRate(rate))
                 .withMessageContaining("tokensPerSecond is " + rate);
         assertThatIllegalArgumentException()
                 .isThrownBy(() -> PrefillCost.of(ModelPreset.LLAMA_3_8B, rate))

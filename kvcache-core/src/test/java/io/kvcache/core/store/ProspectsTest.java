@@ -101,7 +101,7 @@ final class ProspectsTest {
     @Test
     void givenAnEngineThatTakesAsLongEverywhere_whenABlockLiesFarIntoItsPrompt_thenItIsWorthNoMore() {
         prospects.begin(AdmissionKind.VALUE, GAIN);
-        prospects.cost().of(PrefillCost.atRate(10_000));
+        prospects.cost().of(PrefillCost.ofTokenRate(10_000));
         putNearTheStart(5);
         assertThat(prospects.put(block(FAR))).isFalse();
     }

@@ -64,7 +64,7 @@ public record PrefillConfig(@Nullable PrefillCost cost, int chunkTokens, Duratio
         if (model != null) {
             return PrefillCost.of(model, flops);
         }
-        return rate == 0 ? null : PrefillCost.atRate(rate);
+        return rate == 0 ? null : PrefillCost.ofTokenRate(rate);
     }
 
     private static double above0(String text) {

@@ -30,7 +30,7 @@ final class PrefillConfigTest {
     @Test
     void givenARate_whenRead_thenAllTokensCostTheSame() throws ConfigException {
         assertThat(read("prefill: { tokens_per_second: 20000, chunk_tokens: 512, deadline: 700ms }"))
-                .isEqualTo(new PrefillConfig(PrefillCost.atRate(20_000), 512, Duration.ofMillis(700)));
+                .isEqualTo(new PrefillConfig(PrefillCost.ofTokenRate(20_000), 512, Duration.ofMillis(700)));
     }
 
     @Test

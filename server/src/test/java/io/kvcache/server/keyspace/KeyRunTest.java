@@ -36,7 +36,7 @@ final class KeyRunTest {
     /// A thousand bytes take as long to read as a chunk to compute.
     private KeyRun advised(AwayStore store) {
         PrefillTerms terms =
-                new PrefillTerms(PrefillCost.atRate(10_000), 10, Duration.ofSeconds(1), bytes -> bytes * 1e3);
+                new PrefillTerms(PrefillCost.ofTokenRate(10_000), 10, Duration.ofSeconds(1), bytes -> bytes * 1e3);
         return new KeyRun(store.keyspace(), predecessors, (key, after) -> {}, null, terms);
     }
 

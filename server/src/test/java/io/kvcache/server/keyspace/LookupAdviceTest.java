@@ -12,7 +12,7 @@ final class LookupAdviceTest {
 
     private static LookupAdvice advice(double tokensPerSecond, Duration deadline) {
         return new LookupAdvice(
-                new PrefillTerms(PrefillCost.atRate(tokensPerSecond), 10, deadline, bytes -> bytes * 1e3));
+                new PrefillTerms(PrefillCost.ofTokenRate(tokensPerSecond), 10, deadline, bytes -> bytes * 1e3));
     }
 
     private static LookupAdvice advice() {
@@ -66,7 +66,7 @@ final class LookupAdviceTest {
     @Test
     void givenADiskOfWhichNothingIsKnown_whenLookedUp_thenItIsToldOf() {
         LookupAdvice advice =
-                new LookupAdvice(new PrefillTerms(PrefillCost.atRate(1e15), 10, Duration.ofMillis(1), bytes -> 0));
+                new LookupAdvice(new PrefillTerms(PrefillCost.ofTokenRate(1e15), 10, Duration.ofMillis(1), bytes -> 0));
         assertThat(advice.isWorthReading(false, 1000)).isTrue();
     }
 
