@@ -44,7 +44,7 @@ final class CborWriter {
         return head(ARRAY, count);
     }
 
-    CborWriter nothing() {
+    CborWriter nullValue() {
         reserve(1);
         buffer[length++] = (byte) NULL;
         return this;

@@ -61,7 +61,7 @@ public final class SglangBlockHash {
     /// @param pageTokens tokens, or bigrams, in a page
     /// @param seed the salt's seed, or null for storage keys
     public List<byte[]> chain(int[] tokens, int pageTokens, byte @Nullable [] seed) {
-        int pages = EnginePages.full(units(tokens), pageTokens);
+        int pages = PageCount.fullPages(units(tokens), pageTokens);
         List<byte[]> digests = new ArrayList<>(pages);
         MessageDigest sha = Sha256.newDigest();
         byte[] parent = seed;

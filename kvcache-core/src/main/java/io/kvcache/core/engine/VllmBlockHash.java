@@ -61,8 +61,8 @@ public final class VllmBlockHash {
     ///
     /// @param parent the digest of the block before, or null for block 0
     /// @param tokens the tokens of the block
-    /// @param extras what concerns this block, see [VllmExtras#forBlock]
-    public byte[] hash(byte @Nullable [] parent, int[] tokens, VllmExtras extras) {
+    /// @param extras what concerns this block, see [VllmExtraKeys#forBlock]
+    public byte[] hash(byte @Nullable [] parent, int[] tokens, VllmExtraKeys extras) {
         return hash(new CborWriter(), parent == null ? noneHash : parent, tokens, extras);
     }
 
@@ -70,8 +70,8 @@ public final class VllmBlockHash {
     /// [io.kvcache.core.identity.BlockChain#ofEngineKeys] takes.
     ///
     /// @param extras those of the whole request
-    public List<byte[]> chain(int[] tokens, int blockTokens, VllmExtras extras) {
-        int blocks = EnginePages.full(tokens.length, blockTokens);
+    public List<byte[]> chain(int[] tokens, int blockTokens, VllmExtraKeys extras) {
+        int blocks = PageCount.fullPages(tokens.length, blockTokens);
         List<byte[]> digests = new ArrayList<>(blocks);
         CborWriter cbor = new CborWriter();
         byte[] parent = noneHash;
@@ -98,7 +98,7 @@ public final class VllmBlockHash {
                 .array();
     }
 
-    private byte[] hash(CborWriter cbor, byte[] parent, int[] tokens, VllmExtras extras) {
+    private byte[] hash(CborWriter cbor, byte[] parent, int[] tokens, VllmExtraKeys extras) {
         cbor.array(3).bytes(parent).array(tokens.length);
         for (int token : tokens) {
             cbor.integer(token);

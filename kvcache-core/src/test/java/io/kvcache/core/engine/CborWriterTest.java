@@ -40,7 +40,7 @@ class CborWriterTest {
         assertThat(hex(new CborWriter().text("text", ""))).isEqualTo("60");
         assertThat(hex(new CborWriter().text("text", "\u6c34"))).isEqualTo("63e6b0b4");
         assertThat(hex(new CborWriter().bytes(new byte[] {1, 2, 3, 4}))).isEqualTo("4401020304");
-        assertThat(hex(new CborWriter().nothing())).isEqualTo("f6");
+        assertThat(hex(new CborWriter().nullValue())).isEqualTo("f6");
         assertThat(hex(new CborWriter().array(2).integer(1).array(0))).isEqualTo("820180");
     }
 

@@ -33,7 +33,7 @@ class VllmBlockHashTest {
 
     @Test
     void givenBlocksOfFour_whenChaining_thenDigestsAndEventsAreThoseOfVllm() {
-        List<byte[]> chain = untagged.chain(ONE_TO_EIGHT, 4, VllmExtras.NONE);
+        List<byte[]> chain = untagged.chain(ONE_TO_EIGHT, 4, VllmExtraKeys.NONE);
         assertThat(chain).hasSize(2);
         assertHex(chain.get(0), "58d0879dff3800f65f8c5fd449d73048c0f7699dd238a03b84b146b151d55111");
         assertThat(Long.toUnsignedString(VllmBlockHash.eventHash(chain.get(0)))).isEqualTo("9561501211280363793");
@@ -42,7 +42,7 @@ class VllmBlockHashTest {
 
     @Test
     void givenBlocksOfSixteen_whenChaining_thenDigestsAndEventsAreThoseOfVllm() {
-        List<byte[]> chain = tagged.chain(ZERO_TO_31, 16, VllmExtras.NONE);
+        List<byte[]> chain = tagged.chain(ZERO_TO_31, 16, VllmExtraKeys.NONE);
         assertHex(chain.get(0), "dc918a88b139e5afe60b88eda27508d4aee16c10fdc354791efea06206ac0749");
         assertThat(Long.toUnsignedString(VllmBlockHash.eventHash(chain.get(0)))).isEqualTo("2233398808101521225");
         assertHex(chain.get(1), "c300ec275d7bf08af8fc63e76cdc0086911bbc7091e03c5cf892553bef84ef0c");
@@ -51,7 +51,7 @@ class VllmBlockHashTest {
 
     @Test
     void givenHashSeedZero_whenHashingABlock_thenDigestIsThatOfVllm() {
-        byte[] digest = VllmBlockHash.withSeed("0", ExtraEncoding.UNTAGGED).hash(null, ZERO_TO_15, VllmExtras.NONE);
+        byte[] digest = VllmBlockHash.withSeed("0", ExtraEncoding.UNTAGGED).hash(null, ZERO_TO_15, VllmExtraKeys.NONE);
         assertHex(digest, "d830de3d42c00f25a2949b5d12d98642664a44872c1614c5b0147556276afc9c");
     }
 
@@ -61,7 +61,7 @@ class VllmBlockHashTest {
         for (int i = 0; i < embeds.length; i++) {
             embeds[i] = (byte) i;
         }
-        VllmExtras extras = VllmExtras.NONE
+        VllmExtraKeys extras = VllmExtraKeys.NONE
                 .withLora("adapter", "/adapters/adapter")
                 .withMultimodalItem("mm-abc", 0, 4)
                 .withCacheSalt("salt-1")
@@ -74,7 +74,7 @@ class VllmBlockHashTest {
 
     @Test
     void givenASalt_whenHashingUntaggedAndTagged_thenDigestsAreThoseOfVllm() {
-        VllmExtras salted = VllmExtras.NONE.withCacheSalt("tenant-a");
+        VllmExtraKeys salted = VllmExtraKeys.NONE.withCacheSalt("tenant-a");
         assertHex(
                 untagged.hash(null, ZERO_TO_15, salted),
                 "6cb0a72bb1d5fcd9e8edc0a7c0d918f6545a8d98f4370ef894cac0191c41787a");
@@ -85,27 +85,28 @@ class VllmBlockHashTest {
 
     @Test
     void givenASaltedRequest_whenChaining_thenTheSaltCountsInBlockZeroOnly() {
-        List<byte[]> chain = tagged.chain(ZERO_TO_31, 16, VllmExtras.NONE.withCacheSalt("tenant-a"));
+        List<byte[]> chain = tagged.chain(ZERO_TO_31, 16, VllmExtraKeys.NONE.withCacheSalt("tenant-a"));
         assertHex(chain.get(0), "4e31e1ced73eb044a95997f0109d0ddab3d9145878214f1a0ee37c048b397859");
         int[] second = IntStream.range(16, 32).toArray();
-        assertThat(chain.get(1)).isEqualTo(tagged.hash(chain.get(0), second, VllmExtras.NONE));
+        assertThat(chain.get(1)).isEqualTo(tagged.hash(chain.get(0), second, VllmExtraKeys.NONE));
     }
 
     @Test
     void givenAnItemThatBeginsInOneBlockAndEndsInTheNext_whenChaining_thenBothHashItsRelativeOffset() {
-        VllmExtras extras = VllmExtras.NONE.withMultimodalItem("image", 3, 5);
+        VllmExtraKeys extras = VllmExtraKeys.NONE.withMultimodalItem("image", 3, 5);
         List<byte[]> chain = tagged.chain(IntStream.range(0, 12).toArray(), 4, extras);
 
-        byte[] first = tagged.hash(null, new int[] {0, 1, 2, 3}, VllmExtras.NONE.withMultimodalItem("image", 3, 5));
-        byte[] second = tagged.hash(first, new int[] {4, 5, 6, 7}, VllmExtras.NONE.withMultimodalItem("image", -1, 5));
-        byte[] third = tagged.hash(second, new int[] {8, 9, 10, 11}, VllmExtras.NONE);
+        byte[] first = tagged.hash(null, new int[] {0, 1, 2, 3}, VllmExtraKeys.NONE.withMultimodalItem("image", 3, 5));
+        byte[] second =
+                tagged.hash(first, new int[] {4, 5, 6, 7}, VllmExtraKeys.NONE.withMultimodalItem("image", -1, 5));
+        byte[] third = tagged.hash(second, new int[] {8, 9, 10, 11}, VllmExtraKeys.NONE);
         assertThat(chain).containsExactly(first, second, third);
     }
 
     @Test
     void givenAnAdapterNamedLikeASalt_whenHashing_thenOnlyTheTaggedEncodingTellsThemApart() {
-        VllmExtras adapter = VllmExtras.NONE.withLora("tenant-a", "/a");
-        VllmExtras salt = VllmExtras.NONE.withCacheSalt("tenant-a");
+        VllmExtraKeys adapter = VllmExtraKeys.NONE.withLora("tenant-a", "/a");
+        VllmExtraKeys salt = VllmExtraKeys.NONE.withCacheSalt("tenant-a");
         assertThat(untagged.hash(null, ZERO_TO_15, adapter)).isEqualTo(untagged.hash(null, ZERO_TO_15, salt));
         assertThat(tagged.hash(null, ZERO_TO_15, adapter)).isNotEqualTo(tagged.hash(null, ZERO_TO_15, salt));
     }
@@ -115,9 +116,10 @@ class VllmBlockHashTest {
         byte[] zeros = new byte[32];
         byte[] ones = new byte[32];
         Arrays.fill(ones, (byte) 1);
-        List<byte[]> chain = untagged.chain(ONE_TO_EIGHT, 4, VllmExtras.NONE.withPromptEmbeds(List.of(zeros, ones)));
-        byte[] first = untagged.hash(null, new int[] {1, 2, 3, 4}, VllmExtras.NONE.withPromptEmbeds(List.of(zeros)));
-        byte[] second = untagged.hash(first, new int[] {5, 6, 7, 8}, VllmExtras.NONE.withPromptEmbeds(List.of(ones)));
+        List<byte[]> chain = untagged.chain(ONE_TO_EIGHT, 4, VllmExtraKeys.NONE.withPromptEmbeds(List.of(zeros, ones)));
+        byte[] first = untagged.hash(null, new int[] {1, 2, 3, 4}, VllmExtraKeys.NONE.withPromptEmbeds(List.of(zeros)));
+        byte[] second =
+                untagged.hash(first, new int[] {5, 6, 7, 8}, VllmExtraKeys.NONE.withPromptEmbeds(List.of(ones)));
         assertThat(chain).containsExactly(first, second);
     }
 
@@ -129,20 +131,20 @@ class VllmBlockHashTest {
 
     @Test
     void givenAPartialBlock_whenChaining_thenItHasNoDigest() {
-        assertThat(tagged.chain(ONE_TO_EIGHT, 5, VllmExtras.NONE)).hasSize(1);
-        assertThat(tagged.chain(ONE_TO_EIGHT, 9, VllmExtras.NONE)).isEmpty();
+        assertThat(tagged.chain(ONE_TO_EIGHT, 5, VllmExtraKeys.NONE)).hasSize(1);
+        assertThat(tagged.chain(ONE_TO_EIGHT, 9, VllmExtraKeys.NONE)).isEmpty();
     }
 
     @Test
     void givenBadInput_whenHashing_thenTheMessageNamesIt() {
-        assertThatThrownBy(() -> tagged.chain(ONE_TO_EIGHT, 0, VllmExtras.NONE))
+        assertThatThrownBy(() -> tagged.chain(ONE_TO_EIGHT, 0, VllmExtraKeys.NONE))
                 .hasMessage("tokens of a page = 0 is out of range; allowed: 1 and more");
-        assertThatThrownBy(() -> VllmExtras.NONE.withPromptEmbeds(List.of(new byte[31])))
+        assertThatThrownBy(() -> VllmExtraKeys.NONE.withPromptEmbeds(List.of(new byte[31])))
                 .hasMessage("digest of prompt embeddings takes 31 bytes; allowed: 32");
-        assertThatThrownBy(() -> VllmExtras.NONE.withMultimodalItem("image", 7, 0))
+        assertThatThrownBy(() -> VllmExtraKeys.NONE.withMultimodalItem("image", 7, 0))
                 .hasMessage("multimodal item image spans 0 tokens from 7; allowed: 1 token and more, up to position"
                         + " 2^31 - 1");
-        assertThatThrownBy(() -> tagged.hash(null, ZERO_TO_15, VllmExtras.NONE.withCacheSalt("\uD800")))
+        assertThatThrownBy(() -> tagged.hash(null, ZERO_TO_15, VllmExtraKeys.NONE.withCacheSalt("\uD800")))
                 .hasMessage("cache salt holds half a surrogate pair; allowed: well-formed Unicode");
     }
 

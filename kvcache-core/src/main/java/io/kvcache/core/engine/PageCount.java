@@ -1,11 +1,11 @@
 package io.kvcache.core.engine;
 
 /// How engines cut a sequence: full pages only.
-final class EnginePages {
+final class PageCount {
 
-    private EnginePages() {}
+    private PageCount() {}
 
-    static int full(int tokens, int pageTokens) {
+    static int fullPages(int tokens, int pageTokens) {
         if (pageTokens < 1) {
             throw new IllegalArgumentException(
                     "tokens of a page = %d is out of range; allowed: 1 and more".formatted(pageTokens));

@@ -9,17 +9,18 @@ import org.jspecify.annotations.Nullable;
 ///
 /// Describes a request; [#forBlock] gives what concerns one block of it. Positions count from the first token
 /// of what is described. Immutable.
-public final class VllmExtras {
+public final class VllmExtraKeys {
 
     /// Nothing beside the tokens.
-    public static final VllmExtras NONE = new VllmExtras(null, List.of(), "", List.of());
+    public static final VllmExtraKeys NONE = new VllmExtraKeys(null, List.of(), "", List.of());
 
     private final @Nullable Lora lora;
     private final List<MultimodalItem> items;
     private final String cacheSalt;
     private final List<byte[]> embedsDigests;
 
-    private VllmExtras(@Nullable Lora lora, List<MultimodalItem> items, String cacheSalt, List<byte[]> embedsDigests) {
+    private VllmExtraKeys(
+            @Nullable Lora lora, List<MultimodalItem> items, String cacheSalt, List<byte[]> embedsDigests) {
         this.lora = lora;
         this.items = items;
         this.cacheSalt = cacheSalt;
@@ -43,24 +44,24 @@ public final class VllmExtras {
     }
 
     /// These extras with an adapter.
-    public VllmExtras withLora(String name, String path) {
-        return new VllmExtras(new Lora(name, path), items, cacheSalt, embedsDigests);
+    public VllmExtraKeys withLora(String name, String path) {
+        return new VllmExtraKeys(new Lora(name, path), items, cacheSalt, embedsDigests);
     }
 
     /// These extras with one more multimodal item; items are given in the order of their offsets.
-    public VllmExtras withMultimodalItem(String identifier, int offset, int length) {
+    public VllmExtraKeys withMultimodalItem(String identifier, int offset, int length) {
         MultimodalItem item = new MultimodalItem(identifier, offset, length);
-        return new VllmExtras(
+        return new VllmExtraKeys(
                 lora, Stream.concat(items.stream(), Stream.of(item)).toList(), cacheSalt, embedsDigests);
     }
 
     /// These extras with a salt, which counts in block 0 only; an empty one counts nowhere.
-    public VllmExtras withCacheSalt(String salt) {
-        return new VllmExtras(lora, items, salt, embedsDigests);
+    public VllmExtraKeys withCacheSalt(String salt) {
+        return new VllmExtraKeys(lora, items, salt, embedsDigests);
     }
 
     /// These extras with the SHA-256 digests of the prompt embeddings, one a block.
-    public VllmExtras withPromptEmbeds(List<byte[]> digestOfEachBlock) {
+    public VllmExtraKeys withPromptEmbeds(List<byte[]> digestOfEachBlock) {
         for (byte[] digest : digestOfEachBlock) {
             if (digest.length != Sha256.BYTES) {
                 throw new IllegalArgumentException("digest of prompt embeddings takes %d bytes; allowed: %d"
@@ -68,12 +69,12 @@ public final class VllmExtras {
             }
         }
         List<byte[]> copies = digestOfEachBlock.stream().map(byte[]::clone).toList();
-        return new VllmExtras(lora, items, cacheSalt, copies);
+        return new VllmExtraKeys(lora, items, cacheSalt, copies);
     }
 
     /// What concerns block `index` of `blockTokens` tokens: the items that overlap it, with their offsets
     /// counted from its first token, and its own digest of embeddings.
-    public VllmExtras forBlock(int index, int blockTokens) {
+    public VllmExtraKeys forBlock(int index, int blockTokens) {
         if (this == NONE) {
             return this;
         }
@@ -83,7 +84,7 @@ public final class VllmExtras {
                 .map(item -> new MultimodalItem(item.identifier(), item.offset() - start, item.length()))
                 .toList();
         List<byte[]> embeds = embedsDigests.isEmpty() ? List.of() : List.of(embedsDigests.get(index));
-        return new VllmExtras(lora, overlapping, index == 0 ? cacheSalt : "", embeds);
+        return new VllmExtraKeys(lora, overlapping, index == 0 ? cacheSalt : "", embeds);
     }
 
     /// Writes the extras as vLLM does: in the order adapter, items, salt, embeddings; null when there are none.
@@ -91,7 +92,7 @@ public final class VllmExtras {
         int salts = cacheSalt.isEmpty() ? 0 : 1;
         int count = (lora == null ? 0 : 1) + items.size() + salts + embedsDigests.size();
         if (count == 0) {
-            cbor.nothing();
+            cbor.nullValue();
             return;
         }
         cbor.array(count);
