@@ -90,7 +90,7 @@ final class Promises {
     /// Reads the events, also of a store that was closed.
     List<CacheEvent> readEvents(TickedCache store) {
         EventBatch batch = store.store().inspection().since(nextEvent, EVENTS);
-        require(!batch.lost(), () -> "more events than are kept");
+        require(!batch.hasGap(), () -> "more events than are kept");
         nextEvent = batch.nextSequence();
         batch.events().forEach(this::happened);
         return batch.events();
@@ -98,7 +98,7 @@ final class Promises {
 
     private void happened(CacheEvent event) {
         BlockKey key = new BlockKey(event.keyHi(), event.keyLo());
-        if (event.kind().enters()) {
+        if (event.kind().isAddition()) {
             gone.entered(key, event.tier());
             return;
         }

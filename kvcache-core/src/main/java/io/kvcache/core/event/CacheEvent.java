@@ -5,7 +5,7 @@ package io.kvcache.core.event;
 /// @param sequence counts from 0 without gaps
 /// @param kind what happened
 /// @param tier where
-/// @param namespaceId as in [Snapshot#namespaces()]
+/// @param namespaceId as in [StoreSnapshot#namespaces()]
 /// @param keyHi first half of the key
 /// @param keyLo second half of the key
 /// @param parentHi first half of the parent's key; 0 for a first block and for objects

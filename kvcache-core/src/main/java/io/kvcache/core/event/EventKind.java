@@ -19,7 +19,7 @@ public enum EventKind {
     }
 
     /// Whether the block is in the tier afterwards.
-    public boolean enters() {
+    public boolean isAddition() {
         return enters;
     }
 }

@@ -17,7 +17,7 @@ public interface EventStream {
     EventBatch since(long sequence, int max);
 
     /// All that is stored now.
-    Snapshot snapshot();
+    StoreSnapshot snapshot();
 
     /// The same for who does not ask which objects are put: may leave out that one was stored or
     /// replaced, so that whoever follows what goes does not lose it among very many puts. It has

@@ -3,7 +3,7 @@ package io.kvcache.core.store;
 import io.kvcache.core.event.EventBatch;
 import io.kvcache.core.event.EventLog;
 import io.kvcache.core.event.EventStream;
-import io.kvcache.core.event.Snapshot;
+import io.kvcache.core.event.StoreSnapshot;
 import java.util.concurrent.locks.ReentrantLock;
 
 /// The events but for objects that are put, out of a log of their own: half a million puts a second
@@ -47,9 +47,9 @@ final class EventsWithoutPuts implements EventStream {
 
     /// Of some time after its number was taken.
     @Override
-    public Snapshot snapshot() {
+    public StoreSnapshot snapshot() {
         long next = nextSequence();
-        Snapshot now = all.snapshot();
-        return new Snapshot(next, now.stored(), now.namespaces());
+        StoreSnapshot now = all.snapshot();
+        return new StoreSnapshot(next, now.stored(), now.namespaces());
     }
 }

@@ -5,7 +5,7 @@ import io.kvcache.core.event.CacheEvent;
 import io.kvcache.core.event.EventBatch;
 import io.kvcache.core.event.EventKind;
 import io.kvcache.core.event.EventStream;
-import io.kvcache.core.event.Snapshot;
+import io.kvcache.core.event.StoreSnapshot;
 import io.kvcache.core.event.TierKind;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.memory.SlabPool;
@@ -139,13 +139,13 @@ public final class Inspection implements EventStream {
     }
 
     @Override
-    public Snapshot snapshot() {
+    public StoreSnapshot snapshot() {
         for (int attempt = 1; attempt < SNAPSHOT_TRIES; attempt++) {
             Map<Stored, CacheEvent> stored = new LinkedHashMap<>();
             long start = nextSequence();
             for (int from = 0; from < parts.pool().capacity() && collect(from, stored); from += TURN) {}
             EventBatch meanwhile = since(start, 1 << 16);
-            boolean complete = !meanwhile.lost() && meanwhile.events().size() < 1 << 16;
+            boolean complete = !meanwhile.hasGap() && meanwhile.events().size() < 1 << 16;
             if (complete) {
                 meanwhile.events().forEach(event -> apply(event, stored));
                 return snapshot(meanwhile.nextSequence(), stored);
@@ -154,7 +154,7 @@ public final class Inspection implements EventStream {
         return snapshotUnderLock();
     }
 
-    private Snapshot snapshotUnderLock() {
+    private StoreSnapshot snapshotUnderLock() {
         lock.lock();
         try {
             Map<Stored, CacheEvent> stored = new LinkedHashMap<>();
@@ -191,19 +191,19 @@ public final class Inspection implements EventStream {
 
     private static void apply(CacheEvent event, Map<Stored, CacheEvent> stored) {
         Stored key = new Stored(event.keyHi(), event.keyLo(), event.tier());
-        if (event.kind().enters()) {
+        if (event.kind().isAddition()) {
             stored.put(key, event);
         } else {
             stored.remove(key);
         }
     }
 
-    private Snapshot snapshot(long nextSequence, Map<Stored, CacheEvent> stored) {
+    private StoreSnapshot snapshot(long nextSequence, Map<Stored, CacheEvent> stored) {
         List<CacheEvent> parentsFirst = new ArrayList<>(stored.values());
         parentsFirst.sort(Comparator.comparingInt(CacheEvent::depth));
         Map<Integer, Namespace> names = new HashMap<>();
         parts.namespaces().all().forEach(entry -> names.put(entry.id(), entry.namespace()));
-        return new Snapshot(nextSequence, parentsFirst, names);
+        return new StoreSnapshot(nextSequence, parentsFirst, names);
     }
 
     /// Checks every link, count and slot against the others; for tests and for a doubtful operator. Takes the

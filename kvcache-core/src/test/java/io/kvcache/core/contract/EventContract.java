@@ -10,7 +10,7 @@ import io.kvcache.core.event.CacheEvent;
 import io.kvcache.core.event.EventBatch;
 import io.kvcache.core.event.EventKind;
 import io.kvcache.core.event.EventStream;
-import io.kvcache.core.event.Snapshot;
+import io.kvcache.core.event.StoreSnapshot;
 import io.kvcache.core.event.TierKind;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
@@ -101,7 +101,7 @@ public abstract class EventContract extends KvCacheContract {
         assertThat(heard)
                 .extracting(CacheEvent::kind)
                 .containsExactly(EventKind.STORED, EventKind.STORED, EventKind.DROPPED, EventKind.DROPPED);
-        assertThat(others.since(from, ALL).lost()).isFalse();
+        assertThat(others.since(from, ALL).hasGap()).isFalse();
         assertThat(others.snapshot().stored())
                 .allMatch(event -> event.keyHi() == chain.keyHi(0))
                 .isNotEmpty();
@@ -172,7 +172,7 @@ public abstract class EventContract extends KvCacheContract {
             long next = 0;
             while (next < stream.nextSequence()) {
                 EventBatch batch = stream.since(next, max);
-                assertThat(batch.lost()).isFalse();
+                assertThat(batch.hasGap()).isFalse();
                 assertThat(batch.events()).hasSizeBetween(1, max);
                 read.addAll(batch.events());
                 next = batch.nextSequence();
@@ -194,10 +194,10 @@ public abstract class EventContract extends KvCacheContract {
                 }
             }
             EventBatch batch = small.cache().events().since(0, ALL);
-            assertThat(batch.lost()).isTrue();
+            assertThat(batch.hasGap()).isTrue();
             assertThat(batch.events()).hasSize(16);
             assertThat(batch.events().getFirst().sequence()).isEqualTo(4);
-            assertThat(small.cache().events().since(4, ALL).lost()).isFalse();
+            assertThat(small.cache().events().since(4, ALL).hasGap()).isFalse();
             assertThat(new EventFollower(small.cache().events()).stored()).hasSize(20);
         }
     }
@@ -207,7 +207,7 @@ public abstract class EventContract extends KvCacheContract {
         BlockChain chain = stored(chain(1, 10));
         putObject(KEY, content(OBJECTS, KEY), 10);
         cache().drop(chain, 8);
-        Snapshot snapshot = cache().events().snapshot();
+        StoreSnapshot snapshot = cache().events().snapshot();
         assertThat(snapshot.nextSequence()).isEqualTo(cache().events().nextSequence());
         assertThat(snapshot.stored())
                 .hasSize(9)

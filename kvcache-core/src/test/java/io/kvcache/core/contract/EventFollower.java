@@ -6,7 +6,7 @@ import io.kvcache.core.event.CacheEvent;
 import io.kvcache.core.event.EventBatch;
 import io.kvcache.core.event.EventKind;
 import io.kvcache.core.event.EventStream;
-import io.kvcache.core.event.Snapshot;
+import io.kvcache.core.event.StoreSnapshot;
 import io.kvcache.core.identity.BlockKey;
 import java.util.EnumMap;
 import java.util.HashMap;
@@ -29,7 +29,7 @@ public final class EventFollower {
     /// Starts with what is stored now.
     public EventFollower(EventStream events) {
         this.events = events;
-        Snapshot snapshot = events.snapshot();
+        StoreSnapshot snapshot = events.snapshot();
         snapshot.stored().forEach(this::enter);
         next = snapshot.nextSequence();
     }
@@ -38,7 +38,7 @@ public final class EventFollower {
     public void follow() {
         EventBatch batch = events.since(next, AT_ONCE);
         while (!batch.events().isEmpty()) {
-            assertThat(batch.lost()).as("events before %d lost", next).isFalse();
+            assertThat(batch.hasGap()).as("events before %d lost", next).isFalse();
             for (CacheEvent event : batch.events()) {
                 assertThat(event.sequence()).isEqualTo(next);
                 apply(event);
@@ -51,7 +51,7 @@ public final class EventFollower {
 
     private void apply(CacheEvent event) {
         counts.merge(event.kind(), 1, Integer::sum);
-        if (event.kind().enters()) {
+        if (event.kind().isAddition()) {
             enter(event);
         } else {
             leave(event);

@@ -50,7 +50,7 @@ final class EventLogTest {
             List<CacheEvent> expected =
                     kept.stream().filter(e -> e.sequence() >= asked).limit(max).toList();
             assertThat(batch.events()).isEqualTo(expected);
-            assertThat(batch.lost()).isEqualTo(asked < oldest);
+            assertThat(batch.hasGap()).isEqualTo(asked < oldest);
             assertThat(batch.nextSequence()).isEqualTo(Math.max(asked, oldest) + expected.size());
             assertThat(log.nextSequence()).isEqualTo(i + 1);
         }
@@ -62,7 +62,7 @@ final class EventLogTest {
         log.record(event(0, new SplittableRandom(1)));
         EventBatch batch = log.since(100, 10);
         assertThat(batch.events()).isEmpty();
-        assertThat(batch.lost()).isFalse();
+        assertThat(batch.hasGap()).isFalse();
         assertThat(batch.nextSequence()).isEqualTo(1);
     }
 

@@ -106,7 +106,7 @@ public final class BlockStocks {
         for (int go = 0; heard == GO && go < MOST_GOES; go++) {
             EventBatch batch = events.since(next, GO);
             next = batch.nextSequence();
-            if (batch.lost()) {
+            if (batch.hasGap()) {
                 stocks.values().forEach(BlockStock::checkAll);
                 recovered();
             }

@@ -2,7 +2,7 @@ package io.kvcache.server.event;
 
 import io.kvcache.core.event.CacheEvent;
 import io.kvcache.core.event.EventBatch;
-import io.kvcache.core.event.Snapshot;
+import io.kvcache.core.event.StoreSnapshot;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.server.http.Exchange;
 import io.kvcache.server.http.HttpReplies;
@@ -100,7 +100,7 @@ final class EventSubscription implements Exchange.Plain, EventFeed.Follower {
         HttpStream begun = begin(out);
         begun.flush();
         Thread.ofVirtual().name("kvcache-snapshot").start(() -> {
-            Snapshot snapshot = feed.snapshots().make();
+            StoreSnapshot snapshot = feed.snapshots().make();
             List<CacheEvent> shown = snapshot.stored().stream()
                     .filter(event -> shows(feed.names().of(event.namespaceId())))
                     .toList();
@@ -170,7 +170,7 @@ final class EventSubscription implements Exchange.Plain, EventFeed.Follower {
         boolean more = !telling || told(to);
         while (more && to.writable()) {
             EventBatch batch = feed.events().since(next, AT_ONCE);
-            if (batch.lost()) {
+            if (batch.hasGap()) {
                 long oldest = batch.events().getFirst().sequence();
                 to.write(EventText.gap(id(oldest - 1), id(next - 1), "history"));
             }

@@ -17,13 +17,13 @@ final class EventText {
         Map<String, Object> data = new LinkedHashMap<>();
         data.put("sequence", event.sequence());
         data.putAll(data(event, namespace));
-        return message(id, event.kind().enters() ? "stored" : "removed", data);
+        return message(id, event.kind().isAddition() ? "stored" : "removed", data);
     }
 
     private static Map<String, Object> data(CacheEvent event, Namespace namespace) {
         Map<String, Object> data = new LinkedHashMap<>();
         data.put("tier", lower(event.tier()));
-        if (!event.kind().enters()) {
+        if (!event.kind().isAddition()) {
             data.put("cause", lower(event.kind()));
         }
         data.put("namespace", namespace.model());

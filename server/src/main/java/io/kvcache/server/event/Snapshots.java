@@ -1,7 +1,7 @@
 package io.kvcache.server.event;
 
 import io.kvcache.core.event.EventStream;
-import io.kvcache.core.event.Snapshot;
+import io.kvcache.core.event.StoreSnapshot;
 import java.util.concurrent.Semaphore;
 import java.util.function.LongSupplier;
 import org.jspecify.annotations.Nullable;
@@ -52,7 +52,7 @@ public final class Snapshots {
     }
 
     /// All that is stored. Takes the store's lock again and again; not for an event loop.
-    public Snapshot make() {
+    public StoreSnapshot make() {
         return events.snapshot();
     }
 }

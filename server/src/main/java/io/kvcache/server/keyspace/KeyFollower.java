@@ -56,7 +56,7 @@ final class KeyFollower {
         }
         EventBatch batch = events.since(nextSequence, GO);
         nextSequence = batch.nextSequence();
-        if (batch.lost()) {
+        if (batch.hasGap()) {
             rechecking = true;
             recheckFrom = 0;
         }
@@ -70,7 +70,7 @@ final class KeyFollower {
 
     /// What took the key of an older value is there, and whoever put it told the index.
     private static boolean takesAway(EventKind kind) {
-        return !kind.enters() && kind != EventKind.REPLACED;
+        return !kind.isAddition() && kind != EventKind.REPLACED;
     }
 
     private static Departed.Cause cause(EventKind kind) {

@@ -74,15 +74,15 @@ record VllmEvents(EventEncoding encoding, EventHashes hashes) {
     }
 
     private static boolean goesOn(CacheEvent before, CacheEvent next) {
-        boolean alike = before.kind().enters() == next.kind().enters() && before.tier() == next.tier();
+        boolean alike = before.kind().isAddition() == next.kind().isAddition() && before.tier() == next.tier();
         boolean follows = next.depth() == before.depth() + 1
                 && next.parentHi() == before.keyHi()
                 && next.parentLo() == before.keyLo();
-        return alike && (follows || !next.kind().enters());
+        return alike && (follows || !next.kind().isAddition());
     }
 
     private void write(MessagePacker out, Namespace namespace, List<CacheEvent> run) throws IOException {
-        if (run.getFirst().kind().enters()) {
+        if (run.getFirst().kind().isAddition()) {
             stored(out, namespace, run);
         } else {
             begin(out, "BlockRemoved", 2);

@@ -3,7 +3,7 @@ package io.kvcache.server.zmq;
 import io.kvcache.core.event.CacheEvent;
 import io.kvcache.core.event.EventBatch;
 import io.kvcache.core.event.EventStream;
-import io.kvcache.core.event.Snapshot;
+import io.kvcache.core.event.StoreSnapshot;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.server.config.EventsConfig;
 import io.kvcache.server.event.EventNames;
@@ -134,7 +134,7 @@ public final class ZmqPublisher implements AutoCloseable {
         boolean more = true;
         while (more && nextEvent < until) {
             EventBatch batch = events.since(nextEvent, (int) Math.min(AT_ONCE, until - nextEvent));
-            if (batch.lost()) {
+            if (batch.hasGap()) {
                 startOver();
                 return;
             }
@@ -147,18 +147,18 @@ public final class ZmqPublisher implements AutoCloseable {
     private void startOver() {
         overruns.increment();
         LOG.log(Level.WARNING, "events came faster than they could be published: everybody gets a snapshot");
-        Snapshot snapshot = makeSnapshot();
+        StoreSnapshot snapshot = makeSnapshot();
         nextEvent = snapshot.nextSequence();
         publish(new Message(config.topic(), nextSequence, encoder.cleared(seconds())));
         publish(snapshot.stored());
     }
 
     /// All that is stored; or, where the heap could not hold that, nothing: followers then know of less than there is.
-    private Snapshot makeSnapshot() {
+    private StoreSnapshot makeSnapshot() {
         String refusal = snapshots.enter();
         if (refusal != null) {
             LOG.log(Level.WARNING, "followers are told of nothing that is stored: {0}", refusal);
-            return new Snapshot(events.nextSequence(), List.of(), Map.of());
+            return new StoreSnapshot(events.nextSequence(), List.of(), Map.of());
         }
         try {
             return snapshots.make();
@@ -236,7 +236,7 @@ public final class ZmqPublisher implements AutoCloseable {
 
     /// All that is stored now; each message has the number of the first live one that is not in it.
     private List<Message> snapshot() {
-        Snapshot snapshot = makeSnapshot();
+        StoreSnapshot snapshot = makeSnapshot();
         follow(snapshot.nextSequence());
         List<Message> reply = new ArrayList<>();
         reply.add(new Message(config.topic(), nextSequence, encoder.cleared(seconds())));

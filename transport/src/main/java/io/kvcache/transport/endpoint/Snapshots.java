@@ -1,7 +1,7 @@
 package io.kvcache.transport.endpoint;
 
 import io.kvcache.core.KvCache;
-import io.kvcache.core.event.Snapshot;
+import io.kvcache.core.event.StoreSnapshot;
 import io.kvcache.transport.wire.Status;
 import java.util.HashMap;
 import java.util.Map;
@@ -25,10 +25,10 @@ final class Snapshots {
     private long last;
 
     /// @param usedNanos when it was read last
-    private record Kept(long number, Snapshot snapshot, long usedNanos) {}
+    private record Kept(long number, StoreSnapshot snapshot, long usedNanos) {}
 
     /// A snapshot, and the number by which it is asked for again.
-    record Taken(long number, Snapshot snapshot) {}
+    record Taken(long number, StoreSnapshot snapshot) {}
 
     Snapshots(EndpointOptions options, LongSupplier nanoClock) {
         limits = options.most().heap();
@@ -49,7 +49,7 @@ final class Snapshots {
         begin(session);
         boolean made = false;
         try {
-            Snapshot snapshot = cache.events().snapshot();
+            StoreSnapshot snapshot = cache.events().snapshot();
             made = true;
             return new Taken(keep(session, snapshot), snapshot);
         } finally {
@@ -69,7 +69,7 @@ final class Snapshots {
         making++;
     }
 
-    private synchronized long keep(Session session, Snapshot snapshot) {
+    private synchronized long keep(Session session, StoreSnapshot snapshot) {
         making--;
         last++;
         if (!session.over()) {
@@ -83,7 +83,7 @@ final class Snapshots {
     }
 
     /// The snapshot with this number, if the session still has it.
-    synchronized @Nullable Snapshot find(Session session, long number) {
+    synchronized @Nullable StoreSnapshot find(Session session, long number) {
         Kept found = kept.get(session);
         if (found == null || found.number != number) {
             return null;

@@ -3,7 +3,7 @@ package io.kvcache.transport.endpoint;
 import io.kvcache.core.SharedMemory;
 import io.kvcache.core.event.CacheEvent;
 import io.kvcache.core.event.EventBatch;
-import io.kvcache.core.event.Snapshot;
+import io.kvcache.core.event.StoreSnapshot;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
@@ -90,7 +90,7 @@ final class StoreVerbs {
             List<CacheEvent> events = batch.events();
             BodyWriter reply = new BodyWriter(16 + EventCodec.BYTES * events.size());
             reply.i64(batch.nextSequence())
-                    .u8(batch.lost() ? 1 : 0)
+                    .u8(batch.hasGap() ? 1 : 0)
                     .u8(0)
                     .u16(0)
                     .i32(events.size());
@@ -115,7 +115,7 @@ final class StoreVerbs {
         return () -> {
             refuseTenants();
             if (number != 0) {
-                Snapshot kept = service.common().snapshots().find(session, number);
+                StoreSnapshot kept = service.common().snapshots().find(session, number);
                 if (kept == null) {
                     throw new Refused(Status.GONE, "snapshot " + number + " was read, or gave way to another");
                 }
@@ -130,7 +130,7 @@ final class StoreVerbs {
     }
 
     private void page(Request request, Snapshots.Taken taken, int first) {
-        Snapshot snapshot = taken.snapshot();
+        StoreSnapshot snapshot = taken.snapshot();
         int stored = snapshot.stored().size();
         int from = Math.min(first, stored);
         List<CacheEvent> events = snapshot.stored().subList(from, Math.min(stored, from + MOST_EVENTS));

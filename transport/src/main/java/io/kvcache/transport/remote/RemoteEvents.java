@@ -3,7 +3,7 @@ package io.kvcache.transport.remote;
 import io.kvcache.core.event.CacheEvent;
 import io.kvcache.core.event.EventBatch;
 import io.kvcache.core.event.EventStream;
-import io.kvcache.core.event.Snapshot;
+import io.kvcache.core.event.StoreSnapshot;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
@@ -60,13 +60,13 @@ final class RemoteEvents implements EventStream {
         boolean more = !events.isEmpty();
         while (more && events.size() < max) {
             EventBatch page = page(next, max - events.size());
-            more = !page.lost() && !page.events().isEmpty();
+            more = !page.hasGap() && !page.events().isEmpty();
             if (more) {
                 events.addAll(page.events());
                 next = page.nextSequence();
             }
         }
-        return new EventBatch(events, first.lost(), next);
+        return new EventBatch(events, first.hasGap(), next);
     }
 
     private EventBatch page(long sequence, int max) {
@@ -76,7 +76,7 @@ final class RemoteEvents implements EventStream {
             EventBatch batch = attachment.ask(MessageType.EVENTS, body, RemoteEvents::batch, 0);
             boolean earlier = sequence >> SESSION_SHIFT < base >> SESSION_SHIFT;
             return new EventBatch(
-                    renumbered(batch.events(), base), batch.lost() || earlier, base + batch.nextSequence());
+                    renumbered(batch.events(), base), batch.hasGap() || earlier, base + batch.nextSequence());
         });
     }
 
@@ -138,14 +138,14 @@ final class RemoteEvents implements EventStream {
     }
 
     @Override
-    public Snapshot snapshot() {
+    public StoreSnapshot snapshot() {
         synchronized (oneSnapshot) {
             return asking.must(this::snapshot);
         }
     }
 
     /// All of it from one session, as pieces and numbers of namespaces are that one's.
-    private Snapshot snapshot(Attachment attachment) throws CallFailed {
+    private StoreSnapshot snapshot(Attachment attachment) throws CallFailed {
         Page page = first(attachment);
         List<CacheEvent> stored = new ArrayList<>(page.events);
         Page last = page;
@@ -161,7 +161,7 @@ final class RemoteEvents implements EventStream {
                 names.put(id, namespace);
             }
         });
-        return new Snapshot(base(attachment) + page.next, stored, names);
+        return new StoreSnapshot(base(attachment) + page.next, stored, names);
     }
 
     /// Asks for a snapshot, again for a while when others have all that there may be.

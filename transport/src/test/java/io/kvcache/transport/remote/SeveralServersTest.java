@@ -131,14 +131,14 @@ final class SeveralServersTest {
             assertThat(cache.match(chain)).as("the other has its own").isEqualTo(new Match(0, 1, 0));
             assertThat(two.match(chain).blocks()).isEqualTo(1);
             EventBatch after = cache.events().since(before.nextSequence(), 100);
-            assertThat(after.lost()).isTrue();
+            assertThat(after.hasGap()).isTrue();
             assertThat(after.events()).hasSize(1);
             assertThat(after.events().getFirst().sequence()).isEqualTo(after.nextSequence() - 1);
             assertThat(cache.events().snapshot().nextSequence()).isEqualTo(after.nextSequence());
             assertThat(cache.events().nextSequence()).isEqualTo(after.nextSequence());
             assertThat(Sample.put(cache, chain, 1)).isTrue();
             EventBatch next = cache.events().since(after.nextSequence(), 100);
-            assertThat(next.lost()).isFalse();
+            assertThat(next.hasGap()).isFalse();
             assertThat(next.events().stream().map(CacheEvent::keyHi)).containsExactly(chain.keyHi(1));
         } finally {
             first.close();

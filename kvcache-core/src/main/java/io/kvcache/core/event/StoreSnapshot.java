@@ -10,8 +10,8 @@ import java.util.Map;
 /// @param stored one STORED event for each block and object, parents before children; their sequence numbers are
 ///     those of no event and read -1
 /// @param namespaces by the number that events carry
-public record Snapshot(long nextSequence, List<CacheEvent> stored, Map<Integer, Namespace> namespaces) {
-    public Snapshot {
+public record StoreSnapshot(long nextSequence, List<CacheEvent> stored, Map<Integer, Namespace> namespaces) {
+    public StoreSnapshot {
         stored = List.copyOf(stored);
         namespaces = Map.copyOf(namespaces);
     }
